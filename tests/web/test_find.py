@@ -240,6 +240,14 @@ def test_what_a_type_describes_is_booked_and_changed_by_forms_of_its_schema(smal
     page = page_of(small + "?type=generic", ALICE)
     expect(page.get_by_role("heading", name="Still needed: Class")).to_be_visible()
     page.get_by_label("Class", exact=True).fill("microscope")
+    # Whole ones are counted, or units of one.
+    expect(page.get_by_label("Whole resources, at least")).to_have_value("1")
+    expect(page.get_by_label("Units of a shared one")).to_have_count(0)
+    page.get_by_label("What of it").select_option("units of a shared one")
+    expect(page.get_by_label("Whole resources, at least")).to_have_count(0)
+    expect(page.get_by_label("Units of a shared one")).to_have_value("1")
+    page.get_by_label("What of it").select_option("whole resources")
+    page.get_by_text("More about it").click()
     page.get_by_label("Whole resources, at most").fill("0")
     # The service's own sentence is beside its field.
     expect(page.get_by_label("Whole resources, at most")).to_have_attribute("aria-invalid", "true")
@@ -257,6 +265,7 @@ def test_what_a_type_describes_is_booked_and_changed_by_forms_of_its_schema(smal
     expect(page.locator(".reservation-fields").get_by_text(re.compile("address: "))).to_be_visible()
     page.get_by_role("button", name="Change", exact=True).click()
     dialog = page.get_by_role("dialog", name=re.compile("^Change"))
+    expect(dialog.get_by_label("Units of a shared one")).to_have_count(0)
     dialog.get_by_label("Whole resources, at most").fill("2")
     expect(dialog.get_by_text("This fits.")).to_be_visible()
     assert serious(page) == []
@@ -273,3 +282,20 @@ def test_what_a_type_describes_is_booked_and_changed_by_forms_of_its_schema(smal
     page.get_by_label("Show").select_option("network segments")
     expect(drawn(page).get_by_text("scope-1", exact=True)).to_have_count(0)
     expect(drawn(page).get_by_role("gridcell", name=re.compile("^1 microscope and network lab"))).to_be_visible()
+
+
+def test_what_was_found_can_be_read_while_the_next_answer_is_awaited(small, page_of):
+    page = page_of(small, ALICE)
+    results = page.get_by_role("region", name="What fits")
+    expect(results).to_have_attribute("aria-busy", "false")
+    held: list[Route] = []
+    page.route("**/v1/availability", lambda route: held.append(route))
+    page.get_by_label("How many", exact=True).fill("2")
+    expect(results).to_have_attribute("aria-busy", "true")
+    # Axe waits for what still fades.
+    assert serious(page) == []
+    expect(results).to_have_attribute("aria-busy", "true")
+    for one in held:
+        one.continue_()
+    page.unroute("**/v1/availability")
+    expect(results).to_have_attribute("aria-busy", "false")

@@ -98,6 +98,7 @@ def test_what_somebody_else_has_changed_is_shown_and_what_was_typed_stays(small,
     lease = booked(small, ALICE, "shared", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
     page = page_of(lease_page(small, lease, do="change"), ALICE, timezone_id="UTC")
     dialog = page.get_by_role("dialog", name="Change shared")
+    expect(dialog.get_by_label("Name", exact=True)).to_be_focused()
     dialog.get_by_label("End", exact=True).fill("2031-03-06T08:00")
     asked(small, ALICE, "PUT", f"v1/leases/{lease['id']}", {"end_date": "2031-03-05T08:00:00Z", "name": "ours"})
     dialog.get_by_role("button", name="Change", exact=True).click()
@@ -119,6 +120,8 @@ def test_a_running_lease_is_ended_after_it_was_said_what_goes(small, page_of):
     host = show(small, lease)["reservations"][0]["allocations"][0]["resource"]["id"]  # type: ignore[index]
     page.get_by_role("button", name="End now").click()
     dialog = page.get_by_role("dialog", name="End now: running")
+    # By keyboard one has to go on to what cannot be undone.
+    expect(dialog.get_by_role("button", name="Keep it")).to_be_focused()
     expect(dialog).to_contain_text(f"All servers on {host} are deleted.")
     assert serious(page) == []
     dialog.get_by_role("button", name="End now").click()

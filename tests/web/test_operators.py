@@ -32,6 +32,21 @@ def test_a_lease_of_another_project_is_extended_and_deleted_from_its_row(small, 
     expect(page.locator("#main")).to_be_focused()
 
 
+def test_the_overview_says_what_is_free_of_every_kind(small, page_of):
+    version = {"OpenStack-API-Version": "reservation 1.2"}
+    pool = {"pool": "storage-1@ssd#pool1", "volume_type": "fast", "gigabytes": 2000}
+    asked(small, ADMIN, "POST", "v1/resources/volume", pool, **version)
+    page = page_of(small + "overview", ADMIN)
+    kinds = page.get_by_role("group", name="Kind of resource")
+    # Kinds of which the site has nothing are left out.
+    expect(kinds.get_by_role("button")).to_have_count(2)
+    expect(kinds.get_by_role("button", name="Hosts")).to_have_attribute("aria-pressed", "true")
+    kinds.get_by_role("button", name="Volume pools 1 of 1 free").click()
+    expect(page.get_by_role("img", name=re.compile("^Now 1 of 1 volume pools are free"))).to_be_visible()
+    page.wait_for_url(re.compile(r"type=virtual:volume|type=virtual%3Avolume"))
+    assert serious(page) == []
+
+
 def test_a_host_gets_a_link_for_calendars(small, page_of):
     host = asked(small, ADMIN, "GET", "v1/os-hosts?limit=1")["hosts"][0]
     name = host["hypervisor_hostname"]

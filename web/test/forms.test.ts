@@ -2,7 +2,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Schema } from "../src/api/kinds.ts";
-import { decoded, encoded, fieldsOf, initialValues, known, missingField, withValue } from "../src/forms/schema.ts";
+import {
+  decoded,
+  encoded,
+  fieldsOf,
+  initialValues,
+  known,
+  missingField,
+  setIn,
+  setsOf,
+  withSet,
+  withValue,
+} from "../src/forms/schema.ts";
 import { lineOf, linesOf } from "../src/words/lines.ts";
 import { attributeInWords, capacityInWords } from "../src/words/values.ts";
 
@@ -29,6 +40,9 @@ test("each kind of schema has a control of its own", () => {
       { type: "object", additionalProperties: { type: ["string", "integer"] } },
       { type: "array", items: { type: "string" } },
       { anyOf: [{ type: "string" }, REFERENCE] },
+      { type: ["object", "string"], contentMediaType: "application/yaml" },
+      { type: ["object", "null"], additionalProperties: { type: "string", contentMediaType: "text/plain" } },
+      { type: ["object", "null"], properties: { cidr: { type: "string" }, enable_dhcp: { type: "boolean" } } },
       { type: "object", additionalProperties: true },
       {},
     ] as Schema[]
@@ -45,8 +59,28 @@ test("each kind of schema has a control of its own", () => {
     "pairs",
     "list",
     "named",
+    "document",
+    "files",
+    "object",
     "json",
     "json",
+  ]);
+});
+
+test("hints are for people: what programs send as null or JSON is left out", () => {
+  const hints = [
+    "the id of a flavor, or null with vcpus, memory_mb and disk_gb",
+    "a whole number from 1; left out with a flavor",
+    "a template of Heat, as YAML text or as an object",
+    'a reservation of addresses of the same lease, such as {"reservation": 0}, or null',
+    'null, or a subnet that the network has from the start, such as {"cidr": "10.0.0.0/24"}',
+  ].map((description) => only({ type: "string", description }).hint);
+  assert.deepEqual(hints, [
+    "The id of a flavor",
+    "Left out with a flavor",
+    "A template of Heat",
+    "A reservation of addresses of the same lease",
+    "A subnet that the network has from the start",
   ]);
 });
 
@@ -108,4 +142,20 @@ test("nobody has to read JSON", () => {
     "4 gpu",
   ]);
   assert.deepEqual(capacityInWords({ UNIT: 1 }), []);
+});
+
+test("of numbers that are given instead of each other one set is filled in", () => {
+  const number: Schema = { type: "integer", minimum: 1 };
+  const amount: Schema = { ...number, title: "Units", "x-instead-of": ["min", "max"] };
+  const schema: Schema = { required: ["class"], properties: { class: {}, min: number, max: number, amount } };
+  const sets = setsOf(fieldsOf(schema));
+  assert.deepEqual(
+    sets.map((set) => set.map(({ name }) => name)),
+    [["min", "max"], ["amount"]],
+  );
+  assert.deepEqual(initialValues(schema), { min: 1 });
+  assert.deepEqual([setIn(sets, { max: 2 }), setIn(sets, { amount: 2 }), setIn(sets, {})], [0, 1, 0]);
+  assert.deepEqual(withSet(sets, 1, { class: "seat", min: 3, max: 4 }), { class: "seat", amount: 3 });
+  assert.deepEqual(withSet(sets, 0, { class: "seat", amount: 5 }), { class: "seat", min: 5 });
+  assert.deepEqual(setsOf(fieldsOf({ properties: { min: number, max: number } })), []);
 });

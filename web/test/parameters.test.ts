@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { Reservation } from "../src/api/types.ts";
 import { fieldsOf } from "../src/words/parameters.ts";
 import { whatOf } from "../src/words/lease.ts";
-import { goesWith } from "../src/words/use.ts";
+import { commandsOf, goesWith } from "../src/words/use.ts";
 
 const COMMON = { id: "r1", status: "active", allocations: [], use: { addresses: [] }, before_end: "default" };
 
@@ -33,6 +33,34 @@ test("objects are readable lines", () => {
   assert.equal(shown.length, 1);
 });
 
+test("an object is told by the titles of its parts, and a long text is shown when it is asked for", () => {
+  const schema = {
+    properties: { subnet: { properties: { cidr: { title: "Addresses" }, enable_dhcp: { title: "DHCP" } } } },
+  };
+  const network = of("network", { subnet: { cidr: "10.0.0.0/24", dns_nameservers: [], enable_dhcp: true } });
+  const [subnet] = fieldsOf(network, schema);
+  assert.deepEqual(subnet?.values, [{ text: "Addresses: 10.0.0.0/24" }, { text: "DHCP: yes" }]);
+  const stack = of("virtual:stack", { stack_name: "course", template: "a: 1\nb: 2\n", children: [], takes: {} });
+  assert.deepEqual(
+    fieldsOf(stack).map(({ name, document }) => [name, document]),
+    [["Template", "a: 1\nb: 2\n"]],
+  );
+});
+
+test("what a server of the lease has, nobody has to attach", () => {
+  const address = of("virtual:floatingip", { id: "f1", amount: 1, use: { addresses: ["203.0.113.7"] } });
+  const server = of("virtual:server", { id: "s1", floating_ip: { reservation: "f1" }, server_ids: ["n1"] });
+  assert.equal(commandsOf(address, { reservations: [address] }).length, 1);
+  assert.deepEqual(commandsOf(address, { reservations: [address, server] }), []);
+  assert.equal(commandsOf(server, { reservations: [address, server] })[0]?.text, "openstack server show n1");
+});
+
+test("a host is booted into by a hint that names its own reservation", () => {
+  const use = { addresses: [], scheduler_hints: { reservation: "h1" } };
+  const host = of("physical:host", { id: "h1", min: 1, use });
+  assert.match(commandsOf(host, { reservations: [host] })[0]!.text, /--hint reservation=h1/);
+});
+
 test("titles say what it is, not its type", () => {
   const said = [
     of("generic", { class: "microscope", min: 1, max: 1 }),
@@ -40,6 +68,8 @@ test("titles say what it is, not its type", () => {
     of("generic", { class: "bench", min: 2, max: 4 }),
     of("virtual:volume", { size: 100, amount: 2 }),
     of("virtual:server", { amount: 2, vcpus: 2, memory_mb: 4096 }),
+    of("virtual:stack", { stack_name: "course" }),
+    of("virtual:stack", { stack_name: null }),
   ].map(whatOf);
   assert.deepEqual(said, [
     "1 microscope",
@@ -47,6 +77,8 @@ test("titles say what it is, not its type", () => {
     "2 to 4 × bench",
     "2 volumes of 100 GiB",
     "2 servers of 2 vCPU, 4 GiB",
+    "stack course",
+    "stack",
   ]);
 });
 

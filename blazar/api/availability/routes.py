@@ -70,7 +70,7 @@ def _for_lease(call: Call, body: Json, view: View) -> AvailabilityQuestion:
             "earliest is for a search; give the duration to look for with it, or leave it out", pointer="/earliest"
         )
     changes = {"reservations": body.get("reservations", [])}
-    change = lease_change(changes, lambda: call.manager.leases.details(key).lease, call.caller, view, dry_run=True)
+    change = lease_change(changes, lambda: call.manager.leases.details(key), call.caller, view, dry_run=True)
     return replace(_question(call, body), lease_id=key, changes=change.reservations)
 
 
@@ -116,7 +116,7 @@ def _route(shape: Shape, *, until: Version | None = None) -> Route:
         handler=partial(find, shape),
         rule=GET,
         on_target=True,
-        body=Body(f"AvailabilityQuestion{suffix}", question(regions=shape.regions), (EXAMPLE, OF_A_LEASE)),
+        body=Body(f"AvailabilityQuestion{suffix}", question(shape), (EXAMPLE, OF_A_LEASE)),
         render=partial(render.availability, regions=shape.regions),
         answers={200: an_object({"availability": ref(f"Availability{suffix}")})},
         errors=(404, 409, 429),

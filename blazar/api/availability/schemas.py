@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from blazar.api import moments
 from blazar.api.leases.full.schemas import CHANGED_RESERVATIONS, reservations
+from blazar.api.leases.full.view import Shape
 from blazar.api.shapes import Json
 
 MOST_RESERVATIONS = 20
@@ -41,9 +42,9 @@ _QUESTION: Json = {
 }
 
 
-def question(*, regions: bool) -> Json:
-    """Return the schema of a question; ``regions``: its reservations may name theirs."""
-    few = {**reservations(regions=regions), **_FEW}
+def question(shape: Shape) -> Json:
+    """Return the schema of a question."""
+    few = {**reservations(shape), **_FEW}
     return {
         **_QUESTION,
         "else": {"type": "object", "required": ["reservations"], "properties": {"reservations": few}},

@@ -16,6 +16,7 @@ export interface Schema {
   format?: string;
   writeOnly?: boolean;
   contentEncoding?: string;
+  contentMediaType?: string;
   required?: readonly string[];
   properties?: Readonly<Record<string, Schema>>;
   additionalProperties?: boolean | Schema;
@@ -25,6 +26,9 @@ export interface Schema {
   minimum?: number;
   maximum?: number;
   maxLength?: number;
+  "x-changeable"?: "never" | "before-start";
+  /** It is given instead of these fields. */
+  "x-instead-of"?: readonly string[];
   "x-resource-types"?: readonly ResourceType[];
 }
 

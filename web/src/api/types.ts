@@ -34,6 +34,7 @@ export interface Use {
   scheduler_hints: Record<string, string>;
   flavor_id: string | null;
   server_group_id: string | null;
+  network_id?: string | null;
   addresses: string[];
 }
 
@@ -60,6 +61,8 @@ export interface Reservation {
   required_floatingips?: string[];
   resource_properties?: Requirement;
   hypervisor_properties?: Requirement;
+  /** What it is made of, as a stack is. */
+  children?: Reservation[];
   created_at: Instant | null;
   updated_at: Instant | null;
 }

@@ -7,6 +7,7 @@ import { useLive } from "../api/live.ts";
 import type { Json, Property, Requirement as Wished, ResourceType } from "../api/types.ts";
 import { type ControlProps, Field } from "../parts/field.tsx";
 import { partsFrom, requirementOf } from "../words/question.ts";
+import { DocumentInput, FilesField } from "./documents.tsx";
 import { ListField, NamedInput } from "./named.tsx";
 import { type Pair, PropertyRows } from "./pairs.tsx";
 import { Requirement } from "./requirement.tsx";
@@ -81,6 +82,14 @@ function SchemaField(props: OneProps) {
           <ListField field={field} value={value} onChange={onChange} others={others} />
         </Group>
       );
+    case "files":
+      return (
+        <Group error={said}>
+          <FilesField field={field} value={value} onChange={onChange} />
+        </Group>
+      );
+    case "object":
+      return <ObjectField {...props} said={said} />;
     case "requirement":
       return (
         <Group error={said}>
@@ -158,6 +167,8 @@ function Plain({ field, value, onChange, others, control, type }: OneProps & { c
           onText={(text) => onChange(text ? encoded(text) : undefined)}
         />
       );
+    case "document":
+      return <DocumentInput value={value} onChange={onChange} control={control} field={field} />;
     case "json":
       return <JsonInput value={value} onChange={onChange} control={control} />;
     case "secret":
@@ -200,6 +211,27 @@ function TextInput(props: Omit<OneProps, "errors" | "others"> & { control: Contr
         </datalist>
       )}
     </>
+  );
+}
+
+/** The fields of an object; it is there as soon as one of them is filled in. */
+function ObjectField({ field, value, onChange, errors, said }: OneProps & { said: string | undefined }) {
+  const inside = [...errors].filter(([pointer]) => pointer.startsWith(`/${field.name}/`));
+  const own = new Map(inside.map(([pointer, sentence]) => [pointer.slice(field.name.length + 1), sentence]));
+  const shown = field.fields.some(({ name }) => [...own.keys()].some((pointer) => isOf(pointer, name)));
+  return (
+    <Group error={shown ? undefined : said}>
+      <fieldset class="stack inner">
+        <legend>{field.required ? field.label : `${field.label} (optional)`}</legend>
+        {field.hint && <p class="hint">{field.hint}</p>}
+        <SchemaFields
+          fields={field.fields}
+          values={isObject(value) ? value : {}}
+          errors={own}
+          onChange={(values) => onChange(Object.keys(values).length > 0 ? { ...values } : undefined)}
+        />
+      </fieldset>
+    </Group>
   );
 }
 

@@ -20,6 +20,12 @@ export type Control =
   | "list"
   /** Names and texts. */
   | "pairs"
+  /** YAML or JSON, pasted or from a file. */
+  | "document"
+  /** Texts by the name of their file. */
+  | "files"
+  /** An object with fields of its own. */
+  | "object"
   | "json";
 
 export interface FormField {
@@ -37,6 +43,12 @@ export interface FormField {
   wrap: string | null;
   /** What can be said in a word instead of a list. */
   instead: readonly Json[];
+  /** When it can be changed for the last time, if not at any time. */
+  changeable: "never" | "before-start" | null;
+  /** The fields that it is given instead of. */
+  insteadOf: readonly string[];
+  /** Of an object: its fields. */
+  fields: readonly FormField[];
   whole: boolean;
   least: number | null;
   most: number | null;
@@ -64,17 +76,21 @@ function fieldOf(name: string, schema: Schema, required: boolean): FormField {
   const words = ways.flatMap((way) => way.enum ?? []).filter((one) => one !== null);
   const number = named.find((way) => is(way, "integer") || is(way, "number"));
   const wrapped = named.map(wrapOf).find((key) => key !== null) ?? null;
+  const control = controlOf(schema, ways);
   return {
     name,
     label: schema.title ?? nameInWords(name),
     hint: hintOf(schema),
     required,
-    control: controlOf(schema, ways),
+    control,
     words: list ? named.flatMap((way) => way.enum ?? []) : words,
     refers: named.flatMap((way) => way["x-resource-types"] ?? []),
     typed: wrapped !== null || named.some((way) => is(way, "string") && !way.enum),
     wrap: wrapped,
     instead: list ? words : [],
+    changeable: schema["x-changeable"] ?? null,
+    insteadOf: schema["x-instead-of"] ?? [],
+    fields: control === "object" ? fieldsOf(ways.find((way) => way.properties)) : [],
     whole: number !== undefined && !named.some((way) => is(way, "number")),
     least: number?.minimum ?? null,
     most: number?.maximum ?? null,
@@ -103,6 +119,7 @@ function wrapOf(schema: Schema): string | null {
 
 function controlOf(schema: Schema, ways: readonly Schema[]): Control {
   if (schema.format === "requirement") return "requirement";
+  if (schema.contentMediaType === "application/yaml") return "document";
   const some = (type: string) => ways.some((way) => is(way, type));
   if (ways.some((way) => way.items)) {
     const items = ways.find((way) => way.items)!.items!;
@@ -114,7 +131,10 @@ function controlOf(schema: Schema, ways: readonly Schema[]): Control {
   if (ways.some((way) => way["x-resource-types"] || wrapOf(way) !== null)) return "named";
   if (ways.every((way) => way.enum || way.type === "null")) return "choice";
   if (some("object")) {
-    const values = ways.find((way) => is(way, "object"))?.additionalProperties;
+    const object = ways.find((way) => is(way, "object"))!;
+    const values = object.additionalProperties;
+    if (object.properties) return "object";
+    if (typeof values === "object" && values.contentMediaType) return "files";
     return typeof values === "object" && !waysOf(values).some((way) => is(way, "object") || is(way, "array"))
       ? "pairs"
       : "json";
@@ -140,7 +160,10 @@ function isBase64({ contentEncoding, description = "" }: Schema): boolean {
 function hintOf(schema: Schema): string {
   if (isBase64(schema)) return "Any text; it is sent as base64.";
   const { title = "" } = schema;
-  const description = (schema.description ?? "").replace(/, or null$/, "");
+  // What is for programs, which send nulls, texts and references as JSON.
+  const description = (schema.description ?? "")
+    .replace(/^null, or |, (or null|as YAML|such as [[{]).*$/gs, "")
+    .replace(/^a whole number( from 1)?; /, "");
   const plain =
     /^(an id|a whole number( from 1)?|one of |true, false|a requirement as|an? (text|name|list) of|"auto")/.test(
       description,
@@ -151,14 +174,42 @@ function hintOf(schema: Schema): string {
 
 /** Returns the values that a new form has: what is needed, with a count of one. */
 export function initialValues(schema: Schema | undefined): Values {
+  const instead = fieldsOf(schema).filter((one) => one.insteadOf.length > 0);
+  if (schema && instead.length > 0) {
+    // "Whole ones, or units of one": most want whole ones, and one number says how many.
+    const [first] = instead[0]!.insteadOf;
+    return first ? { [first]: 1 } : {};
+  }
   const values: Record<string, Json> = {};
   for (const name of ["min", "max", "amount"]) {
     const needed = schema?.required?.includes(name);
-    // "Whole ones, or units of one": most want whole ones.
     if (schema?.properties?.[name] && (needed || (name !== "amount" && !schema.required?.includes("amount"))))
       values[name] = 1;
   }
   return values;
+}
+
+/** Of fields that are given instead of each other: the sets of them, one of which is filled in; none if there are none. */
+export function setsOf(fields: readonly FormField[]): (readonly FormField[])[] {
+  const other = fields.find(({ insteadOf }) => insteadOf.length > 0);
+  const first = fields.filter(({ name }) => other?.insteadOf.includes(name));
+  return other && first.length > 0 ? [first, [other]] : [];
+}
+
+/** Returns which of the sets is filled in; the first if none is. */
+export function setIn(sets: readonly (readonly FormField[])[], values: Values): number {
+  return Math.max(
+    0,
+    sets.findIndex((set) => set.some(({ name }) => name in values)),
+  );
+}
+
+/** Returns the values with another one of the sets filled in: as many as there were. */
+export function withSet(sets: readonly (readonly FormField[])[], index: number, values: Values): Values {
+  const names = sets.flat().map(({ name }) => name);
+  const count = names.map((name) => values[name]).find((one) => typeof one === "number") ?? 1;
+  const rest = Object.fromEntries(Object.entries(values).filter(([name]) => !names.includes(name)));
+  return { ...rest, [sets[index]![0]!.name]: count };
 }
 
 /** Returns the values that the schema knows. */
@@ -169,7 +220,7 @@ export function known(schema: Schema, values: Values): Values {
 /** Divides values into those that may stand in an address, and those that are too long or secret. */
 export function parted(schema: Schema | undefined, values: Values): { open: Values; held: Values } {
   const closed = fieldsOf(schema)
-    .filter(({ control }) => ["long", "secret", "base64", "json"].includes(control))
+    .filter(({ control }) => ["long", "secret", "base64", "document", "files", "json"].includes(control))
     .map(({ name }) => name);
   const pick = (wanted: boolean) =>
     Object.fromEntries(Object.entries(values).filter(([name]) => closed.includes(name) === wanted));

@@ -84,7 +84,7 @@ export function FindPage() {
       </form>
       <div class="free-now">
         {question.wants
-          .filter((want) => missingOf(want, parametersOf) === null && isMeasured(want.type))
+          .filter((want) => missingOf(want, parametersOf) === null && isMeasured(want))
           .map((want, index) => (
             <Strip
               key={index}

@@ -10,12 +10,12 @@ import { Empty, Skeleton, Trouble, When } from "../parts/basics.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { LeaseState } from "../parts/state.tsx";
 import { hrefOf, place, setParams } from "../router.ts";
-import { moment, range, relative } from "../time/format.ts";
+import { moment, range } from "../time/format.ts";
 import { present } from "../time/now.ts";
 import { zone } from "../time/zone.ts";
 import { againParams } from "../words/again.ts";
 import { momentsOf, sentence } from "../words/events.ts";
-import { conditionInWords, isPast, lengthOf, whatOfLease } from "../words/lease.ts";
+import { conditionInWords, countdownOf, isPast, lengthOf, whatOfLease } from "../words/lease.ts";
 import { FeedsDialog } from "./lease/feeds.tsx";
 import { hasBegun } from "./lease/end-now.tsx";
 import { Reservations } from "./lease/reservations.tsx";
@@ -150,19 +150,15 @@ function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
 /** How much of the time is over, as a bar with words. */
 function Countdown({ lease }: { lease: Lease }) {
   const now = present.value;
-  const start = Date.parse(lease.start_date);
-  const end = Date.parse(lease.end_date);
-  if (isPast(lease) || lease.status === "ERROR") return null;
-  const words =
-    now < start ? `starts ${relative(start, now)}` : now < end ? `ends ${relative(end, now)}` : "its time is over";
-  const share = Math.max(0, Math.min(1, (now - start) / (end - start)));
+  const found = countdownOf(lease, now);
+  if (!found) return null;
   return (
     <div class="countdown">
-      <p>{words}</p>
+      <p>{found.words}</p>
       <div class="countdown-bar" aria-hidden="true">
-        <span style={{ width: `${share * 100}%` }} />
+        <span style={{ width: `${found.share * 100}%` }} />
       </div>
-      <p class="muted">{now < start ? moment(start, zone.value, now) : moment(end, zone.value, now)}</p>
+      <p class="muted">{moment(found.at, zone.value, now)}</p>
     </div>
   );
 }

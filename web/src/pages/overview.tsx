@@ -3,15 +3,14 @@
 import type { ComponentChildren } from "preact";
 import { now as serviceNow } from "../api/client.ts";
 import { useLive } from "../api/live.ts";
-import { info } from "../api/session.ts";
 import type { Capacity, Lease } from "../api/types.ts";
 import { PageHead, Segments, Skeleton, Trouble, When } from "../parts/basics.tsx";
 import { LeaseState } from "../parts/state.tsx";
 import { hrefOf, place, setParams } from "../router.ts";
 import { present } from "../time/now.ts";
 import { startOfDay, toWire, zone } from "../time/zone.ts";
-import { nounOf, typeName } from "../words/lease.ts";
 import { CapacityChart } from "./overview/chart.tsx";
+import { KindsNow, resourcesOf } from "./overview/kinds.tsx";
 import { type Brief, busiest, sorted } from "./overview/sums.ts";
 
 const HOUR = 3_600_000;
@@ -102,36 +101,29 @@ function Usage() {
   // A third of the range lies behind: planning needs what was, too.
   const from = startOfDay(serviceNow(), zone.value, -Math.floor(length.days / 3));
   const to = startOfDay(from, zone.value, length.days);
-  const query = { from: toWire(from), to: toWire(to), step: length.step, resource_type: type };
+  const span = { from: toWire(from), to: toWire(to), step: length.step };
+  const query = { ...span, resource_type: type };
   const all = useLive<{ capacity: Capacity }>("v1/capacity", query, 60)!;
   const projects = useLive<{ capacity: Capacity }>("v1/capacity", { ...query, group_by: "project_id" }, 300)!.state
     .value;
   const { data, error, loading } = all.state.value;
   const shares = projects.data ? busiest(projects.data.capacity) : [];
-  const types = (info.value?.resource_types ?? []).filter(
-    (one) => one === "physical:host" || one === "virtual:floatingip",
-  );
   return (
     <section class="card usage" aria-labelledby="usage">
       <div class="row spread">
         <h2 id="usage">Use over time</h2>
-        <div class="row">
-          {types.length > 1 && (
-            <Segments
-              label="Resource type"
-              options={types.map((value) => ({ value, text: typeName(value) }))}
-              chosen={type}
-              onChange={(value) => setParams({ type: value === "physical:host" ? null : value })}
-            />
-          )}
-          <Segments
-            label="Range"
-            options={RANGES}
-            chosen={length.value}
-            onChange={(value) => setParams({ range: value === "month" ? null : value })}
-          />
-        </div>
+        <Segments
+          label="Range"
+          options={RANGES}
+          chosen={length.value}
+          onChange={(value) => setParams({ range: value === "month" ? null : value })}
+        />
       </div>
+      <KindsNow
+        query={span}
+        chosen={type}
+        onChange={(value) => setParams({ type: value === "physical:host" ? null : value })}
+      />
       {error !== null && <Trouble error={error} retry={() => void all.read()} />}
       {loading && <Skeleton lines={6} />}
       {data?.capacity.series[0] && (
@@ -140,10 +132,10 @@ function Usage() {
           series={data.capacity.series[0]}
           zone={zone.value}
           now={present.value}
-          noun={nounOf(type)}
+          noun={resourcesOf(type)}
         />
       )}
-      {data && !data.capacity.series[0] && <p class="muted">There are no {nounOf(type)} to reserve.</p>}
+      {data && !data.capacity.series[0] && <p class="muted">There are no {resourcesOf(type)} to reserve.</p>}
       {shares.length > 0 && (
         <>
           <h3>Busiest projects in this range</h3>

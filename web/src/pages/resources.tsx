@@ -20,7 +20,9 @@ const CONDITIONS = [
 /** The page. */
 export function ResourcesPage() {
   const wanted = place.value.params.get("kind");
-  const kind = kinds.value.find((one) => one.name === wanted) ?? kinds.value[0];
+  // Whole hosts are what every cloud has.
+  const named = (name: string | null) => kinds.value.find((one) => one.name === name);
+  const kind = named(wanted) ?? named("host") ?? kinds.value[0];
   return (
     <>
       <PageHead title="Resources" lead="What this cloud has to reserve, of every kind.">

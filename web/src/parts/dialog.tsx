@@ -26,6 +26,8 @@ export function Dialog({ title, onClose, children, actions, wide, closable = tru
   useLayoutEffect(() => {
     const dialog = box.current;
     dialog?.showModal();
+    // Without a field that says so, the browser would choose the cross.
+    if (dialog && !dialog.querySelector("[autofocus]")) firstOf(dialog)?.focus();
     return () => dialog?.close();
   }, []);
   return (
@@ -61,4 +63,11 @@ export function Dialog({ title, onClose, children, actions, wide, closable = tru
       </form>
     </dialog>
   );
+}
+
+/** The first control of what a dialog asks, else the first of its actions. */
+function firstOf(dialog: HTMLDialogElement): HTMLElement | null {
+  const controls = ["input", "select", "textarea", "button", "a[href]"].map((one) => `${one}:not([disabled])`);
+  const within = (part: string) => controls.map((one) => `${part} ${one}`).join(", ");
+  return dialog.querySelector<HTMLElement>(within(".dialog-body")) ?? dialog.querySelector(within("footer"));
 }

@@ -33,6 +33,18 @@ const TITLES: Record<string, Record<Progress, string>> = {
   end_lease: { done: "Ended", doing: "Ending", failed: "The end has failed", due: "Ends", never: "Was to end" },
 };
 
+/** Why an event had to wait: told of one that is done only if it was late. Other reasons are what did not succeed. */
+const OF_AN_EARLIER_TRY: readonly string[] = [
+  "resource_not_ready",
+  "previous_user_not_left",
+  "server_in_the_way",
+  "cloud_unavailable",
+  "cloud_refused",
+  "quota_exceeded",
+  "role_missing",
+  "internal_error",
+];
+
 /** Returns the moments of a lease in the order of their time. */
 export function momentsOf(lease: Lease, now: number): Moment[] {
   const over = lease.deleted_at !== null || lease.status === "TERMINATED";
@@ -58,10 +70,11 @@ function momentOf(event: LeaseEvent, lease: Lease, over: boolean, now: number): 
   const finished = event.finished_at === null ? null : Date.parse(event.finished_at);
   const title = TITLES[event.event_type]?.[progress] ?? event.event_type.replaceAll("_", " ");
   const details: string[] = [];
-  if (progress === "done" && finished !== null && finished - due >= 60_000) {
-    details.push(`${duration(finished - due)} after its time.`);
-  }
-  if (event.reason) details.push(sentence(event.reason.detail ?? event.reason.message));
+  const late = progress === "done" && finished !== null && finished - due >= 60_000;
+  const why = event.reason ? (event.reason.detail ?? event.reason.message) : null;
+  const waited = progress === "done" && OF_AN_EARLIER_TRY.includes(event.reason?.code ?? "");
+  if (late) details.push(`${duration(finished - due)} after its time${waited ? ` (the try before: ${why})` : ""}.`);
+  if (why !== null && !waited) details.push(sentence(why));
   if (progress === "doing" && event.attempts > 1) details.push(`${event.attempts} attempts so far.`);
   if (progress === "doing" && event.next_attempt_at) {
     const next = Date.parse(event.next_attempt_at);
@@ -95,8 +108,13 @@ function endings(lease: Lease): string[] {
   return [...new Set(found)];
 }
 
+/** Returns a text that begins with a capital. */
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** Returns a text that begins with a capital and ends with a full stop. */
 export function sentence(text: string): string {
-  const whole = text.charAt(0).toUpperCase() + text.slice(1);
+  const whole = capital(text);
   return /[.!?]$/.test(whole) ? whole : `${whole}.`;
 }

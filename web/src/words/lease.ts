@@ -82,6 +82,20 @@ function nextOf(lease: Stateful, start: number, end: number, now: number, zone: 
   }
 }
 
+/** Returns what is counted down to, in words, and its instant; null if nothing is. */
+export function countdownOf(lease: Stateful, now: number): { words: string; at: number; share: number } | null {
+  if (isPast({ ...lease, deleted_at: lease.deleted_at ?? null }) || lease.status === "ERROR") return null;
+  const start = Date.parse(lease.start_date);
+  const end = Date.parse(lease.end_date);
+  // The present of a page is some seconds old: what the service says to be in use has begun all the same.
+  const begun = now >= start || BEGUN.includes(lease.status);
+  const share = Math.max(0, Math.min(1, (now - start) / (end - start)));
+  if (!begun) return { words: `starts ${relative(start, now)}`, at: start, share };
+  return { words: now < end ? `ends ${relative(end, now)}` : "its time is over", at: end, share };
+}
+
+const BEGUN: readonly string[] = ["STARTING", "ACTIVE", "TERMINATING"];
+
 /** True if nothing of the lease is left to change. */
 export function isPast(lease: Pick<Lease, "status" | "deleted_at">): boolean {
   return lease.status === "TERMINATED" || lease.deleted_at !== null;
@@ -149,6 +163,10 @@ export function whatOf(asked: Reservation | Wish): string {
 /** Of types whose things have a class or a name to be called by: "1 microscope", "2 × microscope", "network lab". */
 function ownWords(asked: Reservation | Wish): string | null {
   const { class: kind, network_name: network } = asked as { class?: unknown; network_name?: unknown };
+  if (asked.resource_type === "virtual:stack") {
+    const { stack_name: name } = asked as { stack_name?: unknown };
+    return typeof name === "string" && name !== "" ? `stack ${name}` : "stack";
+  }
   if (asked.resource_type === "network" && typeof network === "string" && network !== "") return `network ${network}`;
   if (asked.resource_type !== "generic" || typeof kind !== "string" || kind === "") return null;
   if (asked.amount) return `${plural(asked.amount, "unit")} of a ${kind}`;

@@ -15,6 +15,8 @@ export const SHOWN_ELSEWHERE: readonly string[] = [
   "resources_changed",
   "before_end",
   "allocations",
+  "children",
+  "takes",
   "use",
   "cloud_ids",
   "created_at",
@@ -24,12 +26,15 @@ export const SHOWN_ELSEWHERE: readonly string[] = [
 /** What the title of a reservation says, as in "2 volumes of 100 GiB". */
 const SAID: Readonly<Record<string, readonly string[]>> = {
   network: ["network_name"],
+  "virtual:stack": ["stack_name"],
   "virtual:volume": ["size"],
 };
 
 /** One field: its name in words, and its values. A value with `to` is another reservation of the lease. */
 export interface Shown {
   name: string;
+  /** A text of many lines, which is shown as it is when it is asked for. */
+  document?: string;
   values: readonly { text: string; to?: string }[];
 }
 
@@ -40,14 +45,22 @@ export function fieldsOf(reservation: Reservation, schema?: Schema): Shown[] {
   const said = ["min", "max", "amount", ...(SAID[type] ?? [])];
   return Object.entries(reservation as unknown as Record<string, Json>)
     .filter(([name, value]) => !SHOWN_ELSEWHERE.includes(name) && !said.includes(name) && !isEmpty(value))
-    .map(([name, value]) => ({
-      name: schema?.properties?.[name]?.title ?? nameInWords(name),
-      values: valuesOf(name, value),
-    }));
+    .map(([name, value]) => {
+      const described = schema?.properties?.[name];
+      const label = described?.title ?? nameInWords(name);
+      const document = typeof value === "string" && value.includes("\n") ? { document: value } : {};
+      return { name: label, values: valuesOf(name, value, described), ...document };
+    });
 }
 
-function valuesOf(name: string, value: Json): Shown["values"] {
+function valuesOf(name: string, value: Json, schema?: Schema): Shown["values"] {
   if (isRequirement(name)) return [{ text: Array.isArray(value) ? inWords([value]) : lineOf(value) }];
+  const parts = schema?.properties;
+  if (parts && typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(parts).length > 1) {
+    return Object.entries(value)
+      .filter(([, one]) => !isEmpty(one))
+      .map(([key, one]) => ({ text: `${parts[key]?.title ?? nameInWords(key)}: ${lineOf(one)}` }));
+  }
   return (Array.isArray(value) ? value : [value]).flatMap(shownOf);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What to type to use a reservation. */
-import type { Allocation, Reservation } from "../api/types.ts";
+import type { Allocation, Json, Lease, Reservation } from "../api/types.ts";
 import { HAS_SERVERS } from "./lease.ts";
 
 export interface Command {
@@ -9,9 +9,11 @@ export interface Command {
   text: string;
 }
 
-/** Returns the commands of a reservation; words in capitals are to be replaced. */
-export function commandsOf(reservation: Reservation): Command[] {
+/** Returns the commands of a reservation of a lease; words in capitals are to be replaced. */
+export function commandsOf(reservation: Reservation, lease?: Pick<Lease, "reservations">): Command[] {
   const { use } = reservation;
+  // What another reservation of the lease has, nobody has to attach.
+  if (lease?.reservations.some((one) => one.id !== reservation.id && refersTo(one, reservation.id))) return [];
   switch (reservation.resource_type) {
     case "virtual:floatingip":
       return use.addresses.map((address) => ({
@@ -22,9 +24,46 @@ export function commandsOf(reservation: Reservation): Command[] {
     case "virtual:instance":
     case "flavor:instance":
       return [{ does: "boot a server into it", text: bootLine(reservation) }];
+    case "network":
+      return use.network_id
+        ? [
+            {
+              does: "boot a server on it",
+              text: `openstack server create --flavor FLAVOR --image IMAGE --network ${use.network_id} NAME`,
+            },
+          ]
+        : [];
+    case "virtual:server":
+      return idsIn(reservation, "server_ids").map((id) => ({
+        does: "see the server and its addresses",
+        text: `openstack server show ${id}`,
+      }));
+    case "virtual:volume":
+      return idsIn(reservation, "volume_ids").map((id) => ({
+        does: "give the volume to a server",
+        text: `openstack server add volume SERVER ${id}`,
+      }));
+    case "virtual:stack":
+      return idsIn(reservation, "stack_id").map((id) => ({
+        does: "see what the stack has made",
+        text: `openstack stack show ${id}`,
+      }));
     default:
       return [];
   }
+}
+
+/** More of them are known by their ids alone. */
+const MOST = 4;
+
+function idsIn(reservation: Reservation, name: string): string[] {
+  const value = (reservation as unknown as Record<string, Json>)[name];
+  const ids = (Array.isArray(value) ? value : [value]).filter((one): one is string => typeof one === "string");
+  return ids.length <= MOST ? ids : [];
+}
+
+function refersTo(reservation: Reservation, id: string): boolean {
+  return JSON.stringify(reservation).includes(`{"reservation":"${id}"}`);
 }
 
 function bootLine({ use }: Reservation): string {
@@ -63,6 +102,7 @@ export function goesWith(reservation: Reservation): string {
       ? `The addresses ${listed(addresses)} are taken back.`
       : "The addresses are taken back.";
   }
+  if (reservation.resource_type === "virtual:stack") return "The stack and all that is in it are deleted.";
   if (!HAS_SERVERS.includes(reservation.resource_type)) {
     return names.length > 0 ? `It is taken back: ${listed(names)}.` : "It is taken back.";
   }

@@ -5,6 +5,7 @@ import type { Block as WireBlock, CalendarPage, CalendarResource, Capacity, Json
 import type { Block, Group, Heat, Row } from "../../grid/layout.ts";
 import { type Mark, gib, phaseOf } from "../../words/lease.ts";
 import { capacityInWords } from "../../words/values.ts";
+import { propertyLabel } from "../../words/property.ts";
 
 /** What a block of the grid stands for. */
 export interface Source {
@@ -207,7 +208,7 @@ export function groupsOf(
   return [...found]
     .sort(([a], [b]) => (a === "" ? 1 : b === "" ? -1 : a.localeCompare(b, "en", { numeric: true })))
     .map(([key, members]) => {
-      const name = !by ? "" : key === "" ? `without ${by}` : `${by} ${key}`;
+      const name = !by ? "" : key === "" ? `without ${propertyLabel(by)}` : `${propertyLabel(by)} ${key}`;
       return { key, name, open: isOpen(key), size: members.length, rows: members, heat: heatOf(capacity, by, key) };
     });
 }

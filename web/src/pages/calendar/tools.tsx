@@ -12,6 +12,7 @@ import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { nounOf, typeName } from "../../words/lease.ts";
 import type { Span } from "./data.ts";
+import { propertyLabel } from "../../words/property.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -90,7 +91,9 @@ export function RowTools({ type, by, known, filter, region, mine, table, free }:
       <Choose label="Group by" value={by} onChange={(value) => setParams({ by: value === "" ? "none" : value })}>
         <option value="none">nothing</option>
         {known.map((property) => (
-          <option key={property.name}>{property.name}</option>
+          <option key={property.name} value={property.name}>
+            {propertyLabel(property.name)}
+          </option>
         ))}
       </Choose>
       <Filter known={known} filter={filter} />

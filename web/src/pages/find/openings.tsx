@@ -7,6 +7,7 @@ import { Icon } from "../../parts/icon.tsx";
 import { duration, moment, plural, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire, zone } from "../../time/zone.ts";
+import { capital } from "../../words/events.ts";
 import { inWords, nounOf, whatOf } from "../../words/lease.ts";
 import { type Question, type Want, bySchema, countOf, lengthInWords, partAt, wishOf } from "../../words/question.ts";
 
@@ -17,12 +18,16 @@ export function nowOr(at: number): string {
   return at <= present.value + MINUTE ? "now" : spoken(Math.ceil(at / MINUTE) * MINUTE, zone.value, present.value);
 }
 
-/** The window that an opening stands for; one that starts now is shown, and booked, to whole minutes. */
+/** The window that an opening stands for, in whole minutes where these fit, too: so it is shown and booked. */
 export function windowOf(opening: Opening): { start: number; end: number; now: boolean } {
   const start = Date.parse(opening.start_date);
   const end = Date.parse(opening.end_date);
   const now = start <= present.value + MINUTE;
-  if (!now) return { start, end, now };
+  if (!now) {
+    const late = Math.ceil(start / MINUTE) * MINUTE - start;
+    const fits = start + late <= Date.parse(opening.last_start_date);
+    return fits ? { start: start + late, end: end + late, now } : { start, end, now };
+  }
   const next = Math.ceil(end / MINUTE) * MINUTE;
   const until = opening.open_until === null ? next : Date.parse(opening.open_until);
   return { start, end: next <= until ? next : Math.floor(end / MINUTE) * MINUTE, now };
@@ -51,7 +56,7 @@ export function Openings(props: { question: Question; found: Availability; onBoo
 /** Types that have names for what they are say that: "1 microscope", "network lab". */
 function foundOf(want: Want | undefined, count: number): string {
   if (!want || !bySchema(want.type)) return countOf(count, want?.type ?? "");
-  return count === want.count ? whatOf(wishOf(want)) : countOf(count, want.type);
+  return count === want.count || want.type === "virtual:stack" ? whatOf(wishOf(want)) : countOf(count, want.type);
 }
 
 function OpeningRow(props: { question: Question; opening: Opening; main: boolean; onBook: () => void }) {
@@ -63,6 +68,9 @@ function OpeningRow(props: { question: Question; opening: Opening; main: boolean
   const until = opening.open_until === null ? null : cut(Date.parse(opening.open_until));
   const counts = opening.reservations.map(({ count }, index) => foundOf(question.wants[index], count));
   const more: string[] = [];
+  for (const [index, { count }] of opening.reservations.entries())
+    if (question.wants[index]?.type === "virtual:stack" && count > 1)
+      more.push(`its ${count} servers, volumes and addresses`);
   const places = [...new Set(opening.reservations.map((one) => one.region).filter(Boolean))];
   if (regions().length > 0 && places.length > 0) more.push(`in ${places.join(" and ")}`);
   if (!question.exactly && last - start >= 5 * MINUTE) more.push(`start any time until ${spoken(last, here, now)}`);
@@ -81,7 +89,7 @@ function OpeningRow(props: { question: Question; opening: Opening; main: boolean
             {spoken(end, here, now)}
           </time>
         </h3>
-        <p class="muted">{[`${counts.join(" and ")} free`, ...more].join(" · ")}</p>
+        <p class="muted">{[capital(`${counts.join(" and ")} free`), ...more].join(" · ")}</p>
         {opening.refusals.map((one) => (
           <p class="refusal" key={one.message}>
             <Icon of={TriangleAlert} size={16} /> Would be refused: {one.message}
@@ -99,8 +107,8 @@ function OpeningRow(props: { question: Question; opening: Opening; main: boolean
 export function Why({ question, reasons }: { question: Question; reasons: readonly WhyNot[] }) {
   return (
     <div class="why">
-      {reasons.map((reason) => (
-        <Reason key={reason.pointer} question={question} reason={reason} />
+      {reasons.map((reason, index) => (
+        <Reason key={index} question={question} reason={reason} />
       ))}
     </div>
   );
@@ -111,18 +119,21 @@ function Reason({ question, reason }: { question: Question; reason: WhyNot }) {
   const type = question.wants[index]?.type ?? "physical:host";
   const begin = nowOr(Date.parse(reason.window.start_date));
   const most = Math.max(1, ...reason.steps.map((step) => step.remaining));
+  // What a stack takes is of several types: the service's own words say of which this part is.
+  const words = type === "virtual:stack" ? reason.message.split("; ").map((one) => one.replace(/^\d+ /, "")) : [];
   return (
     <div class="reason">
       <p>
-        <strong>{reason.free}</strong> of {countOf(reason.asked, type)} {reason.free === 1 ? "is" : "are"} free{" "}
-        {begin === "now" ? begin : `from ${begin} on`}, for the whole time.
+        {words.length > 0 && "A part of the stack does not fit: "}
+        <strong>{reason.free}</strong> of {words.length > 0 ? reason.asked : countOf(reason.asked, type)}{" "}
+        {reason.free === 1 ? "is" : "are"} free {begin === "now" ? begin : `from ${begin} on`}, for the whole time.
       </p>
       <ol class="funnel">
-        {reason.steps.map((step) => (
+        {reason.steps.map((step, at) => (
           <li key={`${step.code}${step.pointer ?? ""}`}>
             <span class="funnel-bar" style={{ width: `${(step.remaining / most) * 100}%` }} aria-hidden="true" />
             <span class="number funnel-count">{step.remaining}</span>
-            <span>{stepInWords(step, question, type)}</span>
+            <span>{stepInWords(step, question, type, words[at])}</span>
           </li>
         ))}
       </ol>
@@ -142,12 +153,12 @@ const LEFT_OUT: Record<string, string> = {
 };
 
 /** Returns what a step of a reason says: "with gpu = A100", "without 3 that are booked until Thursday 14:00". */
-function stepInWords(step: Step, question: Question, type: string): string {
+function stepInWords(step: Step, question: Question, type: string, words?: string): string {
   switch (step.code) {
     case "registered":
-      return `${nounOf(type, step.remaining)} for your project`;
+      return `${words ?? nounOf(type, step.remaining)} for your project`;
     case "requirement":
-      return `with ${inWords([partAt(question, step.pointer ?? "")]) || "what you ask for"}`;
+      return words ?? `with ${inWords([partAt(question, step.pointer ?? "")]) || "what you ask for"}`;
     case "traits":
       return "with the traits that are needed";
     default: {

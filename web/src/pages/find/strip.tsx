@@ -9,7 +9,8 @@ import { formatted, moment, plural } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { startOfDay, toWire, zone } from "../../time/zone.ts";
 import { stepPath } from "../../words/steps.ts";
-import { HAS_SERVERS, nounOf } from "../../words/lease.ts";
+import { nounOf } from "../../words/lease.ts";
+import { measureOf } from "../../words/measure.ts";
 import { type Want, bySchema, wishedOf } from "../../words/question.ts";
 
 export interface StripProps {
@@ -21,9 +22,9 @@ export interface StripProps {
   onPick: (at: number) => void;
 }
 
-/** Tells whether it can be said how many of a type are free: not of what is made of others, such as a stack. */
-export function isMeasured(type: string): boolean {
-  return !bySchema(type) || kindOfType(type) !== undefined;
+/** Tells whether it can be said how many are free: not of what is made of others, such as a stack. */
+export function isMeasured(want: Want): boolean {
+  return measureOf(want) !== null && (!bySchema(want.type) || kindOfType(want.type) !== undefined);
 }
 
 /** What resources must be like: the requirement, and what is asked for by an attribute, such as a class. */
@@ -46,11 +47,10 @@ export function Strip({ want, from, to, openings, onPick }: StripProps) {
   const start = from ?? Math.floor(present.value / FIVE_MINUTES) * FIVE_MINUTES;
   const end = Math.max(start + 3_600_000, Math.ceil(to / FIVE_MINUTES) * FIVE_MINUTES);
   const requirement = requiredOf(want);
-  const instances = HAS_SERVERS.includes(want.type) && want.type !== "physical:host";
-  const measured = instances ? "physical:host" : want.type;
-  const query: Record<string, string> = { from: toWire(start), to: toWire(end), resource_type: measured };
+  const { type, units, asked } = measureOf(want) ?? { type: want.type, units: null, asked: want.count };
+  const query: Record<string, string> = { from: toWire(start), to: toWire(end), resource_type: type };
   if (requirement.length > 0) query.requirement = JSON.stringify(requirement);
-  if (instances) query.measure = "VCPU";
+  if (units) query.measure = units.of;
   const watch = useLive<{ capacity: Capacity }>("v1/capacity", query, 30);
   const { data, error } = watch!.state.value;
   // Between two questions the older answer stays: nothing jumps.
@@ -59,12 +59,13 @@ export function Strip({ want, from, to, openings, onPick }: StripProps) {
   const capacity = kept.current;
   if (!capacity) return error ? <Trouble error={error} retry={() => void watch?.read()} /> : <Skeleton lines={2} />;
   const series = capacity.series[0];
-  const noun = instances ? "vCPUs" : (kindOfType(want.type)?.nouns ?? nounOf(want.type));
+  const { noun: one, nouns } = kindOfType(type) ?? { noun: nounOf(type, 1), nouns: nounOf(type) };
+  const noun = units?.noun ?? nouns;
   const total = Math.max(0, ...(series?.total ?? []));
   if (!series || total === 0) {
     return (
       <p class="count" role="status">
-        <strong>No {noun}</strong> match
+        <strong>No {nouns}</strong> match
         {requirement.length > 0 ? ": take away a property." : ". An operator has to register some first."}
       </p>
     );
@@ -73,8 +74,8 @@ export function Strip({ want, from, to, openings, onPick }: StripProps) {
   return (
     <figure class="strip">
       <figcaption class="count">
-        <strong class="number">{total}</strong> {nounFor(want.type, total, noun)}{" "}
-        {instances ? "on hosts that match" : total === 1 ? "matches" : "match"},{" "}
+        <strong class="number">{total}</strong> {total === 1 && !units ? one : noun}{" "}
+        {units ? `${units.on} ${nouns} that match` : total === 1 ? "matches" : "match"},{" "}
         <strong class="number">{series.free[0]}</strong> free {from === null ? at : `on ${at}`}
       </figcaption>
       <Steps
@@ -82,23 +83,13 @@ export function Strip({ want, from, to, openings, onPick }: StripProps) {
         total={total}
         start={Date.parse(capacity.from)}
         step={capacity.step_seconds * 1000}
-        asked={instances ? want.count * vcpusOf(want) : want.count}
+        asked={asked}
         noun={noun}
         openings={openings}
         onPick={onPick}
       />
     </figure>
   );
-}
-
-function nounFor(type: string, count: number, many: string): string {
-  if (count !== 1 || many === "vCPUs") return many;
-  return kindOfType(type)?.noun ?? nounOf(type, 1);
-}
-
-function vcpusOf({ type, vcpus, values }: Want): number {
-  if (type === "virtual:instance") return vcpus;
-  return typeof values.vcpus === "number" ? values.vcpus : 0;
 }
 
 const WIDTH = 1000;

@@ -2,7 +2,7 @@
 /** One reservation as a sentence to fill in. */
 import { X } from "lucide";
 import type { ComponentChildren } from "preact";
-import { useId } from "preact/hooks";
+import { useId, useRef, useState } from "preact/hooks";
 import { parametersOf, regions } from "../../api/kinds.ts";
 import { useLive } from "../../api/live.ts";
 import type { Property, ResourceType } from "../../api/types.ts";
@@ -12,7 +12,8 @@ import { typeName } from "../../words/lease.ts";
 import { type Want, bySchema, newWant } from "../../words/question.ts";
 import { Requirement } from "../../forms/requirement.tsx";
 import { type Referable, SchemaFields } from "../../forms/schema-fields.tsx";
-import { type FormField, type Values, fieldsOf, initialValues } from "../../forms/schema.ts";
+import { type FormField, type Values, fieldsOf, initialValues, setIn, setsOf, withSet } from "../../forms/schema.ts";
+import { Field } from "../../parts/field.tsx";
 
 export interface WantProps {
   want: Want;
@@ -80,7 +81,7 @@ export function WantSentence(props: WantProps) {
           </button>
         )}
       </div>
-      {own && <Parameters {...props} />}
+      {own && <Parameters key={want.type} {...props} />}
       {[...errors].map(
         ([name, sentence]) =>
           (!own || name === "") && (
@@ -116,33 +117,77 @@ function Region({ want, change }: { want: Want; change: Change }) {
 /** The parameters of a type that its schema describes: what is needed, and the rest when it is asked for. */
 function Parameters({ want, onChange, errors, others }: WantProps) {
   // What happens at the end is asked when it is booked.
-  const fields = fieldsOf(parametersOf(want.type), ["before_end"]);
+  const all = fieldsOf(parametersOf(want.type), ["before_end"]);
+  const sets = setsOf(all);
+  const [chosen, choose] = useState(0);
+  // A number that is emptied leaves its field where it is.
+  const filled = sets.flat().some(({ name }) => name in want.values);
+  const set = filled ? setIn(sets, want.values) : chosen;
+  const fields = all.filter((one) => !sets.flat().includes(one) || sets[set]?.includes(one));
+  const [counted] = sets[set] ?? [];
   const first = fields.filter(
-    (one) => one.required || one.control === "number" || one.name === "flavor" || one.name === "resource_properties",
+    (one) =>
+      one.required ||
+      // A number that is null by default is a detail, and the most of what the least says well enough.
+      (one.control === "number" && one.initial !== null && (one === counted || !sets[set]?.includes(one))) ||
+      ["flavor", "parameters", "resource_properties", "subnet"].includes(one.name),
   );
   const rest = fields.filter((one) => !first.includes(one));
+  const place = counted ? first.indexOf(counted) : 0;
   const said = new Map([...errors].map(([name, sentence]) => [`/${name}`, sentence]));
+  const change = (values: Values) => onChange({ ...want, values, count: countIn(values) });
   const shown = (some: readonly FormField[]) => (
-    <SchemaFields
-      fields={some}
-      values={want.values}
-      errors={said}
-      type={want.type}
-      others={others}
-      onChange={(values) => onChange({ ...want, values, count: countIn(values) })}
-    />
+    <SchemaFields fields={some} values={want.values} errors={said} type={want.type} others={others} onChange={change} />
   );
-  const used = rest.some(({ name }) => name in want.values || errors.has(name));
+  // What was open stays open: a field that is emptied must not be gone.
+  const used = useRef(false);
+  used.current ||= rest.some(({ name }) => name in want.values || errors.has(name));
   return (
-    <div class="want-fields" key={want.type}>
-      {shown(first)}
+    <div class="want-fields">
+      {shown(first.slice(0, place))}
+      {sets.length > 0 && (
+        <SetChoice
+          sets={sets}
+          chosen={set}
+          onChange={(index) => {
+            choose(index);
+            change(withSet(sets, index, want.values));
+          }}
+        />
+      )}
+      {shown(first.slice(place))}
       {rest.length > 0 && (
-        <details class="more-fields" open={used}>
+        <details class="more-fields" open={used.current}>
           <summary>More about it</summary>
           <div class="want-fields">{shown(rest)}</div>
         </details>
       )}
     </div>
+  );
+}
+
+/** Which of the fields that are given instead of each other are filled in. */
+function SetChoice(props: {
+  sets: readonly (readonly FormField[])[];
+  chosen: number;
+  onChange: (index: number) => void;
+}) {
+  return (
+    <Field label="What of it">
+      {(control) => (
+        <select
+          {...control}
+          value={String(props.chosen)}
+          onChange={(event) => props.onChange(Number(event.currentTarget.value))}
+        >
+          {props.sets.map((set, index) => (
+            <option key={set[0]!.name} value={String(index)}>
+              {set[0]!.label.split(",")[0]!.toLowerCase()}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
   );
 }
 

@@ -6,7 +6,7 @@ import { sentencesOf } from "../../api/errors.ts";
 import { parametersOf } from "../../api/kinds.ts";
 import type { BeforeEnd, Json, Lease, Reservation } from "../../api/types.ts";
 import { SchemaFields } from "../../forms/schema-fields.tsx";
-import { type FormField, type Values, fieldsOf as schemaFields, withValue } from "../../forms/schema.ts";
+import { type FormField, type Values, fieldsOf as schemaFields, setIn, setsOf, withValue } from "../../forms/schema.ts";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton } from "../../parts/basics.tsx";
 import { DateTimeField } from "../../parts/datetime.tsx";
@@ -15,10 +15,12 @@ import { Field, FormErrors } from "../../parts/field.tsx";
 import { NumberInput } from "../../parts/number.tsx";
 import { toWire } from "../../time/zone.ts";
 import { endChoices } from "../../words/endings.ts";
+import { capital } from "../../words/events.ts";
 import { nounOf, whatOf } from "../../words/lease.ts";
 import { SHOWN_ELSEWHERE } from "../../words/parameters.ts";
 import { bySchema } from "../../words/question.ts";
 import { hasBegun } from "./end-now.tsx";
+import { FixedFields, isChangeable } from "./fields.tsx";
 import { Fits } from "./fits.tsx";
 import { ChangedNote, type LeaseDialogProps, useAttempt } from "./shared.tsx";
 
@@ -261,18 +263,22 @@ interface PartProps {
 }
 
 function PartFields(props: PartProps) {
-  const { reservation, part, errors, onChange } = props;
+  const { lease, reservation, part, errors, onChange } = props;
   const type = reservation.resource_type;
   const noun = nounOf(type);
   const own = bySchema(type);
-  const fixed = own || type === "flavor:instance";
+  const free = (name: string) => isChangeable(type, name, hasBegun(lease));
+  const counted = !own && free(reservation.min === undefined ? "amount" : "min");
+  // Of a type of which nothing is known, nothing is offered that might be refused.
+  const unknown = own && !parametersOf(type);
+  const ends = type !== "virtual:floatingip" && !unknown && free("before_end");
   const error = own ? errors.get("") : [...errors.values()].join(" ") || undefined;
   return (
     <fieldset class="part">
-      <legend>{whatOf(reservation)}</legend>
+      <legend>{capital(whatOf(reservation))}</legend>
       {own && <OwnFields {...props} />}
       {own && error && <p class="field-error">{error}</p>}
-      {!fixed && (
+      {counted && (
         <Field
           label={reservation.min === undefined ? `How many ${noun}` : `How many ${noun}, from … to …`}
           error={error}
@@ -295,7 +301,7 @@ function PartFields(props: PartProps) {
           )}
         </Field>
       )}
-      {reservation.resource_type !== "virtual:floatingip" && (
+      {ends && (
         <Field label="At the end">
           {(control) => (
             <select
@@ -312,6 +318,8 @@ function PartFields(props: PartProps) {
           )}
         </Field>
       )}
+      {unknown && <p class="hint">Only the dates of this {nounOf(type, 1)} can be changed here.</p>}
+      <FixedFields lease={lease} reservation={reservation} />
     </fieldset>
   );
 }
@@ -319,7 +327,11 @@ function PartFields(props: PartProps) {
 /** The numbers of a type that its schema describes, and what else of it may be changed. */
 function OwnFields({ lease, reservation, part, errors, onChange }: PartProps) {
   const type = reservation.resource_type;
-  const all = schemaFields(parametersOf(type), ["before_end"]);
+  const known = schemaFields(parametersOf(type), ["before_end"]);
+  const sets = setsOf(known);
+  // What is counted in one way stays so: the fields for the other way are not offered.
+  const instead = sets.filter((_, index) => index !== setIn(sets, parametersIn(reservation))).flat();
+  const all = known.filter((one) => isChangeable(type, one.name, hasBegun(lease)) && !instead.includes(one));
   const numbers = all.filter((one) => one.control === "number");
   const rest = all.filter((one) => !numbers.includes(one));
   const others = lease.reservations
@@ -341,10 +353,7 @@ function OwnFields({ lease, reservation, part, errors, onChange }: PartProps) {
       {rest.length > 0 && (
         <details class="more-fields" open={rest.some(({ name }) => errors.has(`/${name}`))}>
           <summary>More about it</summary>
-          <div class="stack roomy">
-            <p class="hint">Not everything can be changed later; what cannot is said when it is tried.</p>
-            {shown(rest)}
-          </div>
+          <div class="stack roomy">{shown(rest)}</div>
         </details>
       )}
     </>

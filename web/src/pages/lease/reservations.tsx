@@ -8,6 +8,7 @@ import { fieldsOf } from "../../words/parameters.ts";
 import { allocationInWords, commandsOf, resourceName } from "../../words/use.ts";
 import { endInWords } from "../../words/lease.ts";
 import { sentence } from "../../words/events.ts";
+import { ReservationFields } from "./fields.tsx";
 
 /** All reservations of a lease, one card each. */
 export function Reservations({ lease }: { lease: Lease }) {
@@ -33,8 +34,12 @@ function ReservationCard({ lease, reservation }: { lease: Lease; reservation: Re
   return (
     <section class="card reservation" id={`reservation-${reservation.id}`} tabIndex={-1}>
       <h2>{sentence(whatOf(reservation)).replace(/\.$/, "")}</h2>
-      <Got reservation={reservation} past={past} />
-      <Fields lease={lease} reservation={reservation} />
+      {reservation.children ? (
+        <Children parts={reservation.children} past={past} />
+      ) : (
+        <Got reservation={reservation} past={past} />
+      )}
+      <ReservationFields lease={lease} fields={fieldsOf(reservation, parametersOf(reservation.resource_type))} linked />
       {reservation.region && regions().length > 0 && <p class="muted">In the region {reservation.region}.</p>}
       {reservation.missing_resources && !past && <p class="missing">Not all of it is there; the reason is above.</p>}
       {reservation.resources_changed && !past && (
@@ -43,6 +48,22 @@ function ReservationCard({ lease, reservation }: { lease: Lease; reservation: Re
       {!past && <Use lease={lease} reservation={reservation} />}
       {!past && <p class="muted">At the end {endInWords(reservation.before_end, reservation.resource_type)}.</p>}
     </section>
+  );
+}
+
+/** What it is made of, and where that is. */
+function Children({ parts, past }: { parts: readonly Reservation[]; past: boolean }) {
+  if (parts.length === 0) return null;
+  return (
+    <ul class="made-of" aria-label="Made of">
+      {parts.map((one) => (
+        <li key={one.id}>
+          {whatOf(one)}
+          {one.missing_resources && !past && <span class="missing"> Not all of it is there.</span>}
+          <Got reservation={one} past={past} />
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -68,39 +89,6 @@ function Got({ reservation, past }: { reservation: Reservation; past: boolean })
   );
 }
 
-/** What was asked for and what there is in the cloud, of types that have no sentences of their own. */
-function Fields({ lease, reservation }: { lease: Lease; reservation: Reservation }) {
-  const fields = fieldsOf(reservation, parametersOf(reservation.resource_type));
-  if (fields.length === 0) return null;
-  return (
-    <dl class="reservation-fields">
-      {fields.map(({ name, values }) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          {values.map(({ text, to }) => {
-            const other = to && lease.reservations.find((one) => one.id === to);
-            return (
-              <dd key={text}>
-                {other ? (
-                  <button
-                    type="button"
-                    class="link"
-                    onClick={() => document.getElementById(`reservation-${to}`)?.focus()}
-                  >
-                    {whatOf(other)}
-                  </button>
-                ) : (
-                  <span class="value">{text}</span>
-                )}
-              </dd>
-            );
-          })}
-        </div>
-      ))}
-    </dl>
-  );
-}
-
 function Names({ label, names }: { label: string; names: readonly string[] }) {
   return (
     <ul class="got" aria-label={label}>
@@ -114,7 +102,7 @@ function Names({ label, names }: { label: string; names: readonly string[] }) {
 }
 
 function Use({ lease, reservation }: { lease: Lease; reservation: Reservation }) {
-  const commands = commandsOf(reservation);
+  const commands = commandsOf(reservation, lease);
   // A failed start has to be mended first.
   if (commands.length === 0 || lease.status === "ERROR" || reservation.status === "error") return null;
   const active = lease.status === "ACTIVE" || lease.status === "UPDATING";

@@ -3,6 +3,7 @@
 import type { Capacity, CapacitySeries } from "../../api/types.ts";
 import { ticksOf } from "../../grid/ticks.ts";
 import { moment } from "../../time/format.ts";
+import { stepAt } from "./sums.ts";
 
 const WIDTH = 1000;
 const HEIGHT = 220;
@@ -29,7 +30,7 @@ export function CapacityChart({ capacity, series, zone, now, noun }: ChartProps)
   const used = promised.map((count, index) => count + series.out_of_use[index]!);
   const path = (values: readonly number[]) =>
     `M${LEFT} ${y(0)}${values.map((count, index) => `V${y(count)}H${x(Math.min(to, from + (index + 1) * step))}`).join("")}V${y(0)}Z`;
-  const index = Math.min(promised.length - 1, Math.max(0, Math.floor((now - from) / step)));
+  const index = stepAt(capacity, now);
   const fullest = used.reduce((best, count, at) => (at >= index && count > used[best]! ? at : best), index);
   // A point is the first instant of its step, which is past if the step has begun.
   const least = fullest === index ? "now" : moment(from + fullest * step, zone, now);

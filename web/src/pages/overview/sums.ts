@@ -46,6 +46,13 @@ export function sorted(leases: readonly Brief[], now: number, within: number): S
   };
 }
 
+/** Returns the number of the step of an answer in which a moment lies. */
+export function stepAt(capacity: Capacity, now: number): number {
+  const steps = capacity.series[0]?.free.length ?? 0;
+  const since = Math.floor((now - Date.parse(capacity.from)) / (capacity.step_seconds * 1000));
+  return Math.min(steps - 1, Math.max(0, since));
+}
+
 /** Returns resource-hours by project, the busiest first. */
 export function busiest(capacity: Capacity): { project: string; hours: number }[] {
   const hours = capacity.step_seconds / 3600;

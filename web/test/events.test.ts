@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Lease, LeaseEvent } from "../src/api/types.ts";
+import { momentsOf } from "../src/words/events.ts";
+import { countdownOf } from "../src/words/lease.ts";
+
+const START = Date.parse("2026-11-24T08:00:00Z");
+const MINUTE = 60_000;
+
+function leaseWith(event: Partial<LeaseEvent>): Lease {
+  const made = { id: "e", event_type: "start_lease", time: "2026-11-24T08:00:00Z", attempts: 1, next_attempt_at: null };
+  return {
+    status: "ACTIVE",
+    start_date: "2026-11-24T08:00:00Z",
+    end_date: "2026-11-25T08:00:00Z",
+    created_at: "2026-11-23T08:00:00Z",
+    deleted_at: null,
+    reservations: [],
+    events: [{ ...made, status: "DONE", finished_at: null, reason: null, ...event }],
+  } as unknown as Lease;
+}
+
+const detailsOf = (event: Partial<LeaseEvent>) =>
+  momentsOf(leaseWith(event), START + 10 * MINUTE).find(({ id }) => id === "e")!.details;
+
+const NOT_READY = { code: "resource_not_ready", message: "the resources are not ready yet" };
+
+test("why a start had to wait is told while it waits, and of a late one as history", () => {
+  const told = ["The resources are not ready yet."];
+  assert.deepEqual(detailsOf({ status: "IN_PROGRESS", reason: NOT_READY }), told);
+  assert.deepEqual(detailsOf({ status: "ERROR", reason: NOT_READY }), told);
+  assert.deepEqual(detailsOf({ finished_at: "2026-11-24T08:00:04Z", reason: NOT_READY }), []);
+  assert.deepEqual(detailsOf({ finished_at: "2026-11-24T08:05:00Z", reason: NOT_READY }), [
+    "5 min after its time (the try before: the resources are not ready yet).",
+  ]);
+  const away = { code: "cloud_unavailable", message: "the cloud does not answer" };
+  assert.deepEqual(detailsOf({ finished_at: "2026-11-24T08:00:04Z", reason: away }), []);
+});
+
+test("what a start that is done could not get stays", () => {
+  const failed = { code: "resource_failed", message: "a resource of the reservation has failed" };
+  assert.deepEqual(detailsOf({ finished_at: "2026-11-24T08:00:04Z", reason: failed }), [
+    "A resource of the reservation has failed.",
+  ]);
+});
+
+test("a lease in use counts down to its end, also where the clock of the page is behind", () => {
+  const lease = leaseWith({});
+  assert.equal(countdownOf(lease, START - 5000)?.words, "ends in 24 h");
+  assert.equal(countdownOf({ ...lease, status: "STARTING" }, START - 5000)?.at, START + 1440 * MINUTE);
+  assert.equal(countdownOf({ ...lease, status: "PENDING" }, START - 5000)?.words, "starts in less than a minute");
+  assert.equal(countdownOf({ ...lease, status: "PENDING" }, START + 5000)?.words, "ends in 24 h");
+  assert.equal(countdownOf(lease, START + 1441 * MINUTE)?.words, "its time is over");
+  assert.equal(countdownOf({ ...lease, status: "ERROR" }, START), null);
+  assert.equal(countdownOf({ ...lease, status: "TERMINATED" }, START), null);
+});
