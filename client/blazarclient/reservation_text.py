@@ -3,7 +3,7 @@
 
 A value that begins with ``[``, ``{`` or a quote is JSON and may have commas in it; nothing has to be escaped. A whole
 reservation may be a JSON object, or ``@file`` with one in it. ``networks=@0`` refers to the first reservation of the
-lease.
+lease, and ``template=@course.yaml`` is the text of a file.
 """
 
 from __future__ import annotations
@@ -53,10 +53,13 @@ _TEXTS = frozenset(
     {
         *("hypervisor_properties", "resource_properties", "network_properties", "affinity", "before_end", "id"),
         *("name", "flavor_id", "flavor", "image", "network_id", "network_name", "network_description", "class"),
-        *("volume_type", "key_name", "public_key", "user_data", "region"),
+        *("volume_type", "key_name", "public_key", "user_data", "region", "stack_name"),
     }
 )
 """Keys whose values stay as they are written."""
+
+_DOCUMENTS = frozenset({"template", "environment", "parameters"})
+"""Keys of stacks whose values are texts, or ``@`` and the name of a file."""
 
 _REFERENCE = re.compile(r"@(?:(?P<index>[0-9]{1,6})|(?P<id>[0-9a-fA-F-]{36}))")
 
@@ -121,10 +124,7 @@ def read_change(text: str) -> dict[str, Any]:
 def _object(text: str) -> dict[str, Any]:
     plain = text.strip()
     if plain.startswith("@"):
-        try:
-            plain = Path(plain[1:]).read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise IncorrectLease(f"The file of a reservation cannot be read: {error}") from error
+        plain = _file(plain[1:]).strip()
     if plain.startswith("{"):
         try:
             return dict(json.loads(plain, object_pairs_hook=_once))
@@ -133,6 +133,14 @@ def _object(text: str) -> dict[str, Any]:
     if not plain:
         raise IncorrectLease("A reservation is empty; write it as resource_type=physical:host,min=1,max=1")
     return _once(_pairs(plain))
+
+
+def _file(name: str) -> str:
+    """Return the text of a file. IncorrectLease."""
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise IncorrectLease(f"The file {name!r} of a reservation cannot be read: {error}") from error
 
 
 def _pairs(text: str) -> Iterable[tuple[str, Any]]:
@@ -167,8 +175,14 @@ def _value(text: str, start: int) -> tuple[str, int]:
 def _read(key: str, value: str) -> Any:
     if key in _TEXTS:
         return json.loads(value) if value.startswith('"') else value
+    if key in _DOCUMENTS and value.startswith("@"):
+        return _file(value[1:])
+    if key == "files" and value.startswith("@"):
+        return {value[1:]: _file(value[1:])}
     if value[:1] in ("[", "{", '"'):
         found = json.loads(value)
+        if key == "files" and isinstance(found, list) and all(isinstance(each, str) for each in found):
+            return {each.removeprefix("@"): _file(each.removeprefix("@")) for each in found}
         return [_in_list(each) for each in found] if isinstance(found, list) else found
     if value.startswith("@"):
         # A key in the plural has a list.

@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "lease extend": f"{_NEW}.change:ExtendLease",
     "lease move": f"{_NEW}.change:MoveLease",
     "lease end": f"{_NEW}.change:EndLease",
+    "lease keep": f"{_NEW}.change:KeepLease",
     "lease watch": f"{_NEW}.watch:WatchLease",
     "history": f"{_NEW}.listing:History",
     "why": f"{_NEW}.watch:Why",

@@ -91,3 +91,39 @@ def test_servers_with_a_network_of_their_lease_are_written_in_one_line():
         "floating_ip": {"reservation": 2},
         "amount": 2,
     }
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder in which a command runs."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "course.yaml").write_text("heat_template_version: 2018-08-31\nresources: {}\n", encoding="utf-8")
+    (tmp_path / "node.yaml").write_text("resources: {}", encoding="utf-8")
+    (tmp_path / "init.sh").write_text("#!/bin/sh\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("environment=@node.yaml", {"environment": "resources: {}"}),
+        ("parameters=@node.yaml", {"parameters": "resources: {}"}),
+        ('parameters={"flavor": "small", "count": 2}', {"parameters": {"flavor": "small", "count": 2}}),
+        ("files=@node.yaml", {"files": {"node.yaml": "resources: {}"}}),
+        ('files=["node.yaml", "init.sh"]', {"files": {"node.yaml": "resources: {}", "init.sh": "#!/bin/sh\n"}}),
+        ('files={"a": "b"}', {"files": {"a": "b"}}),
+        ("stack_name=2030,timeout_mins=10", {"stack_name": "2030", "timeout_mins": 10}),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_a_stack_has_its_documents_from_files(text, value):
+    template = "heat_template_version: 2018-08-31\nresources: {}\n"
+    found = read_reservation(f"resource_type=virtual:stack,template=@course.yaml,{text}")
+    assert found == {"resource_type": "virtual:stack", "template": template, **value}
+
+
+@pytest.mark.parametrize("text", ["template=@no.yaml", 'files=["course.yaml", "no.yaml"]', "template=@picture"])
+def test_a_file_that_cannot_be_read_is_named(text, folder):
+    (folder / "picture").write_bytes(b"\xff\xfe")
+    with pytest.raises(IncorrectLease, match=r"The file '(no.yaml|picture)' of a reservation cannot be read"):
+        read_reservation(f"resource_type=virtual:stack,{text}")

@@ -225,6 +225,9 @@ def test_the_managers_of_version_1_serve_with_either_service(way, old_way):
         made = v1.lease.create("old", "2030-04-02 09:00", "2030-04-02 10:00", [OLD_HOST], [])
         assert v1.lease.update(made["id"], prolong_for="90s")["end_date"] == "2030-04-02T10:02:00.000000"
         assert v1.lease.update(made["id"])["name"] == "old"
+        (host,) = v1.lease.hosts_in_lease(made["id"])
+        assert (host["reservable"], host["hypervisor_hostname"]) == (True, None)
+        assert v1.lease.additional_details(made["id"]) == {"hosts": [host], "networks": [], "devices": []}
         v1.lease.delete(made["id"])
         with pytest.raises(exception.NotFound, match="^ERROR: ") as told:
             v1.lease.get(made["id"])

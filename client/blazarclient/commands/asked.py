@@ -33,6 +33,8 @@ _KEYS: Mapping[str, str] = {
     "before_end_date": "before_end",
     "timezone": "timezone",
     "time_zone": "timezone",
+    "kind": "kind",
+    "queue_until": "queue_until",
     "reservations": "reservations",
 }
 """Keys of a file, and the fields that they are."""
@@ -49,6 +51,13 @@ class Asked:
     before_end: str | None = None
     timezone: str | None = None
     reservations: Sequence[Mapping[str, Any]] = field(default=())
+    kind: str | None = None
+    queue_until: str | None = None
+
+    @property
+    def new_kind(self) -> str | None:
+        """Its kind if microversions before 1.3 cannot book it."""
+        return self.kind or ("scheduled" if self.queue_until else None)
 
 
 @dataclass(frozen=True)
@@ -140,6 +149,13 @@ def _end(text: str, now: datetime, start: datetime) -> datetime:
         return end
     # Of a date with its year this is the same.
     return times.read_time(text, now=start, start=start)
+
+
+def queue(text: str, now: datetime) -> str:
+    """Return until when a lease waits for its turn, as the service takes it. BadTime."""
+    if text.strip().startswith("+"):
+        return f"+{times.read_duration(text.strip()[1:]).iso()}"
+    return str(utc(times.read_time(text, now=now)))
 
 
 def warning(text: str, now: datetime, start: datetime, end: datetime) -> datetime:

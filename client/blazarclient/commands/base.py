@@ -111,16 +111,16 @@ class LibraryCommand(BlazarCommand):
             return ", ".join(str(item) for item in value)
         return "" if value is None else value
 
-    def lease_of(self, text: str) -> Lease:
+    def lease_of(self, text: str, *, regions: bool | None = False) -> Lease:
         """Return a lease by id or name; where several past ones have the name, the last. NotFound; NoUniqueMatch."""
         try:
-            return self.library.leases.find(text)
+            return self.library.leases.find(text, regions=regions)
         except NotFound:
             newest = self.library.leases.list(
                 name=text, state="past", sort_key="updated_at", sort_dir="desc", fields=("id",), limit=1
             )
             for lease in newest:
-                return self.library.leases.get(str(lease.id))
+                return self.library.leases.get(str(lease.id), regions=regions)
             raise
 
 

@@ -27,6 +27,7 @@ PIPED_WIDTH = 100
 
 NOW = "now"
 _BACKWARDS = "The range ends before it begins: --from is {}, --to is {}"
+_REGION = "region"
 _COLUMNS = ("resource", "kind", "start", "end", "name", "status", "lease_id", "project_id", "code")
 
 
@@ -104,7 +105,7 @@ class ShowCalendar(Rows):
             end=self.end,
             now=self.now,
             width=parsed_args.width or width(),
-            properties=parsed_args.property,
+            properties=told_apart(data, parsed_args.property),
             color=colors(out, parsed_args, os.environ),
             glyphs=glyphs_for(encoding_of(out, os.environ)),
         )
@@ -188,6 +189,12 @@ def encoding_of(out: Any, environment: Mapping[str, str]) -> str | None:
 def width() -> int:
     """Return the columns of the terminal."""
     return shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
+
+
+def told_apart(rows: Iterable[CalendarRow], properties: Sequence[str]) -> Sequence[str]:
+    """Return the properties to show, the region among them if there are several: hosts of two may have one name."""
+    regions = {row.properties.get(_REGION) for row in rows}
+    return properties if len(regions) < 2 or _REGION in properties else (*properties, _REGION)
 
 
 def _periods(rows: Iterable[CalendarRow], zone: tzinfo, for_program: bool) -> Iterator[tuple[Any, ...]]:

@@ -96,12 +96,20 @@ class ExtendLease(_Change):
         how.add_argument("--by", metavar="<length>", help="end later by so much, such as 2d")
         how.add_argument("--until", metavar="<time>", help="when it ends, such as friday 18:00")
         how.add_argument("--as-far-as-possible", action="store_true", help="end when what it holds is needed by others")
+        how.add_argument(
+            "--if-free-until",
+            metavar="<time>",
+            help="shortly before its end, and up to then, have it end later by itself if nobody else wants what it "
+            "holds; never: it ends when it ends",
+        )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Extend it."""
         now = now_in(parsed_args)
         zone = now.tzinfo or timezone.utc
+        if parsed_args.if_free_until:
+            return self.by_itself(parsed_args, now, zone)
 
         def wanted(lease: Lease) -> Dates:
             present = end_of(lease).astimezone(zone)
@@ -127,6 +135,17 @@ class ExtendLease(_Change):
             raise exception.NotEnoughResources(
                 f"{error}{hint}", faults=error.faults, request_id=error.request_id, code=error.code
             ) from error
+
+    def by_itself(self, parsed_args: argparse.Namespace, now: datetime, zone: tzinfo) -> list[tuple[Any, ...]]:
+        """Have it end later by itself, or never more."""
+        ends = parsed_args.if_free_until.strip().lower() == "never"
+        with times.named("--if-free-until"):
+            until = None if ends else times.utc(times.read_time(parsed_args.if_free_until, now=now))
+        lease = self.library.leases.find(parsed_args.id)
+        after = self.library.leases.change(lease, extend_until=until, stop_extending=ends, dry_run=parsed_args.dry_run)
+        if parsed_args.dry_run:
+            self.tell("Nothing was changed. It would be:")
+        return self.brief(after, zone, parsed_args)
 
     def hint(self, lease_id: str, zone: tzinfo) -> str:
         """Return a sentence on how far a lease can be extended, nothing if it cannot, or if nobody tells."""
@@ -246,6 +265,24 @@ class EndLease(One):
             if found.status != "PENDING":
                 raise
         raise exception.IncorrectLease(f"Lease {found.name} has not begun, and cannot be ended; use lease delete")
+
+
+class KeepLease(One):
+    """Keep a lease that nobody uses from being released, once"""
+
+    answers = BRIEF
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        add_lease(parser)
+        add_zone(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Keep it."""
+        zone = now_in(parsed_args).tzinfo or timezone.utc
+        return self.brief(self.library.leases.keep(self.id_of(parsed_args.id)), zone, parsed_args)
 
 
 class DeleteLease(LibraryCommand):

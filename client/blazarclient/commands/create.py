@@ -9,7 +9,7 @@ import functools
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import timezone
+from datetime import datetime, timezone
 from typing import Any
 
 from blazarclient import times
@@ -80,6 +80,16 @@ class CreateLease(LibraryCommand, old.CreateLease):
             help="when to warn: a time, or 2h before the end",
         )
         add_zone(parser)
+        parser.add_argument(
+            "--kind",
+            metavar="<kind>",
+            help="scheduled, or immediate: handed over now, or refused within a minute, and then nothing is left of it",
+        )
+        parser.add_argument(
+            "--queue-until",
+            metavar="<time>",
+            help="if not enough is free, wait in line until then, such as friday or +3d, and start at its turn",
+        )
         parser.add_argument("-F", "--file", metavar="<file>", help="the lease as YAML or JSON; - reads stdin")
         parser.add_argument("--wait", action="store_true", help="wait until it is active; exit code 1 if it fails")
         parser.add_argument("--timeout", metavar="<seconds>", help="how long to wait; then exit code 8")
@@ -150,6 +160,8 @@ class CreateLease(LibraryCommand, old.CreateLease):
             "duration": parsed_args.duration,
             "before_end": parsed_args.warned or _in_utc("--before-end-date", parsed_args.before_end, parsed_args),
             "reservations": self.reservations(parsed_args),
+            "kind": parsed_args.kind,
+            "queue_until": parsed_args.queue_until,
         }
         if given["duration"] and not given["end"]:
             asked = dataclasses.replace(asked, end=None)
@@ -163,10 +175,12 @@ class CreateLease(LibraryCommand, old.CreateLease):
         check_references(asked.reservations)
         return asked
 
-    def body(self, asked: forms.Asked, window: forms.Window) -> dict[str, Any]:
+    def body(self, asked: forms.Asked, window: forms.Window, now: datetime) -> dict[str, Any]:
         """Return the request of microversion 1.1."""
         return {
             "name": asked.name,
+            **({"kind": asked.kind} if asked.kind else {}),
+            **({"wait": {"until": forms.queue(asked.queue_until, now)}} if asked.queue_until else {}),
             **window.dates(),
             "reservations": [forms.modern(reservation) for reservation in asked.reservations],
         }
@@ -180,6 +194,8 @@ class CreateLease(LibraryCommand, old.CreateLease):
         regional = any("region" in each for each in asked.reservations)
         if parsed_args.events and regional:
             raise CommandError("--event and a region do not go together: leave one out", code=400)
+        if parsed_args.events and asked.new_kind:
+            raise CommandError("--event and a kind, or a place in line, do not go together: leave one out", code=400)
         # Events of one's own are known at microversion 1.0 only.
         if parsed_args.events:
             return self.booked_of_old(asked, window, parsed_args)
@@ -187,16 +203,18 @@ class CreateLease(LibraryCommand, old.CreateLease):
         try:
             # Asked beforehand: a service that does not know of versions would book, and its answer not be understood.
             self.library.info()
-            return self.new(self.body(asked, window), new_key, _again(parsed_args, window, new_key))
+            return self.new(
+                self.body(asked, window, now_in(parsed_args)), new_key, _again(parsed_args, window, new_key)
+            )
         except UnsupportedVersion as error:
             if key:
                 raise UnsupportedVersion(f"--idempotency-key cannot be had: {error}") from error
-            if regional:
+            if regional or asked.new_kind:
                 raise
             return self.booked_of_old(asked, window, parsed_args)
         except InvalidRequest:
             # Nothing was booked. Microversion 1.0 takes more: long names, words for truth values, ends without an end.
-            if key or regional or any(getattr(parsed_args, name) for name in _OF_1_1):
+            if key or regional or asked.new_kind or any(getattr(parsed_args, name) for name in _OF_1_1):
                 raise
             try:
                 return self.booked_of_old(asked, window, parsed_args)
@@ -231,8 +249,8 @@ class CreateLease(LibraryCommand, old.CreateLease):
         # Not needed for the list of commands.
         from blazarclient.library.transport import version_for
 
-        body = self.body(asked, window)
-        version = version_for(body["reservations"])
+        body = self.body(asked, window, now_in(parsed_args))
+        version = version_for(body["reservations"], asked.new_kind)
         answer = self.library.transport.ask(
             "POST", "/leases", body=body, query={"dry_run": True}, repeatable=True, microversion=version
         )

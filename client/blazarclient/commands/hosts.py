@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from blazarclient.library import Host
 
 CONDITIONS = ("ok", "disabled", "failed")
+LONG = ("availability_zone", "condition", "reason", "until", "properties")
 
 _STOPS = (exception.NotAuthorized, exception.Forbidden, exception.ServiceUnavailable, exception.NoBlazarEndpoint)
 """What the next host would meet as well."""
@@ -59,15 +60,11 @@ class ListHosts(LibraryCommand, hosts.ListHosts):
         if not (asked or parsed_args.long or parsed_args.limit):
             return super().items(parsed_args)
         if parsed_args.long:
-            self.list_columns = (
-                *self.list_columns,
-                "availability_zone",
-                "condition",
-                "reason",
-                "until",
-                "properties",
-            )
+            self.list_columns = (*self.list_columns, *LONG)
         found = [_row(host) for host in self._found(asked, parsed_args.limit)]
+        if parsed_args.long and (regions := self._regions([row["id"] for row in found])):
+            self.list_columns = (*self.list_columns, "region")
+            found = [{**row, "region": region} for row, region in zip(found, regions, strict=True)]
         known = found[0] if found else {}
         if known and parsed_args.sort_by not in known:
             raise exception.CommandError(f"--sort-by is one of {', '.join(sorted(known))}", code=400)
@@ -76,6 +73,24 @@ class ListHosts(LibraryCommand, hosts.ListHosts):
             return [plain(row) for row in rows]
         zone = times.zone(parsed_args.timezone)
         return [{key: _cell(value, zone) for key, value in row.items()} for row in rows]
+
+    def _regions(self, ids: Sequence[str]) -> list[str | None]:
+        """Return the region of each host, None where it cannot be told; an empty list if all are in the first one."""
+        named = [each.rpartition(":")[0] for each in ids]
+        if not any(named):
+            return []
+        # Only the ids of other regions say which.
+        first = None if all(named) else self._first_region()
+        return [each or first for each in named]
+
+    def _first_region(self) -> str | None:
+        """Return the name of the first region; None if the service does not tell."""
+        try:
+            fields = [each.registration.get("properties", {}) for each in self.library.kinds() if each.name == "host"]
+        except (exception.Forbidden, exception.UnsupportedVersion):
+            return None
+        names = [name for each in fields for name in each.get("region", {}).get("enum", [])]
+        return names[0] if names else None
 
     def _found(self, filters: dict[str, Any], limit: int | None) -> Iterator[Host]:
         for number, host in enumerate(self.library.hosts.list(**filters)):
@@ -138,14 +153,17 @@ class RegisterHosts(Rows, registered.Extras):
         if bool(parsed_args.names) == parsed_args.all:
             raise exception.CommandError("Name the hosts to register, or give --all", code=400)
         properties = self.extras(parsed_args)
-        names = list(dict.fromkeys(parsed_args.names)) if parsed_args.names else self._unregistered()
-        if not names:
+        found = [(name, "") for name in dict.fromkeys(parsed_args.names)] if parsed_args.names else self._unregistered()
+        if not found:
             self.tell("All hosts of the cloud are registered.")
-        return self.answers, [self._registered(name, properties) for name in names]
+        return self.answers, [
+            self._registered(name, {**properties, "region": region} if region else properties) for name, region in found
+        ]
 
-    def _unregistered(self) -> list[str]:
+    def _unregistered(self) -> list[tuple[str, str]]:
+        """Return the name of each and the region before its id: in all but the first, that is how it is found."""
         found = self.library.hosts.hypervisors(registered=False)
-        return sorted(hypervisor.hypervisor_hostname for hypervisor in found)
+        return sorted((each.hypervisor_hostname, each.id.rpartition(":")[0]) for each in found)
 
     def _registered(self, name: str, properties: dict[str, str]) -> tuple[str, ...]:
         if getattr(self, "_stopped", False):

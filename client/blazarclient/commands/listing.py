@@ -17,7 +17,7 @@ from blazarclient.v1.shell_commands import leases as old
 
 if TYPE_CHECKING:
     from blazarclient.library import Lease, Reservation
-    from blazarclient.library.values import Allocation
+    from blazarclient.library.values import Allocation, ExtendIfFree, Wait
 
 SORTED_BY = ("created_at", "updated_at", "start_date", "end_date", "name", "status")
 """What the service sorts leases by."""
@@ -47,6 +47,11 @@ _FIELDS = (
     "conditions",
     "reservations",
     "events",
+    "kind",
+    "end_reason",
+    "usage",
+    "used_at",
+    "release_at",
 )
 
 _OWN: Mapping[str, tuple[str, Callable[[Lease], Any]]] = {
@@ -56,10 +61,12 @@ _OWN: Mapping[str, tuple[str, Callable[[Lease], Any]]] = {
 """Columns that are no keys of a lease: the key that they need, and how they follow from the lease."""
 
 _NEW = (
-    *("status", "state", "mine", "all_projects", "project", "user", "text", "resource_type", "region"),
+    *("status", "state", "mine", "all_projects", "project", "user", "text", "resource_type", "region", "kind"),
     *("since", "until", "long", "limit", "timezone"),
 )
 """Options that microversion 1.0 has no answer to."""
+
+_NEW_COLUMNS = frozenset({"regions", "kind", "end_reason", "usage", "used_at", "release_at"})
 
 
 class _Leases(Rows):
@@ -73,6 +80,7 @@ class _Leases(Rows):
         parser.add_argument("--text", metavar="<text>", help="those with this in their name")
         parser.add_argument("--resource-type", metavar="<type>", help="those with a reservation of this type")
         parser.add_argument("--region", metavar="<name>", help="those with a reservation in this region")
+        parser.add_argument("--kind", metavar="<kind>", help="those of a kind: scheduled or immediate")
         let_before_now(parser)
         parser.add_argument("--from", metavar="<time>", dest="since", help="those that last beyond a time, such as -2d")
         parser.add_argument("--to", metavar="<time>", dest="until", help="those that begin before a time")
@@ -101,12 +109,15 @@ class _Leases(Rows):
         known = (*_FIELDS, *_OWN)
         if unknown := [column for column in asked if column not in known]:
             raise CommandError(f"There is no column {unknown[0]}; choose from {', '.join(sorted(known))}", code=400)
+        # Whether the service has regions is seen by the first lease.
+        looks = parsed_args.long and not parsed_args.columns
         since, until = _instant("--from", parsed_args.since, now), _instant("--to", parsed_args.until, now)
         leases = self.library.leases.list(
             text=parsed_args.text,
             resource_type=parsed_args.resource_type,
             region=parsed_args.region,
-            regions="regions" in asked,
+            kind=parsed_args.kind,
+            regions="regions" in asked or (None if looks else False),
             project_id=self.of_keystone("project", parsed_args.project),
             user_id=self.library.info().user_id if parsed_args.mine else self.of_keystone("user", parsed_args.user),
             overlapping=(since, until),
@@ -114,7 +125,10 @@ class _Leases(Rows):
             limit=min(parsed_args.limit or LARGEST_PAGE, LARGEST_PAGE),
             **query,
         )
-        rows = itertools.islice(leases, parsed_args.limit)
+        first = list(itertools.islice(leases, 1))
+        if looks and "regions" not in asked and any(_value(lease, "regions") for lease in first):
+            asked.append("regions")
+        rows = itertools.islice(itertools.chain(first, leases), parsed_args.limit)
         return asked, (tuple(self.cell(_value(lease, c), zone, parsed_args) for c in asked) for lease in rows)
 
 
@@ -137,7 +151,8 @@ class ListLeases(_Leases, old.ListLeases):
 
     def get_data(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
         """Return columns and rows: as ever, unless something is asked for that is new."""
-        if not any(getattr(parsed_args, name, None) for name in _NEW) and "regions" not in (parsed_args.columns or ()):
+        new = _NEW_COLUMNS & set(parsed_args.columns or ())
+        if not new and not any(getattr(parsed_args, name, None) for name in _NEW):
             return old.ListLeases.get_data(self, parsed_args)
         if parsed_args.sort_by not in SORTED_BY:
             raise CommandError(f"Cannot sort by {parsed_args.sort_by}; choose from {', '.join(SORTED_BY)}", code=400)
@@ -186,9 +201,9 @@ class ShowLease(LibraryCommand, old.ShowLease):
         if not parsed_args.long:
             return old.ShowLease.get_data(self, parsed_args)
         zone = now_in(parsed_args).tzinfo or timezone.utc
-        lease = self.lease_of(parsed_args.id)
+        lease = self.lease_of(parsed_args.id, regions=None)
         if self.structured(parsed_args):
-            answer = self.library.transport.ask("GET", f"/leases/{lease.id}")
+            answer = self.library.transport.ask("GET", f"/leases/{lease.id}", microversion=None)
             return self.shown(dict(answer.part("lease")), parsed_args)
         values = _in_full(lease, zone)
         return [tuple(values), tuple(values.values())]
@@ -223,21 +238,38 @@ def _would_be(reservation: Reservation) -> Iterator[str]:
     yield reservation.resource_type
     yield f"  {_given(reservation)}"
     yield from (f"  {_promised(allocation)}" for allocation in reservation.allocations)
+    yield from (f"  {line}" for child in reservation.children for line in _would_be(child))
 
 
 def _in_full(lease: Lease, zone: tzinfo) -> dict[str, str]:
     dates = ("start_date", "end_date", "before_end_date", "created_at", "updated_at", "deleted_at")
     told: dict[str, str] = {key: str(getattr(lease, key)) for key in ("id", "name", "status", "degraded")}
+    told |= {"kind": lease.kind} if lease.kind else {}
+    told |= {"end_reason": lease.end_reason} if lease.end_reason else {}
+    told |= {"usage": lease.usage} if lease.usage else {}
+    told |= {key: local(at, zone) for key in ("used_at", "release_at") if (at := getattr(lease, key)) is not None}
     told |= {"project_id": lease.project_id, "user_id": lease.user_id}
     told |= {key: local(getattr(lease, key), zone) for key in dates}
+    told |= {"waits": _waits(lease.wait, zone)} if lease.wait else {}
+    told |= {"ends_later_if_free": _later(lease.extend_if_free, zone)} if lease.extend_if_free else {}
     told["conditions"] = "\n".join(conditions(lease, zone))
-    told["reservations"] = "\n".join(line for each in lease.reservations for line in _reservation(each))
+    told["reservations"] = "\n".join(line for each in lease.reservations for line in _reservation(each, zone))
     told["events"] = "\n".join(
         f"{event.event_type} {local(event.finished_at or event.time, zone)} {event.status}"
         + (f": {event.reason.message}" if event.reason else "")
         for event in sorted(lease.events, key=lambda event: event.time)
     )
     return told
+
+
+def _later(extend: ExtendIfFree, zone: tzinfo) -> str:
+    return f"up to {local(extend.until, zone)}" + (f": not so far, {extend.reason}" if extend.reason else "")
+
+
+def _waits(wait: Wait, zone: tzinfo) -> str:
+    place = f"{wait.position}. in line" if wait.position else "in line"
+    start = f", probably from {local(wait.estimated_start, zone)}" if wait.estimated_start else ""
+    return f"{place}{start}, until {local(wait.until, zone)}" + (f": {wait.reason}" if wait.reason else "")
 
 
 def conditions(lease: Lease, zone: tzinfo) -> Iterator[str]:
@@ -247,19 +279,37 @@ def conditions(lease: Lease, zone: tzinfo) -> Iterator[str]:
         yield f"since {local(condition.since, zone)}: {words}"
 
 
-def _reservation(reservation: Reservation) -> Iterator[str]:
-    yield f"{reservation.resource_type} {reservation.id}, {reservation.status}"
-    yield f"  {_given(reservation)}"
-    yield from (f"  {_promised(allocation)}, {allocation.status}" for allocation in reservation.allocations)
+def _reservation(reservation: Reservation, zone: tzinfo) -> Iterator[str]:
+    yield from _held(reservation)
+    yield from (
+        f"  {each.id} was deleted, seen {local(each.deleted_at, zone)}" for each in reservation.made if each.deleted_at
+    )
     yield from (f"  {line}" for line in _answered(reservation.parameters.get(_RESOURCES)))
     yield from (f"  {line}" for line in how_to_use(reservation))
+    # Nothing is to be put onto what a stack has: that is for what the stack makes.
+    yield from (f"  {line}" for child in reservation.children for line in _held(child))
+
+
+def _held(reservation: Reservation) -> Iterator[str]:
+    where = f" in {reservation.region}" if reservation.region else ""
+    yield f"{reservation.resource_type} {reservation.id}, {reservation.status}{where}"
+    yield f"  {_given(reservation)}"
+    yield from (f"  {_promised(allocation)}, {allocation.status}" for allocation in reservation.allocations)
 
 
 def _given(reservation: Reservation) -> str:
     # What is an object is of the cloud, and for programs.
     items = ((key, value) for key, value in reservation.parameters.items() if key != _RESOURCES)
     given = {key: value for key, value in items if value not in (None, [], "") and not isinstance(value, Mapping)}
-    return ", ".join(f"{key}={value}" for key, value in given.items())
+    return ", ".join(f"{key}={_in_a_line(value)}" for key, value in given.items())
+
+
+def _in_a_line(value: object) -> str:
+    """Return a value as it can stand in a line of a terminal: a template only as the number of its lines."""
+    text = str(value)
+    if (lines := len(text.splitlines())) > 1:
+        return f"({lines} lines)"
+    return text if text.isprintable() else json.dumps(text)
 
 
 def _answered(resources: object) -> Iterator[str]:

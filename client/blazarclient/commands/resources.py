@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CONDITIONS = ("ok", "disabled", "failed")
 COLUMNS = ("id", "name", "reservable", "capacity", "properties")
 LONG = ("label", "attributes", "condition", "reason", "until", "authorized_projects")
+REGION = "region"
 SHOWN = ("id", "kind", *COLUMNS[1:], *LONG)
 
 
@@ -40,6 +41,7 @@ def row(resource: RegisteredResource) -> dict[str, Any]:
         "condition": "failed" if resource.failure else "disabled" if resource.disabled else "ok",
         "reason": trouble.reason if trouble else None,
         "until": resource.disabled.until if resource.disabled else None,
+        REGION: resource.attributes.get(REGION),
     }
 
 
@@ -135,13 +137,16 @@ class ListResources(_OfKind, Rows):
         }
         asked = {key: value for key, value in filters.items() if value}
         columns = (*COLUMNS, *LONG) if parsed_args.long else COLUMNS
-        found: list[tuple[Any, ...]] = []
+        found: list[RegisteredResource] = []
         for each in self.library.resources(parsed_args.kind).list(**asked):
             if len(found) == parsed_args.limit:
                 self.tell(f"There are more than {parsed_args.limit}; --limit shows more.")
                 break
-            found.append(self.cells(row(each), columns, parsed_args))
-        return columns, found
+            found.append(each)
+        # It is an attribute where the service has several regions.
+        if parsed_args.long and any(REGION in each.attributes for each in found):
+            columns = (*columns, REGION)
+        return columns, [self.cells(row(each), columns, parsed_args) for each in found]
 
 
 class ShowResource(_OneOfKind):

@@ -18,7 +18,7 @@ from typing import Any
 
 from blazarclient.library.decoding import decode
 from blazarclient.library.kinds import Resources, kinds
-from blazarclient.library.leases import Date, Leases, written
+from blazarclient.library.leases import Leases
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.resources import properties as _properties
 from blazarclient.library.supply import Capacity, FloatingIp, FloatingIps, Promised
@@ -40,6 +40,7 @@ from blazarclient.library.values import (
     RegisteredResource,
     Reservation,
 )
+from blazarclient.library.written import Date, written
 
 __all__ = [
     "Alternative",

@@ -37,6 +37,9 @@ def leaves_open(error: BlazarClientException) -> bool:
     """Return whether what was asked for may have been done, in spite of this error."""
     if isinstance(error, Unreachable):
         return False
+    if any(fault.code == "reservation.request_in_progress" for fault in error.faults):
+        # It was sent before, and is not decided yet.
+        return True
     # A service that says that it failed may have done it before.
     return isinstance(error, ServiceUnavailable) or (error.code >= 500 and bool(error.faults))
 

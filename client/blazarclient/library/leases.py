@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import Any
 
 from blazarclient.exception import (
@@ -27,25 +26,27 @@ from blazarclient.exception import (
 from blazarclient.library.connections import NotTrusted, leaves_open
 from blazarclient.library.decoding import decode
 from blazarclient.library.transport import (
+    KINDS,
     LONGEST_PAUSE,
-    MICROVERSION,
-    REGIONS,
     Answer,
     Transport,
     exactly,
     is_uuid,
     named,
     part_of_path,
+    patience_for,
     version_for,
+    version_with,
 )
 from blazarclient.library.values import Lease
 from blazarclient.library.waiting import EVERY, looks
+from blazarclient.library.written import Date, checked, id_of, in_capitals, in_seconds, written
 
-Date = datetime | str
-"""An aware datetime, or a text as the service takes it: ISO 8601, ``now``, of an end ``+P3D``, of a warning ``-2h``."""
-
-SETTLED = frozenset({"PENDING", "ACTIVE", "TERMINATED", "ERROR"})
+SETTLED = frozenset({"PENDING", "ACTIVE", "TERMINATED", "ERROR", "TIMED_OUT"})
 """Statuses in which a lease stays by itself."""
+
+_OF_KINDS = frozenset({"kind", "end_reason", "usage", "used_at", "release_at", "wait", "extend_if_free"})
+"""Keys of a lease from microversion 1.3 on."""
 
 CHANGES = 5
 """How often a change of dates is tried while others change the lease."""
@@ -79,8 +80,16 @@ class Leases:
         time_zone: str | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
+        kind: str | None = None,
+        wait_until: Date | None = None,
+        extend_until: Date | None = None,
     ) -> Lease:
         """Book a lease. NotEnoughResources or LimitExceeded if it is refused.
+
+        ``kind``: ``scheduled`` or ``immediate``, from 1.3 on. An immediate lease is returned when it is ACTIVE, or
+        refused: Conflict, within a minute. ``wait_until``, from 1.3 on: if not enough is free, the lease is returned
+        WAITING, and waits for its turn until then. ``extend_until``, from 1.3 on: up to then it is prolonged by
+        itself if nobody else wants its resources.
 
         ``time_zone``: an IANA name, for dates without offset and for days of durations. With one ``idempotency_key``
         at most one lease is made, however often and wherever this is called. Uncertain if no answer came after some
@@ -96,7 +105,15 @@ class Leases:
             body["before_end_date"] = written(before_end_date)
         if time_zone is not None:
             body["time_zone"] = time_zone
-        key = _checked(idempotency_key or str(uuid.uuid4()))
+        if kind is not None:
+            body["kind"] = kind
+        if wait_until is not None:
+            body["wait"] = {"until": written(wait_until)}
+        if extend_until is not None:
+            body["extend_if_free"] = {"until": written(extend_until)}
+        if {"wait", "extend_if_free"} & body.keys():
+            kind = kind or "scheduled"
+        key = checked(idempotency_key or str(uuid.uuid4()))
         try:
             answer = self._transport.ask(
                 "POST",
@@ -104,8 +121,9 @@ class Leases:
                 body=body,
                 query={"dry_run": True} if dry_run else None,
                 headers={"Idempotency-Key": f'"{key}"'},
-                microversion=version_for(body["reservations"]),
+                microversion=version_for(body["reservations"], kind),
                 repeatable=True,
+                patience=patience_for(kind),
             )
         except BlazarClientException as error:
             if not leaves_open(error):
@@ -119,16 +137,16 @@ class Leases:
             raise lost from error
         return _lease(answer)
 
-    def get(self, lease: Lease | str, *, regions: bool = False) -> Lease:
-        """Return a lease, also a past one; ``regions``: with those of its reservations, from 1.2 on. NotFound."""
-        return _lease(self._transport.ask("GET", _path(lease), microversion=REGIONS if regions else MICROVERSION))
+    def get(self, lease: Lease | str, *, regions: bool | None = False) -> Lease:
+        """Return a lease, also a past one. NotFound. ``regions``: with those of its reservations; None: from 1.2 on."""
+        return _lease(self._transport.ask("GET", _path(lease), microversion=version_with(regions)))
 
-    def find(self, name_or_id: str) -> Lease:
+    def find(self, name_or_id: str, *, regions: bool | None = False) -> Lease:
         """Return the lease of this id, or the current one of this name. NotFound; NoUniqueMatch."""
         named(name_or_id)
         if is_uuid(name_or_id):
             try:
-                return self.get(name_or_id)
+                return self.get(name_or_id, regions=regions)
             except NotFound:
                 pass
         found = list(itertools.islice(self.list(name=name_or_id, fields=("id", "name"), limit=10), 10))
@@ -138,7 +156,7 @@ class Leases:
             raise NoUniqueMatch(
                 f"Several leases are called {name_or_id}; give an id: {', '.join(str(each.id) for each in found)}"
             )
-        return self.get(str(found[0].id))
+        return self.get(str(found[0].id), regions=regions)
 
     def list(
         self,
@@ -150,7 +168,8 @@ class Leases:
         text: str | None = None,
         resource_type: str | None = None,
         region: str | None = None,
-        regions: bool = False,
+        regions: bool | None = False,
+        kind: str | None = None,
         project_id: str | None = None,
         user_id: str | None = None,
         overlapping: tuple[Date | None, Date | None] = (None, None),
@@ -164,7 +183,8 @@ class Leases:
 
         ``state``: ``current`` (the default), ``past`` or ``all``. ``name``: the whole name. ``fields``: what to tell of
         each; the less, the faster. ``region``: those with a reservation there; ``regions``: tell where each is. Both
-        need 1.2 of the service.
+        need 1.2 of the service; with None for ``regions``, an earlier one does not tell. ``kind`` needs 1.3, as do the
+        ``fields`` kind, end_reason and wait.
         """
         since, until = overlapping
         query = {
@@ -174,6 +194,7 @@ class Leases:
             "text": text,
             "resource_type": resource_type,
             "region": None if region is None else exactly(region),
+            "kind": kind,
             "project_id": project_id,
             "user_id": user_id,
             "from": None if since is None else written(since),
@@ -184,7 +205,9 @@ class Leases:
             "limit": limit,
             **filters,
         }
-        version = REGIONS if regions or region is not None else MICROVERSION
+        version = version_with(True if region is not None else regions)
+        if kind is not None or _OF_KINDS & set(fields or ()):
+            version = KINDS
         for item in self._transport.pages("/leases", "leases", query=query, microversion=version):
             yield decode(Lease, item)
 
@@ -201,10 +224,13 @@ class Leases:
         reservations: Sequence[Mapping[str, Any]] | None = None,
         if_match: str | None = None,
         dry_run: bool = False,
+        extend_until: Date | None = None,
+        stop_extending: bool = False,
     ) -> Lease:
         """Change what is given and return the lease. PreconditionFailed if it changed since ``if_match`` was read.
 
         ``reset_before_end``: warn again as long before the end as the operator has set, instead of at a date.
+        ``extend_until`` is as in ``create``; with ``stop_extending`` it is not prolonged by itself any more.
         """
         if reset_before_end and before_end_date is not None:
             raise ValueError("before_end_date and reset_before_end exclude each other")
@@ -212,6 +238,8 @@ class Leases:
         body: dict[str, Any] = {key: written(value) for key, value in dates.items() if value is not None}
         if reset_before_end:
             body["before_end_date"] = None
+        if extend_until is not None or stop_extending:
+            body["extend_if_free"] = None if extend_until is None else {"until": written(extend_until)}
         rest = {"name": name, "time_zone": time_zone, "reservations": reservations}
         body |= {key: value for key, value in rest.items() if value is not None}
         answer = self._transport.ask(
@@ -222,6 +250,7 @@ class Leases:
             headers={"If-Match": if_match} if if_match else None,
             # A change that was made has another tag: only without one is it the same when it is sent again.
             repeatable=if_match is None,
+            microversion=KINDS if "extend_if_free" in body else version_for(reservations or ()),
         )
         return _lease(answer)
 
@@ -239,7 +268,7 @@ class Leases:
         answer was lost is not made twice.
         """
         given = {"start_date": start_date, "end_date": end_date}
-        wanted: dict[str, Any] = {key: _in_seconds(value) for key, value in given.items() if value is not None}
+        wanted: dict[str, Any] = {key: in_seconds(value) for key, value in given.items() if value is not None}
         lease = read
         lost = False
         for tries_left in reversed(range(CHANGES)):
@@ -284,6 +313,10 @@ class Leases:
             if any(fault.code == "reservation.lease_ended" for fault in error.faults):
                 return self.get(lease)
             raise
+
+    def keep(self, lease: Lease | str) -> Lease:
+        """Keep a lease that nobody uses from being released. Conflict if nothing threatens it, or a second time."""
+        return _lease(self._transport.ask("POST", f"{_path(lease)}/keep", microversion=KINDS))
 
     def delete(self, lease: Lease | str, *, if_match: str | None = None) -> None:
         """Delete a lease; what it holds is given back. One that is deleted already is left alone."""
@@ -339,27 +372,6 @@ class Leases:
         raise Timeout(f"Lease {id_of(lease)} was not {' or '.join(hoped) or 'over'} within {timeout:g} s")
 
 
-def written(value: Date) -> str:
-    """Return a date as the service takes it. ValueError for a datetime without a zone: nobody knows when it is."""
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, datetime):
-        raise TypeError(f"{value!r} is no date; give a datetime with a time zone, or a text such as 2030-05-01T10:00Z")
-    if value.tzinfo is None:
-        raise ValueError(f"{value} has no time zone")
-    return value.astimezone(timezone.utc).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
-
-
-def in_capitals(statuses: str | Iterable[str]) -> tuple[str, ...]:
-    """Return one status, or several, as leases have them."""
-    return tuple(status.upper() for status in ([statuses] if isinstance(statuses, str) else statuses))
-
-
-def _in_seconds(value: datetime) -> datetime:
-    """Return a date as the service keeps it."""
-    return value.astimezone(timezone.utc).replace(microsecond=0)
-
-
 def _moved(lease: Lease, error: BlazarClientException) -> PreconditionFailed:
     """Return the error for a change of dates that others have changed."""
     start, end = (written(date) if date else "an unknown time" for date in (lease.start_date, lease.end_date))
@@ -376,23 +388,5 @@ def _lease(answer: Answer) -> Lease:
     return dataclasses.replace(decode(Lease, answer.part("lease")), etag=answer.etag)
 
 
-def id_of(lease: Lease | str) -> str:
-    """Return the id of a lease, or of what is one. InvalidRequest for a lease that was only tried."""
-    if not isinstance(lease, Lease):
-        return lease
-    if lease.id is None:
-        raise InvalidRequest("A lease that was only tried has no id")
-    return lease.id
-
-
 def _path(lease: Lease | str) -> str:
     return f"/leases/{part_of_path(id_of(lease))}"
-
-
-def _checked(key: str) -> str:
-    if not re.fullmatch(r"[!#-\[\]-~]{1,255}", key):
-        raise InvalidRequest(
-            "An idempotency key has 1 to 255 ASCII characters, without spaces, quotes and backslashes; leave it out to "
-            "have one made"
-        )
-    return key

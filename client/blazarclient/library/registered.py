@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 from blazarclient.library.decoding import decode
-from blazarclient.library.leases import Date, written
 from blazarclient.library.transport import MICROVERSION, Answer, Transport, part_of_path
+from blazarclient.library.written import Date, written
 
 KEEP = object()
 """Stands for a value that a change leaves as it is, where None means something."""

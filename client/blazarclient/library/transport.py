@@ -32,12 +32,24 @@ from blazarclient.sessions import cannot_be_sent, time_limit, within
 MICROVERSION = "1.1"
 
 REGIONS = "1.2"
-"""The microversion that knows regions: asked for only where one is named or wanted, for services before it."""
+"""The microversion that knows regions, and subnets of reserved networks: asked for only where one is named or wanted,
+for services before it."""
+
+KINDS = "1.3"
+"""The microversion that knows kinds of lease."""
+
+_NEWEST_FIRST = (KINDS, REGIONS, MICROVERSION)
+
+_NEWER = frozenset({"region", "subnet"})
 
 SERVICE_TYPE = "reservation"
 
 PATIENCE = 60.0
 """Seconds for one answer."""
+
+IMMEDIATE_PATIENCE = 75.0
+"""Seconds for the answer to the request for an immediate lease, at least: services decide it in 45, unless operators
+have chosen another time."""
 
 PAUSES = (0.5, 1.0, 2.0, 4.0)
 """Seconds between the tries of a request, unless the service says when to come again; at most this many repetitions."""
@@ -116,6 +128,7 @@ class Transport:
         self._patience = patience or min(time_limit(session) or PATIENCE, PATIENCE)
         self._process = os.getpid()
         self._reached = False
+        self._newest = list(_NEWEST_FIRST)
         self._sleep = sleep
         self._dice = dice
 
@@ -127,18 +140,29 @@ class Transport:
         body: object = None,
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-        microversion: str = MICROVERSION,
+        microversion: str | None = MICROVERSION,
         repeatable: bool | None = None,
+        patience: float = 0.0,
     ) -> Answer:
         """Make a request and return its answer.
 
-        ``repeatable``: whether it may be sent again after an answer was lost; by default all but POST and PATCH.
+        ``microversion``: None for the newest of ours that the service speaks, for reading. ``repeatable``: whether it
+        may be sent again after an answer was lost; by default all but POST and PATCH. ``patience``: seconds for one
+        answer, if these are more than usual.
         """
+        if microversion is None:
+            try:
+                return self.ask(method, path, query=query, headers=headers, microversion=self._newest[0])
+            except UnsupportedVersion:
+                if len(self._newest) == 1:
+                    raise
+                del self._newest[0]
+                return self.ask(method, path, query=query, headers=headers, microversion=None)
         safe = method not in ("POST", "PATCH") if repeatable is None else repeatable
         lost = False
         for pause in (*PAUSES, None):
             try:
-                return self._once(method, path, body, query, headers, microversion)
+                return self._once(method, path, body, query, headers, microversion, patience)
             except NotFound:
                 if lost and method == "DELETE":
                     # It was there, and the try whose answer was lost has deleted it.
@@ -156,7 +180,7 @@ class Transport:
         raise AssertionError("the last try returns or raises")
 
     def pages(
-        self, path: str, *keys: str, query: Mapping[str, Any] | None = None, microversion: str = MICROVERSION
+        self, path: str, *keys: str, query: Mapping[str, Any] | None = None, microversion: str | None = MICROVERSION
     ) -> Iterator[Any]:
         """Yield the items of a list, reading its pages one by one; ``keys``: where an answer has the list."""
         asked = {name: value for name, value in (query or {}).items() if value is not None}
@@ -195,6 +219,7 @@ class Transport:
         query: Mapping[str, Any] | None,
         headers: Mapping[str, str] | None,
         microversion: str,
+        patience: float,
     ) -> Answer:
         self._leave_connections_of_parent()
         options: dict[str, Any] = {} if body is None else {"json": body}
@@ -206,7 +231,7 @@ class Transport:
                 headers={"Accept": "application/json", **(headers or {})},
                 microversion=microversion,
                 raise_exc=False,
-                timeout=self._patience,
+                timeout=max(self._patience, patience),
                 **options,
             )
         except keystone.ClientException as error:
@@ -245,9 +270,21 @@ class Repeated(tuple[str, ...]):
     __slots__ = ()
 
 
-def version_for(reservations: Iterable[Mapping[str, Any]]) -> str:
-    """Return the microversion of a request with these reservations."""
-    return REGIONS if any("region" in each for each in reservations) else MICROVERSION
+def version_for(reservations: Iterable[Mapping[str, Any]], kind: str | None = None) -> str:
+    """Return the microversion of a request with these reservations, for a lease of this kind."""
+    if kind is not None:
+        return KINDS
+    return REGIONS if any(_NEWER & each.keys() for each in reservations) else MICROVERSION
+
+
+def patience_for(kind: str | None) -> float:
+    """Return the seconds to wait for the answer to a request for a lease of this kind, at least."""
+    return IMMEDIATE_PATIENCE if kind == "immediate" else 0.0
+
+
+def version_with(regions: bool | None) -> str | None:
+    """Return the microversion of an answer with regions, without, or, for None, with them if the service has any."""
+    return None if regions is None else REGIONS if regions else MICROVERSION
 
 
 def part_of_path(text: str) -> str:

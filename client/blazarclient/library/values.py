@@ -54,10 +54,19 @@ class Use:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Made:
+    """A server, volume or network that a reservation has made; ``deleted_at``: when it was seen that it is gone."""
+
+    id: str
+    deleted_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reservation:
     """One reservation of a lease; ``parameters``: the keys of its resource type, as they are sent.
 
-    ``region``: None also where the service was not asked for it.
+    ``region``: None also where the service was not asked for it. ``children``: what it is made of, as a stack is.
+    ``made``: what it has made in the project, told from 1.3 on.
     """
 
     resource_type: str
@@ -68,6 +77,8 @@ class Reservation:
     region: str | None = None
     allocations: tuple[Allocation, ...] = ()
     use: Use = Use()
+    children: tuple[Reservation, ...] = ()
+    made: tuple[Made, ...] = ()
     created_at: datetime | None = None
     updated_at: datetime | None = None
     parameters: Json = field(default_factory=dict, hash=False)
@@ -99,10 +110,30 @@ class Condition:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Wait:
+    """How a lease waits for its turn, or waited in vain; ``position`` counts from 1, None before the first plan."""
+
+    queued_at: datetime
+    until: datetime
+    position: int | None = None
+    estimated_start: datetime | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtendIfFree:
+    """Up to when a lease is prolonged if nobody else wants its resources; ``reason``: why it was not so far."""
+
+    until: datetime
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Lease:
     """A lease in full. Of lists with ``fields`` only these are told; the rest have their defaults.
 
-    ``etag``: for ``If-Match``. ``id`` is None in the answer to a dry run.
+    ``etag``: for ``If-Match``. ``id`` is None in the answer to a dry run. ``kind``, ``end_reason``, ``wait`` and
+    whether it is used are told from microversion 1.3 on; ``release_at``: when it ends because nobody uses it.
     """
 
     id: str | None = None
@@ -122,6 +153,13 @@ class Lease:
     reservations: tuple[Reservation, ...] = ()
     events: tuple[Event, ...] = ()
     etag: str | None = None
+    kind: str | None = None
+    end_reason: str | None = None
+    usage: str | None = None
+    used_at: datetime | None = None
+    release_at: datetime | None = None
+    wait: Wait | None = None
+    extend_if_free: ExtendIfFree | None = None
 
     @property
     def reason(self) -> Reason | None:

@@ -16,10 +16,11 @@ from openstack import exceptions, proxy
 
 from blazarclient.exception import Failed, NotFound
 from blazarclient.library import Reservations
-from blazarclient.library.leases import Leases, in_capitals
+from blazarclient.library.leases import Leases
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.supply import FloatingIp, FloatingIps
 from blazarclient.library.values import Feed, Host, Lease
+from blazarclient.library.written import in_capitals
 from blazarclient.sdk.errors import told
 
 P = ParamSpec("P")
@@ -141,6 +142,7 @@ class Proxy(proxy.Proxy):
     update_lease = _of_one(_leases, Leases.change)
     extend_lease = _of_one(_leases, Leases.extend)
     end_lease = _of_one(_leases, Leases.end)
+    keep_lease = _of_one(_leases, Leases.keep)
     find_lease = _unless_missing(_leases, Leases.find, _named)
 
     def delete_lease(self, lease: Lease | str, ignore_missing: bool = True, *, if_match: str | None = None) -> None:

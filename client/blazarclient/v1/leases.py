@@ -12,6 +12,9 @@ from blazarclient.utils import API_DATE_FORMAT, elapsed, read_date, sort
 
 NOW = "now"
 
+Resources = list[dict[str, Any]]
+"""Resources with their capabilities as keys."""
+
 
 class LeaseClientManager(BaseClientManager):
     """Makes requests about leases. Dates: ``YYYY-MM-DD HH:MM`` in UTC; ``start`` may be ``now``."""
@@ -89,6 +92,26 @@ class LeaseClientManager(BaseClientManager):
         """Return all leases of the project."""
         _, body = self.request_manager.get("/leases")
         return sort(part(body, "leases"), sort_by)
+
+    def hosts_in_lease(self, lease_id: str) -> Resources:
+        """Return the hosts that a lease has."""
+        return self._in_lease(lease_id, "hosts")
+
+    def networks_in_lease(self, lease_id: str) -> Resources:
+        """Return the network segments that a lease has."""
+        return self._in_lease(lease_id, "networks")
+
+    def devices_in_lease(self, lease_id: str) -> Resources:
+        """Return the devices that a lease has."""
+        return self._in_lease(lease_id, "devices")
+
+    def additional_details(self, lease_id: str) -> dict[str, Resources]:
+        """Return what a lease has, by ``hosts``, ``networks`` and ``devices``."""
+        return {kind: self._in_lease(lease_id, kind) for kind in ("hosts", "networks", "devices")}
+
+    def _in_lease(self, lease_id: str, kind: str) -> Resources:
+        _, body = self.request_manager.get(f"/leases/{lease_id}/{kind}")
+        return part(body, kind)  # type: ignore[no-any-return]
 
 
 def _moved(present: str | None, date: str | None, later: str | None, earlier: str | None) -> str:

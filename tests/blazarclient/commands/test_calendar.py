@@ -52,6 +52,16 @@ def test_a_file_gets_a_chart_without_colors(run: Run, rows: Any) -> None:
     ]
 
 
+def test_a_chart_of_two_regions_says_which_host_of_one_name_is_where(run: Run, requests_mock: Any) -> None:
+    named = [a_row(n, name="node-1", blocks=[], properties={"region": region}) for n, region in enumerate(("R1", "R2"))]
+    requests_mock.get(f"{URL}/calendar", **says("calendar", {"resources": named, "links": []}))
+    _, out, _ = run("calendar", "--from", "2026-11-24 00:00", "--to", "+4d", "--width", "40")
+    assert [line.split()[:2] for line in out.splitlines() if "node" in line] == [["node-1", "R1"], ["node-1", "R2"]]
+    requests_mock.get(f"{URL}/calendar", **says("calendar", {"resources": named[:1], "links": []}))
+    _, out, _ = run("calendar", "--from", "2026-11-24 00:00", "--to", "+4d", "--width", "40")
+    assert "R1" not in out
+
+
 def test_a_line_for_each_period_has_its_seconds(run: Run, requests_mock: Any) -> None:
     blocks = [{**BLOCK, "end": "2026-11-26T23:00:07Z"}]
     body = {"resources": [a_row(1, blocks=blocks)], "links": []}

@@ -265,3 +265,15 @@ def test_a_name_that_several_leases_have_is_refused_with_their_ids(run: Run, ser
     assert code == 3
     assert err.rstrip().endswith("give an id: a, b")
     assert not sent(service, "DELETE")
+
+
+@pytest.mark.parametrize(("word", "asked"), [("2030-04-09 10:00Z", {"until": "2030-04-09T10:00:00Z"}), ("never", None)])
+def test_a_lease_is_extended_by_itself_while_nobody_wants_what_it_has(
+    run: Run, service: Any, word: str, asked: Any
+) -> None:
+    answer = {"OpenStack-API-Version": "reservation 1.3", "Content-Type": "application/json"}
+    service.put(f"{URL}/leases/{ID}", **says("lease", LEASE, headers=answer))
+    code, _, err = run("lease", "extend", "training", "--if-free-until", word)
+    (put,) = sent(service, "PUT")
+    assert (code, put.json()) == (0, {"extend_if_free": asked}), err
+    assert put.headers["OpenStack-API-Version"] == "reservation 1.3"

@@ -116,6 +116,17 @@ def test_all_hosts_that_are_not_registered_are(run: Run, hosts: Any) -> None:
     ]
 
 
+def test_of_hosts_with_one_name_in_two_regions_each_is_registered_in_its_own(run: Run, hosts: Any) -> None:
+    found = [{"id": id_, "hypervisor_hostname": "node-1", "host_id": None} for id_ in ("7", "RegionTwo:7")]
+    hosts.get(f"{URL}/hypervisors", **says("hypervisors", found))
+    code, _, err = run("host", "register", "--all", "--extra", "gpu=A100")
+    assert code == 0, err
+    assert [request.json() for request in sent(hosts, "POST")] == [
+        {"name": "node-1", "properties": {"gpu": "A100"}},
+        {"name": "node-1", "properties": {"gpu": "A100", "region": "RegionTwo"}},
+    ]
+
+
 def test_a_host_that_is_refused_does_not_stop_the_others(run: Run, hosts: Any) -> None:
     created = {"status_code": 201, "json": {"host": a_host(2)}, "headers": NEW}
     hosts.post(f"{URL}/os-hosts", [refusal("host_has_servers", "cn1 has servers"), created])

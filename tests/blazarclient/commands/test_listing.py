@@ -164,6 +164,28 @@ def test_all_of_a_lease_is_told_also_which_hosts_it_has_and_how_to_use_them(run:
         assert words in out
 
 
+def test_what_a_stack_is_made_of_is_told_line_by_line(run: Run, leases: Any) -> None:
+    child = {**RESERVATION, "id": "c41d", "resource_type": "flavor:instance", "amount": 2}
+    stack = {**RESERVATION, "resource_type": "virtual:stack", "allocations": [], "children": [child]}
+    leases.get(f"{URL}/leases/{ID}", **says("lease", {**FULL, "reservations": [stack]}))
+    code, out, err = run("lease", "show", "training", "--long", "-f", "value", "-c", "reservations")
+    assert (code, err) == (0, "")
+    first, *rest = [line for line in out.splitlines() if line.startswith("  flavor:instance c41d, ")]
+    assert (first, rest) == (f"  flavor:instance c41d, {RESERVATION['status']}", [])
+    assert "    host h-4kq2mz, in_use" in out.splitlines()
+    assert "children=" not in out
+
+
+def test_a_text_of_several_lines_or_for_the_terminal_stays_within_its_line(run: Run, leases: Any) -> None:
+    given = {"resource_type": "virtual:stack", "template": "a: 1\nb: 2\n", "network_description": "\x1b[2J"}
+    leases.get(f"{URL}/leases/{ID}", **says("lease", {**FULL, "reservations": [{**RESERVATION, **given}]}))
+    code, out, err = run("lease", "show", "training", "--long")
+    assert (code, err) == (0, "")
+    assert "template=(2 lines)" in out
+    assert 'network_description="\\u001b[2J"' in out
+    assert "\x1b" not in out
+
+
 def test_what_hooks_of_generic_resources_answered_is_told_and_none_of_it_controls_the_terminal(
     run: Run, leases: Any
 ) -> None:
@@ -276,3 +298,11 @@ def test_a_name_that_keystone_does_not_tell_is_refused(
     keystone.get(f"{KEYSTONE}/users", **answer)
     assert run(*AS_CURIE, "lease", "list", "--user", "noether")[::2] == (code, sentence)
     assert not [request for request in keystone.request_history if request.path.endswith("/leases")]
+
+
+def test_what_users_have_deleted_is_told(run: Run, leases: Any) -> None:
+    made = [{"id": "server-1", "deleted_at": "2026-11-23T12:00:00Z"}, {"id": "server-2", "deleted_at": None}]
+    leases.get(f"{URL}/leases/{ID}", **says("lease", {**FULL, "reservations": [{**RESERVATION, "made": made}]}))
+    _, out, _ = run("lease", "show", "training", "--long", "-f", "value", "-c", "reservations")
+    assert "  server-1 was deleted, seen 2026-11-23 13:00+01:00" in out.splitlines()
+    assert "server-2" not in out

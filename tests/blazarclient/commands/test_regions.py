@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions on the command line: where something is to be, and where it is. Services before 1.2 are never asked."""
+"""Regions on the command line: where something is to be, and where it is.
+
+Services before 1.2 are asked for them by ``--long`` only, which does without.
+"""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -11,6 +15,7 @@ from tests.blazarclient.commands.conftest import ID, LEASE, URL, Run, refusal, s
 from tests.blazarclient.commands.test_find import ANSWER, OPENING
 
 V1_2 = {"OpenStack-API-Version": "reservation 1.2", "Content-Type": "application/json"}
+V1_1 = {"OpenStack-API-Version": "reservation 1.1", "Content-Type": "application/json"}
 THERE = {"id": "r", "resource_type": "physical:host", "status": "active", "region": "RegionTwo"}
 IN_TWO = ("lease", "create", "training", "--reservation", "resource_type=physical:host,min=1,region=RegionTwo")
 
@@ -87,7 +92,88 @@ def test_leases_are_listed_by_region(run: Run, regional: Any) -> None:
     assert (asked.qs["region"], version(regional, "GET")) == (["regiontwo"], "reservation 1.2")
 
 
+def test_a_lease_in_full_says_where_its_reservations_are(run: Run, regional: Any) -> None:
+    lease = {**LEASE, "reservations": [THERE]}
+    regional.get(f"{URL}/leases/{ID}", **says("lease", lease, headers=V1_2))
+    code, out, err = run("lease", "show", ID, "--long")
+    assert (code, "physical:host r, active in RegionTwo" in out) == (0, True), out + err
+    assert json.loads(run("lease", "show", ID, "--long", "-f", "json")[1])["reservations"][0]["region"] == "RegionTwo"
+
+
+@pytest.mark.parametrize("command", [("lease", "list"), ("history",)])
+def test_long_lists_have_a_column_for_regions_where_there_are_any(
+    run: Run, regional: Any, command: tuple[str, ...]
+) -> None:
+    code, out, _ = run(*command, "--long", "-f", "csv")
+    head, row = out.splitlines()
+    assert (code, head.split(",")[-1], row.split(",")[-1]) == (0, '"regions"', '"RegionTwo"')
+
+
+def test_a_service_before_regions_is_asked_again_without_them(run: Run, service: Any) -> None:
+    for path in ("/leases", f"/leases/{ID}"):
+        body = {"leases": [LEASE], "lease": LEASE}
+        told = says("x", None, headers=V1_1)
+        service.get(
+            f"{URL}{path}",
+            [
+                refusal("version_unsupported", "version 1.3 is not supported; the highest is 1.1", 406),
+                refusal("version_unsupported", "version 1.2 is not supported; the highest is 1.1", 406),
+                {**told, "json": body},
+                {**told, "json": body},
+            ],
+        )
+    code, out, err = run("lease", "list", "--long", "-f", "csv")
+    assert (code, "regions" in out) == (0, False), out + err
+    assert [each.headers["OpenStack-API-Version"][-3:] for each in sent(service, "GET")] == ["1.3", "1.2", "1.1"]
+    code, out, err = run("lease", "show", ID, "--long", "-f", "json")
+    assert (code, json.loads(out)["id"]) == (0, ID), err
+
+
 def test_a_change_has_no_region(run: Run, regional: Any) -> None:
     code, _, err = run("lease", "update", ID, "--reservation", "id=r,region=RegionOne")
     assert (code != 0, sent(regional, "PUT")) == (True, [])
     assert "has no key region" in err
+
+
+KINDS = [{"name": "host", "registration": {"properties": {"region": {"enum": ["RegionOne", "RegionTwo"]}}}}]
+
+
+def regions_of_hosts(run: Run, *words: str) -> list[str]:
+    code, out, err = run("host", "list", "--long", "-f", "csv", "--sort-by", "id", *words)
+    assert code == 0, out + err
+    return [line.split(",")[-1].strip('"') for line in out.splitlines()]
+
+
+def test_hosts_in_full_say_where_they_are_if_there_are_several_regions(run: Run, service: Any) -> None:
+    def found(*ids: str) -> None:
+        hosts = [{"id": each, "hypervisor_hostname": "node-1", "properties": {}} for each in ids]
+        service.get(f"{URL}/os-hosts", **says("hosts", hosts))
+
+    service.get(f"{URL}/resources", **says("kinds", KINDS, headers=V1_2))
+    found("1", "RegionTwo:1")
+    assert regions_of_hosts(run) == ["region", "RegionOne", "RegionTwo"]
+    # Programs have them, too; who does not ask for all that is known has what there was.
+    assert [each["region"] for each in json.loads(run("host", "list", "--long", "-f", "json")[1])] == [
+        "RegionOne",
+        "RegionTwo",
+    ]
+    found("1", "2")
+    assert regions_of_hosts(run)[0] == "properties"
+
+
+def test_the_first_region_has_no_name_where_the_kinds_cannot_be_read(run: Run, service: Any) -> None:
+    hosts = [{"id": each, "hypervisor_hostname": "node-1", "properties": {}} for each in ("1", "RegionTwo:1")]
+    service.get(f"{URL}/os-hosts", **says("hosts", hosts))
+    service.get(f"{URL}/resources", [refusal("policy_denied", "not allowed", 403)])
+    assert regions_of_hosts(run) == ["region", "", "RegionTwo"]
+
+
+def test_resources_in_full_say_where_they_are_if_there_are_several_regions(run: Run, service: Any) -> None:
+    pools = [{"id": "p", "name": "pool", "attributes": {"pool": "pool", "region": "RegionTwo"}}]
+    service.get(f"{URL}/resources/volume", **says("resources", pools, headers=V1_2))
+    code, out, err = run("resource", "list", "volume", "--long", "-f", "value", "-c", "region")
+    assert (code, out.split()) == (0, ["RegionTwo"]), out + err
+    assert "region" not in json.loads(run("resource", "list", "volume", "-f", "json")[1])[0]
+    del pools[0]["attributes"]["region"]  # type: ignore[attr-defined]
+    service.get(f"{URL}/resources/volume", **says("resources", pools, headers=V1_2))
+    assert "region" not in json.loads(run("resource", "list", "volume", "--long", "-f", "json")[1])[0]

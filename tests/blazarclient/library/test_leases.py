@@ -46,6 +46,26 @@ def test_a_creation_sends_what_is_given_and_no_more(reservations, stub):
     }
 
 
+def test_what_only_a_newer_service_knows_is_asked_of_that(reservations, stub):
+    newer = {"resource_type": "network", "network_name": "lab", "subnet": {"cidr": "10.0.0.0/24"}}
+    knows = {"OpenStack-API-Version": "reservation 1.2"}
+    stub.says(Says(200, {"lease": lease()}, knows), Says(200, {"lease": lease()}, knows), told())
+    reservations.leases.create("x", reservations=[HOST, newer], end_date="+P3D")
+    reservations.leases.change(ID, reservations=[{"id": "r", "subnet": None}])
+    reservations.leases.change(ID, name="y")
+    versions = [asked.headers["OpenStack-API-Version"] for asked in stub.asked]
+    assert versions == ["reservation 1.2", "reservation 1.2", "reservation 1.1"]
+
+
+def test_an_immediate_lease_is_asked_for_at_1_3(reservations, stub):
+    knows = {"OpenStack-API-Version": "reservation 1.3"}
+    stub.says(Says(201, {"lease": {**lease(), "kind": "immediate", "end_reason": None}}, knows))
+    made = reservations.leases.create("x", reservations=[HOST], end_date="+P3D", kind="immediate")
+    [asked] = stub.asked
+    assert (asked.headers["OpenStack-API-Version"], asked.body["kind"]) == ("reservation 1.3", "immediate")
+    assert (made.kind, made.end_reason) == ("immediate", None)
+
+
 def test_a_date_without_a_zone_is_refused_before_it_is_sent(reservations, stub):
     with pytest.raises(ValueError, match="has no time zone"):
         reservations.leases.create("x", reservations=[HOST], end_date=datetime(2030, 5, 1))

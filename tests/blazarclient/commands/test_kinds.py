@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinds of lease on the command line: an immediate lease is there with the answer, or refused with its reason."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import requests
+
+from tests.blazarclient.commands.conftest import ID, LEASE, URL, Run, says, sent
+from tests.blazarclient.commands.conftest import refusal as refused
+
+V1_3 = {"OpenStack-API-Version": "reservation 1.3", "Content-Type": "application/json"}
+NOW = ("lease", "create", "ci", "--physical-reservation", "min=1", "--kind", "immediate", "--duration", "2h")
+THERE = {**LEASE, "kind": "immediate", "end_reason": None}
+REFUSED = "it was not handed over in 45 seconds, and nothing is booked: the resources are not ready yet"
+
+
+def refusal(code: str, detail: str, status: int, headers: Any = None) -> dict[str, Any]:
+    told = refused(code, detail, status)
+    return {**told, "headers": headers} if headers else told
+
+
+def version(service: Any, method: str) -> str:
+    return str(sent(service, method)[-1].headers["OpenStack-API-Version"])
+
+
+def test_an_immediate_lease_is_asked_for_at_1_3_with_the_patience_for_it(run: Run, service: Any) -> None:
+    service.post(f"{URL}/leases", **says("lease", THERE, status_code=201, headers=V1_3))
+    code, _, err = run(*NOW)
+    (asked,) = sent(service, "POST")
+    assert (code, asked.json()["kind"], asked.json()["start_date"]) == (0, "immediate", "now"), err
+    assert (version(service, "POST"), asked.timeout >= 60) == ("reservation 1.3", True)
+
+
+def test_a_refusal_says_why_and_nothing_is_booked_otherwise(run: Run, service: Any) -> None:
+    service.post(f"{URL}/leases", **refusal("not_handed_over", REFUSED, 409, headers=V1_3))
+    code, out, err = run(*NOW)
+    assert (code != 0, out, REFUSED in err) == (True, "", True)
+    assert len(sent(service, "POST")) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        refusal("version_unsupported", "version 1.3 is not supported; the highest is 1.2", 406),
+        refusal("invalid_value", "leases of the kind immediate cannot be booked here", 400, headers=V1_3),
+    ],
+    ids=["too old", "not allowed"],
+)
+def test_it_is_never_booked_at_an_earlier_version(run: Run, service: Any, answer: dict[str, Any]) -> None:
+    service.post(f"{URL}/leases", **answer)
+    assert run(*NOW)[0] != 0
+    assert [each.headers["OpenStack-API-Version"] for each in sent(service, "POST")] == ["reservation 1.3"]
+
+
+def test_a_request_that_is_not_decided_yet_is_uncertain(run: Run, service: Any) -> None:
+    waits = refusal("request_in_progress", "send it again in a moment", 409, headers=V1_3)
+    service.post(f"{URL}/leases", [{"exc": requests.exceptions.ReadTimeout}, waits])
+    code, _, err = run(*NOW)
+    assert (code, "not known whether lease ci was booked" in err) == (9, True), err
+
+
+def test_events_of_ones_own_and_kinds_do_not_go_together(run: Run, service: Any) -> None:
+    code, _, _ = run(*NOW, "--event", "event_type=x,event_date=2026-12-01 09:00")
+    assert (code != 0, sent(service, "POST")) == (True, [])
+
+
+def test_leases_are_listed_by_kind_and_the_column_is_told_if_it_is_asked_for(run: Run, service: Any) -> None:
+    body = {"leases": [{**THERE, "end_reason": "ended"}]}
+    service.get(f"{URL}/leases", json=body, headers=V1_3)
+    code, out, err = run("lease", "list", "--kind", "immediate", "-f", "value", "-c", "kind", "-c", "end_reason")
+    assert (code, out.split()) == (0, ["immediate", "ended"]), err
+    assert sent(service, "GET")[-1].qs["kind"] == ["immediate"]
+    assert version(service, "GET") == "reservation 1.3"
+    run("lease", "list", "-f", "value", "-c", "kind")
+    assert version(service, "GET") == "reservation 1.3"
+
+
+def test_a_lease_in_full_says_its_kind(run: Run, service: Any) -> None:
+    service.get(f"{URL}/leases/{ID}", **says("lease", THERE, headers=V1_3))
+    code, out, err = run("lease", "show", ID, "--long")
+    assert (code, "immediate" in out) == (0, True), err
+    assert json.loads(run("lease", "show", ID, "--long", "-f", "json")[1])["kind"] == "immediate"
+
+
+def test_a_file_has_the_kind_too(run: Run, service: Any, tmp_path: Any) -> None:
+    path = tmp_path / "lease.yaml"
+    path.write_text("name: ci\nkind: immediate\nduration: 2h\nreservations: [{resource_type: physical:host, min: 1}]\n")
+    service.post(f"{URL}/leases", **says("lease", THERE, status_code=201, headers=V1_3))
+    assert run("lease", "create", "--file", str(path))[0] == 0
+    assert sent(service, "POST")[-1].json()["kind"] == "immediate"
+
+
+LINE = ("lease", "create", "ci", "--physical-reservation", "min=1", "--duration", "2h", "--queue-until")
+
+
+@pytest.mark.parametrize(("given", "asked"), [("+3d", "+P3D"), ("2030-04-05 10:00Z", "2030-04-05T10:00:00Z")])
+def test_a_place_in_line_is_asked_for_at_1_3(run: Run, service: Any, given: str, asked: str) -> None:
+    service.post(f"{URL}/leases", **says("lease", {**LEASE, "status": "WAITING"}, status_code=201, headers=V1_3))
+    code, _, err = run(*LINE, given)
+    (post,) = sent(service, "POST")
+    assert (code, post.json()["wait"]) == (0, {"until": asked}), err
+    assert version(service, "POST") == "reservation 1.3"
+
+
+def test_where_nobody_can_wait_nothing_is_booked_without(run: Run, service: Any) -> None:
+    service.post(f"{URL}/leases", **refusal("version_unsupported", "version 1.3 is not supported", 406))
+    assert run(*LINE, "+3d")[0] != 0
+    assert len(sent(service, "POST")) == 1
+
+
+def test_a_time_that_cannot_be_read_is_refused_before_anything_is_sent(run: Run, service: Any) -> None:
+    code, _, err = run(*LINE, "soonish")
+    assert (code != 0, "soonish" in err, sent(service, "POST")) == (True, True, [])
