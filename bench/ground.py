@@ -15,18 +15,29 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from bench.kinds import FLAVOR, KINDS, Kind
+from bench.kinds import FLAVORS, KINDS, LAST_POOL_GB, POOL_GB, Kind, Room
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
-from blazar.clouds.ports import Segment
-from blazar.clouds.simulated import Durations, Faults, MemoryStorage, SimulatedCloud, of_size
+from blazar.clouds.ports import Cloud, Segment
+from blazar.clouds.ports.volumes import BACKEND_NAME, POOL_NAME
+from blazar.clouds.simulated import Durations, Faults, MemoryStorage, SimulatedCloud, State, of_size
 from blazar.clouds.simulated.state import NetworkState, SubnetState
+from blazar.clouds.simulated.volume_state import PoolState, VolumeTypeState
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
 from blazar.model.clock import Clock, SystemClock
-from blazar.model.lease import Lease
+from blazar.model.lease import Json, Lease
 from blazar.model.requests import Registration
-from blazar.model.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, ResourceDetails, ResourceInventory
+from blazar.model.resource import (
+    DEVICE,
+    FLOATING_IP,
+    GENERIC,
+    HOST,
+    NETWORK,
+    VOLUME,
+    ResourceDetails,
+    ResourceInventory,
+)
 from blazar.resources.base import Given
 from blazar.resources.complete import CompleteType
 from blazar.resources.devices.kind import Devices
@@ -40,6 +51,8 @@ from blazar.resources.hosts.registration import attributes_of as attributes_of_h
 from blazar.resources.networks.kind import NetworkSegments
 from blazar.resources.networks.registration import attributes_of as attributes_of_segment
 from blazar.resources.networks.registration import name_of as segment_name
+from blazar.resources.volumes import registration as pools
+from blazar.resources.volumes.kind import VolumePools
 from blazar.store import resource_queries
 from blazar.store.engine import WRITES, connect
 from blazar.store.migrate import upgrade
@@ -116,11 +129,14 @@ class Ground:
         self.clock = clock or SystemClock()
         state = of_size(size)
         state.networks["public"] = NetworkState("public", "public", subnets=[SUBNET])
+        if kind.resources == VOLUME:
+            _add_pools(state, size)
         state.aggregates[1].hosts = [host.service_name for host in state.hosts.values()]
         self.simulated = SimulatedCloud(
             MemoryStorage(state), clock=self.clock, faults=faults, durations=Durations(deletion=deletion_takes)
         )
-        self.simulated.operators.offer_flavor(FLAVOR)
+        for flavor in FLAVORS:
+            self.simulated.operators.offer_flavor(flavor)
         cloud = self.simulated.cloud
         host_settings = HostSettings()
         registration = HostRegistration(cloud, host_settings.aggregates)
@@ -136,6 +152,7 @@ class Ground:
                     NETWORK: NetworkSegments(cloud.segments),
                     DEVICE: Devices(cloud.hooks),
                     GENERIC: GenericResources(cloud.hooks),
+                    VOLUME: VolumePools(cloud.volumes),
                 },
                 notifier=Quiet(),
             ),
@@ -143,8 +160,7 @@ class Ground:
         self.app = create_app(self.manager, identity=StandaloneIdentity())
         self.http = self.app.test_client()
         # As a request for it would be kept.
-        type_ = CompleteType(kind.make(cloud, host_settings))
-        self._parameters = dict(type_.parameters(type_.resolve(Given(kind.filled), project_id="p")).values)
+        self._kept = list(self._as_kept(kind, kind.filled, cloud, host_settings))
         match kind.resources:
             case "host":
                 self._register(self._hosts(registration))
@@ -152,11 +168,21 @@ class Ground:
                 self._register(self._addresses(size))
             case "network":
                 self._register(self._segments(size))
+            case "volume":
+                self._register(self._pools())
             case "device":
                 self._register(self._hooked(Devices(cloud.hooks), size))
             case "generic":
                 self._register(self._hooked(GenericResources(cloud.hooks), size, **{"class": "bench"}))
         self.filled = 0
+
+    def _as_kept(self, kind: Kind, room: Room, cloud: Cloud, settings: HostSettings) -> Iterator[tuple[str, Json]]:
+        """Return type and parameters of a reservation, and of those that it is made of."""
+        type_ = CompleteType(kind.make(cloud, settings))
+        content = type_.parameters(type_.resolve(Given(room), project_id="p"))
+        yield kind.resource_type, dict(content.values)
+        for child in type_.children(content):
+            yield from self._as_kept(KINDS[child.resource_type], child.parameters, cloud, settings)
 
     def _hosts(self, registration: HostRegistration) -> Iterator[Found]:
         hypervisors = self.simulated.compute.hypervisors()
@@ -170,6 +196,19 @@ class Ground:
             segment = Segment("vxlan", None, number)
             details = ResourceDetails(attributes_of_segment(segment), ResourceInventory())
             yield str(uuid.uuid4()), segment_name(segment), details
+
+    def _pools(self) -> Iterator[Found]:
+        with self.simulated.inspect() as state:
+            for pool, type_ in zip(state.block.pools, state.block.types.values(), strict=True):
+                given = {pools.POOL: pool.name, pools.TYPE: type_.name, pools.SIZE: pool.total_gb}
+                attributes = {
+                    **pools.pool_given(given),
+                    pools.TYPE_ID: type_.id,
+                    pools.BACKUPS: False,
+                    pools.OPEN_TO: "",
+                }
+                details = ResourceDetails(attributes, ResourceInventory(pools.capacity_of(attributes)))
+                yield str(uuid.uuid4()), pool.name, details
 
     def _hooked(self, kind: Devices | GenericResources, count: int, **given: str) -> Iterator[Found]:
         for number in range(count):
@@ -213,18 +252,20 @@ class Ground:
         for number in numbers:
             start = (BEGIN + slot * (number // len(self.busy))).replace(microsecond=0)
             end = max((start + slot).replace(microsecond=0), start + timedelta(seconds=1))
-            lease_id, reservation_id = str(uuid.uuid4()), str(uuid.uuid4())
+            lease_id, ids = str(uuid.uuid4()), [str(uuid.uuid4()) for _ in self._kept]
             stamps = {"created_at": now, "updated_at": None}
             rows[leases].append(
                 {"id": lease_id, "name": f"lease {number}", "user_id": "u", "project_id": "p", "trust_id": None}
                 | {"starts_at": start, "ends_at": end, "status": "PENDING", "degraded": False, "revision": 0}
                 | {"deleted_at": None, **stamps}
             )
-            rows[reservations].append(
-                {"id": reservation_id, "lease_id": lease_id, "position": 0, "resource_type": self.kind.resource_type}
+            rows[reservations] += [
+                {"id": id, "lease_id": lease_id, "position": position, "resource_type": resource_type}
                 | {"resource_id": str(uuid.uuid4()), "status": "pending", "missing_resources": False}
-                | {"resources_changed": False, "parameters": self._parameters, "artefacts": {}, **stamps}
-            )
+                | {"resources_changed": False, "parameters": parameters, "artefacts": {}, **stamps}
+                | {"parent_id": ids[0] if position else None}
+                for position, (id, (resource_type, parameters)) in enumerate(zip(ids, self._kept, strict=True))
+            ]
             times = (("start_lease", start), ("end_lease", end), ("before_end_lease", start))
             for position, (kind, time) in enumerate(times):
                 rows[events].append(
@@ -238,9 +279,20 @@ class Ground:
                     "resource_id": self.busy[number % len(self.busy)],
                     "lease_id": lease_id,
                 }
-                | {"reservation_id": reservation_id, "starts_at": start, "ends_at": end, "blocks_until": end}
+                # What is made of others takes nothing itself.
+                | {"reservation_id": ids[-1], "starts_at": start, "ends_at": end, "blocks_until": end}
                 | {"units": self.kind.count, "unit": per_instance, "released_at": None}
             )
         with self.engine.execution_options(**{WRITES: True}).begin() as connection:
             for table, values in rows.items():
                 connection.execute(table.insert(), values)
+
+
+def _add_pools(state: State, count: int) -> None:
+    """Add pools to a cloud, each with a private type that leads to it alone."""
+    for number in range(count):
+        size = LAST_POOL_GB if number >= count - max(1, count // 10) else POOL_GB
+        pool, name = PoolState(f"node@disks#{number}", "disks", str(number), size), f"disks-{number}"
+        state.block.pools.append(pool)
+        specs = {BACKEND_NAME: pool.backend_name, POOL_NAME: pool.pool_name}
+        state.block.types[name] = VolumeTypeState(name, name, public=False, specs=specs)

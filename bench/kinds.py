@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from blazar.clouds.ports import Cloud, Flavor
 from blazar.model.amounts import Amounts
-from blazar.model.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, ResourceKind
+from blazar.model.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, VOLUME, ResourceKind
 from blazar.resources.base import ResourceType
 from blazar.resources.devices.type import DeviceReservation
 from blazar.resources.floating_ips.type import VirtualFloatingIp
@@ -18,11 +18,20 @@ from blazar.resources.hosts.type import PhysicalHost
 from blazar.resources.instances.flavor import FlavorInstance
 from blazar.resources.instances.virtual import VirtualInstance
 from blazar.resources.networks.type import NetworkReservation
+from blazar.resources.servers.type import VirtualServer
+from blazar.resources.stacks.type import VirtualStack
+from blazar.resources.volumes.type import VirtualVolume
 
 Room = Mapping[str, object]
 
-FLAVOR = Flavor("bench", "c1.bench", vcpus=2, memory_mb=2048, disk_gb=10, public=True)
+FLAVORS = tuple(
+    Flavor(f"bench{number}", f"c1.bench{number}", vcpus=2, memory_mb=2048, disk_gb=10, public=True)
+    for number in range(12)
+)
 """What every ground offers for servers of a flavor."""
+
+POOL_GB, LAST_POOL_GB = 80, 50
+"""GiB of a pool that the calendar is full of, and of one of the last tenth, which stay free."""
 
 SERVER = Amounts.of({"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 10})
 
@@ -68,7 +77,7 @@ def _servers(amount: int, affinity: bool | None) -> Room:
 
 
 def _of_flavor(amount: int) -> Room:
-    return {"amount": amount, "flavor_id": FLAVOR.id, "affinity": None}
+    return {"amount": amount, "flavor_id": FLAVORS[0].id, "affinity": None}
 
 
 def _addresses(amount: int) -> Room:
@@ -81,6 +90,26 @@ def _devices(count: int) -> Room:
 
 def _things(count: int) -> Room:
     return {"class": "bench", "min": count, "max": count}
+
+
+def _volumes(amount: int, size: int, mode: str = "volume") -> Room:
+    return {"amount": amount, "size": size, "mode": mode}
+
+
+def _booted(amount: int) -> Room:
+    return {**_servers(amount, None), "image": "cirros"}
+
+
+def _stack(servers: int, flavors: int = 1) -> Room:
+    """Ask for a stack of servers in turn of so many flavors: it is made of a reservation for each of these."""
+    resources = {
+        f"server{number}": {
+            "type": "OS::Nova::Server",
+            "properties": {"flavor": FLAVORS[number % flavors].name, "image": "cirros"},
+        }
+        for number in range(servers)
+    }
+    return {"template": {"heat_template_version": "2018-08-31", "resources": resources}}
 
 
 KINDS: Mapping[str, Kind] = {
@@ -163,6 +192,48 @@ KINDS: Mapping[str, Kind] = {
             make=lambda cloud, settings: Generic(cloud.hooks),
             resources=GENERIC,
             lists={"things": "/v1/resources/generic", "allocations": "/v1/resources/generic/allocations"},
+        ),
+        Kind(
+            "virtual:volume",
+            filled=_volumes(5, 10),
+            starts=_volumes(1, 10),
+            creates={
+                "create 1 volume": _volumes(1, 40),
+                "create 10 volumes": _volumes(10, 5),
+                "create a quota": _volumes(5, 10, "quota"),
+            },
+            # Only the pools that the calendar is full of have so much.
+            searches=lambda hosts, free: _volumes(1, LAST_POOL_GB + 10),
+            make=lambda cloud, settings: VirtualVolume(cloud, before_end=settings.before_end),
+            resources=VOLUME,
+            count=5,
+            per_instance=Amounts.of({"GIGABYTES": 10, "VOLUMES": 1}),
+            lists={"pools": "/v1/resources/volume", "allocations": "/v1/resources/volume/allocations"},
+        ),
+        Kind(
+            "virtual:server",
+            filled=_booted(4),
+            starts=_booted(1),
+            creates={"create 1 server": _booted(1), "create 4 servers": _booted(4)},
+            searches=lambda hosts, free: _booted(min(17 * hosts, 100)),
+            make=VirtualServer,
+            count=4,
+            per_instance=SERVER,
+        ),
+        Kind(
+            "virtual:stack",
+            filled=_stack(4),
+            starts=_stack(1),
+            creates={
+                "create 4 servers": _stack(4),
+                "create 40 servers": _stack(40),
+                "create 12 children": _stack(12, flavors=12),
+            },
+            least_free={"create 40 servers": 10, "create 12 children": 10},
+            searches=lambda hosts, free: _stack(100),
+            make=lambda cloud, settings: VirtualStack(cloud, before_end=settings.before_end),
+            count=4,
+            per_instance=SERVER,
         ),
     )
 }

@@ -128,7 +128,7 @@ def beside_slow_ends(kind: str, starts: int = 10, ends: int = 3) -> dict[str, ob
 def create(
     ground: Ground, start: datetime, end: datetime | None = None, *, needs: str = "", project: str = "p"
 ) -> Lease:
-    room = {**ground.kind.starts, "resource_properties": needs}
+    room = {**ground.kind.starts, **({"resource_properties": needs} if needs else {})}
     reservation = ReservationRequest(ground.kind.resource_type, room)
     until = end or start + timedelta(hours=5)
     return ground.manager.leases.create(LeaseRequest("x", "u", project, start, until, reservations=(reservation,)))

@@ -7,6 +7,7 @@ import random
 import threading
 import uuid
 from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,13 +22,32 @@ from blazar.resources.floating_ips.registration import mark
 from blazar.store.store import Store
 from tests.soak.plan import OFFERED
 from tests.soak.watch import Watch
-from tests.world import a_host, a_network, addresses, devices, flavored, instances, things, units
+from tests.world import (
+    a_host,
+    a_network,
+    addresses,
+    devices,
+    flavored,
+    instances,
+    servers,
+    stacks,
+    things,
+    units,
+    volumes,
+)
 
 PROJECTS = ("physics", "chemistry", "biology", "history")
 MOST = 6
 """Leases of a project at a time that its users care for; beyond, they rather delete."""
 
 OPERATOR = "admin:demo:admin,member,reader"
+
+TIES: Mapping[str, tuple[str, Callable[[int], object]]] = {
+    "network": ("networks", lambda index: [{"reservation": index}]),
+    "virtual:volume": ("volumes", lambda index: [{"reservation": index}]),
+    "virtual:floatingip": ("floating_ip", lambda index: {"reservation": index}),
+}
+"""What servers of a lease use of what it reserves beside them: the parameter, and how it names the reservation."""
 
 PATIENCE = 90
 """Seconds that a user waits for an answer."""
@@ -125,12 +145,21 @@ class User(threading.Thread):
                 lambda: a_network(network_description="work"),
                 lambda: units(dice.randint(1, 3)) if dice.random() < 0.5 else things(1, dice.randint(1, 2)),
                 lambda: devices(1, dice.randint(1, 2)),
+                lambda: volumes(dice.randint(1, 2), size=dice.choice((5, 10)), mode=dice.choice(("volume", "quota"))),
+                lambda: servers(dice.randint(1, 2), vcpus=dice.randint(1, 4), affinity=affinity, before_end=saved),
+                lambda: stacks(
+                    *(dice.choice(OFFERED).id for _ in range(dice.randint(1, 2))),
+                    disks=dice.randint(0, 1),
+                    outside=dice.randint(0, 1),
+                    before_end=saved,
+                ),
             )
         )()
         return {"resource_type": asked.resource_type, **asked.parameters}
 
     def _create(self) -> None:
         rooms = [self._room() for _ in range(self._dice.choice((1, 1, 1, 2)))]
+        _tie(rooms)
         now = datetime.now(UTC).replace(microsecond=0)
         end = now + timedelta(seconds=self._dice.choice((self._dice.randint(22, 60), 3600)))
         body: dict[str, Any] = {"name": next(self._names), "reservations": rooms}
@@ -149,6 +178,8 @@ class User(threading.Thread):
                 if "before_end" in room:
                     room["before_end_action"] = room.pop("before_end")
         status, _ = self.api.ask("POST", f"/{version}/leases", body)
+        if status == 201:
+            self.api.answers.update(f"made {room['resource_type']}" for room in rooms)
         if status != 503:
             return
         # Told that nobody answered: look, and ask again if there is none.
@@ -183,6 +214,11 @@ class User(threading.Thread):
                 changed |= {"amount": dice.randint(1, 4)}
             case "network":
                 changed |= {"before_end": dice.choice(("none", "default"))}
+            case "virtual:stack":
+                # Only its dates change: this is refused.
+                changed |= {"before_end": dice.choice(("none", "snapshot"))}
+            case "virtual:volume" if dice.random() < 0.5:
+                changed |= {"size": dice.choice((5, 10))}
             case "device" | "generic" if "amount" not in reservation or dice.random() < 0.1:
                 changed |= {"max": dice.randint(1, 3)}
             case "virtual:instance" if lease["status"] == "PENDING" and dice.random() < 0.5:
@@ -252,13 +288,25 @@ class User(threading.Thread):
                         self._cloud.network_users.port(network.id, "compute:nova")
                         self._cloud.network_users.router(network.id)
                 return []
-            case "device" | "generic":
+            case "virtual:volume":
+                for volume_id in self._volumes(reservation.id)[:1]:
+                    self._cloud.volume_users.attach(volume_id, "a server of theirs")
+                return []
+            case "device" | "generic" | "virtual:server" | "virtual:stack":
                 return []
             case _:
                 try:
                     return [self._cloud.users.boot_reserved(reservation.id, project_id=self.project).id]
                 except Conflict:
                     return []
+
+    def _volumes(self, reservation_id: str) -> list[str]:
+        with self._cloud.inspect() as state:
+            return [
+                v.id
+                for v in state.block.volumes.values()
+                if v.metadata.get("blazar:reservation") == reservation_id and v.gone_at is None and not v.servers
+            ]
 
     def _booted_on_a_host(self, reservation_id: str) -> list[str]:
         """Boot where the scheduler filter lets this project in, in one step with the look at the aggregates."""
@@ -270,6 +318,17 @@ class User(threading.Thread):
             server = ServerState(str(uuid.uuid4()), "work", self.project, "u", host, hint=reservation_id)
             state.servers[server.id] = server
             return [server.id]
+
+
+def _tie(rooms: list[dict[str, Any]]) -> None:
+    """Have servers use what their lease reserves beside them."""
+    for index, room in enumerate(rooms):
+        if room["resource_type"] == "virtual:volume" and (room["mode"] != "volume" or room["amount"] != 1):
+            continue
+        field, value = TIES.get(room["resource_type"], ("", lambda index: None))
+        for other in rooms:
+            if field and other["resource_type"] == "virtual:server" and field not in other:
+                other |= {"amount": 1, field: value(index)}
 
 
 def _updates(lease: Lease) -> set[tuple[str, datetime]]:

@@ -25,6 +25,8 @@ ADDRESSES = range(10, 22)
 SEGMENTS = range(101, 109)
 DEVICES = range(3)
 THINGS = range(6)
+POOLS = range(1, 4)
+POOL_GB = 60
 OFFERED = tuple(
     Flavor(name, f"c1.{name}", vcpus, 2048, 10, extra_specs={"quota:cpu_shares": "100"}, public=True)
     for name, vcpus in (("small", 1), ("large", 4))
@@ -36,7 +38,7 @@ LATENCY = 0.012
 """Seconds of a call of the cloud, on average."""
 
 SLOW = timedelta(milliseconds=300)
-"""How long the cloud takes to delete a server, to make an image, to move a server."""
+"""How long the cloud takes to delete a server, to make an image, to move a server, to make a volume or a stack."""
 
 PR_SET_PDEATHSIG = 1
 
@@ -87,7 +89,7 @@ class Plan:
             PunctualFile(self.cloud_file, of_size(HOSTS)),
             clock=SystemClock(),
             faults=Faults(latency=timedelta(seconds=latency), on_call=on_call, sleep=uneven),
-            durations=Durations(deletion=SLOW, snapshot=SLOW, migration=SLOW),
+            durations=Durations(deletion=SLOW, snapshot=SLOW, migration=SLOW, volume=SLOW, stack=SLOW, boot=SLOW),
         )
 
     def troubled_cloud(self, number: int) -> SimulatedCloud:

@@ -23,16 +23,17 @@ from pathlib import Path
 import kombu
 
 from blazar.clouds.simulated import SimulatedCloud
+from blazar.clouds.simulated.volume_state import PoolState
 from blazar.model.errors import BlazarError, NotFound
 from blazar.model.lease import Event, EventStatus, LeaseStatus
-from blazar.model.resource import GENERIC, KINDS
+from blazar.model.resource import GENERIC, KINDS, VOLUME
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from blazar.store.store import Store
 from tests.conftest import RABBITMQ, fresh_database
 from tests.oracle import check_at_rest
 from tests.soak.clients import OPERATOR, Api, User
-from tests.soak.plan import ADDRESSES, DEVICES, HOSTS, OFFERED, SEGMENTS, THINGS, Plan
+from tests.soak.plan import ADDRESSES, DEVICES, HOSTS, OFFERED, POOL_GB, POOLS, SEGMENTS, THINGS, Plan
 from tests.soak.processes import manage, serve
 from tests.soak.watch import Watch
 from tests.world import device_request, thing_request
@@ -235,6 +236,8 @@ def _soak(plan: Plan, minutes: float) -> Report:
     cloud = plan.cloud()
     for flavor in OFFERED:
         cloud.operators.offer_flavor(flavor)
+    for n in POOLS:
+        cloud.volume_users.add_pool(PoolState(f"node@disks#{n}", "disks", str(n), POOL_GB), type_name=f"disks-{n}")
     plan.busy.touch()
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.soak.processes"])
@@ -296,7 +299,7 @@ def _wait(until: float, watch: Watch) -> None:
 
 
 def _register(admin: Api) -> None:
-    """Register hosts, addresses, segments, devices and things; nobody troubles the managers yet."""
+    """Register hosts, addresses, segments, pools, devices and things; nobody troubles the managers yet."""
     wanted = [("/v1/os-hosts", {"name": f"node-{n}"}) for n in range(1, HOSTS + 1)]
     wanted += [
         ("/v1/floatingips", {"floating_network_id": "public", "floating_ip_address": f"203.0.113.{n}"})
@@ -307,6 +310,10 @@ def _register(admin: Api) -> None:
     ]
     wanted += [("/v1/devices", device_request(f"edge-{n}").given) for n in DEVICES]
     wanted += [("/v1/resources/generic", thing_request(f"thing-{n}", capacity=1 + n % 2 * 5).given) for n in THINGS]
+    wanted += [
+        ("/v1/resources/volume", {"pool": f"node@disks#{n}", "volume_type": f"disks-{n}", "gigabytes": POOL_GB})
+        for n in POOLS
+    ]
     for path, body in wanted:
         status = 0
         for _ in range(20):
@@ -362,7 +369,7 @@ def _give_all_back(plan: Plan, store: Store, watch: Watch, admin: Api) -> None:
         try:
             if left := store.leases.of_project(None):
                 raise AssertionError(f"leases do not end: {left}")
-            if held := [a for kind in (*KINDS, GENERIC) for a in store.calendar.live(kind)]:
+            if held := [a for kind in (*KINDS, GENERIC, VOLUME) for a in store.calendar.live(kind)]:
                 raise AssertionError(f"more is promised than there are leases: {held}")
             check_at_rest(store, plan.cloud(), now=datetime.now(UTC), offered=OFFERED)
         except (AssertionError, BlazarError) as error:

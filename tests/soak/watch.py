@@ -6,19 +6,22 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 
+from blazar.clouds.ports.stacks import COMPLETE, CREATE
 from blazar.clouds.simulated import State
 from blazar.model.errors import BlazarError
 from blazar.model.lease import Lease, LeaseStatus, Reservation, ReservationStatus
-from blazar.model.resource import GENERIC, KINDS
+from blazar.model.resource import GENERIC, KINDS, VOLUME
 from blazar.resources.floating_ips.registration import mark
+from blazar.resources.instances.reservation_flavor import flavor_name
 from blazar.store.store import Store
-from tests.oracle import ADDRESS, NETWORK, PHYSICAL_HOST, THINGS
+from tests.oracle import ADDRESS, NETWORK, PHYSICAL_HOST, SERVER, STACK, THINGS
+from tests.oracle import VOLUME as VOLUMES
 from tests.promises import check
-from tests.soak.plan import Plan
+from tests.soak.plan import POOL_GB, Plan
 
 LIVE = (LeaseStatus.ACTIVE, LeaseStatus.UPDATING)
 
@@ -71,18 +74,19 @@ class Watch(threading.Thread):
         known = len(self.findings)
         # The file is replaced as a whole: reading it needs no lock.
         state = State.from_json(json.loads(self._plan.cloud_file.read_text(encoding="utf-8")))
-        held: dict[str, set[str]] = defaultdict(set)
+        held: dict[str, Counter[str]] = defaultdict(Counter)
         promised: list[object] = []
-        for kind in (*KINDS, GENERIC):
+        for kind in (*KINDS, GENERIC, VOLUME):
             resources = {resource.id: resource for resource in self._store.resources.of_kind(kind)}
             allocations = self._store.calendar.live(kind)
             check(allocations, resources, since=datetime.now(UTC))
             promised += allocations
             for allocation in allocations:
-                held[allocation.reservation_id].add(resources[allocation.resource_id].name)
+                held[allocation.reservation_id][resources[allocation.resource_id].name] += allocation.count
         after = {lease.id: lease for lease in self._store.leases.of_project(None)}
         self._look_at_servers(state, servers, after)
         self._look_at_pools(state)
+        self._look_at_volume_pools(state)
         self._look_at_addresses(state, {**before, **after})
         for lease in before.values():
             now = after.get(lease.id)
@@ -125,6 +129,17 @@ class Watch(threading.Thread):
             if classes := state.inventories.get(host):
                 self.found(f"host {host} is in the pool of reservation {names[0]} and shared: {sorted(classes)}")
 
+    def _look_at_volume_pools(self, state: State) -> None:
+        """What is in a pool is at no time more than all that can be promised of it."""
+        now = datetime.now(UTC)
+        taken: Counter[str] = Counter()
+        for volume in state.block.volumes.values():
+            if not volume.is_gone(now):
+                taken[volume.pool or "nowhere"] += volume.taken_gb
+        for pool, gigabytes in taken.items():
+            if gigabytes > POOL_GB:
+                self.found(f"pool {pool} has volumes of {gigabytes} GiB")
+
     def _look_at_addresses(self, state: State, leases: Mapping[str, Lease]) -> None:
         for lease in leases.values():
             self._projects.update((mark(r.id), lease.project_id) for r in lease.reservations)
@@ -134,7 +149,7 @@ class Watch(threading.Thread):
                 if project not in (None, found.project_id):
                     self.found(f"{found.address} of {sign}, which is project {project}'s, is of {found.project_id}")
 
-    def _look_at_reservation(self, state: State, lease: Lease, reservation: Reservation, held: set[str]) -> None:
+    def _look_at_reservation(self, state: State, lease: Lease, reservation: Reservation, held: Counter[str]) -> None:
         """A lease that is ACTIVE has in the cloud what is promised to it, but for what has failed."""
         partly = reservation.missing_resources or reservation.unassigned
         if reservation.status is not ReservationStatus.ACTIVE or partly:
@@ -158,13 +173,46 @@ class Watch(threading.Thread):
             if has != len(held):
                 self.found(f"{named} has {has} things or devices instead of {len(held)}")
             return
+        if reservation.resource_type == VOLUMES:
+            self._look_at_volumes(state, lease, reservation, held, named)
+            return
+        if reservation.resource_type == STACK:
+            now = datetime.now(UTC)
+            there = [s for s in state.stacks.values() if mark(reservation.id) in s.tags and not s.is_gone(now)]
+            if [(s.action, s.state_at(now)) for s in there] != [(CREATE, COMPLETE)]:
+                self.found(f"{named} has the stacks {there}")
+            return
         pool = next((a for a in state.aggregates.values() if a.name == reservation.id), None)
         hosts = set(pool.hosts) if pool else set()
-        if hosts != held:
-            self.found(
-                f"reservation {reservation.id} of lease {lease.id} has {sorted(hosts)} instead of {sorted(held)}"
-            )
+        if hosts != held.keys():
+            self.found(f"{named} has {sorted(hosts)} instead of {sorted(held)}")
+        if reservation.resource_type == SERVER:
+            now, name = datetime.now(UTC), flavor_name(reservation.id)
+            mine = (s for s in state.servers.values() if s.flavor_name == name and not s.is_gone(now))
+            if (where := Counter(server.location(now) for server in mine)) != held:
+                self.found(f"{named} has servers on {dict(where)} instead of {dict(held)}")
         if reservation.resource_type != PHYSICAL_HOST:
+            # The service has booted the servers itself, and lets nobody boot others.
+            projects = [] if reservation.resource_type == SERVER else [lease.project_id]
             flavor = state.flavors.get(reservation.id)
-            if flavor is None or flavor.projects != [lease.project_id]:
+            if flavor is None or flavor.projects != projects:
                 self.found(f"{named} is ACTIVE, and its flavor is {flavor}")
+
+    def _look_at_volumes(
+        self, state: State, lease: Lease, reservation: Reservation, held: Counter[str], named: str
+    ) -> None:
+        """Their project has access to the pools, quota at least for them, and the volumes unless it makes its own."""
+        size, now = int(str(reservation.parameters.values["size"])), datetime.now(UTC)
+        types = {each.specs["pool_name"]: each for each in state.block.types.values()}
+        for pool in state.block.pools:
+            if not (count := held[pool.name]):
+                continue
+            type_ = types[pool.pool_name]
+            limits = state.block.quotas.get(lease.project_id, {})
+            quota = [limits.get(f"{what}_{type_.name}", 0) for what in ("gigabytes", "volumes")]
+            if lease.project_id not in type_.projects or quota[0] < count * size or quota[1] < count:
+                self.found(f"{named} has {count} x {size} GiB of {pool.name}, quota {quota}, access {type_.projects}")
+        mine = [v for v in state.block.volumes.values() if v.metadata.get("blazar:reservation") == reservation.id]
+        where = Counter(v.pool for v in mine if v.size_gb == size and v.gone_at is None and not v.is_gone(now))
+        if reservation.parameters.values["mode"] == "volume" and where != held:
+            self.found(f"{named} has volumes in {dict(where)} instead of {dict(held)}")
