@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use it or lose it, as pure decisions: from what a look has found to what is done about the lease.
+
+Whatever is in doubt keeps the lease: a look that failed, a lease that is not as it was promised, a change of the last
+hour. A doubt also takes back the warning, so that its owner always has the whole time of the policy to answer it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from blazar.model.errors import Conflict
+from blazar.model.unused import (
+    DEAD_STATES,
+    IDLE_STATES,
+    MOST_LOOKS,
+    Usage,
+    UseLook,
+    UseMode,
+    UsePolicy,
+    UseStep,
+    UseWatch,
+)
+
+AGAIN = timedelta(minutes=10)
+"""The next look after one that found out nothing; also the age at which a good look says nothing any more."""
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+
+GAP = timedelta(hours=3)
+"""After so long without a good look nothing is known of what was idle before."""
+
+BRAKE_FROM = 3
+"""As many leases as this in an hour are no sign of a probe that is broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What else is to be known of a lease before it is released. ``end`` and ``changed_at`` are its own.
+
+    ``doubt`` says why it must stay, empty if nothing is known. ``due`` is how many leases are released in the hours
+    before and after, this one included, and ``leases`` how many are in use; ``brake`` is the share that is allowed.
+    """
+
+    end: datetime
+    changed_at: datetime
+    doubt: str = ""
+    due: int = 0
+    leases: int = 0
+    brake: float = 0.2
+
+    @property
+    def braked(self) -> bool:
+        """Return whether so many would be released that a probe is probably broken."""
+        return self.due > max(BRAKE_FROM, self.brake * self.leases)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a look leads to: the watch after it, the step, why, and when to look again (None: never)."""
+
+    watch: UseWatch
+    step: UseStep
+    reason: str
+    next_at: datetime | None
+
+
+def usage_of(states: Mapping[str, int]) -> Usage:
+    """Return what a number of things by state amount to: anything that is not known to be idle or dead is used."""
+    there = {state for state, count in states.items() if count and state.upper() not in DEAD_STATES}
+    if not there:
+        return Usage.UNUSED
+    return Usage.IDLE if all(state.upper() in IDLE_STATES for state in there) else Usage.USED
+
+
+def joint_usage(parts: Collection[Usage]) -> Usage:
+    """Return the usage of a lease from that of its reservations: the one that speaks most for keeping it."""
+    order = (Usage.UNKNOWN, Usage.USED, Usage.IDLE)
+    return next((each for each in order if each in parts), Usage.UNUSED if parts else Usage.UNKNOWN)
+
+
+def begun(policy: UsePolicy, now: datetime) -> UseWatch:
+    """Return the watch of a lease whose start is finished."""
+    return UseWatch(policy, since=now)
+
+
+def pace(policy: UsePolicy) -> timedelta:
+    """Return the time between looks at a lease that may be released, and for which a change of it keeps it.
+
+    That is an hour; where the policy has no hour before its warning, as long as it has, so that the start itself does
+    not put it off.
+    """
+    return max(MINUTE, min(HOUR, policy.unused_after - policy.warn_before))
+
+
+def first_look(watch: UseWatch) -> datetime:
+    """Return when to look first: in time for the warning, and within an hour if idling counts."""
+    warning = watch.since + watch.policy.unused_after - watch.policy.warn_before
+    return warning if watch.policy.idle_after is None else min(warning, watch.since + pace(watch.policy))
+
+
+def judged(watch: UseWatch, found: Usage, detail: str, around: Surroundings, now: datetime) -> Verdict:
+    """Return what a look leads to. It is made ``now``: nothing that was found earlier releases a lease."""
+    noted = _noted(watch, found, now)
+    verdict = _verdict(noted, found, around, now)
+    step = verdict.step
+    if watch.would_at is not None:
+        # The dry run has said what it would have done; what is left to see is whether that would have been wrong.
+        later = found is Usage.USED
+        step = UseStep.USED_LATER if later else UseStep.NOTHING
+        kept = replace(noted, would_at=watch.would_at, release_at=None)
+        verdict = Verdict(
+            kept, step, "it was used after all" if later else "", None if later else now + pace(watch.policy)
+        )
+    look = UseLook(now, found, detail if not verdict.reason else f"{detail}; {verdict.reason}".strip("; "), step)
+    looks = (*watch.looks, look)[-MOST_LOOKS:]
+    return replace(verdict, watch=replace(verdict.watch, looks=looks))
+
+
+def kept(watch: UseWatch | None, now: datetime, *, again: bool = False) -> UseWatch:
+    """Return the watch of a lease whose owner wants to keep it. Conflict if nothing threatens it, or a second time.
+
+    ``again``: an operator may ask as often as need be.
+    """
+    if watch is None or watch.release_at is None or watch.policy.mode is not UseMode.ON:
+        raise Conflict("the lease is not going to be released; there is nothing to keep it from", code="not_threatened")
+    if watch.kept_at is not None and not again:
+        raise Conflict(
+            f"the lease was kept once already, at {watch.kept_at:%Y-%m-%dT%H:%M:%SZ}; start a server in it, "
+            "or ask an operator",
+            code="kept_already",
+        )
+    look = UseLook(now, watch.usage, "its owner wants to keep it", UseStep.KEPT)
+    free = _unwarned(watch)
+    return replace(free, since=now, kept_at=now, looks=(*watch.looks, look)[-MOST_LOOKS:])
+
+
+def held(watch: UseWatch, *, held: bool) -> UseWatch:
+    """Return the watch of a lease that an operator wants to stay, or no longer."""
+    return replace(_unwarned(watch) if held else watch, held=held)
+
+
+def _noted(watch: UseWatch, found: Usage, now: datetime) -> UseWatch:
+    """Return the watch with what was found."""
+    if found is Usage.UNKNOWN:
+        return watch
+    stale = watch.good_at is not None and now - watch.good_at > GAP
+    seen = replace(watch, good_at=now)
+    match found:
+        case Usage.USED:
+            return replace(_unwarned(seen), used_at=now, quiet_since=None)
+        case Usage.IDLE if watch.used_at is None:
+            # Something was made, so that it is not unused; how long it has been stopped is not known.
+            return replace(_unwarned(seen), used_at=now, quiet_since=now)
+    if watch.used_at is None:
+        return seen
+    if watch.quiet_since is None or stale:
+        return replace(_unwarned(seen), quiet_since=now)
+    return seen
+
+
+def _unwarned(watch: UseWatch) -> UseWatch:
+    return replace(watch, warned_at=None, noticed_at=None, release_at=None)
+
+
+def _verdict(watch: UseWatch, found: Usage, around: Surroundings, now: datetime) -> Verdict:
+    policy = watch.policy
+    if found is Usage.UNKNOWN:
+        # The last notice is repeated: what it said is not known to be true any more.
+        later = None if watch.release_at is None else max(watch.release_at, now + AGAIN + policy.undo)
+        unsure = replace(watch, noticed_at=None, release_at=later)
+        return Verdict(unsure, UseStep.NOTHING, "it is not known whether it is used", now + AGAIN)
+    deadline = _deadline(watch)
+    hourly = now + pace(policy)
+    if deadline is None:
+        return Verdict(watch, UseStep.NOTHING, "", None if policy.idle_after is None else hourly)
+    if now < deadline - policy.warn_before:
+        warning = deadline - policy.warn_before
+        return Verdict(watch, UseStep.NOTHING, "", warning if policy.idle_after is None else min(warning, hourly))
+    if doubt := _doubt(watch, around, now):
+        return Verdict(_unwarned(watch), UseStep.NOTHING, doubt, hourly)
+    if watch.warned_at is None or watch.release_at is None:
+        at = max(deadline, now + policy.warn_before)
+        if around.end - at < policy.warn_before:
+            return Verdict(watch, UseStep.NOTHING, "it ends soon after it could be released", hourly)
+        warned = replace(watch, warned_at=now, release_at=at)
+        return Verdict(warned, UseStep.WARNED, _why(watch), min(at - policy.undo, hourly))
+    if watch.noticed_at is None:
+        if now < watch.release_at - policy.undo:
+            return Verdict(watch, UseStep.NOTHING, "", min(watch.release_at - policy.undo, hourly))
+        at = max(watch.release_at, now + policy.undo)
+        return Verdict(replace(watch, noticed_at=now, release_at=at), UseStep.NOTICED, _why(watch), at)
+    if now < watch.release_at:
+        return Verdict(watch, UseStep.NOTHING, "", watch.release_at)
+    if around.braked:
+        text = f"{around.due} of {around.leases} leases would be released within an hour: a probe may be broken"
+        return Verdict(
+            replace(watch, release_at=hourly, noticed_at=None), UseStep.HELD_BACK, text, hourly - policy.undo
+        )
+    if policy.mode is not UseMode.ON:
+        return Verdict(replace(watch, would_at=now), UseStep.RELEASED, f"would: {_why(watch)}", hourly)
+    return Verdict(watch, UseStep.RELEASED, _why(watch), None)
+
+
+def _deadline(watch: UseWatch) -> datetime | None:
+    """Return when a lease counts as not used; None if it is used, or if idling does not count."""
+    if watch.used_at is None:
+        return watch.since + watch.policy.unused_after
+    if watch.quiet_since is None or watch.policy.idle_after is None:
+        return None
+    return max(watch.quiet_since, watch.since) + watch.policy.idle_after
+
+
+def _doubt(watch: UseWatch, around: Surroundings, now: datetime) -> str:
+    """Return why a lease must stay; empty if nothing is known."""
+    if watch.held:
+        return "an operator wants it to stay"
+    if around.doubt:
+        return around.doubt
+    if around.end - now < watch.policy.warn_before:
+        return "it ends soon"
+    if now - around.changed_at < pace(watch.policy):
+        return "it was changed a short time ago"
+    return ""
+
+
+def _why(watch: UseWatch) -> str:
+    if watch.used_at is None:
+        return f"nothing was started in it since {watch.since:%Y-%m-%dT%H:%M:%SZ}"
+    return f"nothing has run in it since {watch.quiet_since:%Y-%m-%dT%H:%M:%SZ}"

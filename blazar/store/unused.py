@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store of what is not used: how much of all leases that is, and a report for operators."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+
+from blazar.model.lease import EndReason, EventType, LeaseStatus
+from blazar.model.lease_json import saved_state_of
+from blazar.model.unused import UseReport, UseStep
+from blazar.store.tables import events, leases
+from blazar.store.transactions import Transactions
+
+HOUR = timedelta(hours=1)
+
+
+class UnusedStore:
+    """Reads the use of leases."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def releases(self, now: datetime) -> tuple[int, int]:
+        """Return how many leases are released in the hours before and after, really or by a dry run, and how many are
+        in use; in one statement, by the index of ends.
+        """
+        soon = [
+            sa.and_(column >= now - HOUR, column <= now + HOUR)
+            for column in (leases.c.release_at, leases.c.would_release_at)
+        ]
+        current = (leases.c.status == str(LeaseStatus.ACTIVE)) & (leases.c.ends_at > now)
+        gone = (leases.c.end_reason == str(EndReason.UNUSED)) & (leases.c.ends_at >= now - HOUR)
+        query = sa.select(
+            sa.func.count(sa.case((sa.or_(gone, sa.and_(current, sa.or_(*soon))), 1))),
+            sa.func.count(sa.case((current, 1))),
+        ).where(leases.c.deleted_at.is_(None), leases.c.ends_at >= now - HOUR)
+        with self._transactions.reading() as connection:
+            due, in_use = connection.execute(query).one()
+            return int(due), int(in_use)
+
+    def report(self, *, after: str = "", limit: int = 1000) -> tuple[UseReport, ...]:
+        """Return the leases that are or were looked at, deleted ones left out, by id from the one ``after``."""
+        query = (
+            sa.select(
+                leases.c.id,
+                leases.c.name,
+                leases.c.project_id,
+                leases.c.user_id,
+                leases.c.release_at,
+                leases.c.would_release_at,
+                events.c.memo,
+            )
+            .join(events, events.c.lease_id == leases.c.id)
+            .where(
+                leases.c.deleted_at.is_(None),
+                events.c.event_type == str(EventType.USAGE_CHECK),
+                leases.c.id > after,
+            )
+            .order_by(leases.c.id)
+            .limit(limit)
+        )
+        with self._transactions.reading() as connection:
+            rows = connection.execute(query).all()
+        found = []
+        for id_, name, project_id, user_id, release_at, would_release_at, memo in rows:
+            state = saved_state_of(memo)
+            if state is None or (watch := state.watch) is None:
+                continue
+            found.append(
+                UseReport(
+                    id=id_,
+                    name=name,
+                    project_id=project_id,
+                    user_id=user_id,
+                    mode=watch.policy.mode,
+                    usage=watch.usage,
+                    since=watch.since,
+                    used_at=watch.used_at,
+                    release_at=release_at,
+                    would_release_at=would_release_at,
+                    would_have_released_at=watch.would_at,
+                    used_later=any(look.step is UseStep.USED_LATER for look in watch.looks),
+                    kept_at=watch.kept_at,
+                    held=watch.held,
+                    looks=watch.looks,
+                )
+            )
+        return tuple(found)
