@@ -8,14 +8,14 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.clouds.ports import Flavor
+from blazar.clouds.ports import Flavor, Segment
 from blazar.manager.common.settings import Settings
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
 from blazar.model.resource import FLOATING_IP, HOST
 from blazar.resources.aggregates.reservations import CLOSED
 from blazar.resources.floating_ips.registration import BLAZAR, mark
 from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
-from tests.world import NOON, PROJECT, World, a_host, addresses, instances, volumes
+from tests.world import NOON, PROJECT, World, a_host, a_network, addresses, instances, volumes
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -293,3 +293,42 @@ def test_access_that_no_lease_ever_gave_stays(world):
     world.simulated.cloud.volumes.give_volume_type(type_.id, PROJECT)
     assert swept(world) == 0
     assert access(world) == [PROJECT]
+
+
+def test_a_forged_mark_of_a_past_reservation_is_cleaned_up_less_and_less_often(world, caplog):
+    """A network of another project bears the mark: it is not ours, and no clean-up removes it."""
+    world.register_segments(101)
+    lease = a_lease_that_is_over(world, a_network())
+    users = world.simulated.network_users
+    forged = users.network(Segment("vlan", "physnet1", 900), project_id="art")
+    users.rename(forged.id, tags=["blazar", f"reservation:{lease.reservations[0].id}"])
+    interval, began = world.settings.sweep_interval, []
+    for number in range(6 * 24):
+        before = world.now(lease).revision
+        assert swept(world) == 1
+        if world.now(lease).revision != before:
+            began.append(number)
+        world.clock.by(seconds=interval.total_seconds())
+    assert began[:5] == [0, 1, 2, 4, 8]
+    assert len(began) <= 12
+    assert caplog.text.count("still bears the mark") == 1
+    (left,) = world.simulated.segments.segment_networks(id=forged.id)
+    assert left.project_id == "art"
+    # When it is gone for a while, it counts as something new.
+    users.rename(forged.id)
+    assert swept(world) == 0
+    users.rename(forged.id, tags=["blazar", f"reservation:{lease.reservations[0].id}"])
+    before = world.now(lease).revision
+    assert (swept(world), world.now(lease).revision > before) == (1, True)
+
+
+def test_pauses_of_a_year_of_sweeps_that_are_far_apart_can_be_counted(a_world):
+    world = a_world(settings=Settings(sweep_interval=timedelta(days=7)))
+    world.register_segments(101)
+    lease = a_lease_that_is_over(world, a_network())
+    users = world.simulated.network_users
+    forged = users.network(Segment("vlan", "physnet1", 900), project_id="art")
+    users.rename(forged.id, tags=["blazar", f"reservation:{lease.reservations[0].id}"])
+    for _ in range(52):
+        assert swept(world) == 1
+        world.clock.by(seconds=timedelta(days=7).total_seconds())

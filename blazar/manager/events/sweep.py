@@ -11,16 +11,35 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from blazar.context import scope
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
+from blazar.manager.events.deleted_by_users import DeletedByUsers
 from blazar.manager.lease import lifecycle
 from blazar.model.errors import BlazarError, StaleLease
 from blazar.resources.complete import CompleteType
 
 LOG = logging.getLogger(__name__)
+
+RECENT = timedelta(days=7)
+"""How long after the end of a lease its project is searched, where the cloud lists one project at a time."""
+
+AT_ONCE = 3
+"""Clean-ups of a lease that follow each other in so many sweeps; then pauses double, up to ``LONGEST_PAUSE``."""
+
+LONGEST_PAUSE = timedelta(hours=4)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """How many clean-ups of a lease have begun since it was first found, and when the next one may."""
+
+    count: int
+    until: datetime
 
 
 class Sweep(BackgroundThread):
@@ -33,7 +52,9 @@ class Sweep(BackgroundThread):
         settle = 2 * runtime.settings.claim_ttl.total_seconds()
         name = f"sweep-{region}" if region else "sweep"
         super().__init__(name, first_pause=runtime.settings.sweep_interval.total_seconds(), settle=settle)
+        self.deleted = DeletedByUsers(runtime, region)
         self._reported: frozenset[str] = frozenset()
+        self._tried: dict[str, Tried] = {}
 
     def start(self) -> None:
         """Start the thread that sweeps every ``sweep_interval``; none if that is zero."""
@@ -50,11 +71,38 @@ class Sweep(BackgroundThread):
             # List again: an object may have been removed between the first list and the query of the database.
             left &= self._reservations_in_cloud()
         leases = sorted({owners[id_].lease_id for id_ in left})
-        for lease_id in leases:
+        for lease_id in self._due(leases):
             self._end(lease_id)
         if leases:
             self._runtime.wake()
         return len(leases)
+
+    def _due(self, leases: Collection[str]) -> list[str]:
+        """Return the leases whose clean-up may begin now.
+
+        Users can write the mark of a past reservation on what is theirs. The clean-up leaves that alone, so that every
+        sweep finds it: less and less is done about what no clean-up removes. Each manager counts by itself.
+        """
+        now = self._runtime.clock.now()
+        self._tried = {lease_id: tried for lease_id, tried in self._tried.items() if lease_id in leases}
+        return [each for each in leases if each not in self._tried or self._tried[each].until <= now]
+
+    def _note(self, lease_id: str, now: datetime) -> None:
+        """Record that a clean-up has begun."""
+        before = self._tried.get(lease_id)
+        count = 1 if before is None else before.count + 1
+        pause = timedelta(0)
+        if count >= AT_ONCE:
+            pause = min(LONGEST_PAUSE, self._runtime.settings.sweep_interval * 2.0 ** min(count - AT_ONCE + 1, 15))
+        if count == AT_ONCE:
+            LOG.warning(
+                "Lease %s has finished, and something in the cloud still bears the mark of its reservations after %d "
+                "clean-ups. It may not be ours: the next one begins in %s, later ones after longer pauses",
+                lease_id,
+                count,
+                pause,
+            )
+        self._tried[lease_id] = Tried(count, now + pause)
 
     def _reservations_in_cloud(self) -> frozenset[str]:
         with scope(limit=self._runtime.settings.poll_limit):
@@ -70,13 +118,21 @@ class Sweep(BackgroundThread):
         resources = [each for each in every if each.region == self._region] if self._region else every
         try:
             within = kind.within(self._region)
-            return within.reservations_in_cloud(resources) | self._past(within.projects_in_cloud(resources))
+            found = within.reservations_in_cloud(resources) | self._past(within.projects_in_cloud(resources))
+            return found | within.reservations_in_projects(self._projects(kind))
         except BlazarError:
             raise
         except Exception:
             # Code of other packages may raise anything; the other types are swept all the same.
             LOG.exception("Leftovers of %s cannot be listed", kind.resource_type)
             return frozenset()
+
+    def _projects(self, kind: CompleteType) -> frozenset[str]:
+        """Return the projects in which a type may have left something of late, if that has to be known."""
+        if not kind.lists_in_projects:
+            return frozenset()
+        since = self._runtime.clock.now() - RECENT
+        return self._runtime.store.leases.projects_with(kind.resource_type, since=since)
 
     def _past(self, projects: Mapping[int, frozenset[str]]) -> frozenset[str]:
         """Return the last reservations of the projects that can still use resources, and should no more."""
@@ -95,6 +151,7 @@ class Sweep(BackgroundThread):
         LOG.warning("Lease %s has finished and has leftovers in the cloud; removing them", lease_id)
         try:
             self._runtime.store.leases.save(lease, after, at=now)
+            self._note(lease_id, now)
         except StaleLease:
             LOG.debug("Lease %s was changed by another thread or manager; the next sweep retries", lease_id)
 
@@ -108,6 +165,7 @@ class Sweep(BackgroundThread):
         self._reported = reservation_ids
 
     def _round(self) -> float:
+        self.deleted.run_once()
         self.run_once()
         return self._runtime.settings.sweep_interval.total_seconds()
 

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deleted by users: records what reservations in use have made and what is not in the cloud any more.
+
+It is not made again. Its users are told, as somebody else of their project may have deleted it. What the cloud does
+not say is never taken for a deletion: a type whose lists fail is looked at the next time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+
+from blazar.context import scope
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.lease import lifecycle
+from blazar.model.errors import BlazarError, NotFound, StaleLease
+from blazar.model.lease import Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.made import Gone
+from blazar.store.made import Made
+
+LOG = logging.getLogger(__name__)
+
+GoneById = Mapping[str, frozenset[str]]
+"""The ids of what is gone, by reservation id; a reservation that is missing here was not looked at."""
+
+
+class DeletedByUsers:
+    """Looks what is gone in a region. Any number of managers may do so at a time."""
+
+    def __init__(self, runtime: Runtime, region: str = "") -> None:
+        self._runtime = runtime
+        self._region = region
+
+    def run_once(self) -> int:
+        """Look once; return how many leases have changed. One statement if there is nothing new."""
+        types = [name for name, kind in self._runtime.types.items() if kind.tells_gone]
+        every = self._runtime.store.made.in_use(types) if types else ()
+        default = self._runtime.regions.default
+        here = [each for each in every if (each.region or default) == (self._region or default)]
+        by_type: defaultdict[str, list[Made]] = defaultdict(list)
+        for each in here:
+            by_type[each.resource_type].append(each)
+        by_lease: defaultdict[str, dict[str, frozenset[str]]] = defaultdict(dict)
+        for resource_type, made in by_type.items():
+            if (gone := self._gone(resource_type, made)) is None:
+                continue
+            for each in made:
+                if (found := gone & frozenset(each.ids)) != each.gone:
+                    by_lease[each.lease_id][each.reservation_id] = found
+        return sum(self._record(lease_id, found) for lease_id, found in sorted(by_lease.items()))
+
+    def _gone(self, resource_type: str, made: list[Made]) -> frozenset[str] | None:
+        """Return the ids of a type that are gone; None if that is not known."""
+        try:
+            with scope(limit=self._runtime.settings.poll_limit):
+                kind = self._runtime.types[resource_type].within(self._region)
+                return kind.gone({each.reservation_id: each.ids for each in made})
+        except BlazarError as error:
+            LOG.warning("It is not known which %s users have deleted: %s", resource_type, error.message)
+        except Exception:
+            # Code of other packages may raise anything; the other types are looked at all the same.
+            LOG.exception("It is not known which %s users have deleted", resource_type)
+        return None
+
+    def _record(self, lease_id: str, gone: GoneById) -> bool:
+        """Write what is gone of a lease; return whether that was new. A lease that is busy is looked at later."""
+        now = self._runtime.clock.now()
+        try:
+            lease = self._runtime.store.leases.one(lease_id)
+            if lease.status is not LeaseStatus.ACTIVE or lifecycle.live_claim(lease, now) is not None:
+                return False
+            after = self._noted(lease, gone)
+            if after is lease:
+                return False
+            self._runtime.store.leases.save(lease, replace(after, updated_at=now), at=now)
+        except (NotFound, StaleLease):
+            LOG.debug("Lease %s has changed meanwhile; it is looked at again", lease_id)
+            return False
+        for each in after.reservations:
+            before = lease.reservation(each.id)
+            for one in each.gone:
+                if before is not None and one not in before.gone:
+                    LOG.info("Lease %s: %s %s is gone; it is not made again", lease_id, each.resource_type, one.id)
+        return True
+
+    def _noted(self, lease: Lease, gone: GoneById) -> Lease:
+        changed = [
+            after
+            for each in lease.reservations
+            if each.status is ReservationStatus.ACTIVE
+            and each.id in gone
+            and (after := self._with_gone(each, gone[each.id])).gone != each.gone
+        ]
+        return lifecycle.with_reservations(lease, changed) if changed else lease
+
+    def _with_gone(self, reservation: Reservation, ids: frozenset[str]) -> Reservation:
+        """Return a reservation with what is gone; what was known before keeps its time."""
+        now, known = self._runtime.clock.now(), {each.id: each for each in reservation.gone}
+        gone = tuple(known.get(id_) or Gone(id_, now) for id_ in reservation.made if id_ in ids)
+        return replace(reservation, gone=gone)
