@@ -11,12 +11,12 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.model.lease import EventType
+from blazar.model.lease import EventStatus, EventType
 from blazar.store.rows import chunks
 from blazar.store.tables import events, leases, reservations
 from blazar.store.transactions import Transactions
 
-STARTS = frozenset({EventType.START, EventType.CREATE, EventType.UPDATE})
+STARTS = frozenset({EventType.START, EventType.CREATE, EventType.UPDATE, EventType.IMMEDIATE_BY})
 """Events that a user waits for: other events, however many, never delay them."""
 
 
@@ -24,6 +24,7 @@ STARTS = frozenset({EventType.START, EventType.CREATE, EventType.UPDATE})
 class DueEvent:
     """An event that a manager should process. ``empty``: its lease has no reservations.
 
+    ``begun``: it was worked on, has not failed since, and is looked at again, as what the cloud makes takes a while.
     ``region`` is that of all its reservations; empty if these lie in several regions, or if it was not asked for.
     """
 
@@ -33,6 +34,7 @@ class DueEvent:
     due_at: datetime
     project_id: str
     empty: bool
+    begun: bool = False
     region: str = ""
 
     @property
@@ -41,10 +43,19 @@ class DueEvent:
         return self.event_type in STARTS
 
 
+_STARTS = sa.case((events.c.event_type.in_([str(kind) for kind in sorted(STARTS)]), 0), else_=1)
+_BEGUN = sa.case(
+    ((events.c.status == str(EventStatus.IN_PROGRESS)) & (events.c.attempts == 0), 1),
+    else_=0,
+)
+
+
 def _due() -> sa.Select[Any]:
-    """Number the due events within each project, starts apart from the rest; events of empty leases come last."""
+    """Number the due events within each project, starts apart from the rest, and those that were begun from new ones.
+
+    Events of empty leases come last.
+    """
     empty = sa.case((sa.exists().where(reservations.c.lease_id == events.c.lease_id), 0), else_=1)
-    starts = sa.case((events.c.event_type.in_([str(kind) for kind in sorted(STARTS)]), 0), else_=1)
     numbered = (
         sa.select(
             events.c.lease_id,
@@ -53,8 +64,9 @@ def _due() -> sa.Select[Any]:
             events.c.due_at,
             leases.c.project_id,
             empty.label("empty"),
+            _BEGUN.label("begun"),
             sa.func.row_number()
-            .over(partition_by=(starts, leases.c.project_id), order_by=(empty, events.c.due_at, events.c.id))
+            .over(partition_by=(_STARTS, _BEGUN, leases.c.project_id), order_by=(empty, events.c.due_at, events.c.id))
             .label("turn"),
         )
         .join(leases, leases.c.id == events.c.lease_id)
@@ -63,7 +75,7 @@ def _due() -> sa.Select[Any]:
     )
     due = numbered.c
     return (
-        sa.select(due.lease_id, due.id, due.event_type, due.due_at, due.project_id, due.empty)
+        sa.select(due.lease_id, due.id, due.event_type, due.due_at, due.project_id, due.empty, due.begun)
         .order_by(due.empty, due.turn, due.due_at)
         .limit(sa.bindparam("most", type_=sa.Integer()))
     )
@@ -77,7 +89,6 @@ def _due_by_region() -> sa.Select[Any]:
         for of in (sa.func.min, sa.func.max)
     )
     region = sa.case((first == last, first), else_="")
-    starts = sa.case((events.c.event_type.in_([str(kind) for kind in sorted(STARTS)]), 0), else_=1)
     found = (
         sa.select(
             events.c.lease_id,
@@ -87,7 +98,8 @@ def _due_by_region() -> sa.Select[Any]:
             leases.c.project_id,
             sa.case((first.is_(None), 1), else_=0).label("empty"),
             region.label("region"),
-            starts.label("starts"),
+            _STARTS.label("starts"),
+            _BEGUN.label("begun"),
         )
         .join(leases, leases.c.id == events.c.lease_id)
         .where(events.c.due_at <= sa.bindparam("now"))
@@ -95,12 +107,12 @@ def _due_by_region() -> sa.Select[Any]:
         .c
     )
     turn = sa.func.row_number().over(
-        partition_by=(found.starts, found.region, found.project_id), order_by=(found.empty, found.due_at, found.id)
+        partition_by=(found.starts, found.begun, found.region, found.project_id),
+        order_by=(found.empty, found.due_at, found.id),
     )
-    columns = (found.lease_id, found.id, found.event_type, found.due_at, found.project_id, found.empty, found.region)
-    due = sa.select(*columns, turn.label("turn")).subquery().c
+    due = sa.select(*found, turn.label("turn")).subquery().c
     return (
-        sa.select(due.lease_id, due.id, due.event_type, due.due_at, due.project_id, due.empty, due.region)
+        sa.select(due.lease_id, due.id, due.event_type, due.due_at, due.project_id, due.empty, due.begun, due.region)
         .order_by(due.empty, due.turn, due.due_at)
         .limit(sa.bindparam("most", type_=sa.Integer()))
     )
@@ -121,14 +133,14 @@ class EventStore:
         """Return at most ``limit`` events that are due, in one statement, the longest waiting first.
 
         Events are selected round-robin: the first one of each project, then the second one of each. So no project's
-        events, however many are due, displace those of others. Starts and ends are selected separately, and
-        ``by_region`` those of each region.
+        events, however many are due, displace those of others. Starts and ends are selected separately, so are events
+        that were begun and new ones, and ``by_region`` those of each region.
         """
         with self._transactions.reading() as connection:
             rows = connection.execute(_DUE_BY_REGION if by_region else _DUE, {"now": now, "most": limit}).all()
         found = [
-            DueEvent(lease_id, event_id, event_type, due_at, project_id, bool(empty), *region)
-            for lease_id, event_id, event_type, due_at, project_id, empty, *region in rows
+            DueEvent(lease_id, event_id, event_type, due_at, project_id, bool(empty), bool(begun), *region)
+            for lease_id, event_id, event_type, due_at, project_id, empty, begun, *region in rows
         ]
         # Of events due at the same instant ends come first: a start may be waiting for one.
         return tuple(sorted(found, key=lambda event: (event.empty, event.due_at, event.starts)))

@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from datetime import timedelta
 
 import pytest
 
+from blazar.clouds.ports import Flavor
+from blazar.manager.events.turns import Turns
 from blazar.model.errors import NotFound
 from blazar.model.lease import LeaseStatus
 from blazar.store.engine import WRITES
 from blazar.store.tables import leases as lease_table
 from tests.fencing.stage import until
 from tests.statements import counted
-from tests.world import NOON, World, a_host, instances
+from tests.world import NOON, World, a_host, instances, stacks
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -99,6 +102,26 @@ def test_who_has_not_left_is_waited_for_in_a_burst_too(world):
     assert {world.now(lease).status for lease in others} == {LeaseStatus.ACTIVE}
     world.run_to(NOON + HOUR + timedelta(seconds=1))
     assert world.now(next_one).status is LeaseStatus.ACTIVE
+
+
+def test_a_lease_whose_cloud_is_ready_does_not_wait_for_all_others_of_a_burst_to_begin(engine):
+    world = World(engine, hosts=6)
+    world.simulated.operators.offer_flavor(Flavor("id-small", "small", 1, 512, 0, public=True))
+    leases = [world.lease(stacks("small"), start=HOUR) for _ in range(12)]
+    world.clock.to(NOON + HOUR)
+    turns, seen = Turns(1), []
+    # One thread, which gets an event of few that are read at a time; each takes a second.
+    for _ in range(26):
+        turns.offer(event for event in world.store.events.due(world.clock.now(), 4) if event.starts)
+        if (event := turns.take()) is not None:
+            world.manager.engine.worker.process(event.lease_id, event.event_id)
+            turns.done(event)
+        world.clock.by(seconds=1)
+        seen.append(Counter(world.now(lease).status for lease in leases))
+    # The first is ready at the first look, two seconds after it was begun, and then one after the other.
+    assert seen[2] == {LeaseStatus.ACTIVE: 1, LeaseStatus.STARTING: 1, LeaseStatus.PENDING: 10}
+    assert max(each[LeaseStatus.STARTING] for each in seen) == 2
+    assert seen[-1] == {LeaseStatus.ACTIVE: 12}
 
 
 def note_status(world: World, lease_id: str, status: str) -> None:

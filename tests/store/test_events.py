@@ -19,10 +19,12 @@ def store(engine) -> Store:
     return Store(engine)
 
 
-def claimed(store, lease, token, until=NOON + HOUR):
+def claimed(store, lease, token, until=NOON + HOUR, attempts=1):
     """Claim the start of a lease, for an hour by default."""
     start = lease.event(EventType.START)
-    mine = replace(start, status=EventStatus.IN_PROGRESS, claimed_by=token, claimed_at=NOON, due_at=until, attempts=1)
+    mine = replace(
+        start, status=EventStatus.IN_PROGRESS, claimed_by=token, claimed_at=NOON, due_at=until, attempts=attempts
+    )
     events = tuple(mine if event is start else event for event in lease.events)
     return store.leases.save(lease, replace(lease, events=events), at=NOON)
 
@@ -75,6 +77,19 @@ def test_of_each_project_the_first_is_due_before_the_second_of_any_and_starts_ap
     everything = store.events.due(NOON + HOUR, 99)
     assert {event.lease_id for event in everything[-4:]} == {lease.id for lease in empty}
     assert all(event.empty for event in everything[-4:])
+
+
+@pytest.mark.parametrize("by_region", [False, True])
+def test_what_was_begun_and_has_not_failed_has_its_place_however_many_new_ones_are_due_before(store, by_region):
+    host = a_host(store)
+    new = [booked(store, hours(1 + number / 10, 9), host) for number in range(5)]
+    begun = [claimed(store, booked(store, hours(1, 9), host), None, NOON + 2 * HOUR, attempts=0) for _ in range(2)]
+    failed = claimed(store, booked(store, hours(1, 9), host), None, NOON + 2 * HOUR)
+    due = store.events.due(NOON + 3 * HOUR, 4, by_region=by_region)
+    assert {event.lease_id for event in due if event.begun} == {lease.id for lease in begun}
+    assert [event.lease_id for event in due if not event.begun] == [lease.id for lease in new[:2]]
+    everything = store.events.due(NOON + 3 * HOUR, 99, by_region=by_region)
+    assert failed.id in {event.lease_id for event in everything if not event.begun}
 
 
 def test_nothing_is_due_where_nothing_is_left_to_do(store):

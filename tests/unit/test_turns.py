@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 
 from blazar.manager.events.turns import Turns
@@ -12,8 +13,8 @@ from blazar.store.events import DueEvent
 from tests.unit.builders import NOON
 
 
-def due(project: str, number: int = 0, *, empty: bool = False) -> DueEvent:
-    return DueEvent(f"lease-{project}-{number}", f"{project}-{number}", EventType.START, NOON, project, empty)
+def due(project: str, number: int = 0, *, empty: bool = False, begun: bool = False) -> DueEvent:
+    return DueEvent(f"lease-{project}-{number}", f"{project}-{number}", EventType.START, NOON, project, empty, begun)
 
 
 def all_taken(turns: Turns) -> list[DueEvent]:
@@ -50,6 +51,30 @@ def test_leases_without_reservations_wait_until_nothing_else_does():
     assert [event.event_id for event in all_taken(turns)] == ["many-2", "one-3", "many-1"]
 
 
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_what_was_begun_and_what_is_new_alternate_within_a_project(shuffled):
+    turns = Turns(99)
+    new, begun = [due("a", number) for number in range(5)], [due("a", number, begun=True) for number in range(5, 8)]
+    turns.offer([*new, *begun, due("b")], shuffled=shuffled)
+    of_a = [event for event in all_taken(turns) if event.project_id == "a"]
+    assert [event.begun for event in of_a] == [True, False, True, False, True, False, False, False]
+    if not shuffled:
+        assert [event for event in of_a if event.begun] == begun
+        assert [event for event in of_a if not event.begun] == new
+
+
+def test_what_was_begun_and_what_is_new_alternate_even_if_one_thread_is_free_at_a_time():
+    turns = Turns(1)
+    seen = []
+    for number in range(6):
+        # Each time as many are due as before.
+        turns.offer([*[due("a", number, begun=begun) for begun in (False, True) for _ in range(9)], due("b")])
+        event = turns.take()
+        seen.append(event.begun)
+        turns.done(event)
+    assert seen == [True, False] * 3
+
+
 def test_what_is_offered_later_takes_the_place_of_what_waits():
     turns = Turns(4)
     turns.offer([due("a")])
@@ -68,10 +93,10 @@ def test_who_comes_next_is_told_of_every_project():
     assert turns.coming(6) == []
 
 
-@given(st.integers(1, 9), st.lists(st.tuples(st.sampled_from("abc"), st.booleans())), st.data())
+@given(st.integers(1, 9), st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.booleans())), st.data())
 def test_every_event_has_its_turn_and_no_more_have_one_than_there_are_threads(threads, wanted, data):
     turns = Turns(threads)
-    waiting = [due(project, number, empty=empty) for number, (project, empty) in enumerate(wanted)]
+    waiting = [due(project, number, empty=e, begun=begun) for number, (project, e, begun) in enumerate(wanted)]
     at_hand, seen = [], []
     while waiting or at_hand:
         turns.offer(waiting, shuffled=data.draw(st.booleans()))

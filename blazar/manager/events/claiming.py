@@ -12,10 +12,10 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.notifications import of_event
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.read_ahead import ReadAhead
-from blazar.manager.lease import lifecycle
+from blazar.manager.lease import immediate, lifecycle, watching
 from blazar.manager.lease.lifecycle import Drop, Wait
 from blazar.manager.outbox.outbox import Outbox
-from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus
+from blazar.model.lease import EndReason, Event, EventStatus, EventType, Lease, LeaseStatus
 from blazar.model.reasons import Reason, ReasonCode, reason
 from blazar.resources.base import Action
 from blazar.store.calendar import EarlierUser
@@ -46,9 +46,35 @@ class Claiming:
                 if event.due_at is not None and event.due_at <= read_at:
                     self._postpone(lease, event, until, reason(text, ReasonCode.RESOURCE_NOT_READY), now)
                 return None
+        if event.event_type == EventType.USAGE_CHECK and self._needs_no_look(lease, event, now):
+            return None
+        if event.event_type == EventType.IMMEDIATE_BY or immediate.is_late(lease, event, now):
+            self._refuse(lease, now)
+            return None
         if event.event_type == EventType.START and not self._can_start(lease, event, claim, now):
             return None
         return self._claimed(lease, event, claim, now)
+
+    def _needs_no_look(self, lease: Lease, event: Event, now: datetime) -> bool:
+        """Tell whether the use of a lease is not looked at now; record when it is, if at all."""
+        if watching.is_void(lease):
+            self._save(lease, watching.unwatched(lease), now)
+            return True
+        if (until := watching.postponed_until(lease, now)) is not None:
+            self._save(lease, watching.postponed(lease, event, until), now)
+            return True
+        return False
+
+    def _refuse(self, lease: Lease, now: datetime) -> None:
+        """Refuse an immediate lease that was not handed over in time; its deletion is due at once."""
+        after = immediate.decided(lease, now=now)
+        if after.is_undecided:
+            after = immediate.refused(lease, now=now)
+            LOG.info("Lease %s was not handed over in time, and is refused", lease.id)
+        messages = self._outbox.of_end(lease, after) if after.end_reason is EndReason.REFUSED else ()
+        self._runtime.store.leases.save(lease, after, at=now, messages=messages)
+        self._outbox.wake()
+        self._runtime.wake()
 
     def _can_start(self, lease: Lease, event: Event, claim: Claim, now: datetime) -> bool:
         """Tell whether there is something to start, now; if not, record what becomes of the start."""
@@ -101,6 +127,9 @@ class Claiming:
             self._taken_over()
         until = self._runtime.claims.begin(claim)
         claimed = lifecycle.claim(lease, event, token=claim.token, now=now, until=until)
+        if event.event_type == EventType.USAGE_CHECK:
+            # A look is no change of the lease.
+            claimed = replace(claimed, updated_at=lease.updated_at)
         # The outbox message of the end is written with the claim of the end event, so that it is sent once.
         messages = self._outbox.of_end(lease, claimed) if event.event_type == EventType.END else ()
         saved = self._runtime.store.leases.save(lease, claimed, at=now, messages=messages)

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from blazar.context import scope
+from blazar.context import Pool, scope
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.read_ahead import MOST
@@ -44,6 +44,9 @@ RIVAL_SECONDS = 30
 """How long another manager that was faster once is expected to compete."""
 
 
+PATIENCE = 5.0
+"""Seconds that calls for events wait until others of the same service have ended."""
+
 SEVERAL = ""
 """The lane of the leases that lie in several regions, or in one that is not configured any more."""
 
@@ -53,7 +56,8 @@ class Lane:
     """Threads of their own for the starts, or for the other events, of a region; None: of all regions."""
 
     turns: Turns
-    pool: ThreadPoolExecutor
+    threads: ThreadPoolExecutor
+    pool: Pool
     starts: bool
     region: str | None = None
 
@@ -83,13 +87,16 @@ class Engine(BackgroundThread):
         settings = self._runtime.settings
         threads, name = (settings.starters, "start") if starts else (settings.enders, "end")
         prefix = f"{name}-{region}" if region else name
-        return Lane(Turns(threads), ThreadPoolExecutor(threads, thread_name_prefix=prefix), starts, region)
+        executor = ThreadPoolExecutor(threads, thread_name_prefix=prefix)
+        regions = max(1, len(self._regions)) if region == SEVERAL else 1
+        pool = Pool(f"{name}-{region or ''}", threads, regions=regions, patience=PATIENCE)
+        return Lane(Turns(threads), executor, pool, starts, region)
 
     def start(self) -> None:
         """Start the threads of the engine."""
         for lane in self._lanes:
             # The first thread of each: it does all the work if no more threads can be started later.
-            lane.pool.submit(int)
+            lane.threads.submit(int)
         super().start()
 
     def stop(self) -> None:
@@ -97,9 +104,9 @@ class Engine(BackgroundThread):
         # First, so that the engine submits nothing to pools that are shut down.
         super().stop()
         for lane in self._lanes:
-            lane.pool.shutdown(wait=False, cancel_futures=True)
+            lane.threads.shutdown(wait=False, cancel_futures=True)
         for lane in self._lanes:
-            lane.pool.shutdown()
+            lane.threads.shutdown()
 
     def wake(self) -> None:
         """Query for due events now: a new event may be due before the one that the engine sleeps for."""
@@ -179,7 +186,7 @@ class Engine(BackgroundThread):
                 while taken:
                     with self._lock:
                         self._submitted.add(taken[0].event_id)
-                    lane.pool.submit(self._work_on, taken[0], turns)
+                    lane.threads.submit(self._work_on, taken[0], lane)
                     taken.popleft()
             except Exception as error:
                 # Usually a limit of processes or memory. Threads that finish take waiting events, so none is lost.
@@ -203,7 +210,7 @@ class Engine(BackgroundThread):
             # logged there.
             LOG.error("Due starts cannot be read together (%s); reading each separately", error)
 
-    def _work_on(self, event: DueEvent, turns: Turns) -> None:
+    def _work_on(self, event: DueEvent, lane: Lane) -> None:
         with self._lock:
             if event.event_id not in self._submitted:
                 # The pool kept an event that it started no thread for; it was put back, and perhaps processed since.
@@ -213,7 +220,7 @@ class Engine(BackgroundThread):
         try:
             if not self._stopping.is_set():
                 # The event's id is the global request id of its calls to OpenStack.
-                with scope(request_id=f"req-{event.event_id}"):
+                with scope(request_id=f"req-{event.event_id}", pool=lane.pool):
                     claimed = self.worker.process(event.lease_id, event.event_id)
         except BlazarError as error:
             LOG.error("Event %s of lease %s is delayed: %s", event.event_id, event.lease_id, error.message)
@@ -224,7 +231,7 @@ class Engine(BackgroundThread):
             self._stopping.wait(1)
         finally:
             with self._lock:
-                turns.done(event)
+                lane.turns.done(event)
                 if not claimed:
                     self._rivals_until = time.monotonic() + RIVAL_SECONDS
                 self._finished = True

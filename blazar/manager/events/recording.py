@@ -4,21 +4,24 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 from blazar.manager.common.claims import Claim
-from blazar.manager.common.notifications import DELETED, of_event
+from blazar.manager.common.notifications import DELETED, UNUSED_RELEASED, UNUSED_WARNING, of_event
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.results import Finished, Result, Retry
-from blazar.manager.lease import lifecycle
+from blazar.manager.lease import immediate, lifecycle, waiting, watching
+from blazar.manager.lease.watching import Looked
 from blazar.manager.outbox.outbox import Outbox
 from blazar.model.clock import later
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import StaleLease
 from blazar.model.event_reasons import reason_of
-from blazar.model.lease import REQUEST_EVENTS, Event, EventType, Lease, LeaseStatus, ReservationStatus
+from blazar.model.lease import REQUEST_EVENTS, EndReason, Event, EventType, Lease, LeaseStatus, ReservationStatus
 from blazar.model.reasons import ReasonCode, reason
+from blazar.model.unused import Usage, UsePolicy, UseStep
 from blazar.model.usage import OutboxMessage
 
 LOG = logging.getLogger(__name__)
@@ -39,11 +42,12 @@ class Record:
 class Recording:
     """Writes the results of work on claimed events, and sends the notifications of those that are finished."""
 
-    def __init__(self, runtime: Runtime, outbox: Outbox) -> None:
+    def __init__(self, runtime: Runtime, outbox: Outbox, use_policy: Callable[[Lease], UsePolicy | None]) -> None:
         self._runtime = runtime
         self._outbox = outbox
+        self._use_policy = use_policy
 
-    def record(self, lease: Lease, event: Event, result: Result, claim: Claim) -> Lease:
+    def record(self, lease: Lease, event: Event, result: Result | Looked, claim: Claim) -> Lease:
         """Settle or postpone a claimed event, unless another manager has taken it over; return the lease as saved."""
         while True:
             now = self._runtime.clock.now()
@@ -55,13 +59,15 @@ class Recording:
                 return lease
             try:
                 record = self._recorded(lease, current, result, now)
-                messages = self._reversals(lease, current, result)
+                messages = (*self._reversals(lease, current, result), *self._refunds(lease, record.lease))
                 saved = self._write(lease, record, messages, now)
             except StaleLease:
                 lease = self._runtime.store.leases.one(lease.id, including_deleted=True)
                 continue
             if messages:
                 self._outbox.wake()
+            if record.release:
+                self._runtime.freed()
             self._notify(saved, current, result)
             return saved
 
@@ -71,15 +77,29 @@ class Recording:
             return store.calendar.rebook(lease, record.lease, Plan(record.restored), at=now, messages=messages)
         return store.leases.save(lease, record.lease, release=record.release, at=now, messages=messages)
 
-    def _reversals(self, lease: Lease, event: Event, result: Result) -> tuple[OutboxMessage, ...]:
+    def _reversals(self, lease: Lease, event: Event, result: Result | Looked) -> tuple[OutboxMessage, ...]:
         """Return the outbox messages of an undone request, once the outcome of the lease is certain."""
         restoring = event.event_type == EventType.UPDATE and lease.status is not LeaseStatus.DELETING
         if event.event_type not in REQUEST_EVENTS or (restoring and isinstance(result, Retry)):
             return ()
         return self._outbox.reversals_of(lease)
 
-    def _recorded(self, lease: Lease, event: Event, result: Result, now: datetime) -> Record:
+    def _refunds(self, before: Lease, after: Lease) -> tuple[OutboxMessage, ...]:
+        """Return the outbox messages of an immediate lease that is refused by this write."""
+        return (
+            self._outbox.of_end(before, after) if before.is_undecided and after.end_reason is EndReason.REFUSED else ()
+        )
+
+    def _recorded(self, lease: Lease, event: Event, result: Result | Looked, now: datetime) -> Record:
         kind = EventType(event.event_type)
+        if isinstance(result, Looked | Retry) and kind is EventType.USAGE_CHECK:
+            if (until := watching.postponed_until(lease, now)) is not None:
+                return Record(watching.postponed(lease, event, until))
+            if lease.status is not LeaseStatus.ACTIVE:
+                return Record(lifecycle.abandon(lease, event, now=now))
+            looked = result if isinstance(result, Looked) else Looked(Usage.UNKNOWN, result.reason.text)
+            return Record(watching.after(lease, event, self._use_policy(lease), looked, now))
+        assert not isinstance(result, Looked)
         going = lease.status is LeaseStatus.DELETING and lease.deleted_at is None and kind is not EventType.DELETE
         if going:
             # What was made just now must be found, whatever users do to its marks.
@@ -100,6 +120,9 @@ class Recording:
             case EventType.DELETE | EventType.CREATE as kind:
                 everything = frozenset(r.id for r in lease.reservations)
                 undone = reason_of(event) if kind is EventType.CREATE else None
+                if kind is EventType.CREATE and waiting.can_wait(lease, now):
+                    # Nothing is left of its turn, and it keeps its place.
+                    return Record(waiting.waits_again(lease, event, reason=waiting.NOT_PREPARED, now=now), everything)
                 return Record(lifecycle.deleted(current, event, now=now, error=undone), everything)
             case EventType.UPDATE if error:
                 # Not undone: keep all allocations until the end has returned their resources.
@@ -114,8 +137,11 @@ class Recording:
                 # A start that was late says why, also when it is done.
                 note = result.note or reason_of(event)
                 settled = lifecycle.settle(current, event, now=now, error=error, note=note)
-                return Record(settled, _returned(result))
-        return Record(lifecycle.settle(current, event, now=now, error=error), _returned(result))
+                watched = watching.armed(settled, self._use_policy(settled), now)
+                return Record(immediate.decided(watched, now=now), _returned(result))
+        settled = lifecycle.settle(current, event, now=now, error=error)
+        over = watching.unwatched(settled) if settled.status is LeaseStatus.TERMINATED else settled
+        return Record(over, _returned(result))
 
     def _postponed(self, lease: Lease, event: Event, result: Retry, now: datetime) -> Lease:
         wait = result.after
@@ -132,8 +158,11 @@ class Recording:
             at = min(at, over) if now < over else at
         return lifecycle.postpone(lease, event, at=at, reason=result.reason, failed=result.after is None, now=now)
 
-    def _notify(self, lease: Lease, event: Event, result: Result) -> None:
+    def _notify(self, lease: Lease, event: Event, result: Result | Looked) -> None:
         """Send the notification of a finished event, if there is one."""
+        if event.event_type == EventType.USAGE_CHECK:
+            self._tell_use(lease)
+            return
         if isinstance(result, Retry):
             return
         match event.event_type:
@@ -142,6 +171,21 @@ class Recording:
                     self._runtime.notifier.notify(of_event(event.event_type), lease)
             case EventType.DELETE:
                 self._runtime.notifier.notify(DELETED, lease)
+
+    def _tell_use(self, lease: Lease) -> None:
+        """Send what a look has led to."""
+        match watching.last_step(lease):
+            case UseStep.WARNED | UseStep.NOTICED:
+                LOG.info(
+                    "Lease %s is not used, and will be released at %s", lease.id, lease.use and lease.use.release_at
+                )
+                self._runtime.notifier.notify(UNUSED_WARNING, lease)
+            case UseStep.RELEASED:
+                LOG.warning("Lease %s is released, because it is not used", lease.id)
+                self._runtime.notifier.notify(UNUSED_RELEASED, lease)
+                self._runtime.wake()
+            case UseStep.HELD_BACK:
+                LOG.error("Lease %s is not released: too many would be in one hour, so a probe may be broken", lease.id)
 
 
 def _returned(result: Result) -> frozenset[str]:

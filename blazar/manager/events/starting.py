@@ -21,6 +21,7 @@ from blazar.manager.lease.references import waits_at_start
 from blazar.manager.lease.replanning import Replanner, ToReplace
 from blazar.model.errors import ClaimLost, CloudUnavailable, Conflict
 from blazar.model.lease import Content, Event, Lease, Reservation, ReservationStatus
+from blazar.model.reasons import Reason
 from blazar.resources.base import Done, NotYet, Task, Unusable
 from blazar.resources.complete import CompleteType
 
@@ -64,7 +65,7 @@ class Starting:
             if lost:
                 now = self._runtime.clock.now()
                 errors = [lifecycle.with_status(r, ReservationStatus.ERROR, now) for r in lost]
-                result = joined(result, Finished(tuple(errors), of_unusable(reasons)))
+                result = joined(result, Finished(tuple(errors), _irreplaceable(of_unusable(reasons))))
         return joined(result, Retry(of_unusable(reasons)))
 
     def _waiting(self, lease: Lease, claim: Claim) -> list[Task]:
@@ -203,3 +204,8 @@ def _left_out(task: Task, ids: frozenset[int]) -> Task:
 def _noted(result: Result, reasons: Mapping[int, str]) -> Result:
     """Return a result with the reasons why resources were left out, as the note of its success."""
     return replace(result, note=of_unusable(reasons)) if reasons and isinstance(result, Finished) else result
+
+
+def _irreplaceable(why: Reason) -> Reason:
+    """Return the reason of a reservation that has nothing left."""
+    return replace(why, text=f"{why.text}; nothing else is free to take its place")

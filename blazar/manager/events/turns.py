@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
-from itertools import islice
+from itertools import chain, islice, zip_longest
 
 from blazar.store.events import DueEvent
 
@@ -17,6 +17,10 @@ class Turns:
     A free thread goes to the project with the fewest threads at that moment. A project gets at most three quarters of
     the threads that others leave it, so that there is a free one for the next project, even while every call is slow.
     Events of empty leases have their turn when nothing else waits.
+
+    Within a project events that were begun and new ones alternate. In the order in which they are due, each look at
+    what the cloud makes would wait for all of a burst to begin, ready or not. And if all looks came first, a cloud that
+    is slow to make much would let nothing else begin.
     """
 
     def __init__(self, threads: int) -> None:
@@ -24,6 +28,7 @@ class Turns:
         self._waiting: dict[tuple[bool, str], deque[DueEvent]] = {}
         self._running: dict[str, DueEvent] = {}
         self._of: Counter[str] = Counter()
+        self._begun_last: set[str] = set()
 
     @property
     def running(self) -> Collection[str]:
@@ -40,12 +45,12 @@ class Turns:
 
         ``shuffled``: in random order within a project, so that managers that see the same events mostly differ.
         """
-        self._waiting = {}
+        waiting: dict[tuple[bool, str], tuple[list[DueEvent], list[DueEvent]]] = {}
         for event in due:
-            self._waiting.setdefault((event.empty, event.project_id), deque()).append(event)
-        if shuffled:
-            for events in self._waiting.values():
-                random.shuffle(events)
+            waiting.setdefault((event.empty, event.project_id), ([], []))[event.begun].append(event)
+        # Whose turn it was is of no use where nothing waits any more.
+        self._begun_last &= {project_id for _, project_id in waiting}
+        self._waiting = {key: self._in_turn(key[1], *kinds, shuffled=shuffled) for key, kinds in waiting.items()}
 
     def take(self) -> DueEvent | None:
         """Return the event whose turn it is, which has a thread from now on; None if there is none, or no thread."""
@@ -58,6 +63,7 @@ class Turns:
             del self._waiting[key]
         self._running[event.event_id] = event
         self._of[event.project_id] += 1
+        (self._begun_last.add if event.begun else self._begun_last.discard)(event.project_id)
         return event
 
     def put_back(self, events: Sequence[DueEvent]) -> None:
@@ -77,6 +83,17 @@ class Turns:
         self._of[event.project_id] -= 1
         if not self._of[event.project_id]:
             del self._of[event.project_id]
+
+    def _in_turn(
+        self, project_id: str, new: list[DueEvent], begun: list[DueEvent], *, shuffled: bool
+    ) -> deque[DueEvent]:
+        """Return the events of a project, one that was begun and a new one in turn."""
+        if shuffled:
+            random.shuffle(new)
+            random.shuffle(begun)
+        # It goes on where it was, however few events have a thread before the next ones are offered.
+        pairs = zip_longest(*((new, begun) if project_id in self._begun_last else (begun, new)))
+        return deque(event for event in chain.from_iterable(pairs) if event is not None)
 
     def _most(self, project_id: str) -> int:
         """Return the maximum number of threads of a project at this moment."""

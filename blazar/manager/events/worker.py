@@ -10,10 +10,12 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.acting import Actions, internal
 from blazar.manager.events.claiming import Claiming
+from blazar.manager.events.looking import Looking
 from blazar.manager.events.read_ahead import ReadAhead
 from blazar.manager.events.recording import Recording
 from blazar.manager.events.results import Result, Retry
 from blazar.manager.events.starting import Starting, StartReplacements
+from blazar.manager.lease.watching import Looked
 from blazar.manager.outbox.outbox import Outbox
 from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable, StaleLease
 from blazar.model.lease import Event, EventType, Lease
@@ -39,9 +41,10 @@ class Worker:
         self._runtime = runtime
         self.read_ahead = ReadAhead(runtime)
         self._claiming = Claiming(runtime, outbox, self.read_ahead, taken_over=taken_over)
-        self._recording = Recording(runtime, outbox)
+        looking = Looking(runtime, self.read_ahead)
+        self._recording = Recording(runtime, outbox, looking.policy)
         actions = Actions(runtime, self.read_ahead)
-        self._actions: Mapping[EventType, Callable[[Lease, Event, Claim], Result]] = {
+        self._actions: Mapping[EventType, Callable[[Lease, Event, Claim], Result | Looked]] = {
             EventType.START: Starting(runtime, replacements, self.read_ahead).start,
             EventType.BEFORE_END: actions.before_end,
             EventType.END: actions.end,
@@ -49,6 +52,7 @@ class Worker:
             EventType.CREATE: actions.end,
             EventType.UPDATE: actions.undo_update,
             EventType.CLEAN_UP: actions.clean_up,
+            EventType.USAGE_CHECK: looking.look,
         }
 
     def process(self, lease_id: str, event_id: str) -> bool:
@@ -84,7 +88,7 @@ class Worker:
         kind = EventType(event.event_type)
         with self._runtime.claims.held(claim):
             try:
-                result = self._actions[kind](lease, event, claim)
+                result: Result | Looked = self._actions[kind](lease, event, claim)
             except ClaimLost as error:
                 LOG.warning(
                     "Event %s of lease %s: claim lost, another manager takes it over: %s",
