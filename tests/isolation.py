@@ -32,6 +32,9 @@ ON_A_LEASE = [
         ("POST", "/leases", NEW, (201, 201, 403, 201, 403, 403, 401)),
         ("DELETE", "/leases/{lease}", None, (204, 204, 403, 403, 403, 403, 401)),
     )
+] + [
+    ("/v1", "GET", f"/leases/{{lease}}/{what}", None, (200, 200, 200, 403, 403, 403, 401))
+    for what in ("hosts", "networks", "devices")
 ]
 """Version, method, path, body, and the status that each of ``WHO`` gets."""
 
@@ -143,6 +146,14 @@ SINCE_1_2 = [
     ("PATCH", "/resources/host/properties/none", {"private": False}, (404, 403, 403, 403, 403, 403, 401)),
 ]
 """Method, path, body, and the status that each of ``WHO`` gets, in version 1 from microversion 1.2 on."""
+
+SINCE_1_3 = [
+    #                                     admin member reader stranger foreign reader service nobody
+    ("POST", "/leases/{lease}/keep", None, (409, 409, 403, 404, 404, 404, 401)),
+    ("PUT", "/leases/{lease}/hold", None, (409, 403, 403, 404, 404, 404, 401)),
+    ("DELETE", "/leases/{lease}/hold", None, (409, 403, 403, 404, 404, 404, 401)),
+]
+"""Method, path, body, and the status that each of ``WHO`` gets, in version 1 from microversion 1.3 on."""
 
 USERS_FEED = {"kind": "user", "name": "mine"}
 ON_FEEDS = [

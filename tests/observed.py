@@ -44,8 +44,8 @@ class ObservedStore:
     """A store whose every operation goes through a function of the test."""
 
     def __init__(self, store: Store, around: Around) -> None:
-        nouns = ("leases", "lease_pages", "idempotency", "calendar", "resources", "outbox", "events", "feeds")
-        for noun in nouns:
+        first = ("leases", "lease_pages", "idempotency", "calendar", "resources", "outbox", "events", "feeds")
+        for noun in (*first, "unused", "waiting_list", "extensions"):
             setattr(self, noun, _Noun(noun, getattr(store, noun), around))
 
 

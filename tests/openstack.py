@@ -20,7 +20,7 @@ from blazar.clouds.openstack import Access, Credentials, open_cloud
 from blazar.model.errors import BlazarError, NotFound
 
 HOME = Path(os.environ.get("OPENSTACK_CLOUD_HOME") or Path.home() / ".cache" / "openstack-cloud")
-PATIENCE = 90.0
+PATIENCE = 300.0
 """Seconds within which the test cloud does anything, also on a busy machine."""
 
 T = TypeVar("T")

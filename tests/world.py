@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from blazar.clouds.simulated.volume_state import PoolState
 from blazar.enforcement import Enforcement, Filter, Identity
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
-from blazar.model.lease import Lease
+from blazar.model.lease import Lease, LeaseKind
 from blazar.model.requests import (
     NOW,
     LeaseChange,
@@ -152,7 +151,7 @@ class World:
     ) -> None:
         usual = state is clock is cloud is host_settings is None and kinds is kinds_of
         if register and usual and fill(engine, _registered(hosts)[0]):
-            register, state = False, copy.deepcopy(_registered(hosts)[1])
+            register, state = False, _registered(hosts)[1].copy()
         self._kinds = kinds
         self._types = types
         self.enforcement = Enforcement(filters, exempt=exempt, identity=identity)
@@ -166,6 +165,8 @@ class World:
         self.engine = engine
         self.notifier = RecordingNotifier()
         self.settings = replace(settings or Settings(claim_ttl=timedelta(seconds=30)), patience=patience)
+        self.waits = False
+        """Whether the waiting list works, too."""
         self.host_settings = host_settings or HostSettings()
         self.manager = self.another_manager()
         if register:
@@ -247,6 +248,9 @@ class World:
         before_end: datetime | None = None,
         project: str = PROJECT,
         operator: bool = False,
+        kind: LeaseKind = LeaseKind.SCHEDULED,
+        wait: timedelta | None = None,
+        extend: datetime | None = None,
     ) -> Lease:
         """Create a lease; by default on one host, from now on, for two hours."""
         begins = self.clock.now() + start if isinstance(start, timedelta) else start
@@ -263,6 +267,9 @@ class World:
                 before_end=before_end,
                 reservations=reservations or (a_host(),),
                 operator=operator,
+                kind=kind,
+                wait_until=None if wait is None else self.clock.now() + wait,
+                extend_until=extend,
             )
         )
 
@@ -276,6 +283,8 @@ class World:
     def run(self) -> None:
         """Work on everything that is due at this moment."""
         self.manager.engine.run_due()
+        while self.waits and self.manager.waiting_list.run_once():
+            self.manager.engine.run_due()
         self.manager.outbox.run_due()
 
     def run_to(self, instant: datetime) -> None:
@@ -320,7 +329,7 @@ def _registered(hosts: int) -> tuple[bytes, State]:
     with TemporaryDirectory() as folder:
         world = World(new_sqlite(Path(folder) / "blazar.sqlite"), hosts=hosts, state=of_size(max(hosts, 1)))
         with world.simulated.inspect() as state:
-            return contents(world.engine), copy.deepcopy(state)
+            return contents(world.engine), state.copy()
 
 
 def host_request(
@@ -408,7 +417,7 @@ def of_hosts(*hosts: Mapping[str, Any]) -> State:
     """Return a cloud of hosts node-1, node-2, … that are as is said, and else have 16 VCPUs."""
     usual = {"zone": "az-1", "vcpus": 16, "memory_mb": 65536, "local_gb": 400}
     named = [{"name": f"node-{number}", **usual, **host} for number, host in enumerate(hosts, start=1)]
-    return copy.deepcopy(_described(json.dumps({"zones": ["az-1"], "hosts": named})))
+    return _described(json.dumps({"zones": ["az-1"], "hosts": named})).copy()
 
 
 @cache
@@ -452,6 +461,20 @@ def servers(amount: object = 1, **more: Any) -> ReservationRequest:
     """Ask for servers that are booted at the start."""
     size = {"vcpus": 8, "memory_mb": 4096, "disk_gb": 20}
     return ReservationRequest("virtual:server", {"amount": amount, "image": "cirros", **size, **more})
+
+
+def stacks(*flavors: object, disks: int = 0, outside: int = 0, **more: Any) -> ReservationRequest:
+    """Ask for a stack of a server of each of these flavors, of volumes of disks-1, and of addresses."""
+    server = lambda flavor: {"type": "OS::Nova::Server", "properties": {"flavor": flavor, "image": "cirros"}}  # noqa: E731
+    disk = {"type": "OS::Cinder::Volume", "properties": {"size": 5, "volume_type": "disks-1"}}
+    address = {"type": "OS::Neutron::FloatingIP", "properties": {"floating_network": "public"}}
+    resources = {
+        **{f"server-{number}": server(flavor) for number, flavor in enumerate(flavors)},
+        **{f"disk-{number}": disk for number in range(disks)},
+        **{f"address-{number}": address for number in range(outside)},
+    }
+    template = {"heat_template_version": "2018-08-31", "resources": resources}
+    return ReservationRequest("virtual:stack", {"template": template, **more})
 
 
 def units(amount: object = 1, **more: Any) -> ReservationRequest:

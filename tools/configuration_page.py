@@ -50,6 +50,7 @@ TYPES = {
     "host address value": "address or name",
     "integer value": "whole number",
     "list value": "list, separated by commas",
+    "multi valued": "string, may be given several times",
     "port value": "port",
     "string value": "string",
 }

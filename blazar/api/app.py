@@ -30,6 +30,7 @@ from blazar.api.served import Served
 from blazar.api.urls import logged
 from blazar.context import scope as enter_scope
 from blazar.model.errors import BlazarError
+from blazar.model.lease import LeaseKind
 from blazar.rpc.interface import Manager
 
 LOG = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ def create_app(
     max_body_bytes: int = MAX_BODY_BYTES,
     auth_uri: str | None = "standalone",
     searches: int = 2,
+    default_kind: LeaseKind = LeaseKind.SCHEDULED,
     bounds: ApiBounds = DEFAULTS,
 ) -> Flask:
     """Return the application on top of a manager.
@@ -66,7 +68,7 @@ def create_app(
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
     app.extensions[EXTENSION] = Services(
-        manager, identity, policy or Policy(), new_caches(), served, Turns(searches), bounds
+        manager, identity, policy or Policy(), new_caches(), served, Turns(searches), bounds, default_kind=default_kind
     )
     dispatch.register(app, served.routes)
     if served.has_v2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 from flask import current_app, request
@@ -22,6 +22,8 @@ from blazar.api.routes import Route
 from blazar.api.served import Served
 from blazar.api.shapes import Json
 from blazar.api.validation import check
+from blazar.api.waiters import Waiters
+from blazar.model.lease import LeaseKind
 from blazar.rpc.interface import Manager
 
 EXTENSION = "blazar"
@@ -43,6 +45,8 @@ class Services:
     """The parts of an application, and what it serves; ``rendered`` has the caches of rendered leases by format.
 
     ``searches`` limits the searches for free time that a project has in progress, ``bounds`` the lists of answers.
+    ``waiters`` are the requests that wait for an immediate lease, ``default_kind`` is the kind of a lease whose
+    request names none.
     """
 
     manager: Manager
@@ -52,6 +56,8 @@ class Services:
     served: Served
     searches: Turns
     bounds: ApiBounds = DEFAULTS
+    waiters: Waiters = field(default_factory=Waiters)
+    default_kind: LeaseKind = LeaseKind.SCHEDULED
 
 
 def services() -> Services:

@@ -26,6 +26,12 @@ _ALSO_READ_ONLY = READ_ONLY | {
     "cloud_ids",
     "missing_resources",
     "resources_changed",
+    "children",
+    "takes",
+    "stack_id",
+    "stack_reason",
+    "server_ids",
+    "volume_ids",
 }
 """The same, with those of the full answers from 1.1 on, which have faults."""
 

@@ -11,7 +11,7 @@ HEADER = "OpenStack-API-Version"
 SERVICE = "reservation"
 Version = tuple[int, int]
 MIN_VERSION: Version = (1, 0)
-MAX_VERSION: Version = (1, 2)
+MAX_VERSION: Version = (1, 3)
 CONVENTIONS: Version = (1, 1)
 """The first version with lists of errors, known query parameters, pages, and tags of what may be kept."""
 _VERSION = re.compile(r"(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})", re.ASCII)

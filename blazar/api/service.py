@@ -124,7 +124,7 @@ PART = Part(
                 "id": "v1.0",
                 "status": "CURRENT",
                 "min_version": "1.0",
-                "max_version": "1.2",
+                "max_version": "1.3",
                 "links": [{"rel": "self", "href": "http://controller:1234/v1"}],
             },
         ),

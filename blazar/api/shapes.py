@@ -48,6 +48,14 @@ RESERVATION_ID = "1b2c3d4e-0a1b-4c2d-8e3f-405162738495"
 EXAMPLE_TIMESTAMPS: Json = {"created_at": "2030-03-30 11:22:33", "updated_at": None}
 
 
+def or_null(schema: Json) -> Json:
+    """Return the schema of such a value or null."""
+    if "enum" in schema:
+        return {**schema, "enum": [*schema["enum"], None]}
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return {**schema, "type": list(dict.fromkeys((*types, "null")))}
+
+
 def an_object(properties: Json, *, optional: tuple[str, ...] = (), more: object = False, example: Any = None) -> Json:
     """Return the schema of an object with these keys; other keys must match ``more``."""
     required = [name for name in properties if name not in optional]

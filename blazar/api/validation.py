@@ -101,6 +101,8 @@ def _sentence(error: ValidationError) -> str:
             return f"{_path(error, unknown[0])} {what}; the allowed fields are: {', '.join(known)}"
         case "maxLength":
             return f"{field} is too long ({len(str(error.instance))} characters, at most {limit}); give {help_text}"
+        case "maximum":
+            return f"{field} is {_shown(error.instance)}, which is more than {limit}; give {help_text}"
     if field == "the body":
         return f"The body is invalid; send {help_text}."
     return f"{field} is {_shown(error.instance)}, which is invalid; give {help_text}"

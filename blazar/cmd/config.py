@@ -23,11 +23,15 @@ from blazar.api.bounds import ApiBounds, PageBounds
 from blazar.calendar.placement import Strategy
 from blazar.clouds.openstack import options as cloud
 from blazar.cmd.options import DEFAULT_CLI_OPTIONS, GROUPS
+from blazar.cmd.use_options import SECTION as USE
+from blazar.cmd.use_options import use_policies
 from blazar.manager.common.settings import Settings
 from blazar.model.bounds import Bounds
 from blazar.model.errors import BlazarError
+from blazar.model.lease import LeaseKind
 from blazar.model.reading import ReadBounds
 from blazar.model.regions import Regions
+from blazar.model.unused import UsePolicies
 from blazar.resources.hosts.options import SECTION as HOSTS
 from blazar.resources.hosts.type import RESOURCE_TYPE as PHYSICAL_HOST
 
@@ -308,7 +312,27 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         search_limit=timedelta(seconds=conf.availability.max_seconds),
         explain_refusals=conf.api.explain_refusals,
         idempotency_retention=timedelta(hours=conf.api.idempotency_retention),
+        kinds=_kinds(conf.api),
+        immediate_timeout=timedelta(seconds=conf.api.immediate_timeout),
+        use_policies=_use_policies(conf[USE]),
+        max_waiting=conf.api.waiting_per_project,
     )
+
+
+def _use_policies(section: Any) -> UsePolicies:
+    try:
+        return use_policies(section)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _kinds(section: Any) -> frozenset[LeaseKind]:
+    if section.default_kind not in section.allowed_kinds:
+        raise ConfigurationError(
+            f"[api] default_kind is {section.default_kind}, which [api] allowed_kinds does not have; choose one of: "
+            f"{', '.join(section.allowed_kinds)}"
+        )
+    return frozenset(map(LeaseKind, section.allowed_kinds))
 
 
 def _bounds(section: Any) -> Bounds:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from blazar import RELEASE
 from blazar.clouds.hooks import signing
-from blazar.cmd import config
+from blazar.cmd import config, unused_report
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.errors import BlazarError, InvalidInput, NotFound
 from blazar.model.lease import Lease
@@ -76,6 +76,8 @@ def _parser() -> argparse.ArgumentParser:
     purge.add_argument("--before", type=_date, required=True, help="ended or deleted before this date (YYYY-MM-DD)")
     purge.add_argument("--dry-run", action="store_true", help="only print the number of leases")
     purge.add_argument("--batch", type=_count, default=500, help="leases per transaction, 1 to 10000 (default 500)")
+    unused = add("unused", _unused, "Print the leases that are or were looked at because nobody may use them.")
+    unused.add_argument("--json", action="store_true", help="print JSON, with the history of the looks")
     hooks = add(
         "hook-secrets", _hook_secrets, "Print the secrets with which calls to the hook of a resource are signed."
     )
@@ -170,6 +172,13 @@ def _purge(engine: Engine, options: argparse.Namespace) -> int:
     while done := store.leases.purge(options.before, options.batch):
         total.update(done)
     print(f"{_told(total)} deleted")
+    return 0
+
+
+def _unused(engine: Engine, options: argparse.Namespace) -> int:
+    _check_newest(engine)
+    for line in unused_report.lines(Store(engine).unused, as_json=options.json):
+        print(line)
     return 0
 
 

@@ -34,7 +34,7 @@ from blazar.messaging import transport
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError, CloudUnavailable, StoreUnavailable
 from blazar.rpc import server as rpc
-from blazar.store import migrate
+from blazar.store import revisions
 from blazar.store.clock import DatabaseClock
 
 LOG = logging.getLogger("blazar.manager")
@@ -171,14 +171,14 @@ def _tables(conf: cfg.ConfigOpts, stopping: threading.Event) -> Engine:
 
     def look() -> None:
         try:
-            current = migrate.current(engine)
+            current = revisions.current(engine)
         except SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
             raise StoreUnavailable(f"the database cannot be used: {reason}") from error
-        if current != migrate.head():
+        if current != revisions.head():
             raise ConfigurationError(
                 f"the tables of the database are at revision {current or 'none'}, and this version needs "
-                f"{migrate.head()}; run: blazar-db-manage --config-file … upgrade head"
+                f"{revisions.head()}; run: blazar-db-manage --config-file … upgrade head"
             )
 
     _patiently(look, conf, stopping)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from oslo_config import cfg, types
 
 from blazar.clouds.openstack import options as cloud
+from blazar.cmd import lease_options as leases
+from blazar.cmd import use_options
 from blazar.enforcement import builtin_options
 from blazar.resources.generic import options as generic
 from blazar.resources.hosts import options as hosts
@@ -73,20 +75,7 @@ API_OPTIONS: list[cfg.Opt] = [
         min=1,
         help="Maximum number of requests that blazar-api serves concurrently; WSGI servers have their own setting.",
     ),
-    cfg.BoolOpt(
-        "explain_refusals",
-        default=True,
-        help="Say why there are not enough resources for a new or changed lease, and when there are. It costs a "
-        "tenth of a search for free time. blazar-manager reads it.",
-    ),
-    cfg.IntOpt(
-        "idempotency_retention",
-        default=24,
-        min=1,
-        max=24 * 366,
-        help="Hours for which the Idempotency-Key of a request for a lease is remembered: sent again within this time, "
-        "the request gets the lease that it made, and not another one. blazar-manager forgets older keys.",
-    ),
+    *leases.OPTIONS,
     cfg.IntOpt(
         "connections",
         default=1000,
@@ -397,4 +386,5 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     hosts.SECTION: hosts.HOST_OPTIONS,
     "placement": cloud.PLACEMENT_OPTIONS,
     "ui": UI_OPTIONS,
+    use_options.SECTION: use_options.OPTIONS,
 }

@@ -29,13 +29,16 @@ from blazar.manager.requests.availability import AvailabilityService
 from blazar.manager.requests.calendar import CalendarService
 from blazar.manager.requests.creation import Creation
 from blazar.manager.requests.deletion import Deletion
+from blazar.manager.requests.extensions import Extensions
 from blazar.manager.requests.facts import FactService
 from blazar.manager.requests.feeds import FeedService
 from blazar.manager.requests.forgetting import Forgetting
+from blazar.manager.requests.keeping import Keeping
 from blazar.manager.requests.leases import LeaseService
 from blazar.manager.requests.refusals import Refusals
 from blazar.manager.requests.resources import ResourceService
 from blazar.manager.requests.updates import Updates
+from blazar.manager.requests.waiting_list import WaitingList
 from blazar.model.clock import Clock
 from blazar.model.regions import Regions
 from blazar.model.resource import ResourceKind
@@ -78,7 +81,8 @@ class ManagerService:
             settings,
             notifier,
             by_name,
-            wake=lambda: self.engine.wake(),
+            wake=self._wake,
+            freed=lambda: self.waiting_list.wake(),
             regions=plugins.regions,
         )
         self.outbox = Outbox(runtime, enforcement)
@@ -94,14 +98,19 @@ class ManagerService:
         self.missing_resources = MissingResources(runtime, booking)
         updates = Updates(runtime, booking, changes, self.outbox, self._healing)
         self.availability = AvailabilityService(runtime, updates, enforcement)
+        creation = Creation(runtime, booking, changes, self.outbox)
+        self.waiting_list = WaitingList(runtime, booking, creation, self.outbox)
         self.leases = LeaseService(
             runtime,
             booking,
-            Creation(runtime, booking, changes, self.outbox),
+            creation,
             updates,
             Deletion(runtime, worker, self.outbox),
             Refusals(self.availability, enabled=settings.explain_refusals),
+            Keeping(runtime),
+            self.waiting_list,
         )
+        self.extensions = Extensions(runtime, self.leases, self.availability, self.waiting_list)
         health = Health(store, clock, settings)
         kinds = {
             name: kind if isinstance(kind, CompleteKind) else CompleteKind(kind) for name, kind in plugins.kinds.items()
@@ -121,11 +130,17 @@ class ManagerService:
         self.claims.start()
         self.engine.start()
         self.outbox.start()
+        self.waiting_list.start()
+        self.extensions.start()
         self.monitor.start()
         self.enabling.start()
         self.forgetting.start()
         for sweep in self.sweeps:
             sweep.start()
+
+    def _wake(self) -> None:
+        self.engine.wake()
+        self.waiting_list.wake()
 
     def _sweep_soon(self) -> None:
         for sweep in self.sweeps:
@@ -134,6 +149,8 @@ class ManagerService:
     def begin_stop(self) -> None:
         """Begin no new work in any part; work in progress continues, and ``stop`` waits for it."""
         self.engine.begin_stop()
+        self.waiting_list.begin_stop()
+        self.extensions.begin_stop()
         self.monitor.begin_stop()
         self.enabling.begin_stop()
         self.forgetting.begin_stop()
@@ -146,6 +163,8 @@ class ManagerService:
         self.begin_stop()
         for sweep in self.sweeps:
             sweep.stop()
+        self.waiting_list.stop()
+        self.extensions.stop()
         self.monitor.stop()
         self.enabling.stop()
         self.forgetting.stop()

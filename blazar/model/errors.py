@@ -149,6 +149,12 @@ class NotEnoughResources(Conflict):
     code = "not_enough_resources"
 
 
+class OthersWait(Conflict):
+    """Enough is free, and somebody who waits for it would be delayed."""
+
+    code = "others_wait"
+
+
 class WrongState(Conflict):
     """The lease, reservation or host is not in a state that allows the operation."""
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from blazar.model.amounts import Amounts
 from blazar.model.errors import NotFound
+from blazar.model.made import Gone, made_of
 from blazar.model.reasons import Cause
+from blazar.model.unused import LeaseUse, UseWatch
 from blazar.model.window import Window
 
 Json = Mapping[str, object]
@@ -34,16 +36,46 @@ SECRETS: Mapping[str, tuple[str, ...]] = {
 }
 """Parameters that are kept for the start, and are never shown or sent to anybody, by resource type."""
 
+FORGOTTEN: Mapping[str, tuple[str, ...]] = {
+    "virtual:server": ("user_data",),
+    "virtual:stack": ("secret",),
+}
+"""Those of the secrets that users gave, and that nobody needs after the end: they are null then."""
+
 
 def unknown_lease(lease_id: str) -> NotFound:
     """Return the error for a lease that does not exist; clients rely on its wording."""
     return NotFound(f"Lease with {{'lease_id': '{lease_id[:80]}'}} not found", code="lease_not_found")
 
 
+class LeaseKind(StrEnum):
+    """When the resources of a lease are handed over: at its start, or now with the answer to the request."""
+
+    SCHEDULED = "scheduled"
+    IMMEDIATE = "immediate"
+
+
+class EndReason(StrEnum):
+    """Why a lease has ended, or is being ended.
+
+    ``ENDED``: its end has come. ``DELETED``: somebody deleted it. ``REFUSED``: the request for it was refused after it
+    had been booked. ``UNUSED``: it was released because nobody used it.
+    """
+
+    ENDED = "ended"
+    DELETED = "deleted"
+    REFUSED = "refused"
+    UNUSED = "unused"
+
+
 class LeaseStatus(StrEnum):
     """The state of a lease; the transitions are in ``lifecycle``."""
 
     CREATING = "CREATING"
+    WAITING = "WAITING"
+    """It has no resources, and gets them when its turn comes."""
+    TIMED_OUT = "TIMED_OUT"
+    """It waited in vain."""
     PENDING = "PENDING"
     STARTING = "STARTING"
     ACTIVE = "ACTIVE"
@@ -76,8 +108,9 @@ class EventType(StrEnum):
     """What an event does.
 
     The first three are the schedule of a lease and are shown to users. The next three record a user's request while it
-    is in progress, so that a manager can finish it after a crash. The last one removes what the sweep found in the
-    cloud of a lease that has ended.
+    is in progress, so that a manager can finish it after a crash, and so does ``IMMEDIATE_BY``: the time at which an
+    immediate lease that is not handed over is refused. ``CLEAN_UP`` removes what the sweep found in the cloud of a
+    lease that has ended. ``USAGE_CHECK`` looks whether a lease is used.
     """
 
     START = "start_lease"
@@ -87,9 +120,18 @@ class EventType(StrEnum):
     UPDATE = "update_lease"
     DELETE = "delete_lease"
     CLEAN_UP = "clean_up_lease"
+    IMMEDIATE_BY = "immediate_by"
+    USAGE_CHECK = "usage_check"
 
 
-REQUEST_EVENTS = frozenset({EventType.CREATE, EventType.UPDATE, EventType.DELETE, EventType.CLEAN_UP})
+TIMETABLE = (EventType.START, EventType.BEFORE_END, EventType.END)
+
+REQUEST_EVENTS = frozenset(
+    {EventType.CREATE, EventType.UPDATE, EventType.DELETE, EventType.CLEAN_UP, EventType.IMMEDIATE_BY}
+)
+"""Events that record a request while it is in progress."""
+
+HIDDEN_EVENTS = REQUEST_EVENTS | {EventType.USAGE_CHECK}
 """Events that are never shown to users."""
 
 
@@ -123,12 +165,14 @@ class SavedState:
 
     ``allocations`` are those from before a change, which undoing it restores; None if there is no change to undo, while
     an empty tuple means that the lease held nothing. ``undone`` is how many changes in a row were undone.
-    ``action_asked_at`` is when a user last asked for the action before the end after it had been done.
+    ``action_asked_at`` is when a user last asked for the action before the end after it had been done. ``watch`` is
+    what looks at the use of the lease have found.
     """
 
     allocations: tuple[SavedAllocation, ...] | None = None
     undone: int = 0
     action_asked_at: datetime | None = None
+    watch: UseWatch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +214,7 @@ class Reservation:
     id. ``missing_since`` and ``changed_since`` are since when ``missing_resources`` and ``resources_changed`` hold;
     None where they do not, or where an earlier version set them. ``region`` is that of its resources, empty where no
     regions are configured. ``parent`` is the id of the reservation of the lease that it is a part of, None for one that
-    a user asked for.
+    a user asked for. ``gone`` is what it has made in the project and the cloud does not have any more.
     """
 
     id: str
@@ -189,6 +233,12 @@ class Reservation:
     changed_since: datetime | None = None
     region: str = ""
     parent: str | None = None
+    gone: tuple[Gone, ...] = ()
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """Return the ids of what it has made in the project; none of a type that makes nothing there."""
+        return made_of(self.resource_type, self.cloud_ids.values)
 
     @property
     def lost(self) -> frozenset[int]:
@@ -202,10 +252,42 @@ class Reservation:
         return {key: value for key, value in self.parameters.values.items() if key not in secret}
 
     @property
+    def without_secrets(self) -> Reservation:
+        """Return the reservation with null in place of the secrets of its users."""
+        values = self.parameters.values
+        known = [key for key in FORGOTTEN.get(self.resource_type, ()) if values.get(key) is not None]
+        return replace(self, parameters=Content({**values, **dict.fromkeys(known)})) if known else self
+
+    @property
     def shown(self) -> Json:
         """Return the parameters and the cloud ids that users need to know; an id that does not exist yet is None."""
         ids = SHOWN_IDS.get(self.resource_type, self.cloud_ids.values)
         return {**self.shown_parameters, **{key: self.cloud_ids.values.get(key) for key in ids}}
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The place of a lease on the waiting list, or the place that it had.
+
+    It asked for resources at ``queued_at``, from ``earliest`` on, and gives up ``until`` then. ``position`` counts from
+    1, None before the first plan; ``estimate`` is when it will probably start, None if nothing is known. ``reason`` is
+    why no waiting helps as things are.
+    """
+
+    queued_at: datetime
+    until: datetime
+    earliest: datetime
+    position: int | None = None
+    estimate: datetime | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendIfFree:
+    """Up to when a lease is prolonged by itself if nobody else wants its resources; ``reason`` is why not so far."""
+
+    until: datetime
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +311,9 @@ class Lease:
     """A promise of resources to a project for a window.
 
     Every write raises ``revision``, and succeeds only if the lease still has the revision that was read. ``deleted_at``
-    is set on a lease that the API no longer shows and that is kept for the record.
+    is set on a lease that the API no longer shows and that is kept for the record. ``end_reason`` is None before its
+    end, and of leases that an earlier version has ended. ``use`` is None while nobody looks whether it is used.
+    ``wait`` is None of a lease that never waited; the window of one that waits is the one that it will probably have.
     """
 
     id: str
@@ -246,6 +330,11 @@ class Lease:
     revision: int = 0
     reservations: tuple[Reservation, ...] = ()
     events: tuple[Event, ...] = ()
+    kind: LeaseKind = LeaseKind.SCHEDULED
+    end_reason: EndReason | None = None
+    use: LeaseUse | None = None
+    wait: Wait | None = None
+    extend: ExtendIfFree | None = None
 
     def event(self, event_type: EventType) -> Event | None:
         """Return the lease's event of this type; of request events the latest one."""
@@ -254,6 +343,22 @@ class Lease:
     def event_with(self, event_id: str) -> Event | None:
         """Return the event with this id."""
         return next((e for e in self.events if e.id == event_id), None)
+
+    def in_window(self, window: Window) -> Lease:
+        """Return the lease with its timetable moved to another window: the warning stays as long before the end."""
+        start = self.event(EventType.START)
+        moved = timedelta(0) if start is None or start.time is None else window.start - start.time
+        events = tuple(
+            replace(event, time=event.time + moved) if event.event_type in TIMETABLE and event.time else event
+            for event in self.events
+        )
+        return replace(self, window=window, events=events)
+
+    @property
+    def is_undecided(self) -> bool:
+        """Tell whether it is immediate and the request for it is neither granted nor refused yet."""
+        event = self.event(EventType.IMMEDIATE_BY)
+        return self.kind is LeaseKind.IMMEDIATE and event is not None and event.status is EventStatus.UNDONE
 
     @property
     def asked_for(self) -> tuple[Reservation, ...]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 
 from blazar.model.amounts import Amounts
@@ -41,10 +42,14 @@ class LeaseDetails:
 
 @dataclass(frozen=True, slots=True)
 class BookedLease:
-    """A lease that was made; ``replayed``: by an earlier request with the same key."""
+    """A lease that was made; ``replayed``: by an earlier request with the same key.
+
+    ``limit`` is the time in which it is handed over or refused, None if that is not open.
+    """
 
     details: LeaseDetails
     replayed: bool = False
+    limit: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,19 @@ class LeaseOwner:
     project_id: str
     user_id: str
     deleted: bool
+
+
+class Verdict(StrEnum):
+    """What has become of the request for an immediate lease.
+
+    ``ENDING``: it is refused, or somebody has deleted the lease, and what it had is being returned. ``GONE``: it has
+    nothing any more.
+    """
+
+    WAITING = "waiting"
+    GRANTED = "granted"
+    ENDING = "ending"
+    GONE = "gone"
 
 
 class LeaseState(StrEnum):

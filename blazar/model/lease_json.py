@@ -10,23 +10,37 @@ from typing import Any
 
 from blazar.model.amounts import Amounts
 from blazar.model.lease import Content, Reservation, SavedAllocation, SavedState
+from blazar.model.made import Gone
 from blazar.model.reasons import Cause, ReasonCode
+from blazar.model.unused_json import watch_json, watch_of
 
-_UNASSIGNED, _FAILED = "left_out", "lost"
+_UNASSIGNED, _FAILED, _GONE = "left_out", "lost", "gone"
+_BESIDE = frozenset({_UNASSIGNED, _FAILED, _GONE})
+"""What is stored beside the cloud ids."""
 
 
 def cloud_ids_json(reservation: Reservation) -> dict[str, Any]:
-    """Return the cloud ids of a reservation, with the resources that are not assigned and those that have failed."""
-    lost = {_UNASSIGNED: sorted(reservation.unassigned), _FAILED: sorted(reservation.failed)}
-    return {**reservation.cloud_ids.values, **{key: ids for key, ids in lost.items() if ids}}
+    """Return the cloud ids of a reservation, with what is not assigned, what has failed, and what is gone."""
+    more = {
+        _UNASSIGNED: sorted(reservation.unassigned),
+        _FAILED: sorted(reservation.failed),
+        _GONE: {each.id: each.since.isoformat() for each in reservation.gone},
+    }
+    return {**reservation.cloud_ids.values, **{key: ids for key, ids in more.items() if ids}}
 
 
 def cloud_ids_of(stored: Mapping[str, Any]) -> tuple[Content, frozenset[int], frozenset[int]]:
     """Return the cloud ids of a reservation, the resources that are not assigned, and those that have failed."""
-    if _UNASSIGNED not in stored and _FAILED not in stored:
+    if not _BESIDE & stored.keys():
         return Content(stored), frozenset(), frozenset()
-    ids = {key: value for key, value in stored.items() if key not in (_UNASSIGNED, _FAILED)}
+    ids = {key: value for key, value in stored.items() if key not in _BESIDE}
     return Content(ids), frozenset(stored.get(_UNASSIGNED) or ()), frozenset(stored.get(_FAILED) or ())
+
+
+def gone_of(stored: Mapping[str, Any]) -> tuple[Gone, ...]:
+    """Return what a reservation has made and is gone."""
+    found = stored.get(_GONE)
+    return tuple(Gone(id_, datetime.fromisoformat(since)) for id_, since in found.items()) if found else ()
 
 
 def saved_state_json(state: SavedState | None) -> dict[str, Any] | None:
@@ -43,6 +57,8 @@ def saved_state_json(state: SavedState | None) -> dict[str, Any] | None:
         stored["undone"] = state.undone
     if state.action_asked_at is not None:
         stored["asked_at"] = state.action_asked_at.isoformat()
+    if state.watch is not None:
+        stored["watch"] = watch_json(state.watch)
     return stored
 
 
@@ -61,6 +77,7 @@ def saved_state_of(stored: Mapping[str, Any] | None) -> SavedState | None:
         ),
         undone=int(stored.get("undone", 0)),
         action_asked_at=datetime.fromisoformat(asked_at) if isinstance(asked_at, str) else None,
+        watch=watch_of(stored["watch"]) if "watch" in stored else None,
     )
 
 

@@ -10,7 +10,7 @@ from enum import Enum
 
 from blazar.model.duration import Duration
 from blazar.model.errors import PreconditionFailed
-from blazar.model.lease import Json, Lease
+from blazar.model.lease import Json, Lease, LeaseKind
 from blazar.model.resource import PropertyValue
 
 
@@ -81,6 +81,8 @@ class LeaseRequest:
 
     ``operator``: the user is an operator, and may use what is for operators only. ``exact``: dates are in seconds, as
     from API 1.1 on. ``dry_run``: nothing is booked. ``key``: with the same one no second lease is made.
+    ``wait_until``: if there is not enough, the lease waits for its turn until then, a duration from now; None: it is
+    refused. ``extend_until``: up to then, a duration from its end, it is prolonged if nobody else wants its resources.
     """
 
     name: str
@@ -95,6 +97,9 @@ class LeaseRequest:
     exact: bool = False
     dry_run: bool = False
     key: IdempotencyKey | None = None
+    kind: LeaseKind = LeaseKind.SCHEDULED
+    wait_until: datetime | Duration | None = None
+    extend_until: datetime | Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +116,8 @@ class LeaseChange:
     """Changes of a lease; None leaves a value unchanged. ``asked_by`` None means the lease's owner.
 
     ``resets_before_end``: the warning goes back to the operator's lead time. ``revisions``: those that the lease may
-    have, None for any. ``exact`` and ``dry_run`` are as in ``LeaseRequest``.
+    have, None for any. ``exact``, ``dry_run`` and ``extend_until`` are as in ``LeaseRequest``; with ``stops_extending``
+    it is not prolonged by itself any more.
     """
 
     name: str | None = None
@@ -124,19 +130,25 @@ class LeaseChange:
     revisions: tuple[int, ...] | None = None
     exact: bool = False
     dry_run: bool = False
+    extend_until: datetime | Duration | None = None
+    stops_extending: bool = False
 
     @property
     def empty(self) -> bool:
         """Return whether nothing changes."""
-        return self.name is None and not self._beside_name
+        return not self._words and not self._beside_words
 
     @property
-    def rename_only(self) -> bool:
-        """Return whether only the name changes."""
-        return self.name is not None and not self._beside_name
+    def words_only(self) -> bool:
+        """Return whether only its name changes, or what is to become of it later: nothing of the calendar."""
+        return self._words and not self._beside_words
 
     @property
-    def _beside_name(self) -> bool:
+    def _words(self) -> bool:
+        return self.name is not None or self.extend_until is not None or self.stops_extending
+
+    @property
+    def _beside_words(self) -> bool:
         given = (self.start, self.end, self.before_end)
         return bool(self.reservations) or self.resets_before_end or any(each is not None for each in given)
 

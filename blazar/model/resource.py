@@ -55,6 +55,14 @@ _CODES = {
 }
 
 
+_SHARES = {HOST: "instance", VOLUME: "volume"}
+
+
+def share(kind: ResourceKind) -> str:
+    """Return the word for one of the equal parts of a shared resource that are asked for; the plural adds an s."""
+    return _SHARES.get(kind, "unit")
+
+
 def noun(kind: ResourceKind) -> str:
     """Return the word for one resource of a kind; the plural adds an s."""
     return _NOUNS.get(kind, kind)

@@ -22,7 +22,7 @@ from blazar.model.calendar import (
 from blazar.model.demand import ResourceAllocations
 from blazar.model.feed import Feed, FeedContent, FeedOwner, FeedPage, FeedQuestion, FeedRequest
 from blazar.model.lease import Lease, LeaseRevision
-from blazar.model.lease_details import BookedLease, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage
+from blazar.model.lease_details import BookedLease, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage, Verdict
 from blazar.model.paging import Page
 from blazar.model.requests import IdempotencyKey, LeaseChange, LeaseRequest, Registration, ResourceChange
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
@@ -83,11 +83,20 @@ class Leases(Protocol):
         request, or the lease is being made.
         """
 
+    def verdict(self, lease_id: str) -> Verdict:
+        """Return what has become of the request for an immediate lease; NotFound."""
+
     def replay(self, key: IdempotencyKey) -> BookedLease | None:
         """Return the lease that was made with a key, as it is now; None if there is none. Conflict as for ``book``."""
 
     def change(self, lease_id: str, change: LeaseChange) -> LeaseDetails:
         """Change a lease as ``update`` does; for a dry run return what it would be. PreconditionFailed."""
+
+    def keep(self, lease_id: str, *, again: bool = False) -> LeaseDetails:
+        """Keep a lease that is not used from being released; ``again``: also a second time. NotFound, Conflict."""
+
+    def hold(self, lease_id: str, *, held: bool) -> LeaseDetails:
+        """Never release a lease because it is not used, or no longer hold it. NotFound, Conflict."""
 
 
 class Resources(Protocol):

@@ -13,7 +13,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from blazar.context import awaited, scope
+from blazar.context import Pool, awaited, scope
 from blazar.messaging import NAMESPACE, VERSION, oslo_messaging, target
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.errors import BlazarError, OtherVersion
@@ -34,10 +34,11 @@ class Endpoint:
     answer has the manager's time (``now``), in which deadlines are given.
     """
 
-    def __init__(self, manager: Manager, clock: Clock | None = None) -> None:
+    def __init__(self, manager: Manager, clock: Clock | None = None, pool: Pool | None = None) -> None:
         self.target = oslo_messaging.Target(namespace=NAMESPACE, version=VERSION)
         self._manager = manager
         self._clock = clock or SystemClock()
+        self._pool = pool
 
     @oslo_messaging.expose  # type: ignore[untyped-decorator]
     def ask(self, context: Mapping[str, Any], call: str, arguments: Mapping[str, str]) -> dict[str, str]:
@@ -52,7 +53,7 @@ class Endpoint:
             values = codec.decode_arguments(call, arguments)
             after, skip = context.get("after"), _whole_number(context.get("skip"))
             with (
-                scope(request_id=str(request_id) if request_id else None),
+                scope(request_id=str(request_id) if request_id else None, pool=self._pool),
                 awaited(_instant(context.get("deadline")), self._clock),
             ):
                 noun, name = call.split(".")
@@ -112,10 +113,18 @@ def server(conf: cfg.ConfigOpts, transport: Any, manager: Manager, *, name: str,
     return oslo_messaging.get_rpc_server(
         transport,
         target(conf.manager.rpc_topic, server=name),
-        [Endpoint(manager, clock)],
+        [Endpoint(manager, clock, pool_of(conf))],
         access_policy=oslo_messaging.ExplicitRPCAccessPolicy,
         server_cls=partial(_BoundedServer, conf.manager.rpc_threads),
     )
+
+
+def pool_of(conf: cfg.ConfigOpts) -> Pool:
+    """Return the threads that take requests.
+
+    A blazar-api may have fewer, each of which waits for one here: of those, too, only a part may wait in one region.
+    """
+    return Pool("requests", min(conf.manager.rpc_threads, conf.api.threads), regions=max(1, len(conf.cloud.regions)))
 
 
 def _instant(text: object) -> datetime | None:

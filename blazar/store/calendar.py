@@ -19,17 +19,18 @@ from blazar.model.amounts import Amounts
 from blazar.model.bounds import Bounds
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import StaleCalendar
-from blazar.model.lease import Lease, LeaseStatus, ReservationStatus
+from blazar.model.lease import Lease, ReservationStatus
 from blazar.model.requests import IdempotencyKey
 from blazar.model.resource import ResourceKind
 from blazar.model.usage import OutboxMessage, ProjectUse
 from blazar.model.window import Window
-from blazar.store import allocation_writes, idempotency, lease_writes, outbox, use_queries
+from blazar.store import allocation_writes, idempotency, lease_writes, outbox, shares, use_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
 from blazar.store.earlier_users import EarlierUser, earlier_users
 from blazar.store.live_reads import live_allocations
 from blazar.store.occupancy import read_occupancy
 from blazar.store.rows import ALLOCATION_COLUMNS, allocation_of, chunks
+from blazar.store.shares import USED
 from blazar.store.tables import allocations, leases, reservations, resources
 from blazar.store.timelines import read_timeline
 from blazar.store.transactions import Clash, Transactions
@@ -37,9 +38,6 @@ from blazar.store.use_reads import UsesView
 
 __all__ = ["CalendarStore", "CalendarView", "EarlierUser", "RangeView"]
 
-
-USED = (str(LeaseStatus.STARTING), str(LeaseStatus.ACTIVE), str(LeaseStatus.UPDATING), str(LeaseStatus.ERROR))
-"""States of leases that may have reservations in use, and that are not being deleted."""
 
 _OF_LEASE = (
     sa.select(*ALLOCATION_COLUMNS)
@@ -312,37 +310,15 @@ class CalendarStore:
 
     def shares(
         self, project_id: str, resource_ids: Collection[int], *, besides: str, now: datetime
-    ) -> Mapping[int, Amounts]:
-        """Return what a project has at present of shared resources, by calendar id, without one reservation.
+    ) -> Mapping[int, Mapping[str, Amounts]]:
+        """Return what a project has at present of shared resources, by calendar id and reservation, without one.
 
         Reservations that are starting count, and those that are ending do not. A manager reads this after it has set
-        the status of its own reservation: of two managers at a time, the later one sees both. One statement.
+        the status of its own reservation: of two managers at a time, the later one sees both. What is being changed
+        counts as it was before. One statement.
         """
-        query = (
-            sa.select(allocations.c.resource_id, allocations.c.units, allocations.c.unit)
-            .join(reservations, reservations.c.id == allocations.c.reservation_id)
-            .join(leases, leases.c.id == allocations.c.lease_id)
-            .where(
-                leases.c.project_id == project_id,
-                allocations.c.resource_id.in_(sorted(resource_ids)),
-                allocations.c.reservation_id != besides,
-                allocations.c.released_at.is_(None),
-                allocations.c.starts_at <= now,
-                leases.c.status.in_(USED),
-                sa.or_(
-                    reservations.c.status == str(ReservationStatus.ACTIVE),
-                    sa.and_(
-                        reservations.c.status == str(ReservationStatus.PENDING),
-                        leases.c.status == str(LeaseStatus.STARTING),
-                    ),
-                ),
-            )
-        )
-        found: dict[int, Amounts] = defaultdict(Amounts)
         with self._transactions.reading() as connection:
-            for resource_id, count, per_instance in connection.execute(query):
-                found[resource_id] += Amounts.of(per_instance or {}).times(count)
-        return found
+            return shares.shares(connection, project_id, resource_ids, besides=besides, now=now)
 
     def earlier_users(self, lease_id: str, *, before: datetime, now: datetime) -> tuple[EarlierUser, ...]:
         """Return the leases that delay this one's start: late ones, due by ``before``, and ones being cleaned up."""

@@ -29,6 +29,7 @@ from blazar.store.lease_pages import UNDONE
 from blazar.store.paging import follows, instant_of, ordered_by
 from blazar.store.tables import UtcTime, allocations, events, feeds, leases, reservations, resources
 from blazar.store.transactions import Transactions
+from blazar.store.use_queries import UNGRANTED
 
 HOURLY = timedelta(hours=1)
 """How exactly the last use of a feed is written: programs read feeds often."""
@@ -157,6 +158,7 @@ class FeedStore:
             leases.c.starts_at < window.end,
             sa.or_(leases.c.deleted_at.is_(None), leases.c.deleted_at > cancelled_since, ~ended_early),
             ~UNDONE,
+            leases.c.status.not_in(UNGRANTED),
             *_shown_by(feed),
         ]
         query = (
@@ -228,13 +230,15 @@ def _shown_by(feed: Feed) -> list[sa.ColumnElement[bool]]:
 
 
 def _reserved(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[tuple[str, int], ...]]:
-    """Return the resource types that leases reserve, each with the most that it may have."""
+    """Return the resource types that leases reserve, each with the most that it may have; no children."""
     if not ids:
         return {}
     query = sa.select(reservations.c.lease_id, reservations.c.resource_type, reservations.c.parameters)
     found: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for lease_id, resource_type, parameters in connection.execute(
-        query.where(reservations.c.lease_id.in_(ids)).order_by(reservations.c.position)
+        query.where(reservations.c.lease_id.in_(ids), reservations.c.parent_id.is_(None)).order_by(
+            reservations.c.position
+        )
     ):
         count = parameters.get("amount", parameters.get("max", 1))
         found[lease_id].append((resource_type, count if isinstance(count, int) else 1))

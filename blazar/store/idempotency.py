@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from blazar.model.errors import Conflict
-from blazar.model.lease import EventStatus, EventType, Lease
+from blazar.model.lease import EndReason, Lease
 from blazar.model.requests import IdempotencyKey, KeyRecord
 from blazar.store.tables import idempotency_keys
 from blazar.store.transactions import Transactions
@@ -62,8 +62,6 @@ def insert(connection: Connection, key: IdempotencyKey, lease: Lease) -> None:
 
 
 def forget_undone(connection: Connection, before: Lease, after: Lease) -> None:
-    """Forget the key of a lease whose creation is undone by this write, so that it can be tried again."""
-    creation = after.event(EventType.CREATE)
-    undone = creation is not None and creation.status is EventStatus.ERROR
-    if before.deleted_at is None and after.deleted_at is not None and undone:
+    """Forget the key of a lease that was refused, and is undone by this write, so that it can be tried again."""
+    if before.deleted_at is None and after.deleted_at is not None and after.end_reason is EndReason.REFUSED:
         connection.execute(idempotency_keys.delete().where(idempotency_keys.c.lease_id == after.id))

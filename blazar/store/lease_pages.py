@@ -14,8 +14,16 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.amounts import Amounts
 from blazar.model.clock import to_second
-from blazar.model.lease import REQUEST_EVENTS, EventStatus, EventType, Lease, LeaseStatus, unknown_lease
-from blazar.model.lease_details import HeldResource, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage, LeaseState
+from blazar.model.lease import HIDDEN_EVENTS, EventStatus, EventType, Lease, LeaseStatus, unknown_lease
+from blazar.model.lease_details import (
+    HeldResource,
+    LeaseDetails,
+    LeaseFilter,
+    LeaseOwner,
+    LeasePage,
+    LeaseState,
+    Verdict,
+)
 from blazar.model.paging import Condition, Operator, Page, Position, unknown_marker
 from blazar.model.requests import NOW
 from blazar.model.resource import NAMED_KINDS, ResourceKind
@@ -41,6 +49,7 @@ _COLUMNS: Mapping[str, sa.ColumnElement[Any]] = {
     "user_id": leases.c.user_id,
     "project_id": leases.c.project_id,
     "degraded": leases.c.degraded,
+    "kind": leases.c.kind,
 }
 SECOND = timedelta(seconds=1)
 _COMPARED: Mapping[Operator, Callable[[Any, Any], sa.ColumnElement[bool]]] = {
@@ -102,6 +111,23 @@ class LeasePages:
         if row is None:
             raise unknown_lease(lease_id)
         return LeaseOwner(row[0], row[1], row[2], row[3] is not None)
+
+    def verdict(self, lease_id: str) -> Verdict:
+        """Return what has become of the request for an immediate lease, in one statement; NotFound."""
+        query = (
+            sa.select(leases.c.deleted_at, leases.c.end_reason, events.c.status)
+            .join(events, events.c.lease_id == leases.c.id)
+            .where(leases.c.id == lease_id, events.c.event_type == str(EventType.IMMEDIATE_BY))
+        )
+        with self._transactions.reading() as connection:
+            row = connection.execute(query).first()
+        if row is None:
+            raise unknown_lease(lease_id)
+        if row.status == str(EventStatus.DONE):
+            return Verdict.GRANTED
+        if row.deleted_at is not None:
+            return Verdict.GONE
+        return Verdict.WAITING if row.end_reason is None else Verdict.ENDING
 
     def one(self, lease_id: str) -> LeaseDetails:
         """Return a lease, past ones too, in four statements; NotFound."""
@@ -229,7 +255,7 @@ def _details(connection: Connection, rows: Sequence[Any], wanted: LeaseFilter) -
         held = _held(connection, ids)
     due: Sequence[Any] = ()
     if ids and wanted.with_events:
-        hidden = [str(kind) for kind in REQUEST_EVENTS]
+        hidden = [str(kind) for kind in HIDDEN_EVENTS]
         theirs = sa.select(*EVENT_COLUMNS).where(events.c.lease_id.in_(ids), events.c.event_type.not_in(hidden))
         due = connection.execute(theirs.order_by(events.c.time, events.c.id)).all()
     return tuple(LeaseDetails(_ended(lease), held.get(lease.id, ())) for lease in assembled(rows, kept, due))

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.demand import Allocation
 from blazar.model.lease import (
-    REQUEST_EVENTS,
+    HIDDEN_EVENTS,
     Lease,
     LeaseRevision,
     LeaseStatus,
@@ -22,6 +22,7 @@ from blazar.model.lease import (
 )
 from blazar.model.resource import Resource
 from blazar.model.usage import OutboxMessage
+from blazar.model.window import Window
 from blazar.store import allocation_writes, idempotency, lease_writes, outbox, resource_queries
 from blazar.store.earlier_users import with_earlier_users
 from blazar.store.past_users import last_reservations
@@ -68,6 +69,15 @@ class LeaseAtStart:
     late: bool
 
 
+@dataclass(frozen=True, slots=True)
+class NamedReservation:
+    """The name that a reservation gives to what it makes, as a parameter has it."""
+
+    lease_id: str
+    region: str
+    name: object
+
+
 class LeaseStore:
     """Reads and writes leases; ``cleaning_time`` is kept free after each use of a resource."""
 
@@ -92,13 +102,24 @@ class LeaseStore:
         That is as users see them, in three statements.
         """
         with self._transactions.reading() as connection:
-            return _many(connection, _shown(project_id))
+            return many(connection, _shown(project_id))
 
     def projects(self) -> frozenset[str]:
         """Return the projects that have leases which have not ended."""
         ended = (str(LeaseStatus.TERMINATED), str(LeaseStatus.ERROR))
         query = sa.select(leases.c.project_id).distinct()
         query = query.where(leases.c.deleted_at.is_(None), leases.c.status.not_in(ended))
+        with self._transactions.reading() as connection:
+            return frozenset(str(project) for project in connection.scalars(query))
+
+    def projects_with(self, resource_type: str, *, since: datetime) -> frozenset[str]:
+        """Return the projects that have had reservations of a type in leases that end after an instant."""
+        query = (
+            sa.select(leases.c.project_id)
+            .distinct()
+            .join(reservations, reservations.c.lease_id == leases.c.id)
+            .where(reservations.c.resource_type == resource_type, leases.c.ends_at > since)
+        )
         with self._transactions.reading() as connection:
             return frozenset(str(project) for project in connection.scalars(query))
 
@@ -124,7 +145,7 @@ class LeaseStore:
         In three statements for each few thousand.
         """
         with self._transactions.reading() as connection:
-            parts = [_many(connection, [*_shown(None), leases.c.id.in_(part)]) for part in chunks(sorted(lease_ids))]
+            parts = [many(connection, [*_shown(None), leases.c.id.in_(part)]) for part in chunks(sorted(lease_ids))]
         return tuple(
             sorted((lease for part in parts for lease in part), key=lambda lease: (lease.created_at, lease.id))
         )
@@ -143,7 +164,7 @@ class LeaseStore:
         if until is not None:
             where.append(leases.c.starts_at < until)
         with self._transactions.reading() as connection:
-            return _many(connection, where)
+            return many(connection, where)
 
     def starts(self, lease_ids: Collection[str], *, now: datetime) -> Mapping[str, LeaseAtStart]:
         """Return what the start of each of many leases needs, in the number of statements of one."""
@@ -153,7 +174,7 @@ class LeaseStore:
             known = resource_queries.by_ids(connection, ids)
             late = with_earlier_users(connection, lease_ids, now=now, cleaning=self._cleaning_time)
             # Deleted leases as well: who starts them has to see that.
-            parts = [_many(connection, [leases.c.id.in_(part)], requests=True) for part in chunks(sorted(lease_ids))]
+            parts = [many(connection, [leases.c.id.in_(part)], requests=True) for part in chunks(sorted(lease_ids))]
 
         def at_start(lease: Lease) -> LeaseAtStart:
             mine = held[lease.id]
@@ -179,6 +200,30 @@ class LeaseStore:
                     over = deleted_at is not None or status == str(LeaseStatus.TERMINATED)
                     found[reservation_id] = ReservationOwner(lease_id, over)
         return found
+
+    def named(
+        self, project_id: str, resource_type: str, parameter: str, window: Window
+    ) -> tuple[NamedReservation, ...]:
+        """Return what pending and active reservations of a type in leases that overlap a window have as a parameter.
+
+        Of one project, in one statement; only this parameter is read.
+        """
+        states = [str(ReservationStatus.PENDING), str(ReservationStatus.ACTIVE)]
+        query = (
+            sa.select(reservations.c.lease_id, reservations.c.region, reservations.c.parameters[parameter])
+            .join(leases, leases.c.id == reservations.c.lease_id)
+            .where(
+                leases.c.project_id == project_id,
+                leases.c.ends_at > window.start,
+                leases.c.starts_at < window.end,
+                leases.c.deleted_at.is_(None),
+                reservations.c.resource_type == resource_type,
+                reservations.c.status.in_(states),
+            )
+            .order_by(leases.c.starts_at, leases.c.id)
+        )
+        with self._transactions.reading() as connection:
+            return tuple(NamedReservation(*row) for row in connection.execute(query))
 
     def last_reservations(
         self, projects: Mapping[int, Collection[str]], now: datetime
@@ -284,9 +329,10 @@ def _shown(project_id: str | None) -> list[sa.ColumnElement[bool]]:
     return where if project_id is None else [*where, leases.c.project_id == project_id]
 
 
-def _many(
+def many(
     connection: Connection, where: Sequence[sa.ColumnElement[bool]], *, requests: bool = False
 ) -> tuple[Lease, ...]:
+    """Return leases, oldest first, with all their events or without their request events; three statements."""
     rows = connection.execute(sa.select(*LEASE_COLUMNS).where(*where).order_by(leases.c.created_at, leases.c.id)).all()
     if not rows:
         return ()
@@ -296,7 +342,7 @@ def _many(
         .where(*where)
         .order_by(reservations.c.position)
     ).all()
-    shown = () if requests else (events.c.event_type.not_in([str(kind) for kind in REQUEST_EVENTS]),)
+    shown = () if requests else (events.c.event_type.not_in([str(kind) for kind in HIDDEN_EVENTS]),)
     due = connection.execute(
         sa.select(*EVENT_COLUMNS)
         .join(leases, leases.c.id == events.c.lease_id)

@@ -12,16 +12,30 @@ from sqlalchemy.engine import Row
 
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
-from blazar.model.lease import Content, Event, EventStatus, Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.lease import (
+    Content,
+    EndReason,
+    Event,
+    EventStatus,
+    ExtendIfFree,
+    Lease,
+    LeaseKind,
+    LeaseStatus,
+    Reservation,
+    ReservationStatus,
+    Wait,
+)
 from blazar.model.lease_json import (
     cause_json,
     cause_of,
     cloud_ids_json,
     cloud_ids_of,
+    gone_of,
     saved_state_json,
     saved_state_of,
 )
 from blazar.model.resource import REGION, Resource, ResourceDetails, ResourceKind, ResourceProperty, UnitLimits
+from blazar.model.unused import LeaseUse, Usage
 from blazar.model.window import Window
 from blazar.store.tables import allocations, events, leases, reservations
 
@@ -39,6 +53,20 @@ LEASE_COLUMNS = (
     leases.c.degraded,
     leases.c.deleted_at,
     leases.c.revision,
+    leases.c.kind,
+    leases.c.end_reason,
+    leases.c.usage,
+    leases.c.used_at,
+    leases.c.release_at,
+    leases.c.would_release_at,
+    leases.c.queued_at,
+    leases.c.wait_until,
+    leases.c.wait_earliest,
+    leases.c.wait_position,
+    leases.c.wait_estimate,
+    leases.c.wait_reason,
+    leases.c.extend_until,
+    leases.c.extend_reason,
 )
 RESERVATION_COLUMNS = (
     reservations.c.lease_id,
@@ -85,6 +113,8 @@ ALLOCATION_COLUMNS = (
     allocations.c.unit,
 )
 
+_KIND_OF_LEASE = {str(kind): kind for kind in LeaseKind}
+_END_REASON: Mapping[str | None, EndReason | None] = {str(reason): reason for reason in EndReason} | {None: None}
 _STATUS_OF_LEASE = {str(status): status for status in LeaseStatus}
 _STATUS_OF_RESERVATION = {str(status): status for status in ReservationStatus}
 _STATUS_OF_EVENT: Mapping[str | None, EventStatus | None] = {str(s): s for s in EventStatus} | {None: None}
@@ -135,7 +165,10 @@ def _event(row: AnyRow) -> Event:
 
 
 def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Event, ...]) -> Lease:
-    id_, name, user_id, project_id, starts_at, ends_at, status, created, updated, trust_id, degraded, deleted, rev = row
+    id_, name, user_id, project_id, starts_at, ends_at, status, created, updated, trust_id, *more = row
+    degraded, deleted, revision, kind, end_reason, usage, used_at, release_at, would_release_at, *wait, until, why = (
+        more
+    )
     return Lease(
         id_,
         name,
@@ -148,15 +181,21 @@ def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Eve
         trust_id,
         degraded,
         deleted,
-        rev,
+        revision,
         reservations,
         events,
+        _KIND_OF_LEASE[kind],
+        _END_REASON[end_reason],
+        None if usage is None else LeaseUse(Usage(usage), used_at, release_at, would_release_at),
+        None if wait[0] is None else Wait(*wait),
+        None if until is None else ExtendIfFree(until, why),
     )
 
 
 def reservation_of(row: AnyRow) -> Reservation:
     """Return a reservation."""
     _, id_, kind, resource_id, status, created, updated, missing, changed, values, made, *more = row
+    missing_since, changed_since, region, parent = more
     cloud_ids, unassigned, failed = cloud_ids_of(made)
     return Reservation(
         id_,
@@ -171,7 +210,11 @@ def reservation_of(row: AnyRow) -> Reservation:
         cloud_ids,
         unassigned,
         failed,
-        *more,
+        missing_since,
+        changed_since,
+        region,
+        parent,
+        gone_of(made),
     )
 
 
@@ -185,12 +228,32 @@ def lease_row(lease: Lease) -> dict[str, Any]:
         "trust_id": lease.trust_id,
         "starts_at": lease.window.start,
         "ends_at": lease.window.end,
+        "kind": str(lease.kind),
         "status": str(lease.status),
+        "end_reason": None if lease.end_reason is None else str(lease.end_reason),
+        "usage": None if lease.use is None else str(lease.use.usage),
+        "used_at": None if lease.use is None else lease.use.used_at,
+        "release_at": None if lease.use is None else lease.use.release_at,
+        "would_release_at": None if lease.use is None else lease.use.would_release_at,
         "degraded": lease.degraded,
         "created_at": lease.created_at,
         "updated_at": lease.updated_at,
         "deleted_at": lease.deleted_at,
         "revision": lease.revision,
+        **_wait_row(lease.wait),
+        "extend_until": None if lease.extend is None else lease.extend.until,
+        "extend_reason": None if lease.extend is None else lease.extend.reason,
+    }
+
+
+def _wait_row(wait: Wait | None) -> dict[str, Any]:
+    return {
+        "queued_at": None if wait is None else wait.queued_at,
+        "wait_until": None if wait is None else wait.until,
+        "wait_earliest": None if wait is None else wait.earliest,
+        "wait_position": None if wait is None else wait.position,
+        "wait_estimate": None if wait is None else wait.estimate,
+        "wait_reason": None if wait is None else wait.reason,
     }
 
 

@@ -10,14 +10,18 @@ from sqlalchemy.engine import Engine
 from blazar.store.calendar import CalendarStore
 from blazar.store.catalog import CatalogCache
 from blazar.store.events import EventStore
+from blazar.store.extensions import ExtensionStore
 from blazar.store.feeds import FeedStore
 from blazar.store.idempotency import IdempotencyStore
 from blazar.store.lease_pages import LeasePages
 from blazar.store.leases import LeaseStore
+from blazar.store.made import MadeStore
 from blazar.store.outbox import OutboxStore
 from blazar.store.regions import RegionStore
 from blazar.store.resources import ResourceStore
 from blazar.store.transactions import Transactions
+from blazar.store.unused import UnusedStore
+from blazar.store.waiting_list import WaitingListStore
 
 
 class Store:
@@ -32,9 +36,13 @@ class Store:
         self.lease_pages = LeasePages(self.transactions)
         self.idempotency = IdempotencyStore(self.transactions)
         self.leases = LeaseStore(self.transactions, cleaning_time=cleaning_time)
+        self.made = MadeStore(self.transactions)
         self.calendar = CalendarStore(self.transactions, catalogs, cleaning_time=cleaning_time)
         self.resources = ResourceStore(self.transactions, catalogs)
         self.regions = RegionStore(self.transactions)
         self.outbox = OutboxStore(self.transactions)
         self.events = EventStore(self.transactions)
         self.feeds = FeedStore(self.transactions)
+        self.unused = UnusedStore(self.transactions)
+        self.extensions = ExtensionStore(self.transactions)
+        self.waiting_list = WaitingListStore(self.transactions)

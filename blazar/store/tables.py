@@ -143,12 +143,33 @@ leases = sa.Table(
     sa.Column("trust_id", sa.String(36)),
     sa.Column("starts_at", UtcTime, nullable=False),
     sa.Column("ends_at", UtcTime, nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False, server_default="scheduled"),
     sa.Column("status", sa.String(16), nullable=False),
+    # NULL before its end.
+    sa.Column("end_reason", sa.String(16)),
+    # What looks have found, and when it is, or in a dry run would be, released; NULL while nobody looks at it.
+    sa.Column("usage", sa.String(16)),
+    sa.Column("used_at", UtcTime),
+    sa.Column("release_at", UtcTime),
+    sa.Column("would_release_at", UtcTime),
     sa.Column("degraded", sa.Boolean, nullable=False),
     sa.Column("revision", sa.Integer, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("updated_at", UtcTime),
     sa.Column("deleted_at", UtcTime),
+    # NULL in leases that never waited.
+    sa.Column("queued_at", UtcTime),
+    sa.Column("wait_until", UtcTime),
+    sa.Column("wait_earliest", UtcTime),
+    sa.Column("wait_position", sa.Integer),
+    sa.Column("wait_estimate", UtcTime),
+    sa.Column("wait_reason", LongText),
+    # NULL in leases that end when they end.
+    sa.Column("extend_until", UtcTime),
+    sa.Column("extend_reason", LongText),
+    # The waiting list; and what may be prolonged.
+    sa.Index(None, "status", "queued_at"),
+    sa.Index(None, "extend_until"),
     # The list of a project, oldest first; and the list of all.
     sa.Index(None, "project_id", "deleted_at", "created_at"),
     # What a project has had since an instant.
@@ -250,6 +271,18 @@ project_uses = sa.Table(
     sa.Column("project_id", sa.String(255), primary_key=True),
     # Raised by every booking of a project with limited usage, as generations are for resources.
     sa.Column("version", sa.Integer, nullable=False),
+)
+
+waiting_list = sa.Table(
+    "waiting_list",
+    metadata,
+    # One row for all kinds of resource, as a lease may have several.
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    # Raised by each plan that is carried out, so that of two managers with plans of the same state one makes another.
+    sa.Column("version", sa.Integer, nullable=False),
+    # What the last plan was made of, and when another is due without any change.
+    sa.Column("seen", sa.String(255)),
+    sa.Column("due_at", UtcTime),
 )
 
 idempotency_keys = sa.Table(

@@ -21,6 +21,7 @@ from blazar.api.app import create_app
 from blazar.api.context import EXTENSION, Services
 from blazar.api.identity import Identity, StandaloneIdentity
 from blazar.api.leases.routes import new_caches
+from blazar.api.served import Served
 from blazar.rpc.interface import Manager
 from tests.world import World
 
@@ -52,8 +53,7 @@ class ValidatingClient(FlaskClient):
             assert documented["headers"].keys() <= {name for name, _ in response.headers}
         if "content" in documented and response.request.method != "HEAD":
             schema = documented["content"]["application/json"]["schema"]
-            validator = Draft202012Validator({**schema, "components": self.document["components"]})
-            validator.validate(response.json)
+            _validator(json.dumps(schema), _Components(self.document["components"])).validate(response.json)
         return response
 
 
@@ -61,12 +61,41 @@ def matches(template: str, path: str) -> bool:
     if template == path:
         return True
     path = path.removesuffix(".json") or "/"
-    return re.fullmatch(re.sub(r"\{[^}]+\}", "[^/]+", template), path) is not None
+    return _pattern(template).fullmatch(path) is not None
 
 
-def app_of(manager: Manager, identity: Identity | None = None, *, auth_uri: str | None = "standalone") -> Flask:
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\{[^}]+\}", "[^/]+", template))
+
+
+class _Components:
+    """The components of a document: the same ones are equal."""
+
+    def __init__(self, components: dict[str, Any]) -> None:
+        self.components = components
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Components) and other.components is self.components
+
+    def __hash__(self) -> int:
+        return id(self.components)
+
+
+@cache
+def _validator(schema: str, components: _Components) -> Draft202012Validator:
+    return Draft202012Validator({**json.loads(schema), "components": components.components})
+
+
+def app_of(
+    manager: Manager,
+    identity: Identity | None = None,
+    *,
+    auth_uri: str | None = "standalone",
+    served: Served | None = None,
+) -> Flask:
     """Return the application over a manager. Its routes are those of the first one: making them takes long."""
-    app = copy.copy(_first_app(auth_uri))
+    app = copy.copy(_first_app(auth_uri, served))
     services: Services = app.extensions[EXTENSION]
     services = replace(services, manager=manager, identity=identity or StandaloneIdentity(), rendered=new_caches())
     app.extensions = {EXTENSION: services}
@@ -74,21 +103,22 @@ def app_of(manager: Manager, identity: Identity | None = None, *, auth_uri: str 
 
 
 @cache
-def _first_app(auth_uri: str | None) -> Flask:
-    app = create_app(cast(Manager, None), identity=StandaloneIdentity(), auth_uri=auth_uri)
+def _first_app(auth_uri: str | None, served: Served | None) -> Flask:
+    app = create_app(cast(Manager, None), identity=StandaloneIdentity(), auth_uri=auth_uri, served=served)
     # Once it has served, the library lets nobody change what the others share with it.
     assert app.test_client().get("/openapi.json").status_code == 200
     return app
 
 
 @cache
-def _document(text: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(text)
+def _document(served: Served) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(served.document("/"))
     return document
 
 
 def client_of(app: Flask) -> FlaskClient:
-    ValidatingClient.document = _document(app.test_client().get("/openapi.json").text)
+    services: Services = app.extensions[EXTENSION]
+    ValidatingClient.document = _document(services.served)
     app.test_client_class = ValidatingClient
     return app.test_client()
 

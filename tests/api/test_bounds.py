@@ -211,6 +211,13 @@ def test_the_length_of_a_list_is_checked_before_its_items(key):
     assert not items.looked_into
 
 
+def test_what_is_too_much_is_told_with_the_most_that_there_may_be():
+    number = {"type": "integer", "maximum": 9, "description": "a whole number"}
+    schema = {"type": "object", "properties": {"amount": number}, "required": []}
+    with pytest.raises(InvalidInput, match="^amount is 10, which is more than 9; give a whole number$"):
+        check({"amount": 10}, schema, lasting=False)
+
+
 def test_the_number_of_keys_is_checked_before_their_values():
     capabilities = {f"key {number}" * 100: [] for number in range(501)}
     with pytest.raises(InvalidInput, match="at most 500 keys"):

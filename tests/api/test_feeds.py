@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
+from functools import cache
 
 import ics
 import pytest
@@ -23,7 +24,7 @@ from blazar.model.errors import BlazarError, CloudRefused
 from blazar.model.lease import Lease
 from blazar.model.reading import ReadBounds
 from blazar.store.tables import feeds
-from tests.api.conftest import client_of, token
+from tests.api.conftest import app_of, client_of, token
 from tests.statements import counted
 from tests.world import World, a_host, instances
 
@@ -34,10 +35,14 @@ ADMIN = {**VERSION, **token("root", "demo", "admin")}
 USERS = {"kind": "user", "name": "my phone"}
 
 
+@cache
+def served() -> Served:
+    return Served(installed(), newest=(1, 1))
+
+
 @pytest.fixture
 def app(world):
-    served = Served(installed(), newest=(1, 1))
-    return create_app(world.manager, identity=StandaloneIdentity(), served=served)
+    return app_of(world.manager, served=served())
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from tests.isolation import (
     SEEN,
     SINCE_1_1,
     SINCE_1_2,
+    SINCE_1_3,
     WHO,
     for_hosts,
     ids_in,
@@ -64,7 +65,8 @@ def test_the_tables_cover_every_route_that_needs_a_token():
         *((method, root + path) for root, method, path, *_ in (*ON_A_LEASE, *ON_HOSTS)),
         *(
             (method, f"/v1{path}")
-            for method, path, *_ in (*ON_ADDRESSES, *ON_NETWORKS, *ON_DEVICES, *SINCE_1_1, *SINCE_1_2, *ON_FEEDS)
+            for table in (ON_ADDRESSES, ON_NETWORKS, ON_DEVICES, SINCE_1_1, SINCE_1_2, SINCE_1_3, ON_FEEDS)
+            for method, path, *_ in table
         ),
     )
     for row in Served(BUILTIN).routes:
@@ -105,6 +107,14 @@ def test_what_came_with_1_2(http, world, method, path, body, statuses, number):
     answer = http.open("/v1" + path.format(label=label), method=method, json=body, headers=headers)
     assert answer.status_code == statuses[number], answer.text
     assert WHO[number] == "admin" or "node-" not in answer.text
+
+
+@pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
+@pytest.mark.parametrize(("method", "path", "body", "statuses"), SINCE_1_3)
+def test_what_came_with_1_3(http, lease, method, path, body, statuses, number):
+    headers = {**TOKENS[WHO[number]], "OpenStack-API-Version": "reservation 1.3"}
+    answer = http.open("/v1" + path.format(lease=lease["id"]), method=method, json=body, headers=headers)
+    assert answer.status_code == statuses[number], answer.text
 
 
 @pytest.mark.parametrize("who", WHO)

@@ -10,15 +10,13 @@ from urllib.parse import quote
 
 import pytest
 
-from blazar.api.app import create_app
-from blazar.api.identity import StandaloneIdentity
 from blazar.api.parts import installed
 from blazar.api.served import Served
 from blazar.clouds.ports import Flavor
 from blazar.manager.common.settings import Settings
 from blazar.model.bounds import Bounds
 from blazar.model.errors import CloudUnavailable
-from tests.api.conftest import ValidatingClient, token
+from tests.api.conftest import app_of, client_of, token
 from tests.manager.healing.steps import look
 from tests.statements import counted
 from tests.tables import new_sqlite
@@ -46,16 +44,12 @@ def http(world):
 
 
 def asking(world):
-    app = create_app(world.manager, identity=StandaloneIdentity(), served=served())
-    client = app.test_client()
-    ValidatingClient.document = json.loads(served().document("http://localhost"))
-    app.test_client_class = ValidatingClient
+    client = client_of(app_of(world.manager, served=served()))
 
     def ask(method, path, body=None, headers=None, **more):
         sent = {"OpenStack-API-Version": "reservation 1.1", **token(), **(headers or {}), **more}
-        return app.test_client().open(path, method=method, json=body, headers=sent)
+        return client.open(path, method=method, json=body, headers=sent)
 
-    assert client is not None
     return ask
 
 

@@ -28,6 +28,8 @@ DEFAULTS = {
     "blazar:leases:post": MEMBER,
     "blazar:leases:put": MEMBER,
     "blazar:leases:delete": MEMBER,
+    "blazar:leases:keep": MEMBER,
+    "blazar:leases:hold": "rule:admin",
     "blazar:oshosts:get": ADMIN,
     "blazar:oshosts:post": ADMIN,
     "blazar:oshosts:put": ADMIN,

@@ -149,7 +149,10 @@ def test_a_quota_of_the_cloud_is_told_as_such(http, world):
     world.faults.fail_before("create_floating_ip", over)
     lease = world.lease(addresses(1))
     world.run()
-    assert event_of(http, lease)["reason"] == {"code": "quota_exceeded", "message": "a quota of the cloud is exceeded"}
+    assert event_of(http, lease)["reason"] == {
+        "code": "quota_exceeded",
+        "message": "a quota of the project is exceeded; delete something in it, or ask for a larger one",
+    }
 
 
 def test_an_end_that_waits_for_its_servers_says_how_many(http, world):
@@ -287,7 +290,10 @@ def test_rows_of_an_earlier_version_are_shown_by_their_text_and_last_change(http
         ("missing_resources", "2030-04-01T12:02:00Z"),
         ("start_failed", "2030-04-01T12:01:00Z"),
     ]
-    assert event_of(http, lease)["reason"] == {"code": "quota_exceeded", "message": "a quota of the cloud is exceeded"}
+    assert event_of(http, lease)["reason"] == {
+        "code": "quota_exceeded",
+        "message": "a quota of the project is exceeded; delete something in it, or ask for a larger one",
+    }
 
 
 def test_a_reason_costs_no_statement(http, world):

@@ -349,7 +349,7 @@ def test_versions_are_listed_without_a_token_below_any_mount(http, path):
             "id": "v1.0",
             "status": "CURRENT",
             "min_version": "1.0",
-            "max_version": "1.2",
+            "max_version": "1.3",
             "links": [{"rel": "self", "href": "http://controller:1234/reservation/v1"}],
         },
         {

@@ -26,6 +26,8 @@ from tests.api.test_policy import policy
 ROUTES = Served(BUILTIN).routes
 GUARDED = [row for row in ROUTES if not row.is_open]
 WITH_BODY = [row for row in ROUTES if row.body]
+SERVED = Served([Part("all", routes=ROUTES, controller="leases")])
+SECRET = "s" * 43
 ADMIN = token("root", "demo", "admin")
 SERVICE = token("nova", "physics", "service")
 
@@ -46,22 +48,38 @@ def each(rows):
 
 @pytest.fixture
 def url(world):
-    """Return the URL of a route for objects that exist."""
-    lease = world.lease(start=timedelta(days=1))
-    (address,) = world.register_addresses(10)
-    secret = "s" * 43
-    hashed = hashlib.sha256(secret.encode()).hexdigest()
-    feed = FeedRequest(FeedKind.USER, "a feed", FeedOwner("root", "demo"))
-    more = {"secret": secret, "feed_id": world.manager.feeds.create(feed, hashed).id}
-    more |= {"kind": "host", "resource_id": "1"}
-    (segment,) = world.register_segments(101)
-    more |= {"network_id": segment.external_id, "device_id": world.register_device().external_id}
-    values = {**more, "lease_id": lease.id, "host_id": "1", "name": "gpu", "floating_ip_id": address.external_id}
-    return lambda row: row.url.format_map(values)
+    """Return the URL of a route for objects that exist: those that it names are made."""
+
+    def a_feed() -> str:
+        hashed = hashlib.sha256(SECRET.encode()).hexdigest()
+        feed = FeedRequest(FeedKind.USER, "a feed", FeedOwner("root", "demo"))
+        return world.manager.feeds.create(feed, hashed).id
+
+    def a_secret() -> str:
+        a_feed()
+        return SECRET
+
+    made = {
+        "lease_id": lambda: world.lease(start=timedelta(days=1)).id,
+        "floating_ip_id": lambda: world.register_addresses(10)[0].external_id,
+        "network_id": lambda: world.register_segments(101)[0].external_id,
+        "device_id": lambda: world.register_device().external_id,
+        "feed_id": a_feed,
+        "secret": a_secret,
+    }
+    there = {"kind": "host", "resource_id": "1", "host_id": "1", "name": "gpu"}
+
+    class Objects(dict[str, str]):
+        def __missing__(self, key: str) -> str:
+            self[key] = made[key]()
+            return self[key]
+
+    objects = Objects(there)
+    return lambda row: row.url.format_map(objects)
 
 
 def client(world, *, policy: Policy | None = None, routes: tuple[Route, ...] = ROUTES):
-    served = Served([Part("all", routes=routes, controller="leases")])
+    served = SERVED if routes is ROUTES else Served([Part("all", routes=routes, controller="leases")])
     return create_app(world.manager, identity=StandaloneIdentity(), policy=policy, served=served).test_client()
 
 
@@ -160,5 +178,5 @@ def test_a_path_describes_each_of_its_parameters():
 
 
 def test_every_version_up_to_the_newest_is_served():
-    assert MAX_VERSION == (1, 2)
-    assert {row.since for row in ROUTES} == {MIN_VERSION, (1, 1), MAX_VERSION}
+    assert MAX_VERSION == (1, 3)
+    assert {row.since for row in ROUTES} == {MIN_VERSION, (1, 1), (1, 2), MAX_VERSION}

@@ -26,6 +26,7 @@ from blazar.api.context import EXTENSION
 from blazar.api.leases.routes import new_caches
 from blazar.api.parts import installed
 from blazar.api.served import Served
+from blazar.api.waiters import Waiters
 from tests.api.conftest import app_of
 from tests.manager.healing.steps import ON_NODE_1
 from tests.tables import new_sqlite
@@ -35,7 +36,7 @@ from tests.world import host_request as host
 pytestmark = pytest.mark.slow
 
 CASES = int(os.environ.get("BLAZAR_FUZZ", "5"))
-VERSIONS = ("1.0", "1.2")
+VERSIONS = ("1.0", "1.3")
 """The newest has all that those between have."""
 CHECKS = [
     schemathesis.checks.not_a_server_error,
@@ -43,8 +44,14 @@ CHECKS = [
     schemathesis.checks.status_code_conformance,
     schemathesis.checks.content_type_conformance,
 ]
-REFUSED = {"PUT /v1/os-hosts/{host_id}/allocation", "PUT /v1/devices/{device_id}/allocation"}
-"""The reservation of their examples is not on the host or device that is there."""
+REFUSED = {
+    "PUT /v1/os-hosts/{host_id}/allocation",
+    "PUT /v1/devices/{device_id}/allocation",
+    "POST /v1/leases/{lease_id}/keep",
+    "PUT /v1/leases/{lease_id}/hold",
+    "DELETE /v1/leases/{lease_id}/hold",
+}
+"""The reservation of their examples is not on the host or device that is there; the use of leases is not looked at."""
 ON_THINGS = {"PUT /v1/resources/{kind}/{resource_id}"}
 """The capacity and the hook of a host cannot be changed, those of a generic resource can."""
 NOT_FOUND = {"GET /openapi.json"}
@@ -77,7 +84,15 @@ class Fuzzed:
         segment = world.manager.resources.register("network", segment_request(102, capabilities=more))
         device = world.manager.resources.register("device", device_request("board-1", capabilities=more))
         lease = world.lease(a_host(needs=ON_NODE_1), start=timedelta(hours=1), hours=4, project="demo")
-        services = replace(self.app.extensions[EXTENSION], manager=world.manager, rendered=new_caches())
+
+        # A request that waits for an immediate lease lets time pass in the world, and the manager work.
+        def pass_time(seconds: float) -> None:
+            world.run_to(world.clock.now() + timedelta(seconds=seconds))
+
+        waiters = Waiters(sleep=pass_time, clock=world.clock.elapsed)
+        services = replace(
+            self.app.extensions[EXTENSION], manager=world.manager, rendered=new_caches(), waiters=waiters
+        )
         self.app.extensions = {EXTENSION: services}
         asked = {"kind": "project", "name": "mine"}
         version = {"OpenStack-API-Version": "reservation 1.1"}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -17,6 +18,7 @@ from blazar.messaging import transport
 from blazar.model.bounds import Bounds
 from blazar.model.errors import BlazarError, InvalidInput
 from blazar.model.reading import ReadBounds
+from blazar.model.unused import UseMode, UsePolicies, UsePolicy
 from blazar.resources.actions import action_of
 from blazar.resources.base import Action
 from blazar.resources.hosts.options import HostSettings
@@ -449,3 +451,41 @@ def test_a_page_is_by_default_no_longer_than_at_most(load):
         "[api] page_size is 100, more than [api] max_page_size, which is 50; give at most that, or a larger "
         "max_page_size"
     )
+
+
+def test_leases_that_nobody_uses_are_only_reported_unless_an_operator_says_otherwise(load):
+    usual = config.manager_settings(load()).use_policies
+    assert usual == UsePolicies(UsePolicy(UseMode.DRY_RUN))
+    lines = ("mode = on", "idle_after = 86400", "exempt_projects = a,b", "brake_percent = 50")
+    policies = (
+        "policy = resource_type=network mode=off",
+        "policy = resource_type=physical:host project=p unused_after=36000 idle_after=0",
+    )
+    chosen = config.manager_settings(load("[unused]", *lines, *policies)).use_policies
+    on = UsePolicy(UseMode.ON, idle_after=timedelta(days=1))
+    assert chosen == UsePolicies(
+        on,
+        {
+            ("network", ""): replace(on, mode=UseMode.OFF),
+            ("physical:host", "p"): UsePolicy(UseMode.ON, unused_after=timedelta(hours=10)),
+        },
+        exempt=frozenset({"a", "b"}),
+        brake=0.5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("warn_before = 32400", "the options of [unused]: undo must be shorter than warn_before"),
+        ("policy = mode=on", "give a resource_type or a project"),
+        ("policy = project=p colour=red", "'colour' is none of idle_after, mode, project"),
+        ("policy = project=p mode=loud", "mode is 'loud'; give off, dry_run or on"),
+        ("policy = project=p undo=1", "undo is '1'; give seconds from 60 to 86400"),
+        ("policy = project=p unused_after=3600", "that shorter than unused_after"),
+    ],
+)
+def test_policies_of_use_that_cannot_be_are_refused(load, line, words):
+    with pytest.raises(ConfigurationError) as refused:
+        config.manager_settings(load("[unused]", line))
+    assert words in refused.value.message

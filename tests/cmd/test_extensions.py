@@ -96,6 +96,28 @@ def test_a_type_with_half_of_a_capability_is_refused_with_the_other_half(load, i
         assemble.check_plugins(load("[manager]", "plugins = acme.older"))
 
 
+DEMAND = "    def demand(self, parameters, *, known): pass\n"
+CHILDREN = "    def children(self, parameters): pass\n"
+CHANGES = "    def changed(self, current, change): pass\n    def demand_again(self, task, parameters, *, known): pass\n"
+
+
+@pytest.mark.parametrize(
+    ("has", "words"),
+    [
+        ("", "it has neither demand nor children: a type takes resources itself, or is made of others"),
+        (DEMAND + CHILDREN, "it has both demand and children"),
+        (CHILDREN + CHANGES, "it has children and demand_again: what is made of others changes in its dates only"),
+    ],
+)
+def test_a_type_takes_resources_or_is_made_of_others(load, installed, tmp_path, monkeypatch, has, words):
+    text = HALF.replace(DEMAND, has).replace("    def prepare(self, task): pass\n", "")
+    (tmp_path / "acme_older.py").write_text(text, encoding="utf-8")
+    monkeypatch.delitem(sys.modules, "acme_older", raising=False)
+    importlib.invalidate_caches()
+    with pytest.raises(ConfigurationError, match=rf"names acme\.older, which is incomplete: {words}"):
+        assemble.check_plugins(load("[manager]", "plugins = acme.older"))
+
+
 def test_what_is_installed_and_not_named_is_not_loaded_and_not_told_of(load, installed, caplog):
     assemble.check_plugins(load())
     assert caplog.records == []

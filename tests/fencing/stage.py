@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 import shutil
 import time
 from collections.abc import Callable
@@ -108,7 +107,7 @@ class Stage:
     def __init__(self, template: Template) -> None:
         self.clock = ManualClock(template.instant)
         self.engine = template.engine
-        cloud = SimulatedCloud(MemoryStorage(copy.deepcopy(template.state)), clock=self.clock)
+        cloud = SimulatedCloud(MemoryStorage(template.state.copy()), clock=self.clock)
         self.world = World(self.engine, clock=self.clock, cloud=cloud, settings=SETTINGS, register=False)
         self.cloud = cloud
         self.store = self.world.store

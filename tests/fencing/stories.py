@@ -13,7 +13,20 @@ from blazar.model.requests import LeaseChange, ReservationChange, ReservationReq
 from blazar.model.resource import HOST
 from tests.conformance.sites import PUBLIC_KEY
 from tests.fencing.stage import MINUTE, Stage, Turn
-from tests.world import NOON, a_host, a_network, addresses, devices, flavored, instances, servers, things, volumes
+from tests.oracle import STACK
+from tests.world import (
+    NOON,
+    a_host,
+    a_network,
+    addresses,
+    devices,
+    flavored,
+    instances,
+    servers,
+    stacks,
+    things,
+    volumes,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +62,9 @@ def started(stage: Stage, rooms: ReservationRequest, end: datetime, *, most: int
     """Have the lease of the story in use, with servers."""
     create(stage, rooms, end, **more)
     stage.run(stage.first, stage.clock.now())
+    if rooms.resource_type == STACK:
+        # It is looked at again when it may be complete.
+        stage.run(stage.first, stage.clock.now() + timedelta(seconds=3))
     stage.use(lease_of(stage), most=most)
 
 
@@ -194,6 +210,7 @@ ROOMS: dict[str, Callable[..., ReservationRequest]] = {
     "instances": lambda amount=2, **more: instances(amount, vcpus=4, **{"affinity": True, **more}),
     "flavors": lambda amount=2, **more: flavored(amount, "small", **{"affinity": True, **more}),
     "servers": lambda amount=1, **more: servers(amount, **{"vcpus": 4, "public_key": PUBLIC_KEY, **more}),
+    "stacks": lambda *flavors, **more: stacks(*(flavors or ("small", "small")), **more),
     "addresses": addresses,
     "networks": a_network,
     "things": things,
@@ -250,9 +267,9 @@ def stories() -> dict[str, Story]:
         if kind in ("hosts", "instances", "flavors"):
             saved = lambda rooms=rooms: rooms(before_end="snapshot")  # noqa: E731
             told.append(_event("snapshot", saved, EventType.BEFORE_END, LeaseStatus.ACTIVE))
-        elif kind not in (*HOOKED, "servers", "volumes"):
+        elif kind not in (*HOOKED, "servers", "stacks", "volumes"):
             # The next user of the address or segment keeps it from being made once more.
-            told = [replace(story, turns=(*story.turns, Turn.GONE)) for story in told]
+            told = [told[0], *(replace(story, turns=(*story.turns, Turn.GONE)) for story in told[1:])]
         found |= {f"{kind}: {story.name}": story for story in told}
     return found
 

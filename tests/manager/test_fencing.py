@@ -43,6 +43,10 @@ POINTS = [
     ("instances: create", Turn.TAKEN_OVER, "create_flavor", "before"),
     ("flavors: change before the start", Turn.DELETED, "create_flavor", "before"),
     ("addresses: start", Turn.GONE, "create_floating_ip", "before"),
+    # What one has made twice is there once.
+    ("stacks: start", Turn.TAKEN_OVER, "create_stack", "before"),
+    ("stacks: start", Turn.DELETED, "create_stack", "before"),
+    ("stacks: end", Turn.ENDS, "delete_stack", "before"),
     ("networks: start", Turn.GONE, "create_segment_network", "before"),
     ("networks: end", Turn.ENDS, "delete_port", "before"),
 ]

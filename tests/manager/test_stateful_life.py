@@ -19,7 +19,15 @@ from blazar.clouds.simulated.state import HostState
 from blazar.manager.common.settings import Settings
 from blazar.manager.lease import lifecycle
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
-from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, ReservationStatus
+from blazar.model.lease import (
+    EndReason,
+    EventStatus,
+    EventType,
+    Lease,
+    LeaseKind,
+    LeaseStatus,
+    ReservationStatus,
+)
 from blazar.model.requests import NOW, LeaseChange, ReservationChange
 from blazar.model.resource import HOST
 from blazar.resources.instances.reservation_flavor import resource_class
@@ -80,11 +88,14 @@ class Life(RuleBasedStateMachine):
         start=st.integers(0, 4),
         minutes=st.integers(5, 200),
         action=st.sampled_from(["default", "none", "snapshot", "migration"]),
+        kind=st.sampled_from(LeaseKind),
     )
-    def create(self, minimum: int, more: int, second: bool, start: int, minutes: int, action: str) -> object:
+    def create(
+        self, minimum: int, more: int, second: bool, start: int, minutes: int, action: str, kind: LeaseKind
+    ) -> object:
         rooms = [a_host(minimum, minimum + more, before_end=action)] + ([a_host(1)] if second else [])
-        when = timedelta(hours=start) if start else NOW
-        lease = self.attempt(lambda: self.world.lease(*rooms, start=when, hours=minutes / 60))
+        when = timedelta(hours=start) if start and kind is LeaseKind.SCHEDULED else NOW
+        lease = self.attempt(lambda: self.world.lease(*rooms, start=when, hours=minutes / 60, kind=kind))
         return multiple() if lease is None else lease.id
 
     @rule(
@@ -414,6 +425,9 @@ class Life(RuleBasedStateMachine):
         for lease in (*world.store.leases.past(), *world.manager.leases.all(None)):
             whole = world.store.leases.one(lease.id, including_deleted=True)
             assert all(e.status is not EventStatus.IN_PROGRESS and e.due_at is None for e in whole.events), whole
+            assert whole.end_reason is not None
+            # Handed over, or refused, or deleted before that.
+            assert not whole.is_undecided or whole.end_reason is EndReason.DELETED
         assert world.reservation_aggregates() == []
         assert world.pool() == {f"node-{n}" for n in range(1, HOSTS + 1)}
         with world.simulated.inspect() as state:

@@ -39,10 +39,12 @@ from blazar.model.feed import (
 )
 from blazar.model.lease import (
     Content,
+    EndReason,
     Event,
     EventStatus,
     EventType,
     Lease,
+    LeaseKind,
     LeaseRevision,
     LeaseStatus,
     Reservation,
@@ -58,6 +60,7 @@ from blazar.model.lease_details import (
     LeaseOwner,
     LeasePage,
     LeaseState,
+    Verdict,
 )
 from blazar.model.paging import Condition, Operator, Page, Position
 from blazar.model.reading import ReadBounds
@@ -88,6 +91,7 @@ from blazar.model.resource_pages import (
     VisibleResource,
 )
 from blazar.model.service import ServiceFacts, StatedLimit
+from blazar.model.unused import LeaseUse, Usage
 from blazar.model.window import Window
 
 texts = st.text(max_size=12)
@@ -151,6 +155,7 @@ events = st.builds(
     cause=st.none() | causes,
     trouble_since=maybe_instant,
 )
+lease_uses = st.builds(LeaseUse, st.sampled_from(Usage), *[maybe_instant] * 3)
 reservations = st.builds(
     Reservation,
     id=texts,
@@ -183,6 +188,9 @@ leases = st.builds(
     degraded=st.booleans(),
     deleted_at=maybe_instant,
     revision=st.integers(0, 2**31),
+    kind=st.sampled_from(LeaseKind),
+    end_reason=st.none() | st.sampled_from(EndReason),
+    use=st.none() | lease_uses,
     reservations=several(reservations, 2),
     events=several(events, 2),
 )
@@ -223,7 +231,9 @@ lease_filters = st.builds(
 )
 pages = st.builds(Page, st.integers(1, 1000), texts, st.booleans(), st.none() | texts | positions, st.booleans())
 lease_pages = st.builds(LeasePage, several(details, 2), st.none() | positions, st.none() | numbers)
-booked_leases = st.builds(BookedLease, details, st.booleans())
+booked_leases = st.builds(
+    BookedLease, details, st.booleans(), st.none() | st.integers(5, 600).map(lambda seconds: timedelta(seconds=seconds))
+)
 keys = st.builds(IdempotencyKey, texts, texts)
 lease_requests = st.builds(
     LeaseRequest,
@@ -239,6 +249,7 @@ lease_requests = st.builds(
     reservations=several(st.builds(ReservationRequest, texts, parameters)),
     events=several(st.builds(EventRequest, texts, maybe_instant)),
     operator=st.booleans(),
+    kind=st.sampled_from(LeaseKind),
 )
 lease_changes = st.builds(
     LeaseChange,
@@ -409,6 +420,9 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "leases.delete": {"lease_id": texts, "revisions": st.none() | several(numbers)},
     "leases.owner": {"lease_id": texts},
     "leases.details": {"lease_id": texts},
+    "leases.verdict": {"lease_id": texts},
+    "leases.keep": {"lease_id": texts, "again": st.booleans()},
+    "leases.hold": {"lease_id": texts, "held": st.booleans()},
     "leases.page": {"wanted": lease_filters, "page": pages},
     "leases.book": {"request": lease_requests},
     "leases.replay": {"key": keys},
@@ -455,6 +469,9 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "leases.delete": st.none(),
     "leases.owner": st.builds(LeaseOwner, texts, texts, texts, st.booleans()),
     "leases.details": details,
+    "leases.verdict": st.sampled_from(Verdict),
+    "leases.keep": details,
+    "leases.hold": details,
     "leases.page": lease_pages,
     "leases.book": booked_leases,
     "leases.replay": st.none() | booked_leases,

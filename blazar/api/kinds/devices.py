@@ -43,7 +43,7 @@ _RESERVATIONS: Json = {
         "required": [name for name in _RESERVATION["required"] if name != "resources"],
     },
 }
-_ANSWERS = FlatAnswers(
+ANSWERS = FlatAnswers(
     resource_type="device",
     component="Device",
     property_component="DevicePropertyInList",
@@ -66,7 +66,7 @@ PART = FlatKind(
     short="device",
     attributes=_ATTRIBUTES,
     required=("name",),
-    answers=_ANSWERS,
+    answers=ANSWERS,
     examples=({"name": "edge-1", "hook_url": "https://edge.example/hook", "model": "rpi4"}, {"model": "rpi5"}),
     moves=True,
 ).part(reservations=_RESERVATIONS, fields={})

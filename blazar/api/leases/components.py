@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from blazar.api.leases import formats
+from blazar.api.leases.earlier import STATES
 from blazar.api.leases.schemas import with_fields
 from blazar.api.leases.v2 import LEASE_KEYS, renamed
 from blazar.api.shapes import (
@@ -24,7 +25,7 @@ from blazar.api.shapes import (
     ref,
     with_examples,
 )
-from blazar.model.lease import EventStatus, LeaseStatus
+from blazar.model.lease import EventStatus
 
 _EVENT: Json = {
     "id": "a0b1c2d3-1111-4222-8333-444455556666",
@@ -55,7 +56,7 @@ _PROPERTIES: Json = {
     "start_date": ISO,
     "end_date": ISO,
     "trust_id": TEXT_OR_NULL,
-    "status": one_of(LeaseStatus),
+    "status": STATES,
     "degraded": FLAG,
     **TIMESTAMPS,
     "reservations": a_list(ref("Reservation")),

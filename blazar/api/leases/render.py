@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 from blazar.api.dates import iso, spaced, spaced_or_none
+from blazar.api.leases import earlier
 from blazar.api.shapes import Json
-from blazar.model.lease import REQUEST_EVENTS, Event, Lease, Reservation
+from blazar.api.since import without_newer
+from blazar.model.lease import HIDDEN_EVENTS, Event, Lease, Reservation
 
-_HIDDEN = frozenset(str(kind) for kind in REQUEST_EVENTS)
+_HIDDEN = frozenset(str(kind) for kind in HIDDEN_EVENTS)
 
 
 def lease(value: Lease) -> Json:
     """Render a lease, without the events that the service creates for its own requests."""
+    value = earlier.as_estimated(value)
     return {
         "id": value.id,
         "name": value.name,
@@ -20,7 +23,7 @@ def lease(value: Lease) -> Json:
         "start_date": iso(value.window.start),
         "end_date": iso(value.window.end),
         "trust_id": value.trust_id,
-        "status": value.status.value,
+        "status": earlier.status(value),
         "degraded": value.degraded,
         "created_at": spaced(value.created_at),
         "updated_at": spaced_or_none(value.updated_at),
@@ -31,7 +34,7 @@ def lease(value: Lease) -> Json:
 
 def _reservation(lease_id: str, value: Reservation) -> Json:
     return {
-        **value.shown,
+        **without_newer(value.shown, value.resource_type, 0),
         "id": value.id,
         "lease_id": lease_id,
         "resource_id": value.resource_id,

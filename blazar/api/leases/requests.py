@@ -11,7 +11,7 @@ from blazar.api.identity import Caller
 from blazar.api.leases.formats import LeaseFormat
 from blazar.api.shapes import Json
 from blazar.model.errors import InvalidInput
-from blazar.model.lease import REQUEST_EVENTS, SECRETS, Lease
+from blazar.model.lease import HIDDEN_EVENTS, SECRETS, Lease
 from blazar.model.requests import (
     Actor,
     EventRequest,
@@ -47,7 +47,7 @@ def check_text_after(body: Json, lease: Lease) -> None:
     for reservation in lease.reservations:
         before |= _parts(reservation.id, reservation.shown_parameters)
     for event in lease.events:
-        if event.event_type not in REQUEST_EVENTS:
+        if event.event_type not in HIDDEN_EVENTS:
             before[event.id] = _text(str(event.event_type))
     after = dict(before)
     if "name" in body:

@@ -10,15 +10,16 @@ from typing import Any
 from flask import Response
 
 from blazar.api.context import Call, identifier
-from blazar.api.leases import formats, schemas
+from blazar.api.leases import formats, held, schemas
 from blazar.api.leases.formats import LeaseFormat
 from blazar.api.leases.full import routes as full_routes
 from blazar.api.leases.full.components import COMPONENTS
 from blazar.api.leases.rendered import RenderedLeases
 from blazar.api.leases.requests import check_text, check_text_after, lease_change, new_lease
-from blazar.api.leases.rules import DELETE, GET, POST, PUT
+from blazar.api.leases.rules import DELETE, GET, HOLD, KEEP, POST, PUT
 from blazar.api.routes import Part, Root, Route, in_path, within
 from blazar.api.shapes import a_list, enclosed, in_envelope, ref
+from blazar.api.since import check_known
 from blazar.model.errors import Denied, UsageDenied
 from blazar.model.lease import Lease, unknown_lease
 
@@ -46,6 +47,7 @@ class Leases:
         """Create a lease."""
         body = call.body()
         check_text(body)
+        check_known(body)
         if not call.caller.project_id:
             raise Denied(
                 "The token has no project scope, and a lease belongs to a project; use a project-scoped token."
@@ -67,6 +69,7 @@ class Leases:
         call.authorize(_target(lease))
         body = call.body()
         check_text_after(body, lease)
+        check_known(body, lease)
         change = lease_change(body, self._form, call.caller, operator=call.is_operator)
         return call.manager.leases.update(lease.id, change)
 
@@ -166,11 +169,12 @@ PART = Part(
     "leases",
     routes=(
         *within(_routes(Root.V1, formats.V1_0), until=(1, 0)),
+        *held.ROUTES,
         *full_routes.ROUTES,
         *_routes(Root.V2, formats.V2),
     ),
-    rules=(GET, POST, PUT, DELETE),
-    components=COMPONENTS,
+    rules=(GET, POST, PUT, DELETE, KEEP, HOLD),
+    components={**COMPONENTS, **held.COMPONENTS},
     fields=schemas.FIELDS,
     controller="leases",
 )

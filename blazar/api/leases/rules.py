@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from blazar.api.routes import MEMBER, READER, Rule
+from blazar.api.routes import ADMIN, MEMBER, READER, Rule
 
 GET = Rule("blazar:leases:get", READER, "List and show leases.")
 POST = Rule("blazar:leases:post", MEMBER, "Create a lease.")
 PUT = Rule("blazar:leases:put", MEMBER, "Update a lease.")
 DELETE = Rule("blazar:leases:delete", MEMBER, "Delete a lease.")
+KEEP = Rule("blazar:leases:keep", MEMBER, "Keep a lease that is not used from being released.")
+HOLD = Rule("blazar:leases:hold", ADMIN, "Never release a lease because it is not used.")

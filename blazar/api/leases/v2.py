@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 
 from blazar.api.dates import iso
-from blazar.api.leases import render, schemas
+from blazar.api.leases import earlier, render, schemas
 from blazar.api.shapes import Json
 from blazar.api.validation import Schema
 from blazar.model.lease import EventType, Lease
@@ -58,7 +58,7 @@ LEASE_UPDATE = _of_leases(schemas.LEASE_UPDATE)
 def lease(value: Lease) -> Json:
     """Render a lease, with the time of its before-end event."""
     known = render.lease(value)
-    warning = value.event(EventType.BEFORE_END)
+    warning = earlier.as_estimated(value).event(EventType.BEFORE_END)
     known["before_end_date"] = iso(warning.time) if warning and warning.time else None
     known["reservations"] = [renamed(reservation) for reservation in known["reservations"]]
     return {key: known[key] for key in LEASE_KEYS}

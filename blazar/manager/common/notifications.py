@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from oslo_config import cfg
 
 from blazar.messaging import oslo_messaging
-from blazar.model.lease import REQUEST_EVENTS, Event, Lease, Reservation
+from blazar.model.lease import HIDDEN_EVENTS, Event, Lease, Reservation
 
 LOG = logging.getLogger(__name__)
 
@@ -19,6 +19,11 @@ UPDATED = "lease.update"
 DELETED = "lease.delete"
 DEGRADED = "lease.degraded"
 HEALED = "lease.healed"
+UNUSED_WARNING = "lease.unused.warning"
+UNUSED_RELEASED = "lease.unused.released"
+WAITING = "lease.waiting"
+EXTENDED = "lease.extended"
+TIMED_OUT = "lease.timed_out"
 WARNING_OFF = "lease.event.before_end_lease.stop"
 
 
@@ -61,11 +66,12 @@ def payload(lease: Lease) -> dict[str, Any]:
         "start_date": _iso(lease.window.start),
         "end_date": _iso(lease.window.end),
         "status": str(lease.status),
+        **({"release_at": _iso(lease.use.release_at)} if lease.use and lease.use.release_at else {}),
         "degraded": lease.degraded,
         "created_at": _spaced(lease.created_at),
         "updated_at": _spaced(lease.updated_at),
         "reservations": [_reservation(lease, reservation) for reservation in lease.asked_for],
-        "events": [_event(lease, event) for event in lease.events if event.event_type not in REQUEST_EVENTS],
+        "events": [_event(lease, event) for event in lease.events if event.event_type not in HIDDEN_EVENTS],
     }
 
 

@@ -28,7 +28,8 @@ from blazar.store.store import Store
 class Runtime:
     """Database, clock, claims, settings, notifications and resource types of one manager.
 
-    ``wake`` has the engine look for due events now: a new one may be due before the one that it sleeps for.
+    ``wake`` has the engine look for due events now: a new one may be due before the one that it sleeps for. ``freed``
+    tells the waiting list that resources have been returned.
     """
 
     store: Store
@@ -39,6 +40,7 @@ class Runtime:
     types: Mapping[str, CompleteType]
     wake: Callable[[], None]
     regions: Regions = Regions()
+    freed: Callable[[], None] = lambda: None
 
     def type_of(self, reservation: Reservation) -> CompleteType:
         """Return the resource type of a reservation. NotFound if it is no longer enabled."""
@@ -75,7 +77,9 @@ class Runtime:
             return task
         return replace(task, shares=partial(self._shares, task.lease.project_id, task.reservation.id))
 
-    def _shares(self, project_id: str, besides: str, resource_ids: Collection[int]) -> Mapping[int, Amounts]:
+    def _shares(
+        self, project_id: str, besides: str, resource_ids: Collection[int]
+    ) -> Mapping[int, Mapping[str, Amounts]]:
         now = self.clock.now()
         return self.store.calendar.shares(project_id, resource_ids, besides=besides, now=now)
 

@@ -9,7 +9,9 @@ from datetime import timedelta
 
 from blazar.calendar.placement import Strategy
 from blazar.model.bounds import Bounds
+from blazar.model.lease import LeaseKind
 from blazar.model.reading import ReadBounds
+from blazar.model.unused import UsePolicies
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,11 @@ class Settings:
     ``search_range`` is the longest range that is searched for free time, ``search_placements`` how many placements one
     search may cost, ``search_limit`` how long it may take. ``explain_refusals``: a refused lease or change says why and
     what would fit.
+    ``kinds`` are the kinds of lease that may be booked. An immediate lease that is not handed over within
+    ``immediate_timeout`` is refused.
+    ``max_waiting`` is how many leases of a project may wait for their turn.
     ``idempotency_retention`` is how long the keys of requests are remembered.
+    ``use_policies`` say which leases are released because nobody uses them.
     Every ``sweep_interval`` (zero: never) the cloud is searched for leftovers of finished leases, which are removed,
     or with ``sweep_dry_run`` only reported.
     """
@@ -66,7 +72,11 @@ class Settings:
     search_placements: int = 2000
     search_limit: timedelta = timedelta(seconds=15)
     explain_refusals: bool = True
+    max_waiting: int = 20
     idempotency_retention: timedelta = timedelta(hours=24)
+    kinds: frozenset[LeaseKind] = frozenset(LeaseKind)
+    immediate_timeout: timedelta = timedelta(seconds=45)
+    use_policies: UsePolicies = UsePolicies()
     sweep_interval: timedelta = timedelta(minutes=10)
     sweep_dry_run: bool = False
     starters: int = 192

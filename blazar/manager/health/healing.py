@@ -23,7 +23,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.cloud_change import CloudChanges
 from blazar.manager.health.healing_decisions import IN_USE, Decided, HealingDecisions
 from blazar.manager.health.in_use import InUse
-from blazar.manager.health.missing import report_flags
+from blazar.manager.health.missing import FlagReport, report_flags
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.flags import failed
@@ -50,6 +50,7 @@ class Healing:
         self._runtime = runtime
         self._booking = booking
         self._decisions = HealingDecisions(runtime, replanner)
+        self._report = partial(report_flags, runtime)
         self._in_use = InUse(runtime, self._decisions, booking, changes)
         self.next_try: datetime | None = None
         """When the first lease that waited in the last run can be retried."""
@@ -80,26 +81,34 @@ class Healing:
                 busy += not self.heal_once(after[1], at_once=at_once)
         return busy
 
-    def process(self, lease_id: str, *, in_use: bool = True, at_once: bool = False) -> bool:
+    def process(
+        self, lease_id: str, *, in_use: bool = True, at_once: bool = False, report: FlagReport | None = None
+    ) -> bool:
         """Heal one lease as far as possible; return False if it has to be retried soon.
 
         ``in_use``: also replace resources in use, if that is the operator's policy; that needs the cloud. ``at_once``:
-        also if the last attempt was undone a moment ago.
+        also if the last attempt was undone a moment ago. ``report``, instead of the notifications, is told what is
+        written.
         """
+        report = self._report if report is None else report
         try:
-            decided = self._booking.until_it_holds(partial(self._decisions.decide, lease_id), self._commit)
+            decided = self._booking.until_it_holds(
+                partial(self._decisions.decide, lease_id), partial(self._commit, report)
+            )
         except Contention:
             return False
         if decided is None:
             return False
         if in_use and decided.after.status in IN_USE:
-            return self._heal_in_use(decided, at_once=at_once)
+            return self._heal_in_use(decided, report, at_once=at_once)
         return True
 
-    def heal_once(self, lease_id: str, *, in_use: bool = True, at_once: bool = False) -> bool:
+    def heal_once(
+        self, lease_id: str, *, in_use: bool = True, at_once: bool = False, report: FlagReport | None = None
+    ) -> bool:
         """Do the same as ``process``, but log errors; return False after one, to retry."""
         try:
-            return self.process(lease_id, in_use=in_use, at_once=at_once)
+            return self.process(lease_id, in_use=in_use, at_once=at_once, report=report)
         except NotFound:
             # Deleted a moment ago.
             return True
@@ -127,13 +136,14 @@ class Healing:
         with scope(limit=self._runtime.settings.request_limit):
             # Decided again at every attempt: the start of the lease may be what an attempt lost its race against.
             moved = self._booking.until_it_holds(
-                partial(self._decisions.decide_move, lease_id, reservation_id, to_replace), self._commit
+                partial(self._decisions.decide_move, lease_id, reservation_id, to_replace),
+                partial(self._commit, self._report),
             )
             if moved is None:
                 self._check_free(self._runtime.store.leases.one(lease_id), reservation_id, host)
-                self._in_use.replan(lease_id, to_replace, avoid=True)
+                self._in_use.replan(lease_id, to_replace, report=self._report, avoid=True)
 
-    def _commit(self, decided: Decided | None) -> Decided | None:
+    def _commit(self, report: FlagReport, decided: Decided | None) -> Decided | None:
         if decided is None:
             return None
         before, after, plan = decided.snapshot.lease, decided.after, decided.plan
@@ -145,10 +155,10 @@ class Healing:
             saved = self._runtime.store.leases.save(before, replace(after, updated_at=now), at=now)
         else:
             return decided
-        report_flags(self._runtime, before, saved)
+        report(before, saved)
         return replace(decided, after=saved)
 
-    def _heal_in_use(self, decided: Decided, *, at_once: bool) -> bool:
+    def _heal_in_use(self, decided: Decided, report: FlagReport, *, at_once: bool) -> bool:
         tasks = self._runtime.tasks(decided.after, decided.plan.allocations)
         to_replace = failed(tasks, ReservationStatus.ACTIVE) if self._runtime.settings.heal_active else {}
         back = frozenset(task.reservation.id for task in tasks if _is_back(task))
@@ -167,7 +177,7 @@ class Healing:
         if not found and not back:
             return True
         with scope(limit=self._runtime.settings.request_limit):
-            self._in_use.replan(decided.after.id, found, back=back)
+            self._in_use.replan(decided.after.id, found, report=report, back=back)
         return True
 
     def _check_free(self, lease: Lease, reservation_id: str, host: Resource) -> None:

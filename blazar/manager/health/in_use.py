@@ -13,7 +13,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.cloud_change import CloudChanges
 from blazar.manager.events.starting import StartedInUse, start_in_use
 from blazar.manager.health.healing_decisions import Decided, HealingDecisions
-from blazar.manager.health.missing import report_flags
+from blazar.manager.health.missing import FlagReport
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.flags import flagged
@@ -34,7 +34,13 @@ class InUse:
         self._changes = changes
 
     def replan(
-        self, lease_id: str, to_replace: ToReplace, *, back: frozenset[str] = frozenset(), avoid: bool = False
+        self,
+        lease_id: str,
+        to_replace: ToReplace,
+        *,
+        report: FlagReport,
+        back: frozenset[str] = frozenset(),
+        avoid: bool = False,
     ) -> None:
         """Replace failed resources of a lease in use, and assign recovered ones. ``avoid``: replace all or fail."""
         claim = self._runtime.claims.new()
@@ -51,9 +57,9 @@ class InUse:
         )
         if updating is not None:
             with self._runtime.claims.held(claim):
-                self._carry_out(decided, updating, decided.replanned | back, claim)
+                report(decided.snapshot.lease, self._carried_out(decided, updating, decided.replanned | back, claim))
 
-    def _carry_out(self, decided: Decided, updating: Lease, reservation_ids: Collection[str], claim: Claim) -> None:
+    def _carried_out(self, decided: Decided, updating: Lease, reservation_ids: Collection[str], claim: Claim) -> Lease:
         event = lifecycle.update_of(updating)
         plan = decided.plan
         started: dict[str, StartedInUse] = {}
@@ -74,8 +80,7 @@ class InUse:
             after = flagged(noted, plan.allocations, tasks, changed=decided.replanned, now=now)
             return self._runtime.store.calendar.rebook(current, after, Plan(plan.allocations), at=now)
 
-        saved = self._changes.finish(updating, event.id, claim, write, what="healed")
-        report_flags(self._runtime, decided.snapshot.lease, saved)
+        return self._changes.finish(updating, event.id, claim, write, what="healed")
 
     def _assigned(self, task: Task, held: Collection[int]) -> StartedInUse:
         """Ensure that a reservation in use has its resources assigned; return which of them cannot be assigned.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 
@@ -78,6 +78,10 @@ class MissingResources:
         saved = self._runtime.store.leases.save(before, replace(after, updated_at=now), at=now)
         report_flags(self._runtime, before, saved)
         return True
+
+
+FlagReport = Callable[[Lease, Lease], None]
+"""Is told a lease before and after a write that may have changed its flags."""
 
 
 def report_flags(runtime: Runtime, before: Lease, after: Lease) -> None:

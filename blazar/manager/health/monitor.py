@@ -191,8 +191,18 @@ class Monitor(BackgroundThread):
             if (kind, region) in self._unreachable:
                 LOG.info("State of %ss%s: polling works again", noun(kind), _in(region))
                 self._unreachable.discard((kind, region))
-            changed |= self._health.observe(kind, registered, polled.failures, hints)
+            changed |= self._health.observe(kind, registered, self._failures(registered, polled), hints)
         return changed
+
+    def _failures(self, registered: Collection[Resource], polled: Polled) -> Mapping[str, str | None]:
+        """Return how resources have failed; what no poll can see stays for an hour."""
+        since = self._clock.now() - HOURLY
+        unseen = {
+            each.name: each.failure
+            for each in registered
+            if each.name in polled.unseen and each.failed_since is not None and each.failed_since > since
+        }
+        return {**polled.failures, **unseen}
 
     def _cannot_poll(self, kind: ResourceKind, region: str, error: Exception) -> None:
         """Report the first of several failures in a row."""

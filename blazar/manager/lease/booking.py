@@ -62,11 +62,13 @@ class Booking:
         project_id: str,
         is_new: bool = False,
         excluded: frozenset[int] = frozenset(),
+        only: frozenset[int] | None = None,
     ) -> Plan:
         """Find resources for all placement requests of a lease together. NotEnoughResources says what is missing.
 
         Resources that the lease itself holds count as free. After a lost race the choice is random, so that competing
-        requests choose differently. Resources that are open only to other projects, and excluded ones, are not chosen.
+        requests choose differently. Resources that are open only to other projects, and excluded ones, are not chosen;
+        nor is any but the ``only`` ones, if these are given.
         """
         allocations: list[Allocation] = []
         generations: dict[int, int] = {}
@@ -85,7 +87,7 @@ class Booking:
                     view.snapshot,
                     strategy=strategy,
                     seed=0 if attempt == 0 else random.getrandbits(32),
-                    matching=visible(view.catalog, project_id, excluded),
+                    matching=visible(view.catalog, project_id, excluded, only),
                 )
                 generations.update(view.generations(placement.resource_ids))
             for request, assignments in zip(mine, placement.assignments, strict=True):
@@ -131,12 +133,22 @@ def _allocation(lease_id: str, window: Window, request: PlacementRequest, assign
     )
 
 
-def visible(catalog: ResourceCatalog, project_id: str, excluded: frozenset[int] = frozenset()) -> Matching:
-    """Return what finds the resources that meet a requirement, are open to a project and are not excluded."""
-    if not excluded and not catalog.restricted:
+def visible(
+    catalog: ResourceCatalog,
+    project_id: str,
+    excluded: frozenset[int] = frozenset(),
+    only: frozenset[int] | None = None,
+) -> Matching:
+    """Return what finds the resources that meet a requirement, are open to a project and are not excluded.
+
+    ``only`` are the resources to choose from; None: all.
+    """
+    if not excluded and only is None and not catalog.restricted:
         return catalog.matching
     return lambda requirement: [
-        r for r in catalog.matching(requirement) if r.id not in excluded and r.is_open_to(project_id)
+        r
+        for r in catalog.matching(requirement)
+        if r.id not in excluded and (only is None or r.id in only) and r.is_open_to(project_id)
     ]
 
 

@@ -17,7 +17,10 @@ from blazar.model.demand import Allocation
 from blazar.model.errors import BlazarError
 from blazar.model.event_reasons import with_reason
 from blazar.model.lease import (
+    HIDDEN_EVENTS,
     REQUEST_EVENTS,
+    TIMETABLE,
+    EndReason,
     Event,
     EventStatus,
     EventType,
@@ -32,7 +35,9 @@ from blazar.model.reasons import Reason
 from blazar.model.resource import ResourceKind
 
 MOVES: Mapping[LeaseStatus, frozenset[LeaseStatus]] = {
-    LeaseStatus.CREATING: frozenset({LeaseStatus.PENDING, LeaseStatus.DELETING}),
+    LeaseStatus.CREATING: frozenset({LeaseStatus.PENDING, LeaseStatus.WAITING, LeaseStatus.DELETING}),
+    LeaseStatus.WAITING: frozenset({LeaseStatus.CREATING, LeaseStatus.TIMED_OUT, LeaseStatus.DELETING}),
+    LeaseStatus.TIMED_OUT: frozenset({LeaseStatus.DELETING}),
     LeaseStatus.PENDING: frozenset({LeaseStatus.STARTING, LeaseStatus.UPDATING, LeaseStatus.DELETING}),
     LeaseStatus.STARTING: frozenset({LeaseStatus.ACTIVE, LeaseStatus.ERROR, LeaseStatus.DELETING}),
     LeaseStatus.ACTIVE: frozenset({LeaseStatus.TERMINATING, LeaseStatus.UPDATING, LeaseStatus.DELETING}),
@@ -45,7 +50,8 @@ MOVES: Mapping[LeaseStatus, frozenset[LeaseStatus]] = {
     LeaseStatus.DELETING: frozenset(),
 }
 """Which status may follow which. Users' requests move a lease to CREATING, UPDATING and DELETING (and, with new dates,
-from ERROR back to PENDING); only its own events move it further. A lease leaves DELETING by leaving the API."""
+from ERROR back to PENDING); only its own events move it further, and the waiting list one that is WAITING. A lease
+leaves DELETING by leaving the API."""
 
 STABLE = frozenset({LeaseStatus.PENDING, LeaseStatus.ACTIVE, LeaseStatus.TERMINATED, LeaseStatus.ERROR})
 """States in which no work is in progress: a user may change the lease."""
@@ -58,8 +64,6 @@ WORKING: Mapping[EventType, LeaseStatus] = {
     EventType.DELETE: LeaseStatus.DELETING,
 }
 """The status of a lease while an event is worked on; other events do not change it."""
-
-TIMETABLE = (EventType.START, EventType.BEFORE_END, EventType.END)
 
 _OVER = frozenset({EventStatus.DONE, EventStatus.ERROR})
 
@@ -123,12 +127,13 @@ def decide(lease: Lease, event: Event, now: datetime, *, recheck_interval: timed
     if event.due_at > now:
         return Wait(event.due_at, "it is not due")
     claim = live_claim(lease, now, besides=event.id)
-    if claim is not None and claim.due_at is not None:
+    # A refusal is as a request to delete the lease: the manager that works on it finds that out.
+    if claim is not None and claim.due_at is not None and event.event_type != EventType.IMMEDIATE_BY:
         return Wait(min(claim.due_at, now + recheck_interval), f"{claim.event_type} is being worked on")
     if lease.status is LeaseStatus.DELETING and event.event_type not in (EventType.DELETE, EventType.CLEAN_UP):
         # The claim of its worker has expired: the deletion ends everything that the lease has.
         return Drop()
-    if event.event_type in REQUEST_EVENTS:
+    if event.event_type in HIDDEN_EVENTS:
         return Run()
     match lease.status:
         case LeaseStatus.CREATING | LeaseStatus.UPDATING:
@@ -188,7 +193,9 @@ def settle(
         trouble_since=now if error else None,
     )
     after = with_event(lease, with_reason(over, error or note))
-    return replace(move(after, settled_status(after)), updated_at=now)
+    settled = replace(move(after, settled_status(after)), updated_at=now)
+    ended = settled.status is LeaseStatus.TERMINATED
+    return replace(settled, end_reason=settled.end_reason or EndReason.ENDED) if ended else settled
 
 
 def settled_status(lease: Lease) -> LeaseStatus:
@@ -220,8 +227,8 @@ def abandon(lease: Lease, event: Event, *, now: datetime) -> Lease:
     return with_event(after, replace(deletion, due_at=now))
 
 
-def begin_deletion(lease: Lease, *, event_id: str, now: datetime) -> Lease:
-    """Return the lease DELETING, with a deletion event that is due at once; its timetable is cancelled."""
+def begin_deletion(lease: Lease, *, event_id: str, now: datetime, reason: EndReason = EndReason.DELETED) -> Lease:
+    """Return the lease DELETING for a ``reason``, with a deletion event that is due at once and no timetable."""
     events = tuple(
         # A claimed event stays: its owner is working in the cloud, and releases it when it sees the status.
         e if e.claimed_by and e.due_at is not None and e.due_at > now else replace(e, due_at=None)
@@ -236,7 +243,7 @@ def begin_deletion(lease: Lease, *, event_id: str, now: datetime) -> Lease:
         due_at=now,
     )
     gone = move(lease, LeaseStatus.DELETING)
-    return replace(gone, events=(*events, deletion), updated_at=now)
+    return replace(gone, events=(*events, deletion), end_reason=lease.end_reason or reason, updated_at=now)
 
 
 def begin_clean_up(lease: Lease, *, event_id: str, now: datetime) -> Lease:
@@ -329,9 +336,11 @@ def deleted(lease: Lease, event: Event, *, now: datetime, error: Reason | None =
         updated_at=now,
     )
     after = with_event(lease, with_reason(over, error))
+    why = EndReason.REFUSED if event.event_type == EventType.CREATE and error else EndReason.DELETED
     return replace(
         move(after, LeaseStatus.DELETING),
         deleted_at=now,
+        end_reason=lease.end_reason or why,
         updated_at=now,
         events=tuple(_off(e) for e in after.events),
         reservations=tuple(with_status(r, ReservationStatus.DELETED, now) for r in after.reservations),
@@ -374,8 +383,11 @@ def with_cloud_ids(lease: Lease, changed: Iterable[Reservation]) -> Lease:
 
 
 def with_status(reservation: Reservation, status: ReservationStatus, now: datetime) -> Reservation:
-    """Return the reservation in a status."""
-    return reservation if reservation.status is status else replace(reservation, status=status, updated_at=now)
+    """Return the reservation in a status; one that is DELETED has no secrets of its users any more."""
+    if reservation.status is status:
+        return reservation
+    kept = reservation.without_secrets if status is ReservationStatus.DELETED else reservation
+    return replace(kept, status=status, updated_at=now)
 
 
 def all_failed(lease: Lease, now: datetime) -> Lease:

@@ -10,19 +10,24 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import ordering
 from blazar.manager.lease.ordering import Waits, cycle_in
 from blazar.model.errors import InvalidInput
-from blazar.model.lease import Lease
+from blazar.model.lease import NO_CONTENT, Content, Lease
 from blazar.resources.base import Rank, Reference
 from blazar.resources.parameters import quoted
 
 
 @dataclass(frozen=True, slots=True)
 class Referrer:
-    """A reservation of a lease with its references; ``pointer`` is where the request has it, None where it does not."""
+    """A reservation of a lease with its parameters, and the references in them.
+
+    ``pointer`` is where the request has it, None where it does not; ``started``: what it names is tied to it already.
+    """
 
     id: str
     resource_type: str
     references: tuple[Reference, ...]
     pointer: str | None
+    parameters: Content = NO_CONTENT
+    started: bool = False
 
     def refused(self, reference: Reference, sentence: str, code: str = "invalid_value") -> InvalidInput:
         """Return the error for one of the references, which says where the request has it."""
@@ -76,6 +81,9 @@ def _checked(referrers: Sequence[Referrer], named: Mapping[str | int, Referrer],
                 raise referrer.refused(
                     reference, f"which is of type {referent.resource_type}; name one of type {' or '.join(allowed)}"
                 )
+            asked_for = referrer.pointer is not None or referent.pointer is not None
+            if asked_for and not referrer.started and (why := reference.misfit(referent.parameters)):
+                raise referrer.refused(reference, why)
             found[referrer.id][referent.id] = reference
     waits = {id_: frozenset(each) for id_, each in found.items()}
     if cycle := cycle_in(waits):

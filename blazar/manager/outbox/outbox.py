@@ -197,7 +197,8 @@ class Outbox(BackgroundThread):
         """
         end = before.event(EventType.END)
         begun = end is None or end.status is not EventStatus.UNDONE
-        if begun or before.status is LeaseStatus.CREATING or not self.enforcement.listens_to(Occasion.ENDED):
+        ungranted = before.status in (LeaseStatus.CREATING, LeaseStatus.WAITING, LeaseStatus.TIMED_OUT)
+        if begun or ungranted or not self.enforcement.listens_to(Occasion.ENDED):
             return ()
         return self.of(Occasion.ENDED, after, self._runtime.store.calendar.of_lease(after.id))
 

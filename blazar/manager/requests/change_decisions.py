@@ -6,16 +6,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cache
 
 from blazar.manager.common.runtime import Runtime, with_capabilities
-from blazar.manager.lease import dates, lifecycle, timetable
+from blazar.manager.lease import dates, extending, lifecycle, timetable
 from blazar.manager.lease.booking import Booking, PlacementRequest
 from blazar.manager.lease.references import Referrer, of_lease
+from blazar.manager.requests.names import check_names
+from blazar.manager.requests.quotas import Needed, QuotasNeeded, growth
 from blazar.manager.requests.waiting import Busy
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation, Demand, Plan
 from blazar.model.errors import Conflict, InvalidInput, StaleLease, WrongState, pointing_at
-from blazar.model.lease import Content, EventStatus, Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.lease import Content, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.requests import LeaseChange
 from blazar.model.requirements import Requirement, keys
 from blazar.resources.actions import differ_beside_action, names_action
@@ -79,6 +82,7 @@ class Asked:
     change: LeaseChange
     given: Mapping[str, Given]
     usage: Mapping[str, Mapping[int, int]]
+    quotas: Needed | None = None
 
 
 class ChangeDecisions:
@@ -89,7 +93,9 @@ class ChangeDecisions:
         self._booking = booking
 
     def decide(self, lease_id: str, asked: Asked, attempt: int) -> Change | Unchanged:
-        """Return what a change leads to. InvalidInput, WrongState, StaleLease; ResolutionNeeded, UsageNeeded."""
+        """Return what a change leads to. InvalidInput, WrongState, StaleLease; ResolutionNeeded, UsageNeeded,
+        QuotasNeeded.
+        """
         change = asked.change
         # Before the lease is read: a claim that had not ended then may have been renewed since.
         now = self._runtime.clock.now()
@@ -97,16 +103,28 @@ class ChangeDecisions:
         change.check_revision(lease)
         if change.empty:
             return Unchanged(lease, lease)
-        if lease.status not in lifecycle.STABLE:
+        if lease.status not in lifecycle.STABLE or lease.is_undecided:
             raise _busy(lease)
-        if change.rename_only:
-            return Unchanged(lease, replace(lease, name=change.name or "", updated_at=now))
+        if change.words_only:
+            if change.name is None:
+                check_not_ended(lease)
+            name = lease.name if change.name is None else change.name
+            extend = extending.changed(lease, change, lease.window.end, now)
+            return Unchanged(lease, replace(lease, name=name, extend=extend, updated_at=now))
         check_not_ended(lease)
-        if lifecycle.live_claim(lease, now) is not None:
+        claim = lifecycle.live_claim(lease, now)
+        # A look at its use changes nothing, and is judged by the lease as it is afterwards.
+        if claim is not None and claim.event_type != EventType.USAGE_CHECK:
             # An action before the end holds its claim for a moment only: retry shortly.
             raise StaleLease(f"lease {lease.id} is being worked on")
         allocations, tasks = self._held(lease, asked)
         draft = self._draft(lease, tasks, asked, now)
+        places = {each.id: f"/reservations/{number}" for number, each in enumerate(change.reservations)}
+        needed = growth(self._runtime, lease, draft.after, places, now) if places else None
+        if needed is not None and needed != asked.quotas:
+            raise QuotasNeeded(needed)
+        if not lease.window.covers(draft.after.window):
+            check_names(self._runtime, draft.after)
         private = change.asked_by is not None and change.asked_by.operator
         plan = self._plan(lease, draft, tasks, allocations, change, private=private, now=now, attempt=attempt)
         new = _changed_in_use(draft.after, allocations, plan.allocations)
@@ -115,7 +133,7 @@ class ChangeDecisions:
     def question(self, lease: Lease, asked: Asked) -> ChangeQuestion:
         """Return what a change asks of the calendar, to look for free time for it. As for ``decide``."""
         now = self._runtime.clock.now()
-        if lease.status not in lifecycle.STABLE:
+        if lease.status not in lifecycle.STABLE or lease.is_undecided:
             raise _busy(lease)
         check_not_ended(lease)
         allocations, tasks = self._held(lease, asked)
@@ -153,6 +171,7 @@ class ChangeDecisions:
             window=window,
             reservations=reservations,
             events=events,
+            extend=extending.changed(lease, change, window.end, now),
             updated_at=now,
         )
         replan = (
@@ -226,6 +245,8 @@ class ChangeDecisions:
                     r.resource_type,
                     self._runtime.references(replace(r, parameters=parameters[r.id])),
                     f"/reservations/{places[r.id]}" if r.id in places else None,
+                    parameters[r.id],
+                    started=r.status is not ReservationStatus.PENDING,
                 )
                 for r in lease.asked_for
             ]
@@ -268,6 +289,8 @@ class ChangeDecisions:
     ) -> Mapping[str, Demand]:
         """Return what each reservation demands after the change."""
         places = {each.id: f"/reservations/{number}" for number, each in enumerate(change.reservations)}
+        # Read once for all reservations of a kind: each reading asks for the version.
+        catalog_of = cache(self._runtime.store.resources.catalog)
         demands = {}
         for task in tasks:
             reservation = after.reservation(task.reservation.id)
@@ -279,7 +302,7 @@ class ChangeDecisions:
                 # What it takes, its parts take.
                 continue
             # A reservation may keep using properties that were hidden since it was granted.
-            catalog = self._runtime.store.resources.catalog(kind.kind)
+            catalog = catalog_of(kind.kind)
             granted = keys(self._requirement(task.reservation)) & catalog.keys()
             known = (catalog.keys() if private else catalog.keys_of(after.project_id)) | granted
             with pointing_at(places.get(reservation.id)):
@@ -309,7 +332,14 @@ def check_not_ended(lease: Lease) -> None:
 
 def _busy(lease: Lease) -> WrongState:
     """Return why a lease cannot be changed at present: Busy if that is worth waiting for."""
-    sentence = f"lease {lease.id} is {lease.status}; it can be changed when that has finished"
+    if lease.status is LeaseStatus.WAITING:
+        sentence = "the lease waits for its turn, and cannot be changed; delete it and ask for another, or wait"
+        return WrongState(sentence, code="lease_waits", data={"status": str(lease.status)})
+    if lease.status is LeaseStatus.TIMED_OUT:
+        sentence = "the lease has waited for its turn in vain; delete it, and ask for another"
+        return WrongState(sentence, code="lease_ended", data={"status": str(lease.status)})
+    state = "being handed over" if lease.is_undecided else lease.status
+    sentence = f"lease {lease.id} is {state}; it can be changed when that has finished"
     failing = any(e.status is EventStatus.IN_PROGRESS and e.attempts for e in lease.events)
     passing = lease.status not in (LeaseStatus.DELETING, LeaseStatus.TERMINATING)
     if passing and not failing:

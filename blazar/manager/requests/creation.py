@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from blazar.enforcement import Enforcement, Occasion
 from blazar.manager.common.claims import Claim
@@ -14,14 +14,23 @@ from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking, PlacementRequest
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
-from blazar.manager.requests.new_leases import NewLease, NewLeases
+from blazar.manager.requests.names import check_names
+from blazar.manager.requests.new_leases import NewLease, NewLeases, Turn
 from blazar.manager.requests.preparing import prepared
 from blazar.model.bounds import Bounds
 from blazar.model.demand import Plan
 from blazar.model.errors import NotEnoughResources, StaleLease
-from blazar.model.lease import Lease
+from blazar.model.lease import Event, EventType, Lease
 from blazar.model.requests import Actor, LeaseRequest
 from blazar.model.usage import OutboxMessage
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """A lease in one region; ``only`` are the resources that may be chosen, by calendar id, None: any."""
+
+    new: NewLease
+    only: frozenset[int] | None = None
 
 
 class Grant:
@@ -35,8 +44,9 @@ class Grant:
         self._booking = booking
         self._enforcement = enforcement
         # Until resources are found: the lease in the first region that may be tried.
-        self._options = tuple(new.options())
-        self._new = self._options[0]
+        self._every = tuple(new.options())
+        self._options = tuple(_Option(option) for option in self._every)
+        self._new = self._every[0]
         self._enforcement_check = EnforcementCheck(enforcement, runtime.store, runtime.clock)
         self._accepted: Plan | None = None
 
@@ -44,6 +54,30 @@ class Grant:
     def lease(self) -> Lease:
         """The lease that is to be booked."""
         return self._new.lease
+
+    @property
+    def new(self) -> NewLease:
+        """The lease that is to be booked, with what it asks of the calendar."""
+        return self._new
+
+    @property
+    def options(self) -> Sequence[NewLease]:
+        """The lease in each of the regions that may be tried."""
+        return self._every
+
+    def take(self, turns: Sequence[Turn]) -> None:
+        """Try only these regions, and in each choose only the resources that are left to the lease there."""
+        self._options = tuple(
+            _Option(turn.new)
+            if turn.resources is None
+            else _Option(turn.new.preferring(turn.resources), frozenset[int]().union(*turn.resources.values()))
+            for turn in turns
+        )
+
+    @property
+    def confined(self) -> bool:
+        """Tell whether only some resources may be chosen, as others wait for the rest."""
+        return any(option.only is not None for option in self._options)
 
     @property
     def checked(self) -> bool:
@@ -59,13 +93,14 @@ class Grant:
             except NotEnoughResources as error:
                 refused = refused or error
             else:
-                self._new = option
+                self._new = option.new
                 return plan
         assert refused is not None
         raise refused
 
-    def _found(self, new: NewLease, attempt: int) -> Plan:
-        lease, placement_requests = new.lease, new.placement_requests
+    def _found(self, option: _Option, attempt: int) -> Plan:
+        lease, placement_requests = option.new.lease, option.new.placement_requests
+        check_names(self._runtime, lease)
         if self._accepted is not None:
             # Prefer the resources that the check has accepted, so that it need not be repeated.
             placement_requests = _preferring(placement_requests, self._accepted)
@@ -77,6 +112,7 @@ class Grant:
             attempt=attempt,
             project_id=lease.project_id,
             is_new=True,
+            only=option.only,
         )
 
     def check(self, plan: Plan) -> None:
@@ -124,8 +160,11 @@ class Creation:
         return Grant(self._runtime, self._booking, self._outbox.enforcement, new, claim)
 
     def prepare(self, booked: Lease, plan: Plan, claim: Claim) -> Lease:
-        """Make the cloud objects that the lease needs before its start; undo the booking if that fails."""
-        creation = booked.events[-1]
+        """Make the cloud objects that the lease needs before its start; undo the booking if that fails.
+
+        One that has waited for its turn goes on waiting then.
+        """
+        creation = _creation_of(booked)
         with self._changes.undone_on_failure(booked, creation, claim):
             ready = prepared(self._runtime, booked, {r.id for r in booked.reservations})
         now = self._runtime.clock.now()
@@ -150,10 +189,16 @@ class Creation:
         Return the lease as saved, and the outbox messages to write with it. The messages are written before they are
         sent: so a manager that undoes the creation knows that it may have been accepted.
         """
-        creation = booked.events[-1]
+        creation = _creation_of(booked)
         booked = self._runtime.store.leases.save(booked, booked, at=self._runtime.clock.now(), messages=held)
         with self._changes.undone_on_failure(booked, creation, claim):
             return booked, self._outbox.commit(held)
+
+
+def _creation_of(lease: Lease) -> Event:
+    creation = lease.event(EventType.CREATE)
+    assert creation is not None
+    return creation
 
 
 def _preferring(placement_requests: Sequence[PlacementRequest], plan: Plan) -> tuple[PlacementRequest, ...]:

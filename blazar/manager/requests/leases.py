@@ -11,17 +11,27 @@ from blazar.manager.common.notifications import CREATED
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
-from blazar.manager.requests.creation import Creation
+from blazar.manager.requests.creation import Creation, Grant
 from blazar.manager.requests.deletion import Deletion
+from blazar.manager.requests.keeping import Keeping
 from blazar.manager.requests.ranges import check_order
 from blazar.manager.requests.refusals import Refusals
 from blazar.manager.requests.updates import Updates
 from blazar.manager.requests.waiting import Patience
+from blazar.manager.requests.waiting_list import WaitingList, wait_until
 from blazar.model.clock import to_second
-from blazar.model.demand import Allocation
-from blazar.model.errors import Conflict
-from blazar.model.lease import REQUEST_EVENTS, Lease, LeaseRevision, LeaseStatus
-from blazar.model.lease_details import BookedLease, HeldResource, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage
+from blazar.model.demand import Allocation, Plan
+from blazar.model.errors import Conflict, NotEnoughResources, OthersWait, StaleCalendar
+from blazar.model.lease import HIDDEN_EVENTS, EndReason, Lease, LeaseKind, LeaseRevision, LeaseStatus
+from blazar.model.lease_details import (
+    BookedLease,
+    HeldResource,
+    LeaseDetails,
+    LeaseFilter,
+    LeaseOwner,
+    LeasePage,
+    Verdict,
+)
 from blazar.model.paging import Page
 from blazar.model.requests import NOW, IdempotencyKey, LeaseChange, LeaseRequest
 from blazar.store.idempotency import KeyTaken
@@ -38,6 +48,8 @@ class LeaseService:
         updates: Updates,
         deletion: Deletion,
         refusals: Refusals,
+        keeping: Keeping,
+        waiting_list: WaitingList,
     ) -> None:
         self._runtime = runtime
         self._booking = booking
@@ -45,6 +57,8 @@ class LeaseService:
         self._updates = updates
         self._deletion = deletion
         self._refusals = refusals
+        self._keeping = keeping
+        self._waiting_list = waiting_list
         self.patience = Patience(runtime)
 
     def all(self, project_id: str | None) -> tuple[Lease, ...]:
@@ -64,17 +78,42 @@ class LeaseService:
         return self._runtime.store.leases.one(lease_id)
 
     def create(self, request: LeaseRequest) -> Lease:
-        """Book a lease, make the cloud objects it needs before its start, and return it PENDING; or undo all."""
+        """Book a lease, make the cloud objects it needs before its start, and return it PENDING; or undo all.
+
+        If there is not enough, one with ``wait_until`` is returned WAITING.
+        """
+        until = wait_until(request, self._runtime.clock.now())
         grant = self._creation.grant(request)
         with scope(limit=self._runtime.settings.request_limit):
             check = grant.check if grant.checked else None
-            with self._refusals.of_lease(request):
-                booked, plan = self._booking.until_it_holds(grant.find, grant.book, check)
+            try:
+                with self._refusals.of_lease(request):
+                    grant.take(self._waiting_list.turns(grant.options))
+                    booked, plan = self._booking.until_it_holds(lambda n: self._find(grant, n), grant.book, check)
+            except (NotEnoughResources, OthersWait):
+                if until is None:
+                    raise
+                return self._waiting_list.add(grant.new, until)
             with self._runtime.claims.held(grant.claim):
                 created = self._creation.prepare(booked, plan, grant.claim)
         self._runtime.notifier.notify(CREATED, created)
         self._runtime.wake()
         return created
+
+    def _find(self, grant: Grant, attempt: int) -> Plan:
+        """Find what a lease may have without a delay of those who wait.
+
+        NotEnoughResources, OthersWait; StaleCalendar if others were faster.
+        """
+        if attempt:
+            # What those who wait leave to others has changed.
+            grant.take(self._waiting_list.turns(grant.options))
+        try:
+            return grant.find(attempt)
+        except NotEnoughResources as error:
+            if grant.confined:
+                raise StaleCalendar("what nobody waits for was taken meanwhile") from error
+            raise
 
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease and return it, all or nothing; while other work on it is in progress, wait for a moment."""
@@ -101,6 +140,10 @@ class LeaseService:
             check_order(begin, end)
         return self._runtime.store.lease_pages.page(wanted, page, now=now)
 
+    def verdict(self, lease_id: str) -> Verdict:
+        """Return what has become of the request for an immediate lease; NotFound."""
+        return self._runtime.store.lease_pages.verdict(lease_id)
+
     def replay(self, key: IdempotencyKey) -> BookedLease | None:
         """Return the lease that was made with a key, as it is now; None if there is none."""
         record = self._runtime.store.idempotency.find(key)
@@ -113,13 +156,19 @@ class LeaseService:
                 header="Idempotency-Key",
             )
         details = self.details(record.lease_id)
-        if details.lease.status is LeaseStatus.CREATING:
+        if self._is_in_progress(details.lease):
             raise Conflict(
                 "the request with this Idempotency-Key is in progress; send it again in a moment",
                 code="request_in_progress",
                 header="Idempotency-Key",
             )
         return BookedLease(details, replayed=True)
+
+    def _is_in_progress(self, lease: Lease) -> bool:
+        """Tell whether the request for a lease is neither granted nor, with all that this takes, refused."""
+        if lease.status is LeaseStatus.CREATING or lease.kind is not LeaseKind.IMMEDIATE:
+            return lease.status is LeaseStatus.CREATING
+        return lease.end_reason is EndReason.REFUSED or self.verdict(lease.id) is Verdict.WAITING
 
     def book(self, request: LeaseRequest) -> BookedLease:
         """Create a lease as ``create`` does, once for each key; for a dry run return what would be booked."""
@@ -128,7 +177,9 @@ class LeaseService:
         if request.key is not None and (known := self.replay(request.key)) is not None:
             return known
         try:
-            return BookedLease(self.details(self.create(request).id))
+            made = self.create(request)
+            limit = self._runtime.settings.immediate_timeout if made.kind is LeaseKind.IMMEDIATE else None
+            return BookedLease(self.details(made.id), limit=limit)
         except KeyTaken:
             # Another request with this key was faster; its lease may be gone again by now.
             if request.key is None or (known := self.replay(request.key)) is None:
@@ -139,6 +190,7 @@ class LeaseService:
         grant = self._creation.grant(request)
         with scope(limit=self._runtime.settings.request_limit):
             with self._refusals.of_lease(request):
+                grant.take(self._waiting_list.turns(grant.options))
                 plan = grant.find(0)
             if grant.checked:
                 grant.check(plan)
@@ -166,8 +218,18 @@ class LeaseService:
             )
             for each in held
         )
-        shown = replace(lease, events=tuple(e for e in lease.events if e.event_type not in REQUEST_EVENTS))
+        shown = replace(lease, events=tuple(e for e in lease.events if e.event_type not in HIDDEN_EVENTS))
         return LeaseDetails(shown, resources)
+
+    def keep(self, lease_id: str, *, again: bool = False) -> LeaseDetails:
+        """Keep a lease that is not used from being released; ``again``: also if it was kept before. Conflict."""
+        self.patience.until_free(lambda: self._keeping.keep(lease_id, again=again))
+        return self.details(lease_id)
+
+    def hold(self, lease_id: str, *, held: bool) -> LeaseDetails:
+        """Never release a lease because it is not used, or no longer hold it. Conflict."""
+        self.patience.until_free(lambda: self._keeping.hold(lease_id, held=held))
+        return self.details(lease_id)
 
     def delete(self, lease_id: str, revisions: Collection[int] | None = None) -> None:
         """Delete a lease, ending it now.

@@ -4,19 +4,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache, partial
 
 from blazar.context import scope
 from blazar.enforcement import Enforcement
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.lease import dates
+from blazar.manager.lease import dates, extending, immediate
 from blazar.manager.lease.booking import PlacementRequest, visible
 from blazar.manager.lease.references import Referrer, of_new_lease
 from blazar.manager.requests.locating import located_in, settled
+from blazar.manager.requests.quotas import Need, Needed, check_quotas, leaving, needs_of, starts_at_once
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput, NotFound, pointing_at
 from blazar.model.lease import (
@@ -25,13 +27,14 @@ from blazar.model.lease import (
     EventStatus,
     EventType,
     Lease,
+    LeaseKind,
     LeaseStatus,
     Reservation,
     ReservationStatus,
 )
 from blazar.model.regions import Choice, choose
-from blazar.model.requests import IdempotencyKey, LeaseRequest
-from blazar.model.resource import noun
+from blazar.model.requests import NOW, IdempotencyKey, LeaseRequest
+from blazar.model.resource import ResourceKind, noun
 from blazar.model.window import Window
 from blazar.resources.base import Given
 from blazar.resources.complete import CompleteType
@@ -67,6 +70,26 @@ class NewLease:
             )
             yield NewLease(lease, tuple(requests), self.key)
 
+    def preferring(self, resources: Mapping[str, frozenset[int]]) -> NewLease:
+        """Return it with resources to choose before others, by reservation."""
+
+        def with_preferred(request: PlacementRequest) -> PlacementRequest:
+            chosen = request.demand.preferred | resources.get(request.reservation_id, frozenset())
+            return replace(request, demand=replace(request.demand, preferred=chosen))
+
+        return replace(self, placement_requests=tuple(map(with_preferred, self.placement_requests)))
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A new lease in one of the regions that may be tried.
+
+    ``resources`` are those that it may take, by reservation, as others wait for the rest; None: any.
+    """
+
+    new: NewLease
+    resources: Mapping[str, frozenset[int]] | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class _NewReservation:
@@ -95,6 +118,7 @@ class NewLeases:
         """Return the lease to book for a request, its creation claimed. InvalidInput, UsageDenied, CloudError."""
         now = self._runtime.clock.now()
         settings = self._runtime.settings
+        _check_kind(request, settings.kinds)
         window = dates.new_window(request.start, request.end, now, exact=request.exact)
         lead = settings.lead_before_end([r.resource_type for r in request.reservations])
         before_end = dates.new_before_end(window, dates.asked_before_end(request.before_end, window), lead)
@@ -103,12 +127,21 @@ class NewLeases:
         wanted = self._reservations(request)
         if not self._enforcement.exempts(request.project_id):
             settings.bounds.check_lease(len(wanted))
+        with scope(limit=settings.request_limit):
+            going = partial(leaving, self._runtime, request.project_id, window.start)
+            at_once = starts_at_once(window.start, now)
+            check_quotas(
+                *(Needed(request.project_id, needs, at_once, going) for needs in self._options(wanted) if needs)
+            )
         if before_end is None and any(each.kind.action(each.parameters).saves_work for each in wanted):
             # No warning requested, but work to save: save it at the end itself, before anything is deleted.
             before_end = window.end
         events = (*_their_events(request, now), *_timetable(window, before_end, now))
+        if request.kind is LeaseKind.IMMEDIATE:
+            events = (*events, immediate.refusal_event(settings.immediate_timeout, now))
         creation = _creation(claim, now=now, until=now + self._runtime.claims.ttl)
         lease = _lease(request, window, wanted, (*events, creation), now)
+        lease = replace(lease, extend=extending.asked(request.extend_until, lease.window.end, now))
         return self._new(lease, wanted, request, checks_references=request.exact)
 
     def draft(self, request: LeaseRequest, window: Window, *, checks_references: bool = True) -> NewLease:
@@ -125,14 +158,40 @@ class NewLeases:
     ) -> NewLease:
         demands = {each.id: self._demand(each, request) for each in wanted if not each.kind.expands}
         if checks_references:
+            # Read once for all reservations of a kind: each reading asks for the version.
+            catalog_of = cache(self._runtime.store.resources.catalog)
             for each in wanted:
                 if each.id in demands:
-                    self._check_reference(each, demands[each.id], request.project_id)
+                    _check_reference(each, demands[each.id], request.project_id, catalog_of)
         requests = (PlacementRequest(id_, demand) for id_, demand in demands.items())
         choice = choose([self._allowed(each, demands.get(each.id)) for each in wanted])
         if self._runtime.regions:
             _check_together(wanted, choice)
         return NewLease(lease, tuple(requests), request.key, choice if self._runtime.regions else None)
+
+    def _options(self, wanted: Sequence[_NewReservation]) -> Iterator[tuple[Need, ...]]:
+        """Yield what a lease needs of quotas, in the regions in which it may lie."""
+        if not self._runtime.regions:
+            yield tuple(self._needs(wanted, [each.region or "" for each in wanted]))
+            return
+        every = tuple(self._runtime.regions)
+        allowed = [
+            (each.region,)
+            if each.region is not None
+            else self._runtime.regions.allowed(each.kind.requirement(each.parameters)) or every
+            for each in wanted
+        ]
+        for regions in choose(allowed).options():
+            yield tuple(self._needs(wanted, regions))
+
+    def _needs(self, wanted: Sequence[_NewReservation], regions: Sequence[str]) -> Iterator[Need]:
+        kinds = {each.id: each.kind for each in wanted}
+        for each, region in zip(wanted, regions, strict=True):
+            # What a part needs is made by what it is a part of, unless it makes it itself.
+            makes = each.kind if each.kind.quotas is not None or each.parent is None else kinds[each.parent]
+            amounts = needs_of(each.kind, each.parameters, part=each.parent is not None)
+            if amounts and (quotas := makes.within(region).quotas) is not None:
+                yield Need(region, quotas, amounts, each.pointer)
 
     def _allowed(self, wanted: _NewReservation, demand: Demand | None) -> tuple[str, ...]:
         """Return the regions in which a reservation may lie, at least one."""
@@ -140,19 +199,6 @@ class NewLeases:
             return tuple(self._runtime.regions) if demand is None else self._runtime.regions.allowed(demand.requirement)
         # Where the two contradict each other, there is nothing that it could get.
         return (wanted.region,)
-
-    def _check_reference(self, wanted: _NewReservation, demand: Demand, project_id: str) -> None:
-        """Raise NotFound if a parameter names something that no resource open to the project belongs to."""
-        field = demand.reference
-        if field is None:
-            return
-        catalog = self._runtime.store.resources.catalog(demand.kind)
-        if not visible(catalog, project_id)(demand.requirement):
-            raise NotFound(
-                f"{field}: there is no {quoted(wanted.parameters.values.get(field))} with {noun(demand.kind)}s that "
-                "the project can reserve; give another one",
-                pointer=wanted.pointer if wanted.parent else f"{wanted.pointer}/{field}",
-            )
 
     def _reservations(self, request: LeaseRequest) -> list[_NewReservation]:
         found: list[_NewReservation] = []
@@ -217,6 +263,21 @@ class NewLeases:
                 return kind.demand(wanted.parameters, known=known(resources.catalog(kind.kind)))
 
 
+def _check_reference(
+    wanted: _NewReservation, demand: Demand, project_id: str, catalog_of: Callable[[ResourceKind], ResourceCatalog]
+) -> None:
+    """Raise NotFound if a parameter names something that no resource open to the project belongs to."""
+    field = demand.reference
+    if field is None:
+        return
+    if not visible(catalog_of(demand.kind), project_id)(demand.requirement):
+        raise NotFound(
+            f"{field}: there is no {quoted(wanted.parameters.values.get(field))} with {noun(demand.kind)}s that "
+            "the project can reserve; give another one",
+            pointer=wanted.pointer if wanted.parent else f"{wanted.pointer}/{field}",
+        )
+
+
 def _identified(wanted: Sequence[_NewReservation]) -> list[_NewReservation]:
     """Return reservations whose references name others by id, where the request has their index. InvalidInput."""
     of_each = [each.kind.references(each.parameters) for each in wanted]
@@ -224,7 +285,7 @@ def _identified(wanted: Sequence[_NewReservation]) -> list[_NewReservation]:
         return list(wanted)
     of_new_lease(
         [
-            Referrer(each.id, each.kind.resource_type, references, each.pointer)
+            Referrer(each.id, each.kind.resource_type, references, each.pointer, each.parameters)
             for each, references in zip(wanted, of_each, strict=True)
         ]
     )
@@ -258,6 +319,21 @@ def _check_together(wanted: Sequence[_NewReservation], choice: Choice) -> None:
                     "it refers to a reservation that lies in another region; name one region for both",
                     pointer=each.pointer + reference.pointer,
                 )
+
+
+def _check_kind(request: LeaseRequest, kinds: Collection[LeaseKind]) -> None:
+    """Raise InvalidInput if a lease of this kind may not be booked, or not for that start."""
+    if request.kind not in kinds:
+        allowed = sorted(kinds)
+        raise InvalidInput(
+            f"leases of the kind {request.kind} cannot be booked here; use one of: {', '.join(allowed)}",
+            pointer="/kind",
+            data={"allowed": allowed},
+        )
+    if request.kind is LeaseKind.IMMEDIATE and request.start is not NOW:
+        raise InvalidInput(
+            "an immediate lease starts now; leave start_date out, or ask for a scheduled lease", pointer="/start_date"
+        )
 
 
 def _their_events(request: LeaseRequest, now: datetime) -> tuple[Event, ...]:
@@ -315,4 +391,5 @@ def _lease(
             for each in wanted
         ),
         events=events,
+        kind=request.kind,
     )

@@ -26,21 +26,23 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.cloud_change import CloudChanges
 from blazar.manager.events.starting import StartedInUse, start_in_use
 from blazar.manager.health.healing import Healing
+from blazar.manager.health.missing import FlagReport, report_flags
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
-from blazar.manager.lease.flags import change_notification, derived, lacking
+from blazar.manager.lease.flags import derived, lacking
 from blazar.manager.lease.ordering import in_order
 from blazar.manager.lease.references import waits_at_start
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.change_decisions import Asked, Change, ChangeDecisions, ChangeQuestion, Unchanged
 from blazar.manager.requests.preparing import prepared
+from blazar.manager.requests.quotas import QuotasNeeded, check_quotas
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import BlazarError, Conflict, Contention, pointing_at
 from blazar.model.lease import Lease, ReservationStatus
 from blazar.model.requests import Actor, LeaseChange
 from blazar.model.usage import OutboxMessage
-from blazar.resources.base import Given, ResolutionNeeded, Task, Unusable, UsageNeeded
+from blazar.resources.base import Before, Given, ResolutionNeeded, Task, Unusable, UsageNeeded
 
 LOG = logging.getLogger(__name__)
 
@@ -125,21 +127,37 @@ class Updates:
         Busy if other work on the lease is in progress.
         """
         with scope(limit=self._runtime.settings.request_limit):
-            return self._completed(self._changed(lease_id, change))
+            found, saved = self._changed(lease_id, change)
+            if not isinstance(found, Change):
+                return self._completed(saved, partial(report_flags, self._runtime)) or saved
+            seen = [saved]
+            done = self._completed(saved, lambda _, after: seen.append(after)) or seen[-1]
+            # Of the change and what completes it together: what is only left for a moment is no news.
+            self._notify(found, done)
+            return done
 
-    def _completed(self, lease: Lease) -> Lease:
-        """Heal a lease that has changed, as far as that can be done at once; return it as it is then."""
+    def _completed(self, lease: Lease, report: FlagReport) -> Lease | None:
+        """Heal a lease that has changed, as far as that can be done at once; return it as it is then.
+
+        None if that is not known.
+        """
         # The change may have replaced missing resources, or left something to do.
         left = any(r.unassigned - r.failed and r.status is ReservationStatus.ACTIVE for r in lease.reservations)
-        seen = lease.degraded and self._healing.heal_once(lease.id, in_use=left, at_once=left)
-        if not seen and not left:
+        if not lease.degraded and not left:
             return lease
+        self._healing.heal_once(lease.id, in_use=left, at_once=left, report=report)
         try:
             return self._runtime.store.leases.one(lease.id)
         except BlazarError as error:
             # The change was made, whatever is known of what came after it.
             LOG.warning("Lease %s was changed, and cannot be read again: %s", lease.id, error.message)
-            return lease
+            return None
+
+    def _notify(self, found: Change, done: Lease) -> None:
+        if found.draft.warning_off:
+            self._runtime.notifier.notify(WARNING_OFF, done)
+        self._runtime.notifier.notify(UPDATED, done)
+        report_flags(self._runtime, found.lease, done)
 
     def preview(self, lease_id: str, change: LeaseChange) -> tuple[Lease, tuple[Allocation, ...]]:
         """Return what a dry run of a change would make of a lease, and of what it holds. The errors of ``update``."""
@@ -150,21 +168,15 @@ class Updates:
             return after, found.plan.allocations
         return after, tuple(self._runtime.store.calendar.of_lease(lease_id))
 
-    def _changed(self, lease_id: str, change: LeaseChange) -> Lease:
+    def _changed(self, lease_id: str, change: LeaseChange) -> tuple[Change | Unchanged, Lease]:
         grant = ChangeGrant(self._runtime, self._changes, self._outbox, change)
-        with scope(limit=self._runtime.settings.request_limit):
-            found, saved = self._granted(lease_id, grant)
-            if isinstance(found, Change) and grant.in_steps(found):
+        found, saved = self._granted(lease_id, grant)
+        if isinstance(found, Change):
+            if grant.in_steps(found):
                 with self._runtime.claims.held(grant.claim):
                     saved = self._carry_out(saved, found, grant)
-        if isinstance(found, Change):
             self._outbox.wake()
-            if found.draft.warning_off:
-                self._runtime.notifier.notify(WARNING_OFF, saved)
-            self._runtime.notifier.notify(UPDATED, saved)
-            if (flags := change_notification(found.lease, saved)) is not None:
-                self._runtime.notifier.notify(flags, saved)
-        return saved
+        return found, saved
 
     def question(self, lease: Lease, change: LeaseChange) -> ChangeQuestion:
         """Return what a change asks of the calendar; nothing is changed. As for ``update``."""
@@ -183,12 +195,15 @@ class Updates:
         """Return the result of an attempt; if that needs the usage in the cloud, read it first, outside the turn."""
         requested = change.reservations
         asked = Asked(change, {each.id: Given(each.parameters) for each in requested}, {})
-        # Each reservation is read at most once. All are resolved at once.
-        for _ in range(len(requested) + 2):
+        # Each reservation is read at most once. All are resolved at once, and so are quotas.
+        for _ in range(len(requested) + 3):
             try:
                 return attempt(asked)
             except ResolutionNeeded:
                 asked = replace(asked, given=self._resolved(lease_id, change.asked_by, asked.given))
+            except QuotasNeeded as more:
+                check_quotas(more.needed)
+                asked = replace(asked, quotas=more.needed)
             except UsageNeeded as needed:
                 reservation = needed.task.reservation
                 in_use = self._runtime.type_of(reservation).in_use(needed.task)
@@ -242,10 +257,13 @@ class Updates:
         Each has those that it refers to as they have become.
         """
         tasks = {task.reservation.id: task for task in self._runtime.tasks(wanted, found.plan.allocations)}
+        before = {task.reservation.id: Before(task.reservation.parameters, task.counts) for task in found.tasks}
+        begun: list[Task] = []
         for id_ in in_order(waits_at_start(self._runtime, wanted)):
             if id_ in found.new:
-                task = replace(tasks[id_], lease=wanted, undoable=True)
+                task = replace(tasks[id_], lease=wanted, before=replace(before[id_], begun=tuple(begun)))
                 started = self._assign(task)
+                begun.append(task)
                 if started.cloud_ids is not None:
                     assigned = replace(task.reservation, cloud_ids=started.cloud_ids)
                     wanted = lifecycle.with_cloud_ids(wanted, [assigned])

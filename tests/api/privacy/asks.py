@@ -14,7 +14,7 @@ from typing import Any
 
 from blazar.api.routes import Route
 
-BOTH = ("1.0", "1.2")
+BOTH = ("1.0", "1.3")
 """The lowest version and the newest, which has all that those between have."""
 
 
@@ -156,6 +156,12 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "show_lease": [Ask(), *_new(Ask(query="fields=name,reservations"), Ask(200, headers={"If-None-Match": '"0.1.m"'}))],
     "update_lease": _UPDATE,
     "delete_lease": [*_new(Ask(412, headers={"If-Match": '"99.1.m"'})), _DELETE],
+    "keep_lease": _new(Ask(409)),
+    "hold_lease": _new(Ask(403)),
+    "let_go_of_lease": _new(Ask(403)),
+    "list_hosts_in_lease": _old(Ask()),
+    "list_networks_in_lease": _old(Ask()),
+    "list_devices_in_lease": _old(Ask()),
     "list_leases_v2": [Ask(), Ask(query="project_id={project}")],
     "create_lease_v2": [*_REFUSED, *_old(Ask(201, body=_lease(_host(), events=[]), writes=True))],
     "show_lease_v2": [Ask()],

@@ -11,7 +11,7 @@ import pytest
 from blazar.clouds.simulated.state import FlavorState
 from blazar.model.availability import AvailabilityQuestion
 from blazar.model.duration import Duration
-from blazar.model.errors import InvalidInput, NotEnoughResources
+from blazar.model.errors import InvalidInput, NotEnoughResources, OthersWait
 from blazar.model.lease import LeaseStatus
 from blazar.model.requests import NOW, Actor, Registration, ReservationRequest
 from blazar.model.resource import FLOATING_IP, HOST
@@ -204,3 +204,24 @@ def test_what_was_there_before_is_in_the_first_region(world, sqlite):
     assert two.now(lease).reservations[0].region == "R1"
     assert {each.attributes["region"] for each in two.manager.resources.all(HOST)} == {"R1"}
     assert two.store.regions.in_use() == {"R1"}
+
+
+def located(request: ReservationRequest, region: str) -> ReservationRequest:
+    return replace(request, parameters={**request.parameters, "region": region})
+
+
+def test_who_does_not_wait_takes_nothing_from_who_waits_in_any_region(sqlite):
+    world = TwoRegions(sqlite)
+    world.waits = True
+    full = {name: world.lease(located(a_host(2), name), project="biology") for name in ("R1", "R2")}
+    world.run()
+    waiting = world.lease(located(a_host(2), "R1"), wait=24 * HOUR)
+    assert waiting.status is LeaseStatus.WAITING
+    later = 2 * HOUR
+    direct = world.lease(a_host(2), start=later, project="chemistry")
+    assert {r.region for r in direct.reservations} == {"R2"}
+    with pytest.raises(OthersWait):
+        world.lease(a_host(), start=later, project="geology")
+    world.manager.leases.delete(full["R1"].id)
+    world.run()
+    assert world.now(waiting).status is LeaseStatus.ACTIVE

@@ -7,11 +7,13 @@ from datetime import timedelta
 
 import pytest
 
+from blazar.context import Pool, current
 from blazar.manager.common.settings import Settings
 from blazar.model.errors import CloudUnavailable, InvalidInput
 from blazar.model.lease import LeaseStatus
 from blazar.model.requests import LeaseChange, ReservationRequest
 from blazar.model.resource import HOST
+from tests.fencing.stage import until
 from tests.manager.regions.world import HOUR, TwoRegions, hosts_in, kill
 from tests.world import a_host
 
@@ -122,3 +124,23 @@ def test_a_deletion_while_the_region_is_down_frees_its_hosts_when_it_is_back(two
     two.second.faults.clear()
     two.run_to(two.clock.now() + HOUR)
     assert two.free_in_second() == {"node-1", "node-2"}
+
+
+def test_calls_for_starts_and_ends_say_of_which_region_their_threads_are(two):
+    seen: dict[str, set[Pool | None]] = {"R1": set(), "R2": set()}
+    for region, cloud in (("R1", two.simulated), ("R2", two.second)):
+        cloud.faults.on_call = lambda *_, of=region: seen[of].add(current().pool)
+    ending = [two.lease(hosts_in(region), hours=1) for region in ("R1", "R2")]
+    two.run_to(two.clock.now() + HOUR - timedelta(minutes=1))
+    starting = [two.lease(hosts_in(region), start=timedelta(minutes=1)) for region in ("R1", "R2")]
+    for each in seen.values():
+        each.clear()
+    two.clock.to(ending[0].window.end)
+    two.manager.engine.start()
+    try:
+        until(lambda: {state(two, lease) for lease in starting} == {LeaseStatus.ACTIVE})
+        until(lambda: {state(two, lease) for lease in ending} == {LeaseStatus.TERMINATED})
+    finally:
+        two.manager.engine.stop()
+    for region, pools in seen.items():
+        assert {pool and (pool.name, pool.regions) for pool in pools} == {(f"start-{region}", 1), (f"end-{region}", 1)}

@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from sqlalchemy.engine import Engine
 
 from blazar.clouds.simulated import Faults, MemoryStorage, SimulatedCloud, of_size
+from blazar.clouds.simulated.storage import StateStorage
 from blazar.manager.service import ManagerService, Plugins
 from blazar.model.errors import CloudUnavailable
 from blazar.model.lease import Lease
 from blazar.model.regions import Regions
 from blazar.model.requests import Registration, ReservationRequest
-from blazar.model.resource import HOST, Resource
+from blazar.model.resource import HOST, Resource, ResourceKind
 from blazar.resources.regional import combined
 from blazar.testing.clock import ManualClock
 from tests.world import World, a_host
@@ -24,13 +26,27 @@ REGIONS = Regions(("R1", "R2"))
 
 
 class TwoRegions(World):
-    """A world with a second cloud; by default two hosts are registered in each region."""
+    """A world with a second cloud; by default two hosts are registered in each region.
 
-    def __init__(self, engine: Engine, *, hosts: int = 2, register: bool = True, **more: Any) -> None:
+    ``storages`` are those of the clouds, by default in memory.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        hosts: int = 2,
+        register: bool = True,
+        storages: tuple[StateStorage, StateStorage] | None = None,
+        **more: Any,
+    ) -> None:
         clock = ManualClock()
         self.regions = REGIONS
-        self.second = SimulatedCloud(MemoryStorage(of_size(hosts)), clock=clock, faults=Faults(sleep=lambda _: None))
-        super().__init__(engine, hosts=hosts, register=False, state=of_size(hosts), clock=clock, **more)
+        first, self.second = (
+            SimulatedCloud(storage, clock=clock, faults=Faults(sleep=lambda _: None))
+            for storage in storages or (MemoryStorage(of_size(hosts)), MemoryStorage(of_size(hosts)))
+        )
+        super().__init__(engine, hosts=hosts, register=False, cloud=first, clock=clock, **more)
         for number in range(1, hosts + 1) if register else ():
             for region in REGIONS:
                 self.register_in(region, f"node-{number}")
@@ -58,7 +74,12 @@ class TwoRegions(World):
         self.manager = self.another_manager()
 
     def register_in(self, region: str, name: str) -> Resource:
-        return self.manager.resources.register(HOST, Registration({"name": name, "region": region}))
+        return self.register_one(HOST, region, Registration({"name": name}))
+
+    def register_one(self, kind: ResourceKind, region: str, request: Registration) -> Resource:
+        """Register a resource of any kind in a region."""
+        located = replace(request, given={**request.given, "region": region})
+        return self.manager.resources.register(kind, located)
 
     def regions_of(self, lease: Lease) -> list[str]:
         """Return the regions of the hosts that are promised to a lease, sorted."""

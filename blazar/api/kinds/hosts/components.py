@@ -53,20 +53,40 @@ FIELDS: Json = {
 }
 """What a request for a reservation of hosts may have."""
 
+ATTRIBUTES: Json = {
+    "hypervisor_hostname": TEXT,
+    "service_name": TEXT,
+    "hypervisor_type": TEXT,
+    "hypervisor_version": NUMBER,
+    "vcpus": NUMBER,
+    "memory_mb": {**NUMBER, "description": "MiB"},
+    "local_gb": {**NUMBER, "description": "GiB"},
+    "cpu_info": {**TEXT, "description": "JSON"},
+    "availability_zone": TEXT,
+}
+"""What the cloud says of a host."""
+
+EXAMPLE: Json = {
+    "rack": "r7",
+    "id": "12",
+    "hypervisor_hostname": "cn12.example",
+    "service_name": "cn12",
+    "hypervisor_type": "QEMU",
+    "hypervisor_version": 8002000,
+    "vcpus": 64,
+    "memory_mb": 515000,
+    "local_gb": 890,
+    "cpu_info": '{"arch": "x86_64"}',
+    "availability_zone": "nova",
+}
+"""A host with a capability."""
+
 _OF_1_0: Json = {
     "Host": an_object(
         {
             "id": TEXT,
-            "hypervisor_hostname": TEXT,
-            "service_name": TEXT,
-            "hypervisor_type": TEXT,
-            "hypervisor_version": NUMBER,
-            "vcpus": NUMBER,
-            "memory_mb": {**NUMBER, "description": "MiB"},
-            "local_gb": {**NUMBER, "description": "GiB"},
-            "cpu_info": {**TEXT, "description": "JSON"},
+            **ATTRIBUTES,
             "status": {"type": "null"},
-            "availability_zone": TEXT,
             "trust_id": TEXT_OR_NULL,
             "reservable": {**FLAG, "description": "accepts new leases: it has not failed and is not disabled"},
             "disabled": {
@@ -83,23 +103,7 @@ _OF_1_0: Json = {
         },
         optional=("disabled", "failure", "failed_since", "authorized_projects"),
         more={**TEXT, "description": "a capability"},
-        example={
-            "rack": "r7",
-            "id": "12",
-            "hypervisor_hostname": "cn12.example",
-            "service_name": "cn12",
-            "hypervisor_type": "QEMU",
-            "hypervisor_version": 8002000,
-            "vcpus": 64,
-            "memory_mb": 515000,
-            "local_gb": 890,
-            "cpu_info": '{"arch": "x86_64"}',
-            "status": None,
-            "availability_zone": "nova",
-            "trust_id": None,
-            "reservable": True,
-            **EXAMPLE_TIMESTAMPS,
-        },
+        example={**EXAMPLE, "status": None, "trust_id": None, "reservable": True, **EXAMPLE_TIMESTAMPS},
     ),
     "Allocation": an_object(
         {

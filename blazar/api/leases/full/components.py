@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from blazar.api.leases.earlier import STATES
 from blazar.api.leases.full.reasons import sentence_of_missing
 from blazar.api.shapes import (
     FLAG,
@@ -20,8 +21,9 @@ from blazar.api.shapes import (
     one_of,
     ref,
 )
-from blazar.model.lease import EventStatus, LeaseStatus, ReservationStatus
+from blazar.model.lease import EndReason, EventStatus, LeaseKind, LeaseStatus, ReservationStatus
 from blazar.model.reasons import ReasonCode
+from blazar.model.unused import Usage
 
 CONDITIONS = ("missing_resources", "resources_changed", "start_delayed", "start_failed", "save_failed", "end_delayed")
 _OR_NULL: Json = {"type": "null"}
@@ -115,7 +117,7 @@ _LEASE: Json = {
     "name": TEXT,
     "project_id": TEXT,
     "user_id": TEXT,
-    "status": one_of(LeaseStatus),
+    "status": STATES,
     "degraded": FLAG,
     "revision": NUMBER,
     "start_date": ZULU,
@@ -141,8 +143,76 @@ _RESERVATION: Json = {
     "created_at": ZULU,
     "updated_at": ZULU_OR_NULL,
 }
+_MADE: Json = {
+    **a_list(
+        an_object(
+            {
+                "id": TEXT,
+                "deleted_at": {**ZULU_OR_NULL, "description": "when it was first seen that it is not there any more"},
+            }
+        )
+    ),
+    "description": "the servers, volumes or network in the project; those deleted meanwhile are not made again",
+}
+
+
+def _reservation(name: str, **more: Json) -> Json:
+    """Return the component of a reservation with this name, whose parts are of the same."""
+    return an_object(
+        {
+            **_RESERVATION,
+            **more,
+            "region": {**TEXT, "description": "where its resources are, if the service has several regions"},
+            "children": {
+                **a_list(ref(name)),
+                "description": "the reservations that it is made of, if it is made of others",
+            },
+        },
+        optional=("cloud_ids", "children", "region", *more),
+        more=True,
+        example=_RESERVATION_EXAMPLE,
+    )
+
+
+_WAIT: Json = {
+    "queued_at": ZULU,
+    "until": {**ZULU, "description": "when it stops waiting"},
+    "position": {**_NUMBER_OR_NULL, "description": "from 1; null before the first plan"},
+    "estimated_start": {**ZULU_OR_NULL, "description": "when it will probably start; null if that is not known"},
+    "reason": {**TEXT_OR_NULL, "description": "why no waiting helps as things are, or why its turn did not"},
+}
+_LEASE_WITH_KIND: Json = {
+    **_LEASE,
+    "kind": one_of(LeaseKind),
+    "end_reason": {
+        **one_of(EndReason, None),
+        "description": "why it has ended, or is being ended; null before that, and if an earlier version has ended it",
+    },
+    "usage": {**one_of(Usage, None), "description": "what a look has last found; null: nobody looks"},
+    "used_at": {**ZULU_OR_NULL, "description": "the last look that found it used"},
+    "release_at": {**ZULU_OR_NULL, "description": "when it is released, unless somebody uses or keeps it"},
+    "status": one_of(LeaseStatus),
+    "wait": {
+        "type": ["object", "null"],
+        "required": list(_WAIT),
+        "additionalProperties": False,
+        "properties": _WAIT,
+        "description": "while it waits for its turn, and after it has in vain; else null",
+    },
+    "extend_if_free": {
+        "type": ["object", "null"],
+        "required": ["until", "reason"],
+        "additionalProperties": False,
+        "properties": {"until": ZULU, "reason": {**TEXT_OR_NULL, "description": "why it was not prolonged so far"}},
+        "description": "up to when it is prolonged if nobody else wants its resources; else null",
+    },
+    "reservations": a_list(ref("Reservation1_3")),
+}
 LEASE_KEYS = tuple(_LEASE)
 """The keys of a lease, which ``fields`` may name."""
+
+KEYS_WITH_KIND = tuple(_LEASE_WITH_KIND)
+"""Those from 1.3 on."""
 
 COMPONENTS: Json = {
     "LeaseCondition1_1": an_object(
@@ -156,19 +226,8 @@ COMPONENTS: Json = {
         example=_CONDITION_EXAMPLE,
     ),
     "Reservation1_1": an_object(_RESERVATION, optional=("cloud_ids",), more=True, example=_RESERVATION_EXAMPLE),
-    "Reservation1_2": an_object(
-        {
-            **_RESERVATION,
-            "region": {**TEXT, "description": "where its resources are, if the service has several regions"},
-            "children": {
-                **a_list(ref("Reservation1_2")),
-                "description": "the reservations that it is made of, if it is made of others",
-            },
-        },
-        optional=("cloud_ids", "children", "region"),
-        more=True,
-        example=_RESERVATION_EXAMPLE,
-    ),
+    "Reservation1_2": _reservation("Reservation1_2"),
+    "Reservation1_3": _reservation("Reservation1_3", made=_MADE),
     "Event1_1": an_object(
         {
             "id": TEXT_OR_NULL,
@@ -185,5 +244,19 @@ COMPONENTS: Json = {
     "Lease1_1": an_object(_LEASE, optional=LEASE_KEYS, example=_LEASE_EXAMPLE),
     "Lease1_2": an_object(
         {**_LEASE, "reservations": a_list(ref("Reservation1_2"))}, optional=LEASE_KEYS, example=_LEASE_EXAMPLE
+    ),
+    "Lease1_3": an_object(
+        _LEASE_WITH_KIND,
+        optional=KEYS_WITH_KIND,
+        example={
+            **_LEASE_EXAMPLE,
+            "kind": "scheduled",
+            "end_reason": None,
+            "usage": "unused",
+            "used_at": None,
+            "release_at": "2030-04-01T17:00:00Z",
+            "wait": None,
+            "extend_if_free": None,
+        },
     ),
 }

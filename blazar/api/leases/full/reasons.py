@@ -22,7 +22,7 @@ _SENTENCES: Mapping[ReasonCode, str] = {
     ReasonCode.LEASE_ENDED: "the lease ended before it could start",
     ReasonCode.NOT_FINISHED_AT_END: "it was not finished at the end of the lease",
     ReasonCode.INTERNAL_ERROR: "an internal error; an operator finds it in the log",
-    ReasonCode.QUOTA_EXCEEDED: "a quota of the cloud is exceeded",
+    ReasonCode.QUOTA_EXCEEDED: "a quota of the project is exceeded; delete something in it, or ask for a larger one",
     ReasonCode.ROLE_MISSING: "the service has no role in the project; an operator has to grant it",
     ReasonCode.SERVER_IN_THE_WAY: "a server that belongs to no reservation is in the way{}; an operator has to move it",
     ReasonCode.PREVIOUS_USER_NOT_LEFT: "the previous user has not left yet, or the resources are being cleaned{}",

@@ -8,15 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from blazar.api.leases import earlier
 from blazar.api.leases.full import reasons
 from blazar.api.leases.full.resources import resource
 from blazar.api.leases.full.view import View
 from blazar.api.shapes import Json
+from blazar.api.since import without_newer
 from blazar.api.urls import link
 from blazar.model.clock import zulu
 from blazar.model.event_reasons import reason_of
 from blazar.model.lease import SHOWN_IDS, Event, EventStatus, EventType, Lease, Reservation, ReservationStatus
 from blazar.model.lease_details import HeldResource, LeaseDetails
+from blazar.model.made import TYPES
 from blazar.model.reasons import ReasonCode
 from blazar.model.resource import FLOATING_IP
 from blazar.resources.floating_ips.registration import address_in
@@ -37,8 +40,8 @@ _EVENT_CONDITIONS: Mapping[str, tuple[str | None, str | None]] = {
 
 def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
     """Return a lease as JSON; of a ``planned`` one, which does not exist, the ids are null."""
-    value = details.lease
-    shown = {
+    value = earlier.as_estimated(details.lease)
+    shown: Json = {
         "id": value.id,
         "name": value.name,
         "project_id": value.project_id,
@@ -57,7 +60,38 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
         "events": [_event(each, details, view) for each in _shown(value.events)],
         "links": [{"rel": "self", "href": link(f"/v1/leases/{value.id}")}],
     }
+    if view.shape.kinds:
+        end_reason = value.end_reason.value if value.end_reason else None
+        use = value.use
+        shown = {
+            **shown,
+            "kind": value.kind.value,
+            "end_reason": end_reason,
+            "usage": None if use is None else use.usage.value,
+            "used_at": _instant(None if use is None else use.used_at),
+            "release_at": _instant(None if use is None else use.release_at),
+            "wait": _wait(value),
+            "extend_if_free": None
+            if value.extend is None
+            else {"until": zulu(value.extend.until), "reason": value.extend.reason},
+        }
+    else:
+        shown["status"] = earlier.status(value)
     return _without_ids(shown) if planned else shown
+
+
+def _wait(value: Lease) -> Json | None:
+    """Return what a lease waits for, or waited for in vain."""
+    wait = value.wait
+    if wait is None or value.status not in earlier.EARLIER:
+        return None
+    return {
+        "queued_at": zulu(wait.queued_at),
+        "until": zulu(wait.until),
+        "position": wait.position,
+        "estimated_start": _instant(wait.estimate),
+        "reason": wait.reason,
+    }
 
 
 def _shown(events: Sequence[Event]) -> list[Event]:
@@ -91,14 +125,25 @@ def _reservation(value: Reservation, details: LeaseDetails, view: View) -> Json:
         "status": value.status.value,
         "missing_resources": value.missing_resources,
         "resources_changed": value.resources_changed,
-        **_parameters(value),
+        **without_newer(_parameters(value), value.resource_type, view.shape.minor),
         "allocations": sorted(allocations, key=lambda each: str(each["resource"]["id"])),
         "use": _use(value, held),
         **({"cloud_ids": dict(value.cloud_ids.values)} if view.operator else {}),
+        **_made(value, view),
         **_children(value, details, view),
         "created_at": zulu(value.created_at),
         "updated_at": _instant(value.updated_at),
     }
+
+
+def _made(value: Reservation, view: View) -> Json:
+    """Return what a reservation has made in the project, of types that make something there."""
+    if not view.shape.kinds or value.resource_type not in TYPES:
+        return {}
+    gone = {each.id: zulu(each.since) for each in value.gone}
+    # At the end all of it is deleted, which nobody has to be told.
+    there = () if value.status is ReservationStatus.DELETED else value.made
+    return {"made": [{"id": id_, "deleted_at": gone.get(id_)} for id_ in there]}
 
 
 def _children(value: Reservation, details: LeaseDetails, view: View) -> Json:

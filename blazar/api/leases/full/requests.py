@@ -5,21 +5,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from blazar.api import moments
 from blazar.api.faults import pointer_to
 from blazar.api.identity import Caller
-from blazar.api.leases.full import schemas
+from blazar.api.leases.full import render, schemas
 from blazar.api.leases.full.view import View
 from blazar.api.leases.requests import check_text, check_text_after
 from blazar.api.moments import in_body
 from blazar.api.queries import Query
 from blazar.api.shapes import Json
 from blazar.api.validation import check
+from blazar.model.duration import Duration
 from blazar.model.errors import Denied, InvalidInput, pointing_at
-from blazar.model.lease import Lease
-from blazar.model.lease_details import LeaseFilter, LeaseState
+from blazar.model.lease import Lease, LeaseKind
+from blazar.model.lease_details import LeaseDetails, LeaseFilter, LeaseState
 from blazar.model.paging import Condition
 from blazar.model.requests import (
     NOW,
@@ -45,8 +47,13 @@ _PARTS = {"reservations": frozenset({"reservations", "conditions"}), "events": f
 _EVENTS = _PARTS["events"] | {"before_end_date"}
 
 
-def new_lease(body: Json, caller: Caller, view: View, schemas_of: Schemas, *, dry_run: bool) -> LeaseRequest:
-    """Return the request for a new lease. InvalidInput for what the schema cannot say."""
+def new_lease(
+    body: Json, caller: Caller, view: View, schemas_of: Schemas, *, dry_run: bool, default: LeaseKind
+) -> LeaseRequest:
+    """Return the request for a new lease; ``default`` is its kind if it names none. InvalidInput.
+
+    Before the kinds came, every lease was scheduled.
+    """
     start, end, before_end = _dates(body)
     request = LeaseRequest(
         name=body["name"],
@@ -59,6 +66,9 @@ def new_lease(body: Json, caller: Caller, view: View, schemas_of: Schemas, *, dr
         operator=view.operator,
         exact=True,
         dry_run=dry_run,
+        kind=LeaseKind(body.get("kind", default)) if view.shape.kinds else LeaseKind.SCHEDULED,
+        wait_until=_until(body, "wait"),
+        extend_until=_until(body, "extend_if_free"),
     )
     check_text(body)
     return request
@@ -102,7 +112,9 @@ def _reservation(item: Json, schemas_of: Schemas) -> ReservationRequest:
     return ReservationRequest(kind, _parameters(given))
 
 
-def lease_change(body: Json, lease: Callable[[], Lease], caller: Caller, view: View, *, dry_run: bool) -> LeaseChange:
+def lease_change(
+    body: Json, lease: Callable[[], LeaseDetails], caller: Caller, view: View, *, dry_run: bool
+) -> LeaseChange:
     """Return the change of a lease that the caller asks for. InvalidInput for what the schema cannot say.
 
     The lease is read only if its reservations are to change: nothing else of a request depends on it.
@@ -110,8 +122,9 @@ def lease_change(body: Json, lease: Callable[[], Lease], caller: Caller, view: V
     items = body.get("reservations", [])
     if items:
         known = lease()
-        _check_changes(items, known, view)
-        check_text_after(body, known)
+        items = _without_read_only(items, known, view)
+        _check_changes(items, known.lease, view)
+        check_text_after({**body, "reservations": items}, known.lease)
     start, end, before_end = _dates(body)
     return LeaseChange(
         name=body.get("name"),
@@ -121,10 +134,31 @@ def lease_change(body: Json, lease: Callable[[], Lease], caller: Caller, view: V
         reservations=tuple(ReservationChange(i["id"], _parameters(i), i.get("resource_type")) for i in items),
         asked_by=Actor(caller.user_id, caller.project_id, view.operator),
         resets_before_end="before_end_date" in body and body["before_end_date"] is None,
+        extend_until=_until(body, "extend_if_free"),
+        stops_extending="extend_if_free" in body and body["extend_if_free"] is None,
         revisions=view.tags.wanted(),
         exact=True,
         dry_run=dry_run,
     )
+
+
+def _without_read_only(items: Sequence[Json], details: LeaseDetails, view: View) -> list[Json]:
+    """Return the changes without what the service sets and the client has sent back as it was shown.
+
+    Many clients send a reservation whole, as they have read it. What differs stays, and is refused.
+    """
+    by_id = {each.id: each for each in details.lease.asked_for}
+    shown = {each["id"]: each for each in render.lease(details, view)["reservations"]}
+    changes = []
+    for item in items:
+        if (known := by_id.get(item["id"])) is None:
+            changes.append(item)
+            continue
+        schema = schemas.CHANGES[view.shape.minor].get(known.resource_type)
+        given = known.shown_parameters.keys() if schema is None else schema["properties"].keys()
+        kept, there = given | {"id", "resource_type"}, shown[known.id]
+        changes.append({k: v for k, v in item.items() if k in kept or k not in there or there[k] != v})
+    return changes
 
 
 def _check_changes(items: Sequence[Json], lease: Lease, view: View) -> None:
@@ -139,7 +173,7 @@ def _check_changes(items: Sequence[Json], lease: Lease, view: View) -> None:
             sentence = f"reservations[{number}].id: the lease has no such reservation; send the id of one that it has"
             raise InvalidInput(sentence, code="unknown_reference", pointer=f"{pointer}/id")
         seen.add(item["id"])
-        if (schema := schemas.CHANGES.get(types[item["id"]])) is not None:
+        if (schema := schemas.CHANGES[view.shape.minor].get(types[item["id"]])) is not None:
             check(item, schema, pointer=pointer)
         before = next(each.parameters.values for each in lease.reservations if each.id == item["id"])
         _check_names(item, types[item["id"]], number, view, before)
@@ -169,6 +203,19 @@ def _condition(condition: Condition, caller: Caller, view: View) -> Condition:
         raise Denied(sentence, parameter="project_id")
     # Others know resources by their labels only, but for kinds whose ids everybody sees.
     return Condition("label", condition.operator, condition.values) if condition.key == "resource" else condition
+
+
+def _until(body: Json, key: str) -> datetime | Duration | None:
+    """Return until when something is asked for: a date or a duration; None if it is not."""
+    asked, place = body.get(key), in_body(key, "until")
+    if asked is None:
+        return None
+    zone = moments.zone(body.get("time_zone", "UTC"), in_body("time_zone"))
+    until = moments.moment_or_duration(asked["until"], place, zone=zone)
+    if until is NOW:
+        raise place.invalid("now", "a later date, or a duration such as +P3D")
+    assert not isinstance(until, type(NOW))
+    return until
 
 
 def _dates(body: Json) -> tuple[Moment | None, End | None, BeforeEnd]:

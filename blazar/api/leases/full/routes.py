@@ -10,13 +10,15 @@ from flask import request
 
 from blazar.api.answers import Answer, paged, weak_tag
 from blazar.api.bodies import normalized
-from blazar.api.context import Call, identifier
-from blazar.api.leases.full import render
-from blazar.api.leases.full.components import LEASE_KEYS
+from blazar.api.context import Call
+from blazar.api.leases.full import render, unused
+from blazar.api.leases.full.components import KEYS_WITH_KIND, LEASE_KEYS
+from blazar.api.leases.full.immediate import decided
 from blazar.api.leases.full.keys import IDEMPOTENCY_KEY, key_of
 from blazar.api.leases.full.requests import lease_change, lease_filter, new_lease
-from blazar.api.leases.full.schemas import LEASE_UPDATE, lease_create
-from blazar.api.leases.full.view import OF_1_1, OF_1_2, Shape, View, view_of
+from blazar.api.leases.full.schemas import lease_create, lease_update
+from blazar.api.leases.full.view import OF_1_1, OF_1_2, OF_1_3, Shape, View, view_of
+from blazar.api.leases.full.visible import visible
 from blazar.api.leases.rules import DELETE, GET, POST, PUT
 from blazar.api.microversion import Version
 from blazar.api.preconditions import IF_MATCH
@@ -26,8 +28,8 @@ from blazar.api.routes import Body, Caching, Root, Route, in_path
 from blazar.api.shapes import LINKS, NUMBER, RESERVATION_ID, Json, a_list, an_object, ref
 from blazar.api.urls import link
 from blazar.model.errors import Conflict, Denied, PreconditionFailed
-from blazar.model.lease import LeaseStatus, unknown_lease
-from blazar.model.lease_details import LeaseDetails, LeaseOwner, LeaseState
+from blazar.model.lease import LeaseKind, LeaseStatus
+from blazar.model.lease_details import LeaseDetails, LeaseState
 
 SORT_KEYS = ("created_at", "updated_at", "start_date", "end_date", "name", "status")
 
@@ -46,7 +48,7 @@ def index(shape: Shape, call: Call) -> Answer:
 
 def show(shape: Shape, call: Call, lease_id: str) -> Answer:
     """Show a lease, also a past one."""
-    owner = _visible(call, lease_id)
+    owner = visible(call, lease_id)
     view, query = view_of(call, shape), call.asked
     found = call.manager.leases.details(owner.id)
     etag = view.tags.of(found.lease.revision) if query.fields is None else None
@@ -64,8 +66,14 @@ def create(shape: Shape, call: Call) -> Answer:
     known = None if key is None else call.manager.leases.replay(key)
     if known is None:
         schemas_of = call.services.served.requests
-        wanted = new_lease(call.checked(normalized(body)), call.caller, view, schemas_of, dry_run=dry_run)
-        known = call.manager.leases.book(replace(wanted, key=key))
+        default = call.services.default_kind
+        asked = call.checked(normalized(body))
+        wanted = new_lease(asked, call.caller, view, schemas_of, dry_run=dry_run, default=default)
+        wanted = replace(wanted, key=key)
+        if wanted.kind is LeaseKind.IMMEDIATE and not dry_run:
+            known = decided(call, wanted, view)
+        else:
+            known = call.manager.leases.book(wanted)
     if dry_run:
         return Answer(render.lease(known.details, view, planned=True), status=200)
     replayed = {"Idempotency-Replayed": "true"} if known.replayed else {}
@@ -75,13 +83,13 @@ def create(shape: Shape, call: Call) -> Answer:
 
 def update(shape: Shape, call: Call, lease_id: str) -> Answer:
     """Change a lease; with ``dry_run`` show what it would be."""
-    owner = _visible(call, lease_id)
+    owner = visible(call, lease_id)
     view, dry_run = view_of(call, shape), call.asked.one("dry_run", False)
     body = call.checked(normalized(call.read()))
     if owner.deleted:
         status = str(LeaseStatus.TERMINATED)
         raise Conflict("the lease is deleted and cannot be changed", code="lease_ended", data={"status": status})
-    change = lease_change(body, lambda: call.manager.leases.details(owner.id).lease, call.caller, view, dry_run=dry_run)
+    change = lease_change(body, lambda: call.manager.leases.details(owner.id), call.caller, view, dry_run=dry_run)
     try:
         found = call.manager.leases.change(owner.id, change)
     except PreconditionFailed as error:
@@ -91,7 +99,7 @@ def update(shape: Shape, call: Call, lease_id: str) -> Answer:
 
 def delete(shape: Shape, call: Call, lease_id: str) -> None:
     """End a lease now and delete it; a deleted one stays deleted."""
-    owner = _visible(call, lease_id)
+    owner = visible(call, lease_id)
     view = view_of(call, shape)
     if owner.deleted:
         return
@@ -105,19 +113,6 @@ def delete(shape: Shape, call: Call, lease_id: str) -> None:
 
 def _written(found: LeaseDetails, view: View, *, headers: dict[str, str] | None = None) -> Answer:
     return Answer(render.lease(found, view), etag=view.tags.of(found.lease.revision), headers=headers or {})
-
-
-def _visible(call: Call, lease_id: str) -> LeaseOwner:
-    """Return whose a lease is; NotFound if the caller may not see it, Denied if not do this."""
-    key = identifier(lease_id)
-    if key == "-" or key != lease_id:
-        raise unknown_lease(lease_id)
-    owner = call.manager.leases.owner(key)
-    target = {"project_id": owner.project_id, "user_id": owner.user_id}
-    if not call.allows(GET.name, target):
-        raise unknown_lease(key)
-    call.authorize(target)
-    return owner
 
 
 def _in_envelope(lease: Json) -> Json:
@@ -140,12 +135,17 @@ _CREATED = {
         }
     ],
 }
+_NOW = {
+    "name": "ci-2041",
+    "kind": "immediate",
+    "end_date": "+PT2H",
+    "reservations": [{"resource_type": "physical:host", "min": 1}],
+}
 _CHANGES = (
     {"end_date": "2030-05-05T08:00:00Z"},
     {"name": "nightly", "reservations": [{"id": RESERVATION_ID, "max": 2}]},
 )
 _LEASE_ID = in_path("lease_id", "the lease's id")
-_FIELDS = Names(LEASE_KEYS)
 _FILTERS = (
     option("state", Choice(tuple(LeaseState)), "current (default), past, or all"),
     filter_by("status", Choice(tuple(LeaseStatus)), "the status"),
@@ -163,6 +163,7 @@ _FILTERS = (
     compare_by("end_date", Date(), "the end"),
     compare_by("updated_at", Date(), "the last change"),
 )
+_OF_KINDS = (filter_by("kind", Choice(tuple(LeaseKind)), "the kind"),)
 _OF_REGIONS = (filter_by("region", Text(most=64), "the region of one of its reservations"),)
 
 
@@ -173,7 +174,9 @@ def _routes(shape: Shape, *, until: Version | None = None) -> tuple[Route, ...]:
     on_every = partial(Route, root=Root.V1, since=(1, shape.minor), until=until)
     on_list = partial(on_every, path="/leases")
     on_lease = partial(on_every, path="/leases/{lease_id}", on_target=True)
-    filters = (*_FILTERS, *(_OF_REGIONS if shape.regions else ()))
+    filters = (*_FILTERS, *(_OF_REGIONS if shape.regions else ()), *(_OF_KINDS if shape.kinds else ()))
+    keys = KEYS_WITH_KIND if shape.kinds else LEASE_KEYS
+    examples = (_CREATED, _NOW) if shape.kinds else (_CREATED,)
     return (
         on_list(
             method="GET",
@@ -183,7 +186,7 @@ def _routes(shape: Shape, *, until: Version | None = None) -> tuple[Route, ...]:
             rule=GET,
             render=lambda page: page,
             answers={200: an_object(many, optional=("count",))},
-            parameters=(*filters, *paging(SORT_KEYS, fields=LEASE_KEYS)),
+            parameters=(*filters, *paging(SORT_KEYS, fields=keys)),
         ),
         on_list(
             method="POST",
@@ -191,10 +194,10 @@ def _routes(shape: Shape, *, until: Version | None = None) -> tuple[Route, ...]:
             summary="Create a lease",
             handler=partial(create, shape),
             rule=POST,
-            body=Body(shape.component("LeaseCreate"), lease_create(regions=shape.regions), (_CREATED,)),
+            body=Body(shape.component("LeaseCreate"), lease_create(shape), examples),
             render=_in_envelope,
             answers={201: one, 200: one},
-            errors=(409,),
+            errors=(409, 429) if shape.kinds else (409,),
             parameters=(_DRY_RUN, IDEMPOTENCY_KEY),
         ),
         on_lease(
@@ -207,7 +210,7 @@ def _routes(shape: Shape, *, until: Version | None = None) -> tuple[Route, ...]:
             answers={200: one},
             errors=(404,),
             caching=Caching.STRONG,
-            parameters=(_LEASE_ID, option("fields", _FIELDS, "only these keys, and id")),
+            parameters=(_LEASE_ID, option("fields", Names(keys), "only these keys, and id")),
         ),
         on_lease(
             method="PUT",
@@ -215,7 +218,7 @@ def _routes(shape: Shape, *, until: Version | None = None) -> tuple[Route, ...]:
             summary="Change a lease",
             handler=partial(update, shape),
             rule=PUT,
-            body=Body("LeaseUpdate1_1", LEASE_UPDATE, _CHANGES),
+            body=Body("LeaseUpdate1_3" if shape.kinds else "LeaseUpdate1_1", lease_update(shape), _CHANGES),
             render=_in_envelope,
             answers={200: one},
             errors=(404, 409, 412),
@@ -234,4 +237,4 @@ def _routes(shape: Shape, *, until: Version | None = None) -> tuple[Route, ...]:
     )
 
 
-ROUTES = (*_routes(OF_1_1, until=(1, 1)), *_routes(OF_1_2))
+ROUTES = (*_routes(OF_1_1, until=(1, 1)), *_routes(OF_1_2, until=(1, 2)), *_routes(OF_1_3), *unused.ROUTES)

@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from blazar.api import moments
+from blazar.api.leases.full.view import OF_1_1, OF_1_2, OF_1_3, Shape
 from blazar.api.shapes import Json
+from blazar.api.since import without_newer
+from blazar.model.lease import LeaseKind
 from blazar.resources.described import SCHEMAS
 
 _DATE = {"type": "string", "maxLength": 64}
@@ -25,21 +30,42 @@ _TYPE: Json = {
     "maxLength": 66,
     "description": "a resource type such as 'physical:host'",
 }
+_KIND: Json = {
+    "enum": [str(kind) for kind in LeaseKind],
+    "description": "scheduled: handed over at its start; immediate: handed over now, with the answer, or refused",
+}
+_WAIT: Json = {
+    "type": ["object", "null"],
+    "required": ["until"],
+    "additionalProperties": False,
+    "properties": {"until": {**_DATE, "description": f"{moments.DATE_FORMAT}, or a duration from now such as +P3D"}},
+    "description": "until when the lease waits for its turn if there is not enough; left out: it is refused then",
+}
+_EXTEND: Json = {
+    "type": ["object", "null"],
+    "required": ["until"],
+    "additionalProperties": False,
+    "properties": {
+        "until": {**_DATE, "description": f"{moments.DATE_FORMAT}, or a duration from the end such as +P3D"}
+    },
+    "description": "up to when the lease is prolonged if nobody else wants its resources; null: it is not",
+}
 _REGION: Json = {"type": "string", "minLength": 1, "maxLength": 64, "description": "the name of a region"}
 """Not in a change: a reservation stays in its region."""
 
 
-def _if_of(resource_type: str, more: Json) -> Json:
+def _if_of(resource_type: str, more: Json, minor: int) -> Json:
     schema = {key: value for key, value in SCHEMAS[resource_type].items() if key != "examples"}
+    known = without_newer(schema["properties"], resource_type, minor)
     return {
         "if": {"properties": {"resource_type": {"const": resource_type}}, "required": ["resource_type"]},
-        "then": {**schema, "properties": {"resource_type": _TYPE, **more, **schema["properties"]}},
+        "then": {**schema, "properties": {"resource_type": _TYPE, **more, **known}},
     }
 
 
-def reservations(*, regions: bool) -> Json:
+def reservations(shape: Shape) -> Json:
     """Return the schema of the reservations of a new lease; types of other packages check their own fields."""
-    more = {"region": _REGION} if regions else {}
+    more = {"region": _REGION} if shape.regions else {}
     return {
         "type": "array",
         "minItems": 1,
@@ -51,7 +77,7 @@ def reservations(*, regions: bool) -> Json:
             "maxProperties": 100,
             "description": "an object with resource_type and the fields of that type",
             "properties": {"resource_type": _TYPE, **more},
-            "allOf": [_if_of(resource_type, more) for resource_type in SCHEMAS],
+            "allOf": [_if_of(resource_type, more, shape.minor) for resource_type in SCHEMAS],
         },
     }
 
@@ -65,13 +91,17 @@ _DATES_AND_NAME: Json = {
 }
 
 
-def lease_create(*, regions: bool) -> Json:
-    """Return the schema of a new lease; ``regions``: its reservations may name theirs."""
+def lease_create(shape: Shape) -> Json:
+    """Return the schema of a new lease."""
     return {
         "type": "object",
         "required": ["name", "end_date", "reservations"],
         "additionalProperties": False,
-        "properties": {**_DATES_AND_NAME, "reservations": reservations(regions=regions)},
+        "properties": {
+            **_DATES_AND_NAME,
+            **({"kind": _KIND, "wait": _WAIT, "extend_if_free": _EXTEND} if shape.kinds else {}),
+            "reservations": reservations(shape),
+        },
     }
 
 
@@ -90,19 +120,32 @@ CHANGED_RESERVATIONS: Json = {
 }
 """The reservations of a change; ``changed`` has what each type takes."""
 
-LEASE_UPDATE: Json = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {**_DATES_AND_NAME, "reservations": CHANGED_RESERVATIONS},
-}
 
-CHANGES: Json = {
-    resource_type: {
+def lease_update(shape: Shape) -> Json:
+    """Return the schema of a change of a lease."""
+    more = {"extend_if_free": _EXTEND} if shape.kinds else {}
+    return {
         "type": "object",
         "additionalProperties": False,
-        "properties": {"id": _ID, "resource_type": _TYPE, **schema["properties"]},
-        "description": "an object with the reservation's id and the fields to change",
+        "properties": {**_DATES_AND_NAME, **more, "reservations": CHANGED_RESERVATIONS},
     }
-    for resource_type, schema in SCHEMAS.items()
-}
-"""The schema of the change of a reservation, by resource type."""
+
+
+def _changes(minor: int) -> Json:
+    return {
+        resource_type: {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "id": _ID,
+                "resource_type": _TYPE,
+                **without_newer(schema["properties"], resource_type, minor),
+            },
+            "description": "an object with the reservation's id and the fields to change",
+        }
+        for resource_type, schema in SCHEMAS.items()
+    }
+
+
+CHANGES: Mapping[int, Json] = {shape.minor: _changes(shape.minor) for shape in (OF_1_1, OF_1_2, OF_1_3)}
+"""The schema of the change of a reservation, by minor microversion and resource type."""

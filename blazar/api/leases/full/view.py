@@ -16,12 +16,14 @@ NAMES = "blazar:calendar:get_names"
 class Shape:
     """The shape of requests and answers from the microversion 1.``minor`` on.
 
-    ``regions``: they name regions; ``children``: reservations are shown with those that they are made of.
+    ``regions``: they name regions; ``children``: reservations are shown with those that they are made of; ``kinds``:
+    leases have kinds, and reservations what they have made.
     """
 
     minor: int
     regions: bool = False
     children: bool = False
+    kinds: bool = False
 
     def component(self, name: str) -> str:
         """Return the name of a component of the OpenAPI document in this shape."""
@@ -30,6 +32,7 @@ class Shape:
 
 OF_1_1 = Shape(1)
 OF_1_2 = Shape(2, regions=True, children=True)
+OF_1_3 = Shape(3, regions=True, children=True, kinds=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients see of a lease that know nothing of waiting: programs wait at CREATING, and give up at ERROR."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from blazar.api.shapes import Json
+from blazar.model.lease import Lease, LeaseStatus
+
+EARLIER: Mapping[LeaseStatus, LeaseStatus] = {
+    LeaseStatus.WAITING: LeaseStatus.CREATING,
+    LeaseStatus.TIMED_OUT: LeaseStatus.ERROR,
+}
+"""The status that is shown before 1.3."""
+
+STATES: Json = {"enum": [each.value for each in LeaseStatus if each not in EARLIER]}
+"""The schema of the states before 1.3."""
+
+
+def status(lease: Lease) -> str:
+    """Return the status of a lease as it is shown before 1.3."""
+    return EARLIER.get(lease.status, lease.status).value
+
+
+def as_estimated(lease: Lease) -> Lease:
+    """Return a lease that waits with the timetable that it will probably have; any other as it is."""
+    return lease.in_window(lease.window) if lease.status is LeaseStatus.WAITING else lease

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of reservations that are newer than their resource type: before their microversion nobody knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from blazar.api.shapes import Json
+from blazar.model.errors import InvalidInput
+from blazar.model.lease import Lease
+
+_SINCE: Mapping[str, Mapping[str, int]] = {"network": {"subnet": 2}}
+"""By resource type and name: the 1.x from which it is accepted and shown."""
+
+
+def unknown(resource_type: object, minor: int) -> frozenset[str]:
+    """Return the parameters of a resource type that requests and answers of 1.``minor`` do not have."""
+    known = _SINCE.get(resource_type, {}) if isinstance(resource_type, str) else {}
+    return frozenset(name for name, since in known.items() if since > minor)
+
+
+def without_newer(values: Mapping[str, Any], resource_type: str, minor: int) -> Json:
+    """Return the parameters of a reservation as answers of 1.``minor`` have them."""
+    hidden = unknown(resource_type, minor)
+    return {key: value for key, value in values.items() if key not in hidden}
+
+
+def check_known(body: Json, lease: Lease | None = None) -> None:
+    """Raise InvalidInput if a request of 1.0, for a new lease or for the change of one, has a newer parameter."""
+    types = {} if lease is None else {each.id: each.resource_type for each in lease.reservations}
+    for number, item in enumerate(body.get("reservations", [])):
+        resource_type = types.get(item.get("id"), item.get("resource_type"))
+        for name in sorted(unknown(resource_type, 0) & item.keys()):
+            since = _SINCE[str(resource_type)][name]
+            raise InvalidInput(
+                f"reservations[{number}].{name} is unknown at microversion 1.0; leave it out, or ask with the header "
+                f"OpenStack-API-Version: reservation 1.{since}",
+                pointer=f"/reservations/{number}/{name}",
+            )

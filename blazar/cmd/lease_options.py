@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options about leases in ``[api]``."""
+
+from __future__ import annotations
+
+from oslo_config import cfg, types
+
+from blazar.model.lease import LeaseKind
+
+_KINDS = [str(kind) for kind in LeaseKind]
+
+OPTIONS: tuple[cfg.Opt, ...] = (
+    cfg.BoolOpt(
+        "explain_refusals",
+        default=True,
+        help="Say why there are not enough resources for a new or changed lease, and when there are. It costs a "
+        "tenth of a search for free time. blazar-manager reads it.",
+    ),
+    cfg.StrOpt(
+        "default_kind",
+        default="scheduled",
+        choices=[
+            ("scheduled", "handed over at its start"),
+            ("immediate", "handed over now, with the answer to the request, or refused"),
+        ],
+        help="The kind of a lease if a request of microversion 1.3 or later names none.",
+    ),
+    cfg.ListOpt(
+        "allowed_kinds",
+        item_type=types.String(choices=_KINDS),
+        default=_KINDS,
+        help="The kinds of lease that may be booked. Without scheduled, requests of microversions below 1.3 are "
+        "refused. blazar-manager reads it.",
+    ),
+    cfg.IntOpt(
+        "immediate_timeout",
+        default=45,
+        min=5,
+        max=600,
+        help="Seconds in which an immediate lease is handed over; else it is refused and deleted. Proxies and clients "
+        "have to wait at least ten seconds longer for an answer. blazar-manager reads it.",
+    ),
+    cfg.IntOpt(
+        "waiting_per_project",
+        default=20,
+        min=0,
+        max=1000,
+        help="The maximum of leases of a project that wait for their turn; with 0 nobody waits, and what does not fit "
+        "is refused. blazar-manager reads it.",
+    ),
+    cfg.IntOpt(
+        "idempotency_retention",
+        default=24,
+        min=1,
+        max=24 * 366,
+        help="Hours for which the Idempotency-Key of a request for a lease is remembered: sent again within this time, "
+        "the request gets the lease that it made, and not another one. blazar-manager forgets older keys.",
+    ),
+)

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The waiting list: leases that get their resources when their turn comes.
+
+Each manager looks whether something has changed since the last plan; one of them makes the next one
+(``blazar.calendar.queue``), and books what it grants as every booking is made, so that an outdated plan can do no harm.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from blazar.calendar.queue.plan import Direct
+from blazar.calendar.queue.values import Grant, Waiter
+from blazar.calendar.timeline import instant, second
+from blazar.context import scope
+from blazar.manager.common.background import BackgroundThread
+from blazar.manager.common.notifications import CREATED, TIMED_OUT, WAITING
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.lease import waiting
+from blazar.manager.lease.booking import Booking, PlacementRequest
+from blazar.manager.outbox.enforcing import EnforcementCheck
+from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.requests.creation import Creation
+from blazar.manager.requests.names import check_names
+from blazar.manager.requests.new_leases import NewLease, Turn
+from blazar.manager.requests.waiting_board import Board, Boards, Wanted
+from blazar.model.clock import END_OF_TIME, said, to_second, zulu
+from blazar.model.demand import Allocation, Plan
+from blazar.model.duration import Duration
+from blazar.model.errors import (
+    BlazarError,
+    CloudError,
+    Contention,
+    InvalidInput,
+    NotEnoughResources,
+    OthersWait,
+    StaleCalendar,
+    StaleLease,
+)
+from blazar.model.exceeded import Exceeded
+from blazar.model.lease import Lease, LeaseKind, LeaseStatus
+from blazar.model.requests import Actor, LeaseRequest
+from blazar.model.resource import ResourceKind
+from blazar.model.window import Window
+from blazar.store.waiting_list import ListState, Told
+
+LOG = logging.getLogger(__name__)
+
+DAILY = timedelta(hours=1)
+"""A plan is made that often at least, as what it tells of becomes outdated by itself."""
+
+UNDER_WAY = timedelta(seconds=20)
+"""How long other managers wait for what a plan grants to be booked: then they make another plan."""
+
+
+LONGEST_WAIT = timedelta(days=366)
+"""How long a lease may wait."""
+
+
+def wait_until(request: LeaseRequest, now: datetime) -> datetime | None:
+    """Return until when a request waits, None if it does not. InvalidInput if that cannot be."""
+    until = request.wait_until
+    if until is None:
+        return None
+    if request.kind is LeaseKind.IMMEDIATE:
+        raise InvalidInput("an immediate lease does not wait; leave out wait, or kind", pointer="/wait")
+    try:
+        at = to_second(until.after(now) if isinstance(until, Duration) else until)
+    except (OverflowError, ValueError):
+        at = END_OF_TIME
+    if at <= now:
+        raise InvalidInput("wait.until is past; give a later date", pointer="/wait/until")
+    if at - now > LONGEST_WAIT:
+        raise InvalidInput(
+            f"wait.until is more than {LONGEST_WAIT.days} days ahead; give an earlier date", pointer="/wait/until"
+        )
+    return at
+
+
+class WaitingList(BackgroundThread):
+    """Queues leases, and grants what they wait for; any number of managers may do so at a time."""
+
+    def __init__(self, runtime: Runtime, booking: Booking, creation: Creation, outbox: Outbox) -> None:
+        super().__init__("waiting-list")
+        self._runtime = runtime
+        self._booking = booking
+        self._creation = creation
+        self._enforcement = outbox.enforcement
+        self._boards = Boards(runtime)
+
+    # What requests need.
+
+    def add(self, new: NewLease, until: datetime) -> Lease:
+        """Have a lease wait for its turn. InvalidInput, UsageDenied, KeyTaken."""
+        store, now = self._runtime.store, self._runtime.clock.now()
+        settings = self._runtime.settings
+        lease = waiting.queued(new.lease, until=until, now=now)
+        mine, _ = store.waiting_list.count(lease.project_id)
+        if mine >= settings.max_waiting and not self._enforcement.exempts(lease.project_id):
+            limit = Exceeded("waiting_per_project", "leases", settings.max_waiting, 1, mine)
+            raise limit.denied(
+                f"{mine} leases of the project wait already; the limit is {settings.max_waiting} "
+                "(waiting_per_project); delete one of them, or wait until one has its turn",
+                pointer="/wait",
+            )
+        bounds = None if self._enforcement.exempts(lease.project_id) else settings.bounds
+        booked = store.calendar.book(lease, Plan((), {}), bounds=bounds, now=now, key=new.key)
+        self._runtime.notifier.notify(WAITING, booked)
+        self.wake()
+        return booked
+
+    def turns(self, options: Sequence[NewLease]) -> tuple[Turn, ...]:
+        """Return in which of the regions that may be tried a lease that does not wait takes nothing from one that does.
+
+        OthersWait if that is so in none. One statement if nobody waits.
+        """
+        if not self._runtime.store.waiting_list.anybody():
+            return tuple(Turn(option) for option in options)
+        board = self._boards.board(options[0].placement_requests)
+        found = [(option, board.direct(option.lease, option.placement_requests)) for option in options]
+        refused = [each for _, each in found if each.grant is None and each.before]
+        allowed = tuple(
+            Turn(option, _resources(each.grant, option.placement_requests))
+            for option, each in found
+            if each.grant is not None
+        )
+        if refused and not allowed:
+            raise _others_wait(refused[0])
+        # Where nobody waits and nothing fits, that is for the booking to say.
+        return allowed or tuple(Turn(option) for option in options)
+
+    def is_awaited(self, kinds: Collection[ResourceKind]) -> bool:
+        """Return whether a lease waits for resources of one of these kinds. One statement if nobody waits."""
+        if not self._runtime.store.waiting_list.anybody():
+            return False
+        board = self._boards.board()
+        return any(request.demand.kind in kinds for each in board.wanted for request in each.requests)
+
+    # The work of the list.
+
+    def run_once(self) -> int:
+        """Make and carry out a plan if one is due; return how many leases it granted. StoreUnavailable."""
+        store, now = self._runtime.store, self._runtime.clock.now()
+        if not store.waiting_list.anybody():
+            return 0
+        state = store.waiting_list.state()
+        if not state.is_due(now):
+            return 0
+        board = self._boards.board()
+        given_up = self._give_up(board)
+        if given_up:
+            kept = tuple(each for each in board.wanted if each.lease.id not in given_up)
+            board = replace(board, wanted=kept)
+        try:
+            return self._carry_out(board, state)
+        except StaleCalendar:
+            LOG.debug("Another manager planned the waiting list meanwhile")
+            return 0
+
+    def _give_up(self, board: Board) -> frozenset[str]:
+        """End the waiting of leases whose time is over; return their ids."""
+        over = [each.lease for each in board.wanted if not waiting.can_wait(each.lease, board.now)]
+        over += [lease for lease in board.hopeless.values() if not waiting.can_wait(lease, board.now)]
+        for lease in over:
+            try:
+                saved = self._runtime.store.leases.save(lease, waiting.timed_out(lease, now=board.now), at=board.now)
+            except StaleLease:
+                # It was deleted, or another manager has done so.
+                continue
+            self._runtime.notifier.notify(TIMED_OUT, saved)
+        return frozenset(lease.id for lease in over)
+
+    def _carry_out(self, board: Board, state: ListState) -> int:
+        store, wanted = self._runtime.store, {each.lease.id: each for each in board.wanted}
+        checks: dict[str, EnforcementCheck] = {}
+
+        def denies(waiter: Waiter, grant: Grant, _: Sequence[Grant]) -> str | None:
+            if not self._enforcement.enabled or not board.is_ready(waiter, grant):
+                return None
+            checks[waiter.lease_id] = EnforcementCheck(self._enforcement, store, self._runtime.clock)
+            return self._denial(wanted[waiter.lease_id], grant, checks[waiter.lease_id])
+
+        plan = board.plan(denies)
+        ready = [
+            grant for grant in (*plan.start_now, *plan.promise) if board.is_ready(wanted[grant.lease_id].waiter, grant)
+        ]
+        refused: dict[str, str] = {}
+        granted: set[str] = set()
+        if ready:
+            # If this manager dies now, another one makes the next plan soon.
+            state = store.waiting_list.carry_out(state, due_at=board.now + UNDER_WAY, told=())
+        for grant in ready:
+            if self._stopping.is_set():
+                return len(granted)
+            try:
+                if self._grant(wanted[grant.lease_id], grant, checks.get(grant.lease_id)):
+                    granted.add(grant.lease_id)
+            except (NotEnoughResources, Contention):
+                LOG.debug("Lease %s is not granted at its turn: others were faster", grant.lease_id)
+            except BlazarError as error:
+                LOG.warning("Lease %s is not granted at its turn: %s", grant.lease_id, error.message)
+                prepared = not isinstance(error, CloudError)
+                refused[grant.lease_id] = (error.public or error.message) if prepared else waiting.NOT_PREPARED
+        rest = [each for each in board.order() if each.lease_id not in granted]
+        starts = {each.lease_id: each.start for each in plan.placed}
+        starts |= {each.lease_id: each.start for each in plan.estimates if each.start is not None}
+        reasons = {**board.reasons, **{each.lease_id: each.reason for each in plan.blocked}, **refused}
+        told = [
+            _told(board.now, wanted[each.lease_id].lease, position, starts.get(each.lease_id), reasons)
+            for position, each in enumerate(rest, 1)
+        ]
+        told += [_told(board.now, lease, None, None, reasons) for lease in board.hopeless.values()]
+        coming = [instant(start) for start in starts.values() if start > second(board.now)]
+        ends = [each.lease.wait.until for each in board.wanted if each.lease.wait]
+        due = min([*coming, *ends, board.now + DAILY])
+        with suppress(StaleCalendar):
+            # Another manager has planned meanwhile, and tells more.
+            store.waiting_list.carry_out(state, due_at=due, told=[each for each in told if each is not None])
+        return len(granted)
+
+    def _denial(self, wanted: Wanted, grant: Grant, check: EnforcementCheck) -> str | None:
+        """Return why enforcement denies a grant; None if it does not."""
+        window = _window(grant)
+        chosen = [(wanted.requests[part.demand].reservation_id, part) for part in grant.parts]
+        allocations = [
+            Allocation(part.kind, part.resource_id, grant.lease_id, id_, window, part.count, part.per_instance)
+            for id_, part in chosen
+        ]
+        try:
+            _check(check, replace(wanted.lease, window=window), allocations)
+        except BlazarError as error:
+            return error.public or error.message
+        return None
+
+    def _grant(self, wanted: Wanted, grant: Grant, check: EnforcementCheck | None) -> bool:
+        """Book what a lease gets, and prepare it; return False if it has stopped waiting. BlazarError."""
+        runtime, claim = self._runtime, self._runtime.claims.new()
+        window = _window(grant)
+        chosen = _resources(grant, wanted.requests)
+        requests = tuple(
+            replace(request, demand=replace(request.demand, preferred=chosen[request.reservation_id]))
+            for request in wanted.requests
+        )
+
+        def granted(now: datetime, until: datetime) -> tuple[Lease, Lease]:
+            lease = runtime.store.leases.one(wanted.lease.id)
+            if lease.status is not LeaseStatus.WAITING:
+                raise _Gone
+            return lease, waiting.granted(lease, window, token=claim.token, now=now, until=until)
+
+        def find(attempt: int) -> Plan:
+            now = runtime.clock.now()
+            check_names(runtime, replace(wanted.lease, window=window))
+            return self._booking.plan(
+                wanted.lease.id,
+                window,
+                requests,
+                now=now,
+                attempt=attempt,
+                project_id=wanted.lease.project_id,
+                is_new=True,
+                # Any other may be needed by one before it, whom the plan has given a place there.
+                only=frozenset[int]().union(*chosen.values()),
+            )
+
+        def book(plan: Plan) -> tuple[Lease, Plan]:
+            now = runtime.clock.now()
+            before, after = granted(now, runtime.claims.begin(claim))
+            use = None if check is None else check.use
+            return runtime.store.calendar.rebook(before, after, plan, at=now, use=use), plan
+
+        def judge(plan: Plan) -> None:
+            assert check is not None
+            _check(check, replace(wanted.lease, window=window), plan.allocations)
+
+        try:
+            booked, plan = self._booking.until_it_holds(find, book, None if check is None else judge)
+        except _Gone:
+            return False
+        with runtime.claims.held(claim), scope(limit=runtime.settings.request_limit):
+            created = self._creation.prepare(booked, plan, claim)
+        runtime.notifier.notify(CREATED, created)
+        runtime.wake()
+        return True
+
+    def _round(self) -> float:
+        self.run_once()
+        return self._runtime.settings.longest_sleep.total_seconds()
+
+    def _failed(self, error: Exception) -> float:
+        if isinstance(error, BlazarError):
+            LOG.error("The waiting list cannot be planned (%s); retrying in a second", error.message)
+        else:
+            LOG.error("A round of the waiting list failed; retrying in a second", exc_info=error)
+        return 1
+
+
+def _window(grant: Grant) -> Window:
+    return Window(instant(grant.start), instant(grant.end))
+
+
+def _check(check: EnforcementCheck, lease: Lease, allocations: Collection[Allocation]) -> None:
+    """Raise UsageDenied, or another error, unless a lease may be booked."""
+    check.check(Actor(lease.user_id, lease.project_id), lease, allocations)
+
+
+class _Gone(Exception):
+    """The lease does not wait any more."""
+
+
+def _told(
+    now: datetime, lease: Lease, position: int | None, start: int | None, reasons: Mapping[str, str]
+) -> Told | None:
+    """Return what is new to a lease that goes on waiting; None if nothing is."""
+    assert lease.wait is not None
+    reason = reasons.get(lease.id)
+    estimate = None if start is None else instant(start)
+    begin = max(estimate or now.replace(microsecond=0), lease.wait.earliest)
+    window = Window(begin, begin + (lease.window.end - lease.window.start))
+    before = lease.wait.position, lease.wait.estimate, lease.wait.reason
+    if before == (position, estimate, reason) and (estimate is None or lease.window == window):
+        return None
+    return Told(lease.id, position, estimate, window.start, window.end, reason)
+
+
+def _others_wait(found: Direct) -> OthersWait:
+    opening = None if found.opening is None else instant(found.opening)
+    when = "no later start is known that fits" if opening is None else f"it fits from {said(opening)} UTC on"
+    return OthersWait(
+        f"{found.before} {'lease waits' if found.before == 1 else 'leases wait'} for the same resources and would be "
+        f"delayed; {when}; ask for another time, or wait for your turn with wait",
+        data={"before": found.before, "opening": None if opening is None else zulu(opening)},
+    )
+
+
+def _resources(grant: Grant, requests: Sequence[PlacementRequest]) -> dict[str, frozenset[int]]:
+    """Return the resources of a grant, by reservation."""
+    return {
+        request.reservation_id: frozenset(part.resource_id for part in grant.parts if part.demand == number)
+        for number, request in enumerate(requests)
+    }

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store of the waiting list: who waits, what the next plan is made of, and what the last one said."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.amounts import Amounts
+from blazar.model.errors import StaleCalendar
+from blazar.model.lease import Lease, LeaseStatus
+from blazar.model.resource import ResourceKind
+from blazar.store.leases import many
+from blazar.store.tables import UtcTime, allocations, inventory_versions, leases, waiting_list
+from blazar.store.transactions import Clash, Transactions
+
+_ROW = 1
+_WAITING = (leases.c.status == str(LeaseStatus.WAITING), leases.c.deleted_at.is_(None))
+_ANYBODY = sa.select(sa.exists().where(*_WAITING))
+_OTHERS = (leases.c.status != str(LeaseStatus.WAITING), leases.c.deleted_at.is_(None))
+# Each change of a lease raises its revision, and each change of a resource the version of its kind. What a plan says of
+# those that wait changes nothing.
+_STATE = sa.select(
+    sa.select(sa.func.count()).where(*_OTHERS).select_from(leases).scalar_subquery(),
+    sa.select(sa.func.sum(leases.c.revision)).where(*_OTHERS).scalar_subquery(),
+    sa.select(sa.func.max(leases.c.deleted_at, type_=UtcTime)).scalar_subquery(),
+    sa.select(sa.func.count()).where(*_WAITING).select_from(leases).scalar_subquery(),
+    sa.select(sa.func.max(leases.c.queued_at, type_=UtcTime)).where(*_WAITING).scalar_subquery(),
+    sa.select(sa.func.sum(inventory_versions.c.version)).scalar_subquery(),
+    sa.select(waiting_list.c.version).where(waiting_list.c.id == _ROW).scalar_subquery(),
+    sa.select(waiting_list.c.seen).where(waiting_list.c.id == _ROW).scalar_subquery(),
+    sa.select(waiting_list.c.due_at).where(waiting_list.c.id == _ROW).scalar_subquery(),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListState:
+    """What decides whether another plan is needed: ``now_seen`` sums up what a plan would be made of now.
+
+    ``version`` counts the plans that were carried out, ``seen`` is what the last one was made of, and ``due_at`` when
+    another is due without any change.
+    """
+
+    version: int
+    seen: str | None
+    due_at: datetime | None
+    now_seen: str
+
+    def is_due(self, now: datetime) -> bool:
+        """Return whether something has changed since the last plan, or the time of the next has come."""
+        return self.seen != self.now_seen or (self.due_at is not None and self.due_at <= now)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a project had or has of one kind: ``count`` times ``per_instance`` (None: whole resources) for a time."""
+
+    project_id: str
+    kind: ResourceKind
+    begin: datetime
+    end: datetime
+    count: int
+    per_instance: Amounts | None
+    released_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a plan says of a lease that goes on waiting: its place, its window as it will probably be, or why not."""
+
+    lease_id: str
+    position: int | None
+    start: datetime | None
+    begin: datetime
+    end: datetime
+    reason: str | None
+
+
+class WaitingListStore:
+    """Reads and writes the waiting list."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def anybody(self) -> bool:
+        """Return whether a lease waits; one statement."""
+        with self._transactions.reading() as connection:
+            return bool(connection.execute(_ANYBODY).scalar_one())
+
+    def state(self) -> ListState:
+        """Return what decides whether another plan is needed; one statement."""
+        with self._transactions.reading() as connection:
+            *found, version, seen, due_at = connection.execute(_STATE).one()
+        return ListState(version or 0, seen, due_at, " ".join(str(each) for each in found))
+
+    def waiting(self) -> tuple[Lease, ...]:
+        """Return the leases that wait, with all their events, in three statements."""
+        with self._transactions.reading() as connection:
+            return many(connection, list(_WAITING), requests=True)
+
+    def held(self, kinds: Collection[ResourceKind], since: datetime) -> tuple[Held, ...]:
+        """Return what projects have of kinds, and had since an instant; one statement."""
+        a = allocations.c
+        query = (
+            sa.select(leases.c.project_id, a.kind, a.starts_at, a.ends_at, a.units, a.unit, a.released_at)
+            .join(leases, leases.c.id == a.lease_id)
+            .where(
+                a.kind.in_(sorted(map(str, kinds))),
+                a.ends_at > since,
+                sa.or_(a.released_at.is_(None), a.released_at >= a.starts_at),
+            )
+        )
+        with self._transactions.reading() as connection:
+            return tuple(
+                Held(project, ResourceKind(kind), begin, end, n, None if unit is None else Amounts.of(unit), released)
+                for project, kind, begin, end, n, unit, released in connection.execute(query)
+            )
+
+    def carry_out(self, state: ListState, *, due_at: datetime | None, told: Collection[Told]) -> ListState:
+        """Record a plan made of a state, and what it says of those that go on waiting; return the state after it.
+
+        What it says of a lease that has stopped waiting since is left out. StaleCalendar if there was another plan.
+        """
+
+        def work(connection: Connection) -> None:
+            values = {"version": state.version + 1, "seen": state.now_seen, "due_at": due_at}
+            _raise(connection, state, values)
+            if told:
+                connection.execute(_TELL, [_row(each) for each in told])
+
+        try:
+            self._transactions.write(work)
+        except Clash as error:
+            raise StaleCalendar("another manager planned the waiting list meanwhile") from error
+        return replace(state, version=state.version + 1, due_at=due_at)
+
+    def count(self, project_id: str) -> tuple[int, int]:
+        """Return how many leases of a project wait, and how many in all; one statement."""
+        mine = sa.func.sum(sa.case((leases.c.project_id == project_id, 1), else_=0))
+        with self._transactions.reading() as connection:
+            found, total = connection.execute(sa.select(mine, sa.func.count()).where(*_WAITING)).one()
+        return int(found or 0), int(total)
+
+
+_TELL = (
+    leases.update()
+    .where(leases.c.id == sa.bindparam("key"), *_WAITING)
+    .values(
+        wait_position=sa.bindparam("position"),
+        wait_estimate=sa.bindparam("estimate", type_=UtcTime),
+        wait_reason=sa.bindparam("reason"),
+        starts_at=sa.bindparam("begin", type_=UtcTime),
+        ends_at=sa.bindparam("end", type_=UtcTime),
+        revision=leases.c.revision + 1,
+    )
+)
+
+
+def _row(told: Told) -> dict[str, object]:
+    return {
+        "key": told.lease_id,
+        "position": told.position,
+        "estimate": told.start,
+        "reason": told.reason,
+        "begin": told.begin,
+        "end": told.end,
+    }
+
+
+def _raise(connection: Connection, state: ListState, values: Mapping[str, object]) -> None:
+    if not state.version:
+        connection.execute(waiting_list.insert().values(id=_ROW, **values))
+        return
+    raised = connection.execute(
+        waiting_list.update().where(waiting_list.c.id == _ROW, waiting_list.c.version == state.version).values(**values)
+    )
+    if not raised.rowcount:
+        raise StaleCalendar("another manager planned the waiting list meanwhile")

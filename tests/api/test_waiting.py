@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Microversion 1.3: leases that wait for their turn, and what those see of them who know nothing of that."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.api.conftest import app_of, client_of, token
+from tests.world import NOON, World, a_host
+
+HOST = {"resource_type": "physical:host", "min": 3}
+WAITING = {"name": "ours", "end_date": "+2h", "wait": {"until": "+1d"}, "reservations": [HOST]}
+
+
+@pytest.fixture
+def world(sqlite) -> World:
+    """All of its three hosts are in use for two hours."""
+    world = World(sqlite)
+    world.waits = True
+    world.lease(a_host(3), project="biology")
+    world.run()
+    return world
+
+
+@pytest.fixture
+def http(world):
+    return client_of(app_of(world.manager))
+
+
+def ask(http, method="POST", path="/v1/leases", body=None, version="1.3", **headers):
+    sent = {"OpenStack-API-Version": f"reservation {version}", **(headers or token())}
+    return http.open(path, method=method, json=body, headers=sent)
+
+
+def fault(answer):
+    (found,) = answer.json["errors"]
+    return answer.status_code, found["code"].partition(".")[2], found.get("pointer")
+
+
+def test_a_lease_tells_how_it_waits_and_then_starts(http, world):
+    answer = ask(http, body=WAITING)
+    lease = answer.json["lease"]
+    assert (answer.status_code, lease["status"]) == (201, "WAITING")
+    until = {"queued_at": "2030-04-01T12:00:00Z", "until": "2030-04-02T12:00:00Z"}
+    assert lease["wait"] == {**until, "position": None, "estimated_start": None, "reason": None}
+    world.run()
+    lease = ask(http, "GET", f"/v1/leases/{lease['id']}").json["lease"]
+    assert lease["wait"] == {**until, "position": 1, "estimated_start": "2030-04-01T14:00:00Z", "reason": None}
+    dates = ("start_date", "before_end_date", "end_date")
+    assert [lease[key][11:16] for key in dates] == ["14:00", "15:00", "16:00"]
+    assert [each["time"][11:16] for each in lease["events"]] == ["14:00", "15:00", "16:00"]
+    world.run_to(NOON + timedelta(hours=2))
+    lease = ask(http, "GET", f"/v1/leases/{lease['id']}").json["lease"]
+    assert (lease["status"], lease["wait"]) == ("ACTIVE", None)
+
+
+def test_the_list_has_it_and_can_be_filtered(http, world):
+    ask(http, body=WAITING)
+    world.run()
+    (found,) = ask(http, "GET", "/v1/leases?status=WAITING&fields=name,wait").json["leases"]
+    assert (found["name"], found["wait"]["position"]) == ("ours", 1)
+
+
+def test_a_lease_that_waited_in_vain_says_so(http, world):
+    id_ = ask(http, body={**WAITING, "wait": {"until": "2030-04-01T13:00:00Z"}}).json["lease"]["id"]
+    world.run_to(NOON + timedelta(hours=1))
+    lease = ask(http, "GET", f"/v1/leases/{id_}").json["lease"]
+    assert (lease["status"], lease["wait"]["until"], lease["end_reason"]) == ("TIMED_OUT", "2030-04-01T13:00:00Z", None)
+    assert fault(ask(http, "PUT", f"/v1/leases/{id_}", {"end_date": "+5h"})) == (409, "lease_ended", None)
+    assert ask(http, "DELETE", f"/v1/leases/{id_}").status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("wait", "shown"), [("+1d", "CREATING"), ("+1h", "ERROR")], ids=["while it waits", "when it has in vain"]
+)
+def test_before_1_3_programs_see_a_state_that_they_know(http, world, wait, shown):
+    id_ = ask(http, body={**WAITING, "wait": {"until": wait}}).json["lease"]["id"]
+    world.run_to(NOON + timedelta(hours=1))
+    for version in ("1.0", "1.1", "1.2"):
+        lease = ask(http, "GET", f"/v1/leases/{id_}", version=version).json["lease"]
+        assert (lease["status"], "wait" in lease) == (shown, False)
+        assert shown in {each["status"] for each in ask(http, "GET", "/v1/leases", version=version).json["leases"]}
+    assert http.get(f"/v2/leases/{id_}", headers=token()).json["status"] == shown
+
+
+def test_before_1_3_nobody_waits(http):
+    assert fault(ask(http, body=WAITING, version="1.2")) == (400, "unknown_field", "/wait")
+
+
+@pytest.mark.parametrize(
+    ("wait", "pointer"),
+    [
+        ({"until": "now"}, "/wait/until"),
+        ({"until": "2030-04-01T12:00:00Z"}, "/wait/until"),
+        ({"until": "+3y"}, "/wait/until"),
+        ({"until": "P800D"}, "/wait/until"),
+        ({"until": "+800d"}, "/wait/until"),
+        ({"until": "soon"}, "/wait/until"),
+        ({"until": 5}, "/wait/until"),
+        ({}, "/wait/until"),
+        ({"until": "+1d", "tries": 3}, "/wait/tries"),
+        ("+1d", "/wait"),
+        (True, "/wait"),
+    ],
+)
+def test_a_wait_that_cannot_be_is_refused_with_its_place(http, wait, pointer):
+    assert fault(ask(http, body={**WAITING, "wait": wait}))[::2] == (400, pointer)
+    assert [each["name"] for each in ask(http, "GET", "/v1/leases").json["leases"]] == []
+
+
+def test_null_is_not_to_wait(http):
+    assert fault(ask(http, body={**WAITING, "wait": None}))[:2] == (409, "not_enough_resources")
+
+
+def test_an_immediate_lease_does_not_wait(http):
+    assert fault(ask(http, body={**WAITING, "kind": "immediate"})) == (400, "invalid_value", "/wait")
+
+
+def test_a_key_makes_one_lease_that_waits(http):
+    key = {**token(), "Idempotency-Key": "once"}
+    first, again = (ask(http, body=WAITING, **key) for _ in range(2))
+    assert first.json["lease"]["id"] == again.json["lease"]["id"]
+    assert again.headers["Idempotency-Replayed"] == "true"
+
+
+def test_who_would_delay_one_who_waits_is_told_when_it_fits(http, world):
+    ask(http, body=WAITING)
+    body = {**WAITING, "start_date": "2030-04-01T14:00:00Z", "wait": None}
+    refused = ask(http, body=body, **token("hahn", "chemistry"))
+    assert fault(refused) == (409, "others_wait", None)
+    (error,) = refused.json["errors"]
+    assert error["data"] == {"before": 1, "opening": "2030-04-01T16:00:00Z"}
+    dry = http.post(
+        "/v1/leases?dry_run=true",
+        json=body,
+        headers={"OpenStack-API-Version": "reservation 1.3", **token("hahn", "chemistry")},
+    )
+    assert fault(dry)[:2] == (409, "others_wait")
+
+
+def test_others_see_nothing_of_who_waits(http, world):
+    id_ = ask(http, body=WAITING).json["lease"]["id"]
+    assert ask(http, "GET", f"/v1/leases/{id_}", **token("hahn", "chemistry")).status_code == 404
+    assert ask(http, "GET", "/v1/leases", **token("hahn", "chemistry")).json["leases"] == []

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases that are prolonged by themselves: as far as nobody else wants what they have, and no further."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from blazar.model.duration import Duration
+from blazar.model.errors import InvalidInput, UsageDenied
+from blazar.model.lease import EventType, Lease, LeaseStatus
+from tests.manager.enforcement.recording import RecordingFilter
+from tests.statements import counted
+from tests.world import NOON, World, a_host
+
+HOUR, MINUTE, DAY = timedelta(hours=1), timedelta(minutes=1), timedelta(days=1)
+LEAD = 70 * MINUTE
+"""So long before its end a lease is prolonged: ten minutes before its warning."""
+
+
+@pytest.fixture
+def world(sqlite) -> World:
+    return World(sqlite)
+
+
+def active(world: World, *, hosts: int = 1, until: timedelta = DAY, hours: int = 3, **more) -> Lease:
+    lease = world.lease(a_host(hosts), hours=hours, extend=NOON + until, **more)
+    world.run()
+    return lease
+
+
+def later(world: World, instant: timedelta) -> int:
+    world.run_to(NOON + instant)
+    return world.manager.extensions.run_once()
+
+
+def end(world: World, lease: Lease):
+    return world.now(lease).window.end
+
+
+def test_a_lease_gets_all_the_time_that_is_free(world):
+    lease = active(world)
+    assert later(world, 3 * HOUR - LEAD - MINUTE) == 0
+    assert later(world, 3 * HOUR - LEAD) == 1
+    found = world.now(lease)
+    assert (found.window.end, found.status) == (NOON + DAY, LeaseStatus.ACTIVE)
+    assert found.event(EventType.BEFORE_END).time == NOON + DAY - HOUR
+    assert world.notifier.types[-2:] == ["lease.update", "lease.extended"]
+    assert later(world, DAY - HOUR) == 0
+    world.run_to(NOON + DAY)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+
+
+def test_it_ends_where_another_lease_begins(world):
+    lease = active(world, hosts=3)
+    world.lease(a_host(), start=7 * HOUR, project="chemistry")
+    assert later(world, 2 * HOUR) == 1
+    assert end(world, lease) == NOON + 7 * HOUR
+
+
+def test_what_keeps_it_is_told_and_it_is_tried_again(world):
+    lease = active(world, hosts=3)
+    other = world.lease(a_host(), start=3 * HOUR, project="chemistry")
+    assert later(world, 2 * HOUR) == 0
+    assert world.now(lease).extend.reason == "what it has is promised to others from its end on"
+    world.manager.leases.delete(other.id)
+    assert later(world, 2 * HOUR + MINUTE) == 1
+    assert end(world, lease) == NOON + DAY
+
+
+def test_it_takes_nothing_from_who_waits(world):
+    world.waits = True
+    lease = active(world, hosts=3)
+    waiting = world.lease(a_host(), project="chemistry", wait=DAY)
+    assert later(world, 2 * HOUR) == 0
+    assert world.now(lease).extend.reason == "others wait for resources of this kind"
+    world.run_to(NOON + 3 * HOUR)
+    assert [world.now(each).status for each in (lease, waiting)] == [LeaseStatus.TERMINATED, LeaseStatus.ACTIVE]
+
+
+class Denies(RecordingFilter):
+    """A filter that denies what lasts longer than five hours."""
+
+    def check(self, question):
+        if question.wanted.lease.window.duration > 5 * HOUR:
+            raise UsageDenied("five hours are enough")
+
+
+def test_it_is_not_prolonged_beyond_what_enforcement_grants(sqlite):
+    world = World(sqlite, filters=[Denies()])
+    lease = active(world)
+    assert later(world, 2 * HOUR) == 0
+    assert world.now(lease).extend.reason == "five hours are enough"
+    assert end(world, lease) == NOON + 3 * HOUR
+
+
+def test_two_managers_prolong_it_once(world):
+    lease = active(world)
+    second = world.another_manager()
+    world.run_to(NOON + 2 * HOUR)
+    assert world.manager.extensions.run_once() + second.extensions.run_once() == 1
+    assert end(world, lease) == NOON + DAY
+
+
+def test_only_leases_in_use_are_prolonged(world):
+    lease = active(world)
+    world.manager.leases.delete(lease.id)
+    world.lease(a_host(), start=2 * HOUR, hours=1, extend=NOON + DAY)
+    assert later(world, HOUR) == 0
+
+
+def test_a_change_starts_and_stops_it(world):
+    lease = world.lease(a_host(), hours=3)
+    world.run()
+    assert world.change(lease, extend_until=NOON + DAY).extend.until == NOON + DAY
+    assert world.change(lease, stops_extending=True).extend is None
+    assert later(world, 2 * HOUR) == 0
+    assert world.change(lease, extend_until=Duration(days=1)).extend.until == NOON + 3 * HOUR + DAY
+    assert world.change(lease, end=NOON + 3 * DAY).extend is None
+
+
+@pytest.mark.parametrize("until", [2 * HOUR, 3 * HOUR, -DAY, 800 * DAY])
+def test_a_time_that_cannot_be_is_refused(world, until):
+    with pytest.raises(InvalidInput, match=r"extend_if_free\.until"):
+        world.lease(a_host(), hours=3, extend=NOON + until)
+    lease = world.lease(a_host(), hours=3)
+    with pytest.raises(InvalidInput, match=r"extend_if_free\.until"):
+        world.change(lease, extend_until=NOON + until)
+
+
+def test_a_look_is_one_statement_while_nothing_is_to_be_prolonged(world):
+    world.lease(a_host(), hours=3)
+    world.run()
+    with counted(world.engine) as statements:
+        assert world.manager.extensions.run_once() == 0
+    assert statements.count == 1
+
+
+def test_it_is_the_same_on_every_database(engine):
+    world = World(engine)
+    lease = active(world)
+    assert later(world, 2 * HOUR) == 1
+    assert end(world, lease) == NOON + DAY
+    assert world.store.extensions.next_end(after=NOON) is None

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What could go wrong on a waiting list when managers, requests and hosts meet at the worst moment."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from blazar.clouds.simulated import of_size
+from blazar.enforcement import Question
+from blazar.model.clock import END_OF_TIME
+from blazar.model.errors import OthersWait, UsageDenied
+from blazar.model.lease import Lease, LeaseStatus
+from tests.manager.enforcement.recording import RecordingFilter
+from tests.world import NOON, World, a_host
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+class During(RecordingFilter):
+    """A filter during whose first check of a project something happens; it may deny what it checks, too."""
+
+    def __init__(self, project: str, *, denies: bool = False) -> None:
+        super().__init__()
+        self.project, self.denies = project, denies
+        self.happens: Callable[[Question], object] | None = None
+        self.checks = 0
+
+    def check(self, question):
+        if question.wanted.lease.project_id != self.project:
+            return
+        self.checks += 1
+        happens, self.happens = self.happens, None
+        if happens is not None:
+            happens(question)
+        if self.denies:
+            raise UsageDenied("not now")
+
+
+def full_world(engine, *filters, hosts=3, free=0) -> World:
+    """Return a world whose hosts are in use for two hours, but for a few."""
+    world = World(engine, hosts=hosts, filters=filters)
+    world.waits = True
+    world.full = world.lease(a_host(hosts - free), project="biology")
+    world.run()
+    return world
+
+
+def waits(world: World, *reservations, project="physics", **more) -> Lease:
+    lease = world.lease(*reservations, project=project, wait=DAY, **more)
+    assert lease.status is LeaseStatus.WAITING
+    world.clock.to(world.clock.now() + timedelta(seconds=1))
+    return lease
+
+
+def status(world: World, lease: Lease) -> LeaseStatus:
+    return world.now(lease).status
+
+
+def test_who_does_not_wait_cannot_take_what_is_free_before_the_next_plan(sqlite):
+    world = full_world(sqlite)
+    lease = waits(world, a_host(3))
+    world.manager.leases.delete(world.full.id)
+    with pytest.raises(OthersWait):
+        world.lease(a_host(), project="chemistry")
+    world.run()
+    assert status(world, lease) is LeaseStatus.ACTIVE
+
+
+def test_what_is_given_back_to_a_manager_that_dies_is_granted_by_another(sqlite):
+    world = full_world(sqlite)
+    lease = waits(world, a_host(3))
+    world.run()
+    world.manager.leases.delete(world.full.id)
+    assert world.another_manager().waiting_list.run_once() == 1
+    assert len(world.hosts_of(lease)) == 3
+
+
+def test_what_is_given_back_while_a_plan_is_made_leads_to_another_plan(sqlite):
+    slow = During("physics", denies=True)
+    world = full_world(sqlite, slow, free=1)
+    denied = world.lease(a_host(), project="chemistry", hours=1)
+    first, other = waits(world, a_host()), waits(world, a_host(3), project="geology")
+    world.run()
+    slow.happens = lambda _: world.manager.leases.delete(world.full.id)
+    world.manager.leases.delete(denied.id)
+    assert world.manager.waiting_list.run_once() == 0
+    assert world.manager.waiting_list.run_once() == 1
+    assert [len(world.hosts_of(each)) for each in (first, other)] == [0, 3]
+
+
+def test_of_two_plans_made_of_the_same_state_one_is_carried_out(sqlite):
+    slow = During("physics")
+    world = full_world(sqlite, slow)
+    leases = [waits(world, a_host(2)), waits(world, a_host(1), project="chemistry")]
+    world.run()
+    granted: list[int] = []
+    slow.happens = lambda _: granted.append(world.another_manager().waiting_list.run_once())
+    world.manager.leases.delete(world.full.id)
+    granted.append(world.manager.waiting_list.run_once())
+    assert granted == [2, 0]
+    assert sum(len(world.hosts_of(each)) for each in leases) == 3
+
+
+def test_managers_that_plan_at_once_grant_each_lease_once(engine):
+    world = full_world(engine)
+    managers = [world.manager, world.another_manager()]
+    for _ in range(3):
+        leases = [waits(world, a_host(), project=f"p{n}") for n in range(3)]
+        world.manager.leases.delete(world.full.id)
+        ready = threading.Barrier(len(managers))
+        granted: list[int] = []
+
+        def plan(manager, ready=ready, granted=granted) -> None:
+            ready.wait(10)
+            granted.append(manager.waiting_list.run_once())
+
+        threads = [threading.Thread(target=plan, args=(manager,)) for manager in managers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        world.run()
+        assert sorted(host for each in leases for host in world.hosts_of(each)) == ["node-1", "node-2", "node-3"]
+        for each in leases:
+            world.manager.leases.delete(each.id)
+        world.run()
+        world.full = world.lease(a_host(3), project="biology")
+        world.run()
+
+
+def test_a_turn_does_not_move_to_a_host_that_one_before_needs(sqlite):
+    """The host that it was granted is lost before it is booked; the other free one is needed by the lease before it."""
+    slow, rack = During("chemistry"), '["==", "$rack", "a"]'
+    world = World(sqlite, hosts=0, state=of_size(4), filters=[slow])
+    world.waits = True
+    for number in (1, 2, 3):
+        world.register(f"node-{number}", rack="a")
+    world.register("node-4", rack="b")
+    world.lease(a_host(2, needs=rack), project="biology")
+    soon_over = world.lease(a_host(2), project="biology")
+    large = waits(world, a_host(3, needs=rack), hours=1)
+    small = waits(world, a_host(), project="chemistry", hours=9)
+    world.run()
+
+    def lose_it(question: Question) -> None:
+        (allocated,) = question.wanted.allocated_resources
+        assert allocated.resource.name == "node-4"
+        world.store.resources.set_reservable(allocated.resource.id, False, at=world.clock.now())
+
+    slow.happens = lose_it
+    world.manager.leases.delete(soon_over.id)
+    world.run()
+    assert slow.happens is None
+    world.run_to(NOON + 2 * HOUR)
+    assert [status(world, each) for each in (large, small)] == [LeaseStatus.ACTIVE, LeaseStatus.WAITING]
+
+
+def test_who_does_not_wait_keeps_to_what_nobody_needs_when_another_is_faster(sqlite):
+    """The only host that it may have is booked while enforcement is asked; the free one is needed by who waits."""
+    slow, rack = During("chemistry"), '["==", "$rack", "a"]'
+    world = World(sqlite, hosts=0, state=of_size(4), filters=[slow])
+    world.waits = True
+    for number in (1, 2, 3):
+        world.register(f"node-{number}", rack="a")
+    world.register("node-4", rack="b")
+    world.lease(a_host(2, needs=rack), project="biology")
+    large = waits(world, a_host(3, needs=rack), hours=1)
+    faster: list[Lease] = []
+    slow.happens = lambda _: faster.append(world.lease(a_host(), hours=9, project="geology"))
+    with pytest.raises(OthersWait):
+        world.lease(a_host(), hours=9, project="chemistry")
+    assert [world.hosts_of(each) for each in faster] == [{"node-4"}]
+    world.run_to(NOON + 2 * HOUR)
+    assert status(world, large) is LeaseStatus.ACTIVE
+
+
+def test_one_that_is_denied_is_asked_about_once_for_each_change(sqlite):
+    never = During("physics", denies=True)
+    world = full_world(sqlite, never)
+    lease = waits(world, a_host())
+    world.manager.leases.delete(world.full.id)
+    world.run()
+    before = never.checks
+    for _ in range(20):
+        world.run()
+    assert (status(world, lease), never.checks) == (LeaseStatus.WAITING, before)
+
+
+def test_where_all_is_in_use_for_ever_it_is_told_and_nothing_is_estimated(sqlite):
+    world = World(sqlite)
+    world.waits = True
+    world.lease(a_host(3), project="biology", end=END_OF_TIME)
+    lease = waits(world, a_host())
+    world.run()
+    found = world.now(lease).wait
+    assert found.estimate is None
+    assert found.reason
