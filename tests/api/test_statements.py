@@ -151,5 +151,5 @@ def test_from_1_1_on_a_lease_is_read_no_more_often_than_is_needed(world):
     assert cost("POST", search, {"lease_id": lease.id, **later}) == (9, [ask])
     assert cost("POST", search, {"lease_id": lease.id, **grown}) == (13, ["leases.details", ask])
     assert cost("PUT", path, {"name": "x"}) == (9, [put])
-    assert cost("PUT", f"{path}?dry_run=true", later) == (11, [put])
-    assert cost("PUT", f"{path}?dry_run=true", grown) == (15, ["leases.details", put])
+    assert cost("PUT", f"{path}?dry_run=true", later) == (12, [put])
+    assert cost("PUT", f"{path}?dry_run=true", grown) == (16, ["leases.details", put])

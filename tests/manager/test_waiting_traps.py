@@ -14,7 +14,9 @@ from blazar.enforcement import Question
 from blazar.model.clock import END_OF_TIME
 from blazar.model.errors import OthersWait, UsageDenied
 from blazar.model.lease import Lease, LeaseStatus
+from blazar.model.requests import ReservationChange
 from tests.manager.enforcement.recording import RecordingFilter
+from tests.statements import counted
 from tests.world import NOON, World, a_host
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -199,3 +201,51 @@ def test_where_all_is_in_use_for_ever_it_is_told_and_nothing_is_estimated(sqlite
     found = world.now(lease).wait
     assert found.estimate is None
     assert found.reason
+
+
+def test_no_change_of_a_lease_takes_what_one_that_waits_needs(sqlite):
+    world = full_world(sqlite, free=1)
+    waiting = waits(world, a_host(3), hours=24)
+    small = world.lease(a_host(), hours=1, project="chemistry")
+    far = world.lease(a_host(2), start=20 * DAY, hours=24, project="chemistry")
+    world.run()
+    soon = {"start": NOON + 2 * HOUR, "end": NOON + 10 * HOUR}
+    grown = ReservationChange(far.reservations[0].id, {"min": 3, "max": 3})
+    for lease, change in (
+        (small, {"end": NOON + 3 * HOUR}),
+        (world.full, {"end": NOON + 3 * HOUR}),
+        (far, soon),
+        (far, {**soon, "reservations": (grown,)}),
+    ):
+        for dry_run in (False, True):
+            with pytest.raises(OthersWait, match="1 lease waits for the same resources") as refused:
+                world.change(lease, **change, dry_run=dry_run)
+            assert refused.value.data == {"before": 1, "opening": None}
+    world.run_to(NOON + 2 * HOUR)
+    assert status(world, waiting) is LeaseStatus.ACTIVE
+
+
+def test_a_change_that_delays_nobody_is_made_as_ever(sqlite):
+    world = full_world(sqlite, free=1)
+    waits(world, a_host(3), hours=24)
+    small = world.lease(a_host(), hours=1, project="chemistry")
+    far = world.lease(a_host(), start=20 * DAY, hours=24, project="chemistry")
+    world.run()
+    grown = ReservationChange(far.reservations[0].id, {"min": 3, "max": 3})
+    world.change(small, name="still small")
+    world.change(small, end=NOON + 2 * HOUR)
+    world.change(small, end=NOON + HOUR)
+    world.change(far, reservations=(grown,))
+    world.change(far, start=NOON + 26 * HOUR, end=NOON + 30 * HOUR)
+    world.change(world.full, end=NOON + HOUR)
+
+
+def test_a_change_costs_one_statement_more_while_nobody_waits(sqlite):
+    world = World(sqlite)
+    lease = world.lease(a_host(), hours=1)
+    with counted(world.engine) as statements:
+        world.change(lease, end=NOON + 2 * HOUR)
+    prolonging = statements.count
+    with counted(world.engine) as statements:
+        world.change(lease, end=NOON + HOUR)
+    assert prolonging - statements.count == 6

@@ -104,6 +104,35 @@ def direct(
     return Direct(grant, 0, grant.start)
 
 
+def delayed(
+    calendar: Calendar,
+    waiting: Sequence[Waiter],
+    promised: Sequence[Promise],
+    usage: Usage,
+    totals: Totals,
+    now: int,
+    limits: Limits,
+    *,
+    before: Grant,
+    after: Grant,
+) -> tuple[str, ...]:
+    """Return which requests would start later, or not in their time, if one had ``after`` instead of ``before``.
+
+    ``calendar`` has neither. Those that are too far behind to be placed could be delayed unseen, and count, too.
+    """
+    order = in_order(waiting, usage, totals, now, limits)
+
+    def served(grant: Grant) -> Plan:
+        under_way = _Pass.begin(calendar, promised, now, limits)
+        under_way.overlay.add(grant)
+        return under_way.run(order, promised)
+
+    is_so, would_be = served(before), served(after)
+    starts = {grant.lease_id: grant.start for grant in would_be.placed}
+    later = [grant.lease_id for grant in is_so.placed if starts.get(grant.lease_id, FOREVER) > grant.start]
+    return (*later, *(estimate.lease_id for estimate in is_so.estimates if estimate.rough))
+
+
 def _compete(one: Wanted, other: Wanted) -> bool:
     return any(kind == its and not ids.isdisjoint(theirs) for kind, ids in one for its, theirs in other)
 

@@ -35,6 +35,7 @@ from blazar.manager.lease.references import waits_at_start
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.change_decisions import Asked, Change, ChangeDecisions, ChangeQuestion, Unchanged
+from blazar.manager.requests.line import Line
 from blazar.manager.requests.preparing import prepared
 from blazar.manager.requests.quotas import QuotasNeeded, check_quotas
 from blazar.model.demand import Allocation, Plan
@@ -120,6 +121,7 @@ class Updates:
         self._outbox = outbox
         self._healing = healing
         self._decisions = ChangeDecisions(runtime, booking)
+        self._line = Line(runtime)
 
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease, all or nothing. NotFound, InvalidInput, WrongState, NotEnoughResources, CloudError.
@@ -186,7 +188,12 @@ class Updates:
         """Decide and write."""
 
         def attempt(asked: Asked) -> tuple[Change | Unchanged, Lease]:
-            decide = partial(self._decisions.decide, lease_id, asked)
+
+            def decide(number: int) -> Change | Unchanged:
+                found = self._decisions.decide(lease_id, asked, number)
+                self._line.check(found)
+                return found
+
             return self._booking.until_it_holds(decide, grant.write, grant.check if grant.checked else None)
 
         return self._informed(lease_id, grant.change, attempt)

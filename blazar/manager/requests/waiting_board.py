@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cache
 
 from blazar.calendar.queue.overlay import totals_of
-from blazar.calendar.queue.plan import Direct, direct, in_order, plan
+from blazar.calendar.queue.plan import Direct, delayed, direct, in_order, plan
 from blazar.calendar.queue.usage import Piece, Rates, Usage, given_back, used
 from blazar.calendar.queue.values import Calendar, Denies, Grant, Inventory, Limits, Plan, Waiter
 from blazar.calendar.timeline import Timeline, second
@@ -107,6 +108,13 @@ class Board:
         totals = totals_of(self.calendar)
         return direct(self.calendar, self._waiters, (), self.usage, totals, second(self.now), LIMITS, asked)
 
+    def delayed(self, before: Grant, after: Grant) -> tuple[str, ...]:
+        """Return which leases would be delayed if one had ``after`` instead of ``before``, neither of them on it."""
+        kinds = {part.kind for part in after.parts}
+        waiters = [each for each in self._waiters if any(demand.kind in kinds for demand in each.demands)]
+        totals, now = totals_of(self.calendar), second(self.now)
+        return delayed(self.calendar, waiters, (), self.usage, totals, now, LIMITS, before=before, after=after)
+
 
 class Boards:
     """Reads boards: in a number of statements that grows with neither leases nor resources."""
@@ -114,8 +122,11 @@ class Boards:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
-    def board(self, besides: Collection[PlacementRequest] = ()) -> Board:
-        """Return the board of now; ``besides`` are demands of kinds that are read as well."""
+    def board(self, besides: Collection[PlacementRequest] = (), *, without: str | None = None) -> Board:
+        """Return the board of now; ``besides`` are demands of kinds that are read as well.
+
+        Its calendar is ``without`` what the lease with this id has.
+        """
         store, now = self._runtime.store, self._runtime.clock.now()
         wanted: list[Wanted] = []
         hopeless: dict[str, Lease] = {}
@@ -127,7 +138,7 @@ class Boards:
                 hopeless[lease.id], reasons[lease.id] = lease, error.message
         demands = [request.demand for each in wanted for request in each.requests]
         demands += [request.demand for request in besides]
-        calendar = self._calendar({demand.kind for demand in demands}, now)
+        calendar = self._calendar({demand.kind for demand in demands}, now, without)
         held = store.waiting_list.held(calendar.keys(), now - REMEMBERED) if wanted else ()
         return Board(now, calendar, tuple(wanted), Usage(_uses(held, calendar, now), RATES), hopeless, reasons)
 
@@ -142,14 +153,9 @@ class Boards:
                 reservation.id, in_region(demand, reservation.region) if reservation.region else demand
             )
 
-    def _known(self, kind: ResourceKind) -> frozenset[str]:
-        # Names that the request might use were checked when it came.
-        resources = self._runtime.store.resources
-        return (resources.latest_catalog(kind) or resources.catalog(kind)).keys()
-
-    def _calendar(self, kinds: Collection[ResourceKind], now: datetime) -> Calendar:
+    def _calendar(self, kinds: Collection[ResourceKind], now: datetime, without: str | None) -> Calendar:
         ahead = Window(now.replace(microsecond=0), END_OF_TIME)
-        view = self._runtime.store.calendar.range(dict.fromkeys(sorted(kinds), False), ahead, now=now, besides=None)
+        view = self._runtime.store.calendar.range(dict.fromkeys(sorted(kinds), False), ahead, now=now, besides=without)
         return {kind: _inventory(view.catalogs[kind], timeline) for kind, timeline in view.timelines.items()}
 
 
