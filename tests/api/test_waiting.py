@@ -82,6 +82,12 @@ def test_before_1_3_programs_see_a_state_that_they_know(http, world, wait, shown
         lease = ask(http, "GET", f"/v1/leases/{id_}", version=version).json["lease"]
         assert (lease["status"], "wait" in lease) == (shown, False)
         assert shown in {each["status"] for each in ask(http, "GET", "/v1/leases", version=version).json["leases"]}
+    for version in ("1.1", "1.2"):
+        for states in (shown, f"in:PENDING,{shown}"):
+            found = ask(http, "GET", f"/v1/leases?status={states}", version=version).json["leases"]
+            assert [each["id"] for each in found] == [id_]
+        unknown = ask(http, "GET", "/v1/leases?status=WAITING", version=version)
+        assert fault(unknown)[:2] == (400, "invalid_query")
     assert http.get(f"/v2/leases/{id_}", headers=token()).json["status"] == shown
 
 

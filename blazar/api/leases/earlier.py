@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from blazar.api.shapes import Json
 from blazar.model.lease import Lease, LeaseStatus
@@ -14,8 +14,17 @@ EARLIER: Mapping[LeaseStatus, LeaseStatus] = {
 }
 """The status that is shown before 1.3."""
 
-STATES: Json = {"enum": [each.value for each in LeaseStatus if each not in EARLIER]}
+KNOWN: tuple[LeaseStatus, ...] = tuple(each for each in LeaseStatus if each not in EARLIER)
+"""The states that requests before 1.3 know."""
+
+STATES: Json = {"enum": [each.value for each in KNOWN]}
 """The schema of the states before 1.3."""
+
+
+def meant(states: Collection[str]) -> tuple[str, ...]:
+    """Return all states that are shown before 1.3 as one of these."""
+    hidden = (each.value for each, shown in EARLIER.items() if shown.value in states)
+    return (*states, *hidden)
 
 
 def status(lease: Lease) -> str:

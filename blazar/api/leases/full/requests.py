@@ -11,6 +11,7 @@ from typing import Any
 from blazar.api import moments
 from blazar.api.faults import pointer_to
 from blazar.api.identity import Caller
+from blazar.api.leases import earlier
 from blazar.api.leases.full import render, schemas
 from blazar.api.leases.full.view import View
 from blazar.api.leases.requests import check_text, check_text_after
@@ -22,7 +23,7 @@ from blazar.model.duration import Duration
 from blazar.model.errors import Denied, InvalidInput, pointing_at
 from blazar.model.lease import Lease, LeaseKind
 from blazar.model.lease_details import LeaseDetails, LeaseFilter, LeaseState
-from blazar.model.paging import Condition
+from blazar.model.paging import Condition, Operator
 from blazar.model.requests import (
     NOW,
     Actor,
@@ -196,6 +197,8 @@ def lease_filter(query: Query, caller: Caller, view: View) -> LeaseFilter:
 
 
 def _condition(condition: Condition, caller: Caller, view: View) -> Condition:
+    if condition.key == "status" and not view.shape.kinds:
+        return Condition("status", Operator.IN, earlier.meant(condition.values))
     if view.operator:
         return condition
     if condition.key == "project_id" and set(condition.values) != {caller.project_id}:

@@ -11,6 +11,7 @@ from flask import request
 from blazar.api.answers import Answer, paged, weak_tag
 from blazar.api.bodies import normalized
 from blazar.api.context import Call
+from blazar.api.leases import earlier
 from blazar.api.leases.full import render, unused
 from blazar.api.leases.full.components import KEYS_WITH_KIND, LEASE_KEYS
 from blazar.api.leases.full.immediate import decided
@@ -148,7 +149,6 @@ _CHANGES = (
 _LEASE_ID = in_path("lease_id", "the lease's id")
 _FILTERS = (
     option("state", Choice(tuple(LeaseState)), "current (default), past, or all"),
-    filter_by("status", Choice(tuple(LeaseStatus)), "the status"),
     filter_by("name", Name(80), "the name"),
     filter_by("id", Text(), "the id"),
     filter_by("degraded", Flag(), "whether something of it is not as it was promised"),
@@ -163,6 +163,8 @@ _FILTERS = (
     compare_by("end_date", Date(), "the end"),
     compare_by("updated_at", Date(), "the last change"),
 )
+_OF_STATUS = filter_by("status", Choice(tuple(LeaseStatus)), "the status")
+_OF_EARLIER_STATUS = filter_by("status", Choice(earlier.KNOWN), "the status")
 _OF_KINDS = (filter_by("kind", Choice(tuple(LeaseKind)), "the kind"),)
 _OF_REGIONS = (filter_by("region", Text(most=64), "the region of one of its reservations"),)
 
@@ -174,7 +176,8 @@ def _routes(shape: Shape, *, until: Version | None = None) -> tuple[Route, ...]:
     on_every = partial(Route, root=Root.V1, since=(1, shape.minor), until=until)
     on_list = partial(on_every, path="/leases")
     on_lease = partial(on_every, path="/leases/{lease_id}", on_target=True)
-    filters = (*_FILTERS, *(_OF_REGIONS if shape.regions else ()), *(_OF_KINDS if shape.kinds else ()))
+    status = _OF_STATUS if shape.kinds else _OF_EARLIER_STATUS
+    filters = (status, *_FILTERS, *(_OF_REGIONS if shape.regions else ()), *(_OF_KINDS if shape.kinds else ()))
     keys = KEYS_WITH_KIND if shape.kinds else LEASE_KEYS
     examples = (_CREATED, _NOW) if shape.kinds else (_CREATED,)
     return (
