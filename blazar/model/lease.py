@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from blazar.model.amounts import Amounts
+from blazar.model.clock import later
 from blazar.model.errors import NotFound
 from blazar.model.made import Gone, made_of
 from blazar.model.reasons import Cause
@@ -345,14 +346,18 @@ class Lease:
         return next((e for e in self.events if e.id == event_id), None)
 
     def in_window(self, window: Window) -> Lease:
-        """Return the lease with its timetable moved to another window: the warning stays as long before the end."""
+        """Return the lease with its timetable moved to another window: the warning stays as long before the end.
+
+        So does the time up to which it is prolonged by itself.
+        """
         start = self.event(EventType.START)
         moved = timedelta(0) if start is None or start.time is None else window.start - start.time
         events = tuple(
             replace(event, time=event.time + moved) if event.event_type in TIMETABLE and event.time else event
             for event in self.events
         )
-        return replace(self, window=window, events=events)
+        extend = None if self.extend is None else replace(self.extend, until=later(self.extend.until, moved))
+        return replace(self, window=window, events=events, extend=extend)
 
     @property
     def is_undecided(self) -> bool:

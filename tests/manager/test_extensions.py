@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from blazar.model.duration import Duration
 from blazar.model.errors import InvalidInput, UsageDenied
 from blazar.model.lease import EventType, Lease, LeaseStatus
+from blazar.model.requests import ReservationChange
 from tests.manager.enforcement.recording import RecordingFilter
 from tests.statements import counted
 from tests.world import NOON, World, a_host
@@ -127,6 +129,29 @@ def test_a_time_that_cannot_be_is_refused(world, until):
     lease = world.lease(a_host(), hours=3)
     with pytest.raises(InvalidInput, match=r"extend_if_free\.until"):
         world.change(lease, extend_until=NOON + until)
+
+
+def test_a_change_that_needs_the_cloud_starts_and_stops_it_too(world):
+    lease = active(world)
+    grown = ReservationChange(id=lease.reservations[0].id, parameters={"min": 2, "max": 2})
+    assert world.change(lease, reservations=(grown,), stops_extending=True).extend is None
+    grown = replace(grown, parameters={"min": 3, "max": 3})
+    assert world.change(lease, reservations=(grown,), extend_until=NOON + DAY).extend.until == NOON + DAY
+
+
+def test_a_lease_that_has_waited_is_prolonged_for_as_long_as_it_asked_for(world):
+    world.waits = True
+    world.lease(a_host(3), hours=5, project="biology")
+    world.run()
+    lease = world.lease(a_host(), wait=DAY, extend=Duration(seconds=7200))
+    assert world.now(lease).extend.until == NOON + 4 * HOUR
+    world.run_to(NOON + 5 * HOUR)
+    assert world.now(lease).extend.until == NOON + 9 * HOUR
+    assert later(world, 6 * HOUR) == 1
+    assert end(world, lease) == NOON + 9 * HOUR
+    with pytest.raises(InvalidInput, match="give a duration") as refused:
+        world.lease(a_host(), wait=DAY, extend=NOON + DAY)
+    assert refused.value.pointer == "/extend_if_free/until"
 
 
 def test_a_look_is_one_statement_while_nothing_is_to_be_prolonged(world):

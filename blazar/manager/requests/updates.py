@@ -319,7 +319,14 @@ def settled(updating: Lease, wanted: Lease, event_id: str, now: datetime) -> Lea
     known = {e.id for e in updating.events}
     events = (*(theirs.get(e.id, e) for e in updating.events), *(e for e in wanted.events if e.id not in known))
     changed = derived(
-        replace(updating, name=wanted.name, window=wanted.window, reservations=wanted.reservations, events=events)
+        replace(
+            updating,
+            name=wanted.name,
+            window=wanted.window,
+            reservations=wanted.reservations,
+            events=events,
+            extend=wanted.extend,
+        )
     )
     event = next(e for e in events if e.id == event_id)
     return lifecycle.settle(changed, event, now=now)

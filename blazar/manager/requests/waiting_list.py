@@ -68,6 +68,11 @@ def wait_until(request: LeaseRequest, now: datetime) -> datetime | None:
         return None
     if request.kind is LeaseKind.IMMEDIATE:
         raise InvalidInput("an immediate lease does not wait; leave out wait, or kind", pointer="/wait")
+    if isinstance(request.extend_until, datetime):
+        raise InvalidInput(
+            "of a lease that waits, extend_if_free.until moves with its start; give a duration such as +P2D",
+            pointer="/extend_if_free/until",
+        )
     try:
         at = to_second(until.after(now) if isinstance(until, Duration) else until)
     except (OverflowError, ValueError):
