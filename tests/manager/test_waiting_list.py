@@ -11,6 +11,8 @@ import pytest
 from blazar.clouds.simulated import of_size
 from blazar.model.errors import CloudUnavailable, InvalidInput, NotEnoughResources, OthersWait, UsageDenied, WrongState
 from blazar.model.lease import EventType, Lease, LeaseKind, LeaseStatus
+from blazar.model.resource import HOST
+from blazar.store.store import Store
 from tests.manager.enforcement.recording import RecordingFilter
 from tests.manager.test_crashes import dies
 from tests.statements import counted
@@ -173,6 +175,35 @@ def test_it_gives_up_when_its_time_is_over(world):
     assert status(world, lease) is LeaseStatus.TIMED_OUT
     world.manager.leases.delete(lease.id)
     assert world.now(lease).deleted_at is not None
+
+
+def test_one_that_asks_for_what_is_gone_gives_up_in_time_too(sqlite):
+    world = World(sqlite, hosts=1, state=of_size(2))
+    world.waits = True
+    special = world.register("node-2", rack="a")
+    other = world.lease(a_host(needs=["==", "$rack", "a"]), project="biology")
+    lease = waits(world, a_host(needs=["==", "$rack", "a"]), wait=HOUR / 2)
+    world.manager.leases.delete(other.id)
+    world.manager.resources.unregister(HOST, special.external_id)
+    world.store.resources.catalog(HOST)
+    world.run()
+    assert "rack" in world.now(lease).wait.reason
+    world.run_to(NOON + HOUR / 2)
+    assert status(world, lease) is LeaseStatus.TIMED_OUT
+
+
+def test_a_manager_knows_properties_that_it_has_not_read_yet(sqlite):
+    world = World(sqlite, hosts=1, state=of_size(2))
+    store = Store(sqlite)
+    behind = world.another_manager(store=store)
+    store.resources.catalog(HOST)
+    world.waits = True
+    world.register("node-2", rack="a")
+    world.lease(a_host(needs=["==", "$rack", "a"]), project="biology")
+    world.run()
+    lease = waits(world, a_host(needs=["==", "$rack", "a"]))
+    behind.waiting_list.run_once()
+    assert (world.now(lease).wait.position, world.now(lease).wait.reason) == (1, None)
 
 
 def test_one_that_waits_can_be_deleted_and_delays_nobody_any_more(world):

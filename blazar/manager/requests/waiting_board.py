@@ -17,7 +17,6 @@ from blazar.calendar.timeline import Timeline, second
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease.booking import PlacementRequest
 from blazar.model.clock import END_OF_TIME
-from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput, NotFound
 from blazar.model.lease import Lease
 from blazar.model.resource import ResourceKind
@@ -131,9 +130,10 @@ class Boards:
         wanted: list[Wanted] = []
         hopeless: dict[str, Lease] = {}
         reasons: dict[str, str] = {}
+        read_again = cache(store.resources.catalog)
         for lease in store.waiting_list.waiting():
             try:
-                wanted.append(Wanted(lease, tuple(self._requests(lease))))
+                wanted.append(Wanted(lease, tuple(self._requests(lease, read_again))))
             except (InvalidInput, NotFound) as error:
                 hopeless[lease.id], reasons[lease.id] = lease, error.message
         demands = [request.demand for each in wanted for request in each.requests]
@@ -142,13 +142,19 @@ class Boards:
         held = store.waiting_list.held(calendar.keys(), now - REMEMBERED) if wanted else ()
         return Board(now, calendar, tuple(wanted), Usage(_uses(held, calendar, now), RATES), hopeless, reasons)
 
-    def _requests(self, lease: Lease) -> Iterator[PlacementRequest]:
+    def _requests(
+        self, lease: Lease, read_again: Callable[[ResourceKind], ResourceCatalog]
+    ) -> Iterator[PlacementRequest]:
         for reservation in lease.reservations:
             kind = self._runtime.type_of(reservation)
             if kind.expands:
                 continue
-            known = self._known(kind.kind)
-            demand: Demand = kind.demand(reservation.parameters, known=known)
+            latest = self._runtime.store.resources.latest_catalog(kind.kind) or read_again(kind.kind)
+            try:
+                demand = kind.demand(reservation.parameters, known=latest.keys())
+            except InvalidInput:
+                # It may ask for a property that is newer than what this process has read.
+                demand = kind.demand(reservation.parameters, known=read_again(kind.kind).keys())
             yield PlacementRequest(
                 reservation.id, in_region(demand, reservation.region) if reservation.region else demand
             )

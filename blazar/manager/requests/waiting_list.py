@@ -220,7 +220,8 @@ class WaitingList(BackgroundThread):
         ]
         told += [_told(board.now, lease, None, None, reasons) for lease in board.hopeless.values()]
         coming = [instant(start) for start in starts.values() if start > second(board.now)]
-        ends = [each.lease.wait.until for each in board.wanted if each.lease.wait]
+        waiting_leases = [*(each.lease for each in board.wanted), *board.hopeless.values()]
+        ends = [lease.wait.until for lease in waiting_leases if lease.wait]
         due = min([*coming, *ends, board.now + DAILY])
         with suppress(StaleCalendar):
             # Another manager has planned meanwhile, and tells more.
