@@ -116,6 +116,16 @@ def test_a_wait_that_cannot_be_is_refused_with_its_place(http, wait, pointer):
     assert [each["name"] for each in ask(http, "GET", "/v1/leases").json["leases"]] == []
 
 
+def test_a_dry_run_says_that_it_would_wait(http, world):
+    dry = ask(http, path="/v1/leases?dry_run=true", body=WAITING)
+    lease = dry.json["lease"]
+    assert (dry.status_code, lease["status"], lease["id"]) == (200, "WAITING", None)
+    assert (lease["wait"]["until"], lease["wait"]["position"]) == ("2030-04-02T12:00:00Z", None)
+    assert ask(http, "GET").json["leases"] == []
+    fits = ask(http, path="/v1/leases?dry_run=true", body={**WAITING, "start_date": "2030-04-01T15:00:00Z"})
+    assert (fits.status_code, fits.json["lease"]["status"], fits.json["lease"]["wait"]) == (200, "PENDING", None)
+
+
 def test_null_is_not_to_wait(http):
     assert fault(ask(http, body={**WAITING, "wait": None}))[:2] == (409, "not_enough_resources")
 

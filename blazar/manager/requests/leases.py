@@ -187,11 +187,19 @@ class LeaseService:
             return known
 
     def _dry_run(self, request: LeaseRequest) -> LeaseDetails:
+        until = wait_until(request, self._runtime.clock.now())
         grant = self._creation.grant(request)
         with scope(limit=self._runtime.settings.request_limit):
-            with self._refusals.of_lease(request):
-                grant.take(self._waiting_list.turns(grant.options))
-                plan = grant.find(0)
+            try:
+                with self._refusals.of_lease(request):
+                    grant.take(self._waiting_list.turns(grant.options))
+                    plan = grant.find(0)
+            except (NotEnoughResources, OthersWait):
+                if until is None:
+                    raise
+                waits = self._waiting_list.preview(grant.new, until)
+                grant.check_bounds()
+                return self._previewed(waits, ())
             if grant.checked:
                 grant.check(plan)
             grant.check_bounds()

@@ -102,6 +102,16 @@ class WaitingList(BackgroundThread):
     def add(self, new: NewLease, until: datetime) -> Lease:
         """Have a lease wait for its turn. InvalidInput, UsageDenied, KeyTaken."""
         store, now = self._runtime.store, self._runtime.clock.now()
+        lease = self.preview(new, until)
+        bounds = None if self._enforcement.exempts(lease.project_id) else self._runtime.settings.bounds
+        booked = store.calendar.book(lease, Plan((), {}), bounds=bounds, now=now, key=new.key)
+        self._runtime.notifier.notify(WAITING, booked)
+        self.wake()
+        return booked
+
+    def preview(self, new: NewLease, until: datetime) -> Lease:
+        """Return a lease as it would wait for its turn; nothing is written. UsageDenied if too many wait."""
+        store, now = self._runtime.store, self._runtime.clock.now()
         settings = self._runtime.settings
         lease = waiting.queued(new.lease, until=until, now=now)
         mine, _ = store.waiting_list.count(lease.project_id)
@@ -112,11 +122,7 @@ class WaitingList(BackgroundThread):
                 "(waiting_per_project); delete one of them, or wait until one has its turn",
                 pointer="/wait",
             )
-        bounds = None if self._enforcement.exempts(lease.project_id) else settings.bounds
-        booked = store.calendar.book(lease, Plan((), {}), bounds=bounds, now=now, key=new.key)
-        self._runtime.notifier.notify(WAITING, booked)
-        self.wake()
-        return booked
+        return lease
 
     def turns(self, options: Sequence[NewLease]) -> tuple[Turn, ...]:
         """Return in which of the regions that may be tried a lease that does not wait takes nothing from one that does.
