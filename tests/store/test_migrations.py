@@ -3,20 +3,25 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 import sqlalchemy as sa
 
 from blazar.cmd.db_manage import main
+from blazar.manager.common.settings import Settings
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import Conflict
 from blazar.model.event_reasons import reason_of
+from blazar.model.lease import LeaseKind, LeaseStatus
 from blazar.model.reasons import ReasonCode, reason
+from blazar.model.unused import UseMode, UsePolicies, UsePolicy
 from blazar.store import migrate
 from blazar.store.engine import WRITES, connect
 from blazar.store.store import Store
 from blazar.store.tables import resources
 from tests.store.builders import HOST, a_lease, hours
-from tests.world import World
+from tests.world import NOON, World, a_host
 
 
 def test_migrations_make_the_tables_that_the_code_works_with(database_url):
@@ -66,6 +71,34 @@ def test_leases_that_are_there_already_have_reasons_without_causes(database_url)
     assert (event.reason, event.cause, event.trouble_since) == ("host node-1 is down", None, None)
     assert reason_of(event) == reason("host node-1 is down", ReasonCode.RESOURCE_FAILED)
     assert all(r.missing_since is r.changed_since is None for r in world.now(lease).reservations)
+    engine.dispose()
+
+
+def test_earlier_versions_find_only_states_and_events_that_they_know(database_url):
+    engine = connect(database_url)
+    migrate.upgrade(engine)
+    policies = UsePolicies(UsePolicy(UseMode.ON))
+    world = World(engine, settings=Settings(use_policies=policies))
+    world.waits = True
+    immediate = world.lease(a_host(2), kind=LeaseKind.IMMEDIATE)
+    world.run()
+    waiting = world.lease(a_host(2), wait=timedelta(days=1))
+    undecided = world.lease(a_host(), kind=LeaseKind.IMMEDIATE)
+    world.run_to(NOON + timedelta(seconds=1))
+    in_vain = world.lease(a_host(3), wait=timedelta(minutes=1))
+    world.run_to(NOON + timedelta(minutes=2))
+    assert world.now(in_vain).status is LeaseStatus.TIMED_OUT
+    migrate.downgrade(engine, "0013")
+    with engine.connect() as connection:
+        shown = dict(connection.execute(sa.text("SELECT id, status FROM leases")).tuples().all())
+        events = set(connection.execute(sa.text("SELECT event_type FROM events WHERE due_at IS NOT NULL")).scalars())
+    assert [shown[each.id] for each in (immediate, undecided, waiting, in_vain)] == [*["ACTIVE"] * 2, *["ERROR"] * 2]
+    assert events == {"before_end_lease", "end_lease"}
+    migrate.upgrade(engine)
+    for lease in (waiting, in_vain, immediate):
+        world.manager.leases.delete(lease.id)
+    world.run()
+    assert [each.id for each in world.manager.leases.all(None)] == [undecided.id]
     engine.dispose()
 
 

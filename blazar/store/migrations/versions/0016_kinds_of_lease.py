@@ -16,5 +16,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    # Earlier versions cannot work on what is due of types that they do not know.
+    op.execute("DELETE FROM events WHERE event_type = 'immediate_by'")
     op.drop_column("leases", "end_reason")
     op.drop_column("leases", "kind")

@@ -21,6 +21,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    # Earlier versions cannot work on what is due of types that they do not know.
+    op.execute("DELETE FROM events WHERE event_type = 'usage_check'")
     for name in reversed(TIMES):
         op.drop_column("leases", name)
     op.drop_column("leases", "usage")

@@ -36,6 +36,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    # Earlier versions cannot read these. Such a lease has nothing, and its owner can delete it.
+    op.execute("UPDATE leases SET status = 'ERROR' WHERE status IN ('WAITING', 'TIMED_OUT')")
     op.drop_table("waiting_list")
     op.drop_index("ix_leases_status_queued_at", "leases")
     for name in (*TIMES, "wait_position", "wait_reason"):
