@@ -261,8 +261,20 @@ def test_one_whose_turn_fails_in_the_cloud_keeps_its_place(world):
     assert (found.status, found.wait.queued_at) == (LeaseStatus.WAITING, queued_at)
     assert "could not be made in the cloud" in found.wait.reason
     assert world.store.calendar.of_lease(lease.id) == ()
-    world.run_to(NOON + 4 * HOUR)
+    world.run_to(NOON + 2 * HOUR + 9 * MINUTE)
+    assert status(world, lease) is LeaseStatus.WAITING
+    world.run_to(NOON + 2 * HOUR + 10 * MINUTE)
     assert status(world, lease) is LeaseStatus.ACTIVE
+
+
+def test_one_whose_turn_fails_in_the_cloud_holds_up_nobody(world):
+    lease = waits(world, instances(1, vcpus=1))
+    behind = waits(world, a_host(3), project="chemistry")
+    world.faults.fail_before("create_flavor", CloudUnavailable("nova is away"), times=9)
+    world.run_to(NOON + 2 * HOUR)
+    world.run()
+    assert [status(world, each) for each in (lease, behind)] == [LeaseStatus.WAITING, LeaseStatus.ACTIVE]
+    assert world.now(lease).wait.position == 1
 
 
 def test_two_managers_grant_each_lease_once(world):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from blazar.manager.lease import lifecycle
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, ReservationStatus, Wait
@@ -13,6 +13,9 @@ from blazar.model.window import Window
 
 NOT_PREPARED = "it was its turn, and what it needs could not be made in the cloud; it is tried again later"
 """What is told of a lease that waits again."""
+
+REST = timedelta(minutes=10)
+"""How long a lease that could not be prepared lets others go first."""
 
 
 def queued(new: Lease, *, until: datetime, now: datetime) -> Lease:
@@ -65,6 +68,17 @@ def can_wait(lease: Lease, now: datetime) -> bool:
     """
     whole = all(reservation.status is ReservationStatus.PENDING for reservation in lease.reservations)
     return whole and lease.wait is not None and lease.wait.until > now
+
+
+def rests_until(lease: Lease) -> datetime | None:
+    """Return until when a lease that could not be prepared at its turn holds up nobody; None if that did not happen.
+
+    That a manager died meanwhile says nothing of the lease: then there is no reason.
+    """
+    tried = lease.event(EventType.CREATE)
+    if tried is None or tried.reason is None or tried.updated_at is None:
+        return None
+    return tried.updated_at + REST
 
 
 def told(lease: Lease, *, position: int | None, estimate: datetime | None, reason: str | None) -> Wait:

@@ -15,6 +15,7 @@ from blazar.calendar.queue.usage import Piece, Rates, Usage, given_back, used
 from blazar.calendar.queue.values import Calendar, Denies, Grant, Inventory, Limits, Plan, Waiter
 from blazar.calendar.timeline import Timeline, second
 from blazar.manager.common.runtime import Runtime
+from blazar.manager.lease import waiting
 from blazar.manager.lease.booking import PlacementRequest
 from blazar.model.clock import END_OF_TIME
 from blazar.model.errors import InvalidInput, NotFound
@@ -71,6 +72,15 @@ class Board:
     reasons: Mapping[str, str]
 
     @property
+    def resting(self) -> Mapping[str, str]:
+        """The leases that could not be prepared a short time ago, and let others go first, each with the reason."""
+        return {
+            each.lease.id: (each.lease.wait.reason if each.lease.wait else None) or waiting.NOT_PREPARED
+            for each in self.wanted
+            if (until := waiting.rests_until(each.lease)) is not None and until > self.now
+        }
+
+    @property
     def _waiters(self) -> list[Waiter]:
         return [each.waiter for each in self.wanted]
 
@@ -80,7 +90,7 @@ class Board:
 
     def plan(self, denies: Denies) -> Plan:
         """Return what each lease gets; ``denies`` is asked about what would be booked now."""
-        limits = replace(LIMITS, denies=denies)
+        limits = replace(LIMITS, denies=denies, denied=self.resting)
         totals = totals_of(self.calendar)
         return plan(self.calendar, self._waiters, (), self.usage, totals, second(self.now), limits)
 

@@ -228,7 +228,10 @@ class WaitingList(BackgroundThread):
         coming = [instant(start) for start in starts.values() if start > second(board.now)]
         waiting_leases = [*(each.lease for each in board.wanted), *board.hopeless.values()]
         ends = [lease.wait.until for lease in waiting_leases if lease.wait]
-        due = min([*coming, *ends, board.now + DAILY])
+        rested = [until for lease in waiting_leases if (until := waiting.rests_until(lease)) and until > board.now]
+        # Those behind a lease that could not be prepared have their turn at once.
+        again = [board.now] if refused else []
+        due = min([*coming, *ends, *rested, *again, board.now + DAILY])
         with suppress(StaleCalendar):
             # Another manager has planned meanwhile, and tells more.
             store.waiting_list.carry_out(state, due_at=due, told=[each for each in told if each is not None])
