@@ -47,8 +47,8 @@ class Demand:
     * ``preferred``: calendar ids of resources to choose before others, if possible.
     * ``pinned``: calendar ids of whole resources in use; all of them must be chosen.
     * ``kept``: the count in use on a shared resource, by its calendar id; at least that many must stay there.
-    * ``entitled``: what is ``kept`` was already promised for the whole window. It stays, even if the resource now has
-      less capacity than is promised of it.
+    * ``entitled``: what is ``kept`` was already promised for the whole window, with the same ``per_instance``. It
+      stays, even if the resource now has less capacity than is promised of it.
     * ``required``: names of whole resources that must be chosen as well; they must match, be reservable and be free.
     * ``reference``: the parameter that names what the requirement looks for, as a network: if no resource meets the
       requirement, what it names does not exist.

@@ -14,7 +14,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease.booking import PlacementRequest, visible
 from blazar.manager.lease.dates import changed_window
 from blazar.manager.outbox.enforcing import view
-from blazar.manager.requests.change_decisions import ChangeQuestion, check_not_ended
+from blazar.manager.requests.change_decisions import ChangeQuestion, check_not_ended, entitled_to
 from blazar.manager.requests.free_time import FreeTime, Limits
 from blazar.manager.requests.new_leases import NewLeases
 from blazar.manager.requests.search_parts import Place
@@ -160,8 +160,9 @@ class AvailabilityService:
             found = self._change_of(question, lease, times.window.end, times.window.start)
         if not found.replan:
             return self._kept(question, found, times, now)
-        entitled = found.lease.window.covers(times.window)
-        requests = [replace(r, demand=replace(r.demand, entitled=entitled)) for r in found.placement_requests]
+        requests: Sequence[PlacementRequest] = found.placement_requests
+        if found.lease.window.covers(times.window):
+            requests = [entitled_to(each, found.allocations) for each in requests]
         free_time = self._free_time(self._wanted(question, found, requests), question.asked_by, times.range, now)
         return self._searched(question, free_time, times, now, moves=not begun)
 

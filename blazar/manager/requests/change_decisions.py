@@ -271,9 +271,11 @@ class ChangeDecisions:
         # Within its current window a lease keeps its resources even on a host that has shrunk since.
         entitled = lease.window.covers(after.window)
         placement_requests = [
-            PlacementRequest(id_, replace(demand, entitled=entitled))
+            PlacementRequest(id_, demand)
             for id_, demand in self._demands(after, tasks, change, private=private).items()
         ]
+        if entitled:
+            placement_requests = [entitled_to(each, allocations) for each in placement_requests]
         plan = self._booking.plan(
             lease.id, after.window, placement_requests, now=now, attempt=attempt, project_id=lease.project_id
         )
@@ -318,6 +320,16 @@ class ChangeDecisions:
             if (r := after.reservation(task.reservation.id))
             and self._requirement(task.reservation) != self._requirement(r)
         )
+
+
+def entitled_to(request: PlacementRequest, held: Collection[Allocation]) -> PlacementRequest:
+    """Return a request for a window in which the lease has what it holds: it keeps that, and no more of it.
+
+    Larger instances on the same resource were not promised: there must be room for them.
+    """
+    mine = [each for each in held if each.reservation_id == request.reservation_id]
+    is_promised = all(each.per_instance == request.demand.per_instance for each in mine)
+    return replace(request, demand=replace(request.demand, entitled=is_promised))
 
 
 def check_not_ended(lease: Lease) -> None:

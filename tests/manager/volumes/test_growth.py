@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from blazar.model.availability import AvailabilityQuestion
 from blazar.model.errors import (
     BlazarError,
     CloudRefused,
@@ -17,9 +18,10 @@ from blazar.model.errors import (
     StoreUnavailable,
 )
 from blazar.model.lease import Lease, LeaseStatus
-from blazar.model.requests import LeaseChange, ReservationChange
+from blazar.model.requests import Actor, LeaseChange, ReservationChange
 from blazar.resources.volumes.registration import GIGABYTES
 from tests.oracle import check_at_rest
+from tests.promises import check_promises
 from tests.world import NOON, PROJECT, World, volumes
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
@@ -101,6 +103,19 @@ def test_a_growth_without_faults_is_complete_when_the_change_is_answered(world):
     assert (grown(world), changed.degraded, changed.reservations[0].missing_resources) == ([15, 15], False, False)
     assert changed == world.now(lease)
     check_at_rest(world.store, world.simulated, now=world.clock.now())
+
+
+def test_volumes_in_use_grow_only_into_what_is_promised_to_nobody_else(world):
+    lease = in_use(world)
+    world.lease(volumes(1, size=4), hours=2)
+    growth = ReservationChange(id=lease.reservations[0].id, parameters={"size": 14})
+    asked = AvailabilityQuestion(Actor("curie", PROJECT), lease_id=lease.id, changes=(growth,), end=lease.window.end)
+    assert world.manager.availability.find(asked).openings == ()
+    with pytest.raises(NotEnoughResources):
+        world.resize(lease, size=14)
+    assert world.now(lease).reservations[0].parameters.values["size"] == 10
+    assert world.resize(lease, size=13).reservations[0].parameters.values["size"] == 13
+    check_promises(world.store, since=world.clock.now())
 
 
 def sent(world: World, before: int) -> list[str]:
