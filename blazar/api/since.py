@@ -28,9 +28,12 @@ def without_newer(values: Mapping[str, Any], resource_type: str, minor: int) -> 
 
 def check_known(body: Json, lease: Lease | None = None) -> None:
     """Raise InvalidInput if a request of 1.0, for a new lease or for the change of one, has a newer parameter."""
-    types = {} if lease is None else {each.id: each.resource_type for each in lease.reservations}
+    found = () if lease is None else lease.reservations
+    types: Mapping[str | None, str] = {each.id: each.resource_type for each in found}
     for number, item in enumerate(body.get("reservations", [])):
-        resource_type = types.get(item.get("id"), item.get("resource_type"))
+        id_ = item.get("id")
+        # Nobody has looked at it yet, and a new reservation of 1.0 may have anything there.
+        resource_type = types.get(id_ if isinstance(id_, str) else None, item.get("resource_type"))
         for name in sorted(unknown(resource_type, 0) & item.keys()):
             since = _SINCE[str(resource_type)][name]
             raise InvalidInput(

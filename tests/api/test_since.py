@@ -57,3 +57,13 @@ def test_a_question_when_a_network_with_a_subnet_is_free_needs_1_2(http):
     question = {"reservations": [LAB], "duration": "PT1H"}
     asked = {version: ask(http, "POST", "/v1/availability", version, question) for version in ("1.1", "1.2")}
     assert {version: answer.status_code for version, answer in asked.items()} == {"1.1": 400, "1.2": 200}
+
+
+@pytest.mark.parametrize("id_", [[], {}, [{"uuid": "x"}]])
+def test_an_id_of_a_reservation_that_is_no_text_is_no_error_of_the_service(http, id_):
+    """It has no meaning in a request for a lease of 1.0, and names no reservation in a change."""
+    assert create(http, "1.0", {"resource_type": "network", "network_name": "lab", "id": id_}).status_code < 500
+    made = create(http, "1.2", {**LAB, "network_name": "other"}).json
+    if "lease" in made:
+        change = {"reservations": [{"id": id_, "network_name": "third"}]}
+        assert ask(http, "PUT", f"/v1/leases/{made['lease']['id']}", "1.0", change).status_code == 400
