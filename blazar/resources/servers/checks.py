@@ -26,6 +26,9 @@ from blazar.resources.servers.parameters import (
 LOOKED_UP = (IMAGE, FLAVOR, NETWORKS, KEY_NAME, GROUPS)
 """Parameters that name something in the cloud."""
 
+FITTING = (FLAVOR, "memory_mb", "disk_gb")
+"""Parameters that images make demands on."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResolvedServers(Given):
@@ -50,6 +53,9 @@ class ServerChecks:
             return given
         known: Json = {} if reservation is None else reservation.parameters.values
         new = {key: given.values[key] for key in LOOKED_UP if is_new(given.values, known, key)}
+        if reservation is not None and any(is_new(given.values, known, key) for key in FITTING):
+            # The image is as before, and may no longer fit.
+            new.setdefault(IMAGE, known[IMAGE])
         if not new and reservation is not None:
             return ResolvedServers(given.values)
         self._projects.check(project_id)

@@ -253,6 +253,21 @@ def test_what_the_project_cannot_use_is_refused_before_anything_is_booked(world,
     check_at_rest(world)
 
 
+@pytest.mark.parametrize("values", [{"disk_gb": 9}, {"disk_gb": "9"}, {"memory_mb": 1023}, {"flavor": "43"}])
+def test_servers_cannot_be_made_too_small_for_their_image(world, values):
+    """They could not be booted, which nobody would hear of before the start."""
+    world.simulated.operators.offer_flavor(Flavor("43", "c1.tiny", 1, 512, 1, public=True))
+    with world.simulated.change_state() as state:
+        state.boot.images["large"] = BootImageState("large", min_disk_gb=10, min_memory_mb=1024)
+    lease = world.lease(servers(image="large"), start=HOUR)
+    if "flavor" in values:
+        values = {**values, **dict.fromkeys(("vcpus", "memory_mb", "disk_gb"))}
+    with pytest.raises(InvalidInput, match="image large needs"):
+        change(world, lease, **values)
+    assert world.now(lease).reservations[0].parameters == lease.reservations[0].parameters
+    assert change(world, lease, disk_gb=10, memory_mb=1024).reservations[0].shown["disk_gb"] == 10
+
+
 def test_a_project_in_which_the_service_has_no_role_is_told(world):
     world.simulated.operators.close_project(PROJECT)
     with pytest.raises(RoleMissing):
