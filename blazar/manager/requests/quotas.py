@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -65,7 +65,8 @@ class Needed:
     project_id: str
     needs: tuple[Need, ...]
     at_once: bool
-    leaving: Callable[[], Sequence[Need]] = tuple
+    # Two that are made of the same change are equal, or a change would be looked at again and again.
+    leaving: Callable[[], Sequence[Need]] = field(default=tuple, compare=False)
 
 
 class QuotasNeeded(Exception):

@@ -100,6 +100,24 @@ def test_a_change_grows_up_to_the_quota(world):
     assert world.faults.calls["compute_quotas"] == before
 
 
+@pytest.mark.parametrize("start", [timedelta(0), HOUR])
+@pytest.mark.parametrize(
+    ("reservation", "more"),
+    [(servers(1), {"amount": 2}), (volumes(1), {"amount": 2}), (volumes(1), {"size": 20})],
+)
+def test_a_change_that_the_quotas_let_grow_is_made_before_the_start_and_in_use(world, reservation, more, start):
+    lease = world.lease(reservation, start=NOON + start, hours=5)
+    calls = [world.faults.calls[call] for call in SERVICES]
+    changed = world.resize(lease, **more)
+    assert more.items() <= changed.reservations[0].parameters.values.items()
+    assert sum(world.faults.calls[call] for call in SERVICES) == sum(calls) + 1
+    world.run_to(NOON + start + MINUTE)
+    least = {key: value + 1 for key, value in more.items()}
+    assert least.items() <= world.resize(lease, **least).reservations[0].parameters.values.items()
+    world.run_to(NOON + start + HOUR)
+    assert (world.now(lease).status, world.now(lease).degraded) == (LeaseStatus.ACTIVE, False)
+
+
 def test_a_service_that_does_not_answer_keeps_nobody_from_a_lease_that_starts_later(world):
     world.faults.fail_before("compute_quotas", CloudUnavailable("down"), times=2)
     with pytest.raises(CloudUnavailable):
