@@ -262,9 +262,9 @@ def _place_mixed(
     search = SharedSearch(demands, candidates, snapshot)
     if lost := search.overdrawn():
         raise NotEnoughResources(
-            f"{', '.join(lost)} is in use by the reservation, and too much of it is promised to other leases in "
-            f"that time",
-            public="too much of what the reservation uses is promised to other leases in that time",
+            f"{', '.join(lost)} is in use by the reservation, and too little of it is free in that time; ask for less, "
+            f"or for a shorter time",
+            public="too little of what the reservation uses is free in that time; ask for less, or for a shorter time",
         )
     if not search.fill():
         rooms = [search.room(index) for index in range(len(demands))]

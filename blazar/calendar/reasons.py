@@ -132,7 +132,7 @@ class _Count:
             self.words.append(f"{lost} of those required by name not free")
 
     def keep(self, demand: Demand, resources: Sequence[Resource]) -> None:
-        """Count what the reservation has already, and what of that is promised to others."""
+        """Count what the reservation has already, and what of that is promised to others, or has no room for more."""
         held = demand.pinned.union(demand.kept)
         mine = [r for r in resources if r.id in held]
         lost = [r for r in mine if not self._holds(r, demand.kept.get(r.id, 1))]
@@ -140,7 +140,8 @@ class _Count:
         self.free += sum(1 for r in mine if demand.whole and r.id not in known)
         if lost:
             self.lost = len(lost)
-            words = f"{len(lost)} in use by the reservation and promised to others"
+            why = "and promised to others" if demand.whole else "with too little room"
+            words = f"{len(lost)} in use by the reservation {why}"
             self.add(StepCode.IN_USE, len(mine) - len(lost), words, removed=len(lost))
 
     def add(

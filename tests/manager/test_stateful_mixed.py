@@ -82,7 +82,7 @@ KINDS: Mapping[str, Kind] = {
     "device": Kind(st.builds(devices, st.integers(1, 2), st.integers(2, 3)), changes(min=AMOUNTS, max=AMOUNTS)),
     "virtual:volume": Kind(
         st.builds(volumes, st.integers(1, 3), size=st.sampled_from([5, 10]), mode=st.sampled_from(["volume", "quota"])),
-        changes(amount=AMOUNTS, size=st.sampled_from([5, 10, 15])),
+        changes(amount=AMOUNTS, size=st.sampled_from([5, 10, 15, 40])),
     ),
     "virtual:server": Kind(
         st.builds(servers, AMOUNTS, vcpus=SIZES, affinity=AFFINITIES, user_data=st.sampled_from([None, "IyE="])),

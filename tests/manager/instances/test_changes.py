@@ -264,7 +264,7 @@ def test_reservations_of_a_lease_that_stay_on_a_host_need_room_for_all_of_them(a
     lease = world.lease(instances(1, vcpus=12), instances(1, vcpus=12))
     world.run()
     world.lease(instances(1, vcpus=16), start=2 * HOUR)
-    with pytest.raises(NotEnoughResources, match="too much of it is promised"):
+    with pytest.raises(NotEnoughResources, match="too little of it is free"):
         world.change(lease, end=NOON + 3 * HOUR)
     check_promises(world.store, since=NOON)
 
@@ -290,7 +290,7 @@ def test_an_active_reservation_is_prolonged_and_shortened(world):
     world.change(lease, end=NOON + 5 * HOUR)
     assert promised(world, lease) == before
     world.lease(a_host(3), start=5 * HOUR)
-    with pytest.raises(NotEnoughResources, match="too much of it is promised"):
+    with pytest.raises(NotEnoughResources, match="too little of it is free"):
         world.change(lease, end=NOON + 6 * HOUR)
     world.change(lease, end=NOON + 3 * HOUR)
     world.run_to(NOON + 3 * HOUR)

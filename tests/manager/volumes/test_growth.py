@@ -52,6 +52,11 @@ def in_use(world: World) -> Lease:
     return lease
 
 
+def growth(lease: Lease, size: int) -> ReservationChange:
+    """Return the change of the first reservation to volumes of another size."""
+    return ReservationChange(id=lease.reservations[0].id, parameters={"size": size})
+
+
 def fail_from(world: World, name: str, error: BaseException, number: int) -> None:
     """Let each call of this name fail, from this one on."""
     before = world.faults.calls[name]
@@ -203,6 +208,33 @@ def test_a_change_that_is_undone_has_grown_nothing(world):
     world.faults.clear()
     assert (grown(world), world.now(lease).reservations[0].parameters.values["size"]) == ([10, 10], 10)
     check_at_rest(world.store, world.simulated, now=world.clock.now())
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_volumes_in_use_grow_no_further_than_the_pool_has_room(world, others):
+    lease = in_use(world)
+    for _ in range(others):
+        world.lease(volumes(1, size=6), start=HOUR)
+    size = 12 if others else 15
+    question = AvailabilityQuestion(
+        Actor("curie", PROJECT), lease_id=lease.id, changes=(growth(lease, size + 1),), end=NOON + 8 * HOUR
+    )
+    assert world.manager.availability.find(question).openings == ()
+    with pytest.raises(NotEnoughResources, match="too little of it is free"):
+        world.resize(lease, size=size + 1)
+    assert grown(world) == [10, 10]
+    world.resize(lease, size=size)
+    assert grown(world) == [size, size]
+
+
+def test_of_two_reservations_that_grow_together_neither_takes_the_room_of_the_other(world):
+    lease = world.lease(volumes(1, size=10), volumes(1, size=10), hours=8)
+    world.run_to(NOON)
+    changes = tuple(ReservationChange(id=each.id, parameters={"size": 16}) for each in lease.reservations)
+    with pytest.raises(NotEnoughResources):
+        world.change(lease, reservations=changes)
+    world.change(lease, reservations=changes[:1])
+    assert grown(world) == [10, 16]
 
 
 @pytest.mark.parametrize("call", ["set_volume_quota", "extend_volume", "volumes_of_type"])
