@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from blazar.manager.common.settings import Settings
-from blazar.model.errors import CloudUnavailable, Conflict
+from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput
 from blazar.model.lease import EndReason, EventStatus, EventType, Lease, LeaseStatus
 from blazar.model.resource import HOST
 from blazar.model.unused import Usage, UseMode, UsePolicies, UsePolicy, UseStep
@@ -350,6 +350,31 @@ def test_work_is_saved_before_what_idles_is_released(a_world):
     images = world.simulated.cloud.compute.images_of_reservation(lease.reservations[0].id)
     assert [image.status for image in images] == ["active"]
     assert world.simulated.operators.list_servers() == ()
+
+
+def test_what_is_being_released_cannot_be_prolonged_any_more(a_world):
+    world = a_world(settings=settings(IDLE))
+    lease = started(world, a_host(before_end="snapshot"))
+    boot(world, lease, status="SHUTOFF")
+    world.faults.fail_before("snapshot_server", CloudUnavailable("glance is away"), times=1000)
+    while not is_released(world, lease):
+        world.run_to(world.clock.now() + 15 * MINUTE)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    with pytest.raises(InvalidInput, match="is being released because nobody used it") as refused:
+        world.change(lease, end=NOON + 99 * HOUR)
+    assert refused.value.code == "lease_ended"
+    assert world.change(lease, name="was mine").name == "was mine"
+    world.faults.clear()
+    world.run_to(world.clock.now() + 10 * HOUR)
+    assert (world.now(lease).status, world.now(lease).end_reason) == (LeaseStatus.TERMINATED, EndReason.UNUSED)
+
+
+def test_a_lease_that_is_deleted_is_not_threatened_any_more(on):
+    lease = started(on)
+    on.run_to(WARNING + HOUR)
+    assert on.now(lease).use.release_at == RELEASE
+    on.manager.leases.delete(lease.id)
+    assert on.now(lease).use.release_at is None
 
 
 def test_what_is_released_is_free_on_the_calendar_from_then_on(a_world):

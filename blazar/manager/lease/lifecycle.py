@@ -243,7 +243,8 @@ def begin_deletion(lease: Lease, *, event_id: str, now: datetime, reason: EndRea
         due_at=now,
     )
     gone = move(lease, LeaseStatus.DELETING)
-    return replace(gone, events=(*events, deletion), end_reason=lease.end_reason or reason, updated_at=now)
+    use = None if lease.use is None else replace(lease.use, release_at=None)
+    return replace(gone, events=(*events, deletion), end_reason=lease.end_reason or reason, use=use, updated_at=now)
 
 
 def begin_clean_up(lease: Lease, *, event_id: str, now: datetime) -> Lease:

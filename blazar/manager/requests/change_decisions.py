@@ -18,7 +18,16 @@ from blazar.manager.requests.waiting import Busy
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation, Demand, Plan
 from blazar.model.errors import Conflict, InvalidInput, StaleLease, WrongState, pointing_at
-from blazar.model.lease import Content, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.lease import (
+    Content,
+    EndReason,
+    EventStatus,
+    EventType,
+    Lease,
+    LeaseStatus,
+    Reservation,
+    ReservationStatus,
+)
 from blazar.model.requests import LeaseChange
 from blazar.model.requirements import Requirement, keys
 from blazar.resources.actions import differ_beside_action, names_action
@@ -337,6 +346,13 @@ def check_not_ended(lease: Lease) -> None:
     if lease.status is LeaseStatus.TERMINATED:
         raise InvalidInput(
             "the lease has ended; only its name can be changed",
+            code="lease_ended",
+            data={"status": str(lease.status)},
+        )
+    if lease.end_reason is EndReason.UNUSED:
+        # Its owner was warned; what it does before its end may have begun, and nobody looks at it any more.
+        raise InvalidInput(
+            "the lease is being released because nobody used it, and only its name can be changed; book another one",
             code="lease_ended",
             data={"status": str(lease.status)},
         )
