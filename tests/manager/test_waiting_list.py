@@ -231,6 +231,14 @@ def test_what_no_waiting_helps_is_told(world):
     assert status(world, other) is LeaseStatus.ACTIVE
 
 
+def test_one_that_fits_only_after_it_gives_up_is_told_so(world):
+    lease = waits(world, a_host(3), wait=HOUR)
+    world.run()
+    found = world.now(lease).wait
+    assert found.estimate == NOON + 2 * HOUR
+    assert found.reason == "as things are it gives up before it fits, from 2030-04-01 14:00 UTC on"
+
+
 @pytest.mark.parametrize(
     ("wait", "kind"), [(timedelta(0), LeaseKind.SCHEDULED), (-HOUR, LeaseKind.SCHEDULED), (HOUR, LeaseKind.IMMEDIATE)]
 )

@@ -219,7 +219,8 @@ class WaitingList(BackgroundThread):
         rest = [each for each in board.order() if each.lease_id not in granted]
         starts = {each.lease_id: each.start for each in plan.placed}
         starts |= {each.lease_id: each.start for each in plan.estimates if each.start is not None}
-        reasons = {**board.reasons, **{each.lease_id: each.reason for each in plan.blocked}, **refused}
+        late = {each.lease_id: _too_late(each.start) for each in plan.estimates if each.start and not each.in_time}
+        reasons = {**board.reasons, **late, **{each.lease_id: each.reason for each in plan.blocked}, **refused}
         told = [
             _told(board.now, wanted[each.lease_id].lease, position, starts.get(each.lease_id), reasons)
             for position, each in enumerate(rest, 1)
@@ -340,6 +341,10 @@ def _told(
     if before == (position, estimate, reason) and (estimate is None or lease.window == window):
         return None
     return Told(lease.id, position, estimate, window.start, window.end, reason)
+
+
+def _too_late(start: int) -> str:
+    return f"as things are it gives up before it fits, from {said(instant(start))} UTC on"
 
 
 def _others_wait(found: Direct) -> OthersWait:
