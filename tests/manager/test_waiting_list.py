@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from datetime import timedelta
 
 import pytest
 
 from blazar.clouds.simulated import of_size
+from blazar.manager.common.settings import Settings
 from blazar.model.errors import CloudUnavailable, InvalidInput, NotEnoughResources, OthersWait, UsageDenied, WrongState
 from blazar.model.lease import EventType, Lease, LeaseKind, LeaseStatus
 from blazar.model.resource import HOST
@@ -253,6 +255,26 @@ def test_a_project_has_at_most_so_many_that_wait(world):
     with pytest.raises(UsageDenied, match="waiting_per_project"):
         world.lease(a_host(), wait=DAY)
     waits(world, a_host(), project="chemistry")
+
+
+def test_simultaneous_requests_do_not_pass_the_limit_together(sqlite):
+    world = World(sqlite, settings=Settings(max_waiting=2))
+    world.lease(a_host(3), project="biology")
+    together, outcomes = threading.Barrier(8), []
+
+    def ask() -> None:
+        together.wait()
+        try:
+            outcomes.append(world.lease(a_host(), wait=DAY).status)
+        except UsageDenied as denied:
+            outcomes.append(denied.data["limit"])
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(str, outcomes)) == sorted(map(str, [LeaseStatus.WAITING] * 2 + ["waiting_per_project"] * 6))
 
 
 def test_without_wait_it_is_refused_as_ever(world):

@@ -8,6 +8,7 @@ Each manager looks whether something has changed since the last plan; one of the
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -96,15 +97,18 @@ class WaitingList(BackgroundThread):
         self._creation = creation
         self._enforcement = outbox.enforcement
         self._boards = Boards(runtime)
+        self._adding = threading.Lock()
 
     # What requests need.
 
     def add(self, new: NewLease, until: datetime) -> Lease:
         """Have a lease wait for its turn. InvalidInput, UsageDenied, KeyTaken."""
         store, now = self._runtime.store, self._runtime.clock.now()
-        lease = self.preview(new, until)
-        bounds = None if self._enforcement.exempts(lease.project_id) else self._runtime.settings.bounds
-        booked = store.calendar.book(lease, Plan((), {}), bounds=bounds, now=now, key=new.key)
+        # One after the other, so that simultaneous requests do not pass the limit together.
+        with self._adding:
+            lease = self.preview(new, until)
+            bounds = None if self._enforcement.exempts(lease.project_id) else self._runtime.settings.bounds
+            booked = store.calendar.book(lease, Plan((), {}), bounds=bounds, now=now, key=new.key)
         self._runtime.notifier.notify(WAITING, booked)
         self.wake()
         return booked
