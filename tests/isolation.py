@@ -147,11 +147,24 @@ SINCE_1_2 = [
 ]
 """Method, path, body, and the status that each of ``WHO`` gets, in version 1 from microversion 1.2 on."""
 
+SERIES = {
+    "name": "own plan",
+    "rule": "FREQ=DAILY;COUNT=2",
+    "start": "2031-05-01T10:00",
+    "duration": "PT1H",
+    "fit": "as_many",
+    "reservations": [{"resource_type": "physical:host", "min": 1}],
+}
 SINCE_1_3 = [
     #                                     admin member reader stranger foreign reader service nobody
     ("POST", "/leases/{lease}/keep", None, (409, 409, 403, 404, 404, 404, 401)),
     ("PUT", "/leases/{lease}/hold", None, (409, 403, 403, 404, 404, 404, 401)),
     ("DELETE", "/leases/{lease}/hold", None, (409, 403, 403, 404, 404, 404, 401)),
+    ("GET", "/series", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("POST", "/series", SERIES, (201, 201, 403, 201, 403, 403, 401)),
+    ("POST", "/series", {"colour": "red"}, (400, 400, 403, 400, 403, 403, 401)),
+    ("GET", "/series/{series}", None, (200, 200, 200, 404, 404, 404, 401)),
+    ("DELETE", "/series/{series}", None, (204, 204, 403, 404, 404, 404, 401)),
 ]
 """Method, path, body, and the status that each of ``WHO`` gets, in version 1 from microversion 1.3 on."""
 

@@ -22,7 +22,9 @@ from blazar.clouds.simulated.volume_state import PoolState
 from blazar.enforcement import Enforcement, Filter, Identity
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
+from blazar.model.duration import Duration
 from blazar.model.lease import Lease, LeaseKind
+from blazar.model.recurrence import LocalEnd, Recurrence
 from blazar.model.requests import (
     NOW,
     LeaseChange,
@@ -33,6 +35,9 @@ from blazar.model.requests import (
     ReservationRequest,
 )
 from blazar.model.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, VOLUME, Resource, ResourceKind
+from blazar.model.rule_text import parse_rule
+from blazar.model.series import Fit
+from blazar.model.series_details import SeriesRequest, Template
 from blazar.resources.base import ResourceType
 from blazar.resources.devices.kind import Devices
 from blazar.resources.devices.type import DeviceReservation
@@ -283,6 +288,8 @@ class World:
     def run(self) -> None:
         """Work on everything that is due at this moment."""
         self.manager.engine.run_due()
+        while self.manager.series_work.run_once():
+            self.manager.engine.run_due()
         while self.waits and self.manager.waiting_list.run_once():
             self.manager.engine.run_due()
         self.manager.outbox.run_due()
@@ -480,6 +487,24 @@ def stacks(*flavors: object, disks: int = 0, outside: int = 0, **more: Any) -> R
 def units(amount: object = 1, **more: Any) -> ReservationRequest:
     """Ask for units of one thing of a class."""
     return ReservationRequest("generic", {"class": "microscope", "amount": amount, **more})
+
+
+def a_series(
+    *reservations: ReservationRequest,
+    rule: str = "FREQ=DAILY;COUNT=5",
+    start: datetime = datetime(2030, 4, 2, 8),
+    zone: str = "UTC",
+    length: timedelta | LocalEnd = timedelta(hours=4),
+    fit: Fit = Fit.ALL,
+    project: str = PROJECT,
+    before_end: Duration | None = None,
+    **more: Any,
+) -> SeriesRequest:
+    """Ask for a host from 8 to 12 on five days, from tomorrow on."""
+    given = {name: more.pop(name) for name in ("excluded", "added") if name in more}
+    recurrence = Recurrence(start, zone, parse_rule(rule), length, **given)
+    template = Template(reservations or (a_host(),), before_end)
+    return SeriesRequest("practical", "curie", project, recurrence, template, fit, **more)
 
 
 WorldMaker = Callable[..., World]

@@ -54,6 +54,7 @@ CODES: Mapping[str, ErrorCode] = {
     "resource_not_found": ErrorCode(404, "Resource not found"),
     "kind_not_found": ErrorCode(404, "Kind not found"),
     "feed_not_found": ErrorCode(404, "Feed not found"),
+    "series_not_found": ErrorCode(404, "Series not found"),
     "property_not_found": ErrorCode(404, "Property not found"),
     "uri_not_found": ErrorCode(404, "URI not found"),
     "method_not_allowed": ErrorCode(405, "Method not allowed"),

@@ -19,6 +19,7 @@ from blazar.api.kinds.hosts import routes as hosts
 from blazar.api.leases import routes as leases
 from blazar.api.resources import routes as resources
 from blazar.api.routes import Part
+from blazar.api.series import routes as series
 from blazar.model import extensions
 from blazar.model.errors import InvalidInput
 
@@ -39,6 +40,7 @@ BUILTIN: tuple[Part, ...] = (
     resources.PART,
     calendar.PART,
     feeds.PART,
+    series.PART,
     availability.PART,
     info.PART,
 )

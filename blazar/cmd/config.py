@@ -31,6 +31,7 @@ from blazar.model.errors import BlazarError
 from blazar.model.lease import LeaseKind
 from blazar.model.reading import ReadBounds
 from blazar.model.regions import Regions
+from blazar.model.series import SeriesLimits
 from blazar.model.unused import UsePolicies
 from blazar.resources.hosts.options import SECTION as HOSTS
 from blazar.resources.hosts.type import RESOURCE_TYPE as PHYSICAL_HOST
@@ -316,6 +317,8 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         immediate_timeout=timedelta(seconds=conf.api.immediate_timeout),
         use_policies=_use_policies(conf[USE]),
         max_waiting=conf.api.waiting_per_project,
+        max_series=conf.api.series_per_project,
+        series=SeriesLimits(conf.api.series_occurrences, timedelta(days=conf.api.series_horizon)),
     )
 
 

@@ -49,6 +49,30 @@ OPTIONS: tuple[cfg.Opt, ...] = (
         "is refused. blazar-manager reads it.",
     ),
     cfg.IntOpt(
+        "series_per_project",
+        default=20,
+        min=0,
+        max=1000,
+        help="The maximum of series of leases of a project that have not ended; with 0 there are none. blazar-manager "
+        "reads it.",
+    ),
+    cfg.IntOpt(
+        "series_occurrences",
+        default=1000,
+        min=1,
+        max=1000,
+        help="The maximum of occurrences of a series, and of a series without an end within series_horizon. "
+        "blazar-manager reads it.",
+    ),
+    cfg.IntOpt(
+        "series_horizon",
+        default=180,
+        min=1,
+        max=1096,
+        help="Days ahead for which the leases of a series without an end are booked, and within which a series starts "
+        "that is booked as a whole. blazar-manager reads it.",
+    ),
+    cfg.IntOpt(
         "idempotency_retention",
         default=24,
         min=1,

@@ -37,6 +37,8 @@ from blazar.manager.requests.keeping import Keeping
 from blazar.manager.requests.leases import LeaseService
 from blazar.manager.requests.refusals import Refusals
 from blazar.manager.requests.resources import ResourceService
+from blazar.manager.requests.series import SeriesService
+from blazar.manager.requests.series_work import SeriesWork
 from blazar.manager.requests.updates import Updates
 from blazar.manager.requests.waiting_list import WaitingList
 from blazar.model.clock import Clock
@@ -100,16 +102,19 @@ class ManagerService:
         self.availability = AvailabilityService(runtime, updates, enforcement)
         creation = Creation(runtime, booking, changes, self.outbox)
         self.waiting_list = WaitingList(runtime, booking, creation, self.outbox)
+        deletion = Deletion(runtime, worker, self.outbox)
         self.leases = LeaseService(
             runtime,
             booking,
             creation,
             updates,
-            Deletion(runtime, worker, self.outbox),
+            deletion,
             Refusals(self.availability, enabled=settings.explain_refusals),
             Keeping(runtime),
             self.waiting_list,
         )
+        self.series_work = SeriesWork(runtime, booking, self.outbox, deletion, self.waiting_list)
+        self.series = SeriesService(runtime, self.series_work, self.outbox)
         self.extensions = Extensions(runtime, self.leases, self.availability, self.waiting_list)
         health = Health(store, clock, settings)
         kinds = {
@@ -132,6 +137,7 @@ class ManagerService:
         self.outbox.start()
         self.waiting_list.start()
         self.extensions.start()
+        self.series_work.start()
         self.monitor.start()
         self.enabling.start()
         self.forgetting.start()
@@ -151,6 +157,7 @@ class ManagerService:
         self.engine.begin_stop()
         self.waiting_list.begin_stop()
         self.extensions.begin_stop()
+        self.series_work.begin_stop()
         self.monitor.begin_stop()
         self.enabling.begin_stop()
         self.forgetting.begin_stop()
@@ -165,6 +172,7 @@ class ManagerService:
             sweep.stop()
         self.waiting_list.stop()
         self.extensions.stop()
+        self.series_work.stop()
         self.monitor.stop()
         self.enabling.stop()
         self.forgetting.stop()

@@ -292,6 +292,18 @@ class ExtendIfFree:
 
 
 @dataclass(frozen=True, slots=True)
+class PartOfSeries:
+    """The occurrence of a series that a lease is: its local start by the rule, which names it for ever.
+
+    ``changed``: somebody changed the lease by itself, and changes of the series leave it as it is.
+    """
+
+    series_id: str
+    recurrence_id: datetime
+    changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseRevision:
     """One revision of one lease: what is derived from it stays valid while the revision is the same."""
 
@@ -315,6 +327,7 @@ class Lease:
     is set on a lease that the API no longer shows and that is kept for the record. ``end_reason`` is None before its
     end, and of leases that an earlier version has ended. ``use`` is None while nobody looks whether it is used.
     ``wait`` is None of a lease that never waited; the window of one that waits is the one that it will probably have.
+    ``series`` is None of a lease that is no occurrence of a series.
     """
 
     id: str
@@ -336,6 +349,7 @@ class Lease:
     use: LeaseUse | None = None
     wait: Wait | None = None
     extend: ExtendIfFree | None = None
+    series: PartOfSeries | None = None
 
     def event(self, event_type: EventType) -> Event | None:
         """Return the lease's event of this type; of request events the latest one."""

@@ -18,7 +18,7 @@ from blazar.model.errors import ManagerUnavailable, NothingDone, OtherVersion, T
 from blazar.model.lease import Lease
 from blazar.model.resource import HOST
 from blazar.rpc import codec
-from blazar.rpc.interface import AvailabilitySearch, Calendar, Feeds, Leases, Resources, Service
+from blazar.rpc.interface import AvailabilitySearch, Calendar, Feeds, Leases, Resources, SeriesOfLeases, Service
 from blazar.rpc.manager_clock import ManagerClock
 
 LOG = logging.getLogger(__name__)
@@ -125,6 +125,7 @@ class RemoteManager:
         self.calendar: Calendar = cast(Calendar, _Calls(self, "calendar"))
         self.availability: AvailabilitySearch = cast(AvailabilitySearch, _Calls(self, "availability"))
         self.feeds: Feeds = cast(Feeds, _Calls(self, "feeds"))
+        self.series: SeriesOfLeases = cast(SeriesOfLeases, _Calls(self, "series"))
         self.service: Service = cast(Service, _Calls(self, "service"))
         # Load balancers and clients usually give up after a minute; the API should answer before that.
         conf.set_default("rpc_response_timeout", ANSWER_TIMEOUT)

@@ -37,6 +37,13 @@ from blazar.model.resource_pages import (
     VisiblePage,
     VisibleResource,
 )
+from blazar.model.series_details import (
+    SeriesDetails,
+    SeriesOwner,
+    SeriesPage,
+    SeriesQuestion,
+    SeriesRequest,
+)
 from blazar.model.service import ServiceFacts
 
 
@@ -213,6 +220,31 @@ class Feeds(Protocol):
         """Return what the feed with this secret shows now; NotFound."""
 
 
+class SeriesOfLeases(Protocol):
+    """The calls about series of leases."""
+
+    def page(self, question: SeriesQuestion) -> SeriesPage:
+        """Return a page of the series that are not deleted; InvalidInput."""
+
+    def owner(self, series_id: str) -> SeriesOwner:
+        """Return whose a series is, deleted ones too; NotFound."""
+
+    def one(self, series_id: str) -> SeriesDetails:
+        """Return a series with its occurrences, deleted ones too; NotFound."""
+
+    def create(self, request: SeriesRequest) -> SeriesDetails:
+        """Book a series; for a dry run return what fits. InvalidInput, NotEnoughResources, UsageDenied, CloudError.
+
+        With many occurrences it is booked in the background. If one was made with the key of the request, return that.
+        """
+
+    def replay(self, key: IdempotencyKey) -> SeriesDetails | None:
+        """Return the series that was made with a key, as it is now; None if there is none. Conflict."""
+
+    def delete(self, series_id: str, *, ends_running: bool = False) -> None:
+        """Begin to delete a series with its leases that have not begun, or with all of them. NotFound."""
+
+
 class Service(Protocol):
     """The calls about the service itself."""
 
@@ -244,6 +276,10 @@ class Manager(Protocol):
         """The calls about feeds."""
 
     @property
+    def series(self) -> SeriesOfLeases:
+        """The calls about series of leases."""
+
+    @property
     def service(self) -> Service:
         """The calls about the service itself."""
 
@@ -254,6 +290,7 @@ NOUNS: Mapping[str, type] = {
     "calendar": Calendar,
     "availability": AvailabilitySearch,
     "feeds": Feeds,
+    "series": SeriesOfLeases,
     "service": Service,
 }
 """The parts of the interface by name. A call is named by its part and its method, as ``leases.create``."""

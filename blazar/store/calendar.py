@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -72,6 +72,8 @@ class RangeView:
     use: ProjectUse | None = None
     so_far: tuple[int, int] = (0, 0)
     """The number of leases of the project that have not ended, and of their reservations, if that was asked for."""
+    generations: Mapping[int, int] = field(default_factory=dict)
+    """The generations of the resources of these kinds, if they were asked for."""
 
 
 class CalendarStore:
@@ -126,12 +128,13 @@ class CalendarStore:
         use_of: str | None = None,
         reach: Window | None = None,
         count_of: str | None = None,
+        generations: bool = False,
     ) -> RangeView:
         """Return the calendars of kinds over a range of time, without the allocations of the lease ``besides``.
 
         For each kind it is said whether only whole resources are searched for. ``use_of`` names the project whose use
         is read in the same snapshot, ``reach`` the longer time of its usage, and ``count_of`` the project whose leases
-        are counted. Two statements for each kind.
+        are counted. ``generations``: those of the resources are read, too, for a booking. Two statements for each kind.
         """
         timelines, catalogs = {}, {}
         with self._transactions.reading() as connection:
@@ -148,7 +151,10 @@ class CalendarStore:
                 )
             use = None if use_of is None else _use(connection, use_of, window, besides or "", reach, now)
             so_far = (0, 0) if count_of is None else use_queries.count(connection, count_of, now)
-            return RangeView(timelines, catalogs, use, so_far)
+            of_kinds = resources.c.kind.in_([str(kind) for kind in kinds])
+            query = sa.select(resources.c.id, resources.c.generation).where(of_kinds, resources.c.live == 1)
+            known = {row[0]: row[1] for row in connection.execute(query)} if generations else {}
+            return RangeView(timelines, catalogs, use, so_far, known)
 
     @contextmanager
     def over_time(self, kind: ResourceKind) -> Iterator[UsesView]:
@@ -175,7 +181,7 @@ class CalendarStore:
 
         def work(connection: Connection) -> Lease:
             if key is not None:
-                idempotency.insert(connection, key, lease)
+                idempotency.insert(connection, key, lease.id, lease.created_at)
             if use is not None:
                 use_queries.raise_version(connection, use)
             if bounds is not None and now is not None and bounds.of_project:

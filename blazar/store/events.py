@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.lease import EventStatus, EventType
 from blazar.store.rows import chunks
-from blazar.store.tables import events, leases, reservations
+from blazar.store.tables import events, leases, reservations, series
 from blazar.store.transactions import Transactions
 
 STARTS = frozenset({EventType.START, EventType.CREATE, EventType.UPDATE, EventType.IMMEDIATE_BY})
@@ -123,8 +123,16 @@ _DUE_BY_REGION = _due_by_region()
 _NEXT_DUE = sa.select(events.c.due_at).where(events.c.due_at.is_not(None)).order_by(events.c.due_at).limit(1)
 
 
+def renew_series(connection: Connection, tokens: Collection[str], *, now: datetime, until: datetime) -> frozenset[str]:
+    """Renew the claims on series with these tokens that have not expired; return the tokens of those."""
+    valid = (series.c.claimed_by.in_(tokens), series.c.due_at > now)
+    if not connection.execute(series.update().where(*valid).values(due_at=until)).rowcount:
+        return frozenset()
+    return frozenset(connection.execute(sa.select(series.c.claimed_by).where(*valid)).scalars())
+
+
 class EventStore:
-    """Reads due events, and renews claims on them."""
+    """Reads due events, and renews claims on them and on series."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
@@ -160,13 +168,20 @@ class EventStore:
                 written = connection.execute(events.update().where(*valid).values(due_at=until))
                 if written.rowcount == len(part):
                     renewed.update(part)
-                elif written.rowcount:
+                    continue
+                if written.rowcount:
                     renewed.update(connection.execute(sa.select(events.c.claimed_by).where(*valid)).scalars())
+                renewed |= renew_series(connection, part, now=now, until=until)
             return frozenset(renewed)
 
         return self._transactions.write(work)
 
     def drop_claims(self, *, at: datetime) -> None:
-        """Make every event with a claim due at ``at``."""
-        claimed = (events.c.claimed_by.is_not(None), events.c.due_at > at)
-        self._transactions.write(lambda c: c.execute(events.update().where(*claimed).values(due_at=at)))
+        """Make every event, and every series, with a claim due at ``at``."""
+
+        def work(connection: Connection) -> None:
+            for table in (events, series):
+                claimed = (table.c.claimed_by.is_not(None), table.c.due_at > at)
+                connection.execute(table.update().where(*claimed).values(due_at=at))
+
+        self._transactions.write(work)

@@ -47,21 +47,21 @@ class IdempotencyStore:
         return self._transactions.write(work)
 
 
-def insert(connection: Connection, key: IdempotencyKey, lease: Lease) -> None:
-    """Record the key of a lease that is being booked. KeyTaken, after which the booking has to be rolled back."""
-    row = {
-        "scope": key.scope,
-        "fingerprint": key.fingerprint,
-        "lease_id": lease.id,
-        "created_at": lease.created_at,
-    }
+def insert(connection: Connection, key: IdempotencyKey, made_id: str, at: datetime) -> None:
+    """Record the key of a lease, or a series, that is made. KeyTaken, after which that has to be rolled back."""
+    row = {"scope": key.scope, "fingerprint": key.fingerprint, "lease_id": made_id, "created_at": at}
     try:
         connection.execute(idempotency_keys.insert(), [row])
     except IntegrityError as error:
         raise KeyTaken("the same request was sent concurrently") from error
 
 
+def forget(connection: Connection, made_id: str) -> None:
+    """Forget the key of what was refused after all, so that it can be tried again."""
+    connection.execute(idempotency_keys.delete().where(idempotency_keys.c.lease_id == made_id))
+
+
 def forget_undone(connection: Connection, before: Lease, after: Lease) -> None:
     """Forget the key of a lease that was refused, and is undone by this write, so that it can be tried again."""
     if before.deleted_at is None and after.deleted_at is not None and after.end_reason is EndReason.REFUSED:
-        connection.execute(idempotency_keys.delete().where(idempotency_keys.c.lease_id == after.id))
+        forget(connection, after.id)

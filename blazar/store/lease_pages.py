@@ -50,6 +50,7 @@ _COLUMNS: Mapping[str, sa.ColumnElement[Any]] = {
     "project_id": leases.c.project_id,
     "degraded": leases.c.degraded,
     "kind": leases.c.kind,
+    "series_id": leases.c.series_id,
 }
 SECOND = timedelta(seconds=1)
 _COMPARED: Mapping[Operator, Callable[[Any, Any], sa.ColumnElement[bool]]] = {

@@ -76,6 +76,7 @@ class NamedReservation:
     lease_id: str
     region: str
     name: object
+    window: Window
 
 
 class LeaseStore:
@@ -210,7 +211,13 @@ class LeaseStore:
         """
         states = [str(ReservationStatus.PENDING), str(ReservationStatus.ACTIVE)]
         query = (
-            sa.select(reservations.c.lease_id, reservations.c.region, reservations.c.parameters[parameter])
+            sa.select(
+                reservations.c.lease_id,
+                reservations.c.region,
+                reservations.c.parameters[parameter],
+                leases.c.starts_at,
+                leases.c.ends_at,
+            )
             .join(leases, leases.c.id == reservations.c.lease_id)
             .where(
                 leases.c.project_id == project_id,
@@ -223,7 +230,8 @@ class LeaseStore:
             .order_by(leases.c.starts_at, leases.c.id)
         )
         with self._transactions.reading() as connection:
-            return tuple(NamedReservation(*row) for row in connection.execute(query))
+            rows = connection.execute(query).all()
+        return tuple(NamedReservation(row[0], row[1], row[2], Window(row[3], row[4])) for row in rows)
 
     def last_reservations(
         self, projects: Mapping[int, Collection[str]], now: datetime

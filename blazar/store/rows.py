@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from blazar.model.lease import (
     Lease,
     LeaseKind,
     LeaseStatus,
+    PartOfSeries,
     Reservation,
     ReservationStatus,
     Wait,
@@ -67,6 +69,9 @@ LEASE_COLUMNS = (
     leases.c.wait_reason,
     leases.c.extend_until,
     leases.c.extend_reason,
+    leases.c.series_id,
+    leases.c.recurrence_id,
+    leases.c.series_changed,
 )
 RESERVATION_COLUMNS = (
     reservations.c.lease_id,
@@ -166,9 +171,8 @@ def _event(row: AnyRow) -> Event:
 
 def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Event, ...]) -> Lease:
     id_, name, user_id, project_id, starts_at, ends_at, status, created, updated, trust_id, *more = row
-    degraded, deleted, revision, kind, end_reason, usage, used_at, release_at, would_release_at, *wait, until, why = (
-        more
-    )
+    degraded, deleted, revision, kind, end_reason, usage, used_at, release_at, would_release_at, *more = more
+    *wait, until, why, series_id, recurrence_id, series_changed = more
     return Lease(
         id_,
         name,
@@ -189,6 +193,7 @@ def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Eve
         None if usage is None else LeaseUse(Usage(usage), used_at, release_at, would_release_at),
         None if wait[0] is None else Wait(*wait),
         None if until is None else ExtendIfFree(until, why),
+        None if series_id is None else PartOfSeries(series_id, local_of(recurrence_id), series_changed),
     )
 
 
@@ -243,7 +248,20 @@ def lease_row(lease: Lease) -> dict[str, Any]:
         **_wait_row(lease.wait),
         "extend_until": None if lease.extend is None else lease.extend.until,
         "extend_reason": None if lease.extend is None else lease.extend.reason,
+        "series_id": None if lease.series is None else lease.series.series_id,
+        "recurrence_id": None if lease.series is None else local_text(lease.series.recurrence_id),
+        "series_changed": lease.series is not None and lease.series.changed,
     }
+
+
+def local_text(local: datetime) -> str:
+    """Return a local time as it is stored: its zone is that of its series."""
+    return local.isoformat(timespec="seconds")
+
+
+def local_of(text: str) -> datetime:
+    """Return a stored local time."""
+    return datetime.fromisoformat(text)
 
 
 def _wait_row(wait: Wait | None) -> dict[str, Any]:

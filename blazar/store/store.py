@@ -19,6 +19,7 @@ from blazar.store.made import MadeStore
 from blazar.store.outbox import OutboxStore
 from blazar.store.regions import RegionStore
 from blazar.store.resources import ResourceStore
+from blazar.store.series import SeriesStore
 from blazar.store.transactions import Transactions
 from blazar.store.unused import UnusedStore
 from blazar.store.waiting_list import WaitingListStore
@@ -43,6 +44,7 @@ class Store:
         self.outbox = OutboxStore(self.transactions)
         self.events = EventStore(self.transactions)
         self.feeds = FeedStore(self.transactions)
+        self.series = SeriesStore(self.transactions, cleaning_time=cleaning_time)
         self.unused = UnusedStore(self.transactions)
         self.extensions = ExtensionStore(self.transactions)
         self.waiting_list = WaitingListStore(self.transactions)

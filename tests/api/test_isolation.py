@@ -25,6 +25,7 @@ from tests.isolation import (
     ON_NETWORKS,
     QUERIES,
     SEEN,
+    SERIES,
     SINCE_1_1,
     SINCE_1_2,
     SINCE_1_3,
@@ -113,8 +114,15 @@ def test_what_came_with_1_2(http, world, method, path, body, statuses, number):
 @pytest.mark.parametrize(("method", "path", "body", "statuses"), SINCE_1_3)
 def test_what_came_with_1_3(http, lease, method, path, body, statuses, number):
     headers = {**TOKENS[WHO[number]], "OpenStack-API-Version": "reservation 1.3"}
-    answer = http.open("/v1" + path.format(lease=lease["id"]), method=method, json=body, headers=headers)
+    series = ""
+    if "{series}" in path:
+        made = http.post("/v1/series", json=SERIES, headers={**headers, **TOKENS["member"]})
+        series = made.json["series"]["id"]
+    url = "/v1" + path.format(lease=lease["id"], series=series)
+    answer = http.open(url, method=method, json=body, headers=headers)
     assert answer.status_code == statuses[number], answer.text
+    if statuses[number] >= 400:
+        assert "own plan" not in answer.text
 
 
 @pytest.mark.parametrize("who", WHO)

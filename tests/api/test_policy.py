@@ -79,6 +79,9 @@ DEFAULTS = {
     "blazar:feeds:post": READER,
     "blazar:feeds:post_resource": ADMIN,
     "blazar:feeds:delete": READER,
+    "blazar:series:get": READER,
+    "blazar:series:post": MEMBER,
+    "blazar:series:delete": MEMBER,
     "blazar:availability:get": MEMBER,
 }
 

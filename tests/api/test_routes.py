@@ -18,10 +18,12 @@ from blazar.api.microversion import MAX_VERSION, MIN_VERSION, as_text
 from blazar.api.parts import BUILTIN
 from blazar.api.policy import Policy, list_rules
 from blazar.api.routes import Part, Route
+from blazar.api.series.routes import GET as SEE_SERIES
 from blazar.api.served import Served
 from blazar.model.feed import FeedKind, FeedOwner, FeedRequest
 from tests.api.conftest import token
 from tests.api.test_policy import policy
+from tests.world import a_series
 
 ROUTES = Served(BUILTIN).routes
 GUARDED = [row for row in ROUTES if not row.is_open]
@@ -60,6 +62,7 @@ def url(world):
         return SECRET
 
     made = {
+        "series_id": lambda: world.manager.series.create(a_series(project="demo")).series.id,
         "lease_id": lambda: world.lease(start=timedelta(days=1)).id,
         "floating_ip_id": lambda: world.register_addresses(10)[0].external_id,
         "network_id": lambda: world.register_segments(101)[0].external_id,
@@ -103,8 +106,8 @@ def test_an_open_route_needs_no_token(plain, url, row):
 def test_a_route_is_refused_by_its_rule(world, url, tmp_path, row):
     http = client(world, policy=policy(tmp_path, f'"{row.rule.name}": "!"'))
     answer = http.open(url(row), method=row.method, headers={**ADMIN, **asked(row)})
-    if row.rule is SEE_LEASES and row.on_target and row.since > MIN_VERSION:
-        # A lease that the caller may not see does not exist.
+    if row.rule in (SEE_LEASES, SEE_SERIES) and row.on_target and row.since > MIN_VERSION:
+        # A lease or series that the caller may not see does not exist.
         assert answer.status_code == 404
         return
     expected = f"Policy doesn't allow {row.rule.name} to be performed."
@@ -113,7 +116,7 @@ def test_a_route_is_refused_by_its_rule(world, url, tmp_path, row):
 
 @each(GUARDED)
 def test_a_route_needs_no_other_rule_than_its_own(world, url, tmp_path, row):
-    needed = {row.rule.name, *((SEE_LEASES.name,) if row.on_target else ())}
+    needed = {row.rule.name, *((SEE_LEASES.name, SEE_SERIES.name) if row.on_target else ())}
     rules = [f'"{rule.name}": "{"@" if rule.name in needed else "!"}"' for rule in list_rules()]
     http = client(world, policy=policy(tmp_path, "\n".join(rules)))
     body = row.body.examples[0] if row.body else None

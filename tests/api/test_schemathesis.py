@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from blazar.api.waiters import Waiters
 from tests.api.conftest import app_of
 from tests.manager.healing.steps import ON_NODE_1
 from tests.tables import new_sqlite
-from tests.world import NOON, ManualClock, World, a_host, device_request, segment_request
+from tests.world import NOON, ManualClock, World, a_host, a_series, device_request, segment_request
 from tests.world import host_request as host
 
 pytestmark = pytest.mark.slow
@@ -83,6 +83,7 @@ class Fuzzed:
         more = {"usage_type": "storage", "rack": "r7"}
         segment = world.manager.resources.register("network", segment_request(102, capabilities=more))
         device = world.manager.resources.register("device", device_request("board-1", capabilities=more))
+        series = world.manager.series.create(a_series(project="demo", start=datetime(2030, 6, 1, 8)))
         lease = world.lease(a_host(needs=ON_NODE_1), start=timedelta(hours=1), hours=4, project="demo")
 
         # A request that waits for an immediate lease lets time pass in the world, and the manager work.
@@ -107,7 +108,7 @@ class Fuzzed:
         self._things = {"kind": thing.kind, "resource_id": thing.external_id}
         names = {"lease_id": lease.id, "floating_ip_id": address.external_id, "host_id": "3", "name": "rack"}
         names |= {"kind": "host", "resource_id": "3", "network_id": segment.external_id}
-        names |= {"device_id": device.external_id}
+        names |= {"device_id": device.external_id, "series_id": series.series.id}
         return {**names, "feed_id": feed["id"], "secret": feed["url"].rpartition("/")[2].removesuffix(".ics")}
 
     def paths(self, label: str, names: Mapping[str, str]) -> Mapping[str, str]:

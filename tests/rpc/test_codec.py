@@ -21,22 +21,28 @@ from blazar.manager.requests.facts import FactService
 from blazar.manager.requests.feeds import FeedService
 from blazar.manager.requests.leases import LeaseService
 from blazar.manager.requests.resources import ResourceService
+from blazar.manager.requests.series import SeriesService
 from blazar.model import errors
 from blazar.model.errors import BlazarError, CloudRefused, NotFound
 from blazar.rpc import codec
 from blazar.rpc.interface import NOUNS, Manager
-from tests.rpc import availability_values, values
+from tests.rpc import availability_values, series_values, values
 
 KINDS = [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, BlazarError)]
 CALLS = sorted(codec.CALLS)
-ARGUMENTS = {**values.ARGUMENTS, "availability.find": {"question": availability_values.questions}}
-ANSWERS = {**values.ANSWERS, "availability.find": availability_values.answers}
+ARGUMENTS = {
+    **values.ARGUMENTS,
+    **series_values.ARGUMENTS,
+    "availability.find": {"question": availability_values.questions},
+}
+ANSWERS = {**values.ANSWERS, **series_values.ANSWERS, "availability.find": availability_values.answers}
 MANAGER = {
     "leases": LeaseService,
     "resources": ResourceService,
     "calendar": CalendarService,
     "availability": AvailabilityService,
     "feeds": FeedService,
+    "series": SeriesService,
     "service": FactService,
 }
 """What the manager has for each part of the interface; the server makes calls with arguments by name."""

@@ -47,6 +47,7 @@ from blazar.model.lease import (
     LeaseKind,
     LeaseRevision,
     LeaseStatus,
+    PartOfSeries,
     Reservation,
     ReservationStatus,
     SavedAllocation,
@@ -193,6 +194,13 @@ leases = st.builds(
     use=st.none() | lease_uses,
     reservations=several(reservations, 2),
     events=several(events, 2),
+    series=st.none()
+    | st.builds(
+        PartOfSeries,
+        texts,
+        st.datetimes(datetime(2000, 1, 1), datetime(2200, 1, 1)).map(lambda at: at.replace(microsecond=0, fold=0)),
+        st.booleans(),
+    ),
 )
 revisions = st.builds(LeaseRevision, id=texts, revision=st.integers(0, 2**31))
 durations = st.builds(

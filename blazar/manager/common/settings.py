@@ -11,6 +11,7 @@ from blazar.calendar.placement import Strategy
 from blazar.model.bounds import Bounds
 from blazar.model.lease import LeaseKind
 from blazar.model.reading import ReadBounds
+from blazar.model.series import SeriesLimits
 from blazar.model.unused import UsePolicies
 
 
@@ -38,6 +39,7 @@ class Settings:
     ``kinds`` are the kinds of lease that may be booked. An immediate lease that is not handed over within
     ``immediate_timeout`` is refused.
     ``max_waiting`` is how many leases of a project may wait for their turn.
+    ``max_series`` is how many series a project may have that have not ended, and ``series`` limits each of them.
     ``idempotency_retention`` is how long the keys of requests are remembered.
     ``use_policies`` say which leases are released because nobody uses them.
     Every ``sweep_interval`` (zero: never) the cloud is searched for leftovers of finished leases, which are removed,
@@ -73,6 +75,8 @@ class Settings:
     search_limit: timedelta = timedelta(seconds=15)
     explain_refusals: bool = True
     max_waiting: int = 20
+    max_series: int = 20
+    series: SeriesLimits = SeriesLimits()
     idempotency_retention: timedelta = timedelta(hours=24)
     kinds: frozenset[LeaseKind] = frozenset(LeaseKind)
     immediate_timeout: timedelta = timedelta(seconds=45)

@@ -59,7 +59,7 @@ def _places(lease: Lease, named: Mapping[str, Place]) -> Mapping[str, Place]:
     return {**places, **{id_: replace(places[parent], keys=frozenset()) for id_, parent in parents.items()}}
 
 
-class _Deadline:
+class Deadline:
     """When a search is given up: ``limit`` after now."""
 
     def __init__(self, clock: Clock, limit: timedelta) -> None:
@@ -239,7 +239,7 @@ class AvailabilityService:
     def _free_time(self, wanted: _Wanted, asker: Actor, range_: Window, now: datetime) -> FreeTime:
         """Read what is promised in a range, and what the project has then, in one transaction."""
         settings, enforcement = self._runtime.settings, self._enforcement
-        deadline = _Deadline(self._runtime.clock, settings.search_limit)
+        deadline = Deadline(self._runtime.clock, settings.search_limit)
         whole: dict[ResourceKind, bool] = {}
         for request in wanted.requests:
             whole[request.demand.kind] = whole.get(request.demand.kind, True) and request.demand.whole

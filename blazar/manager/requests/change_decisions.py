@@ -25,6 +25,7 @@ from blazar.model.lease import (
     EventType,
     Lease,
     LeaseStatus,
+    PartOfSeries,
     Reservation,
     ReservationStatus,
 )
@@ -119,7 +120,8 @@ class ChangeDecisions:
                 check_not_ended(lease)
             name = lease.name if change.name is None else change.name
             extend = extending.changed(lease, change, lease.window.end, now)
-            return Unchanged(lease, replace(lease, name=name, extend=extend, updated_at=now))
+            series = changed_by_itself(lease)
+            return Unchanged(lease, replace(lease, name=name, extend=extend, series=series, updated_at=now))
         check_not_ended(lease)
         claim = lifecycle.live_claim(lease, now)
         # A look at its use changes nothing, and is judged by the lease as it is afterwards.
@@ -181,6 +183,7 @@ class ChangeDecisions:
             reservations=reservations,
             events=events,
             extend=extending.changed(lease, change, window.end, now),
+            series=changed_by_itself(lease),
             updated_at=now,
         )
         replan = (
@@ -373,6 +376,11 @@ def _busy(lease: Lease) -> WrongState:
     if passing and not failing:
         return Busy(sentence, lease.project_id)
     return WrongState(sentence, code=Busy.code, data={"status": str(lease.status)})
+
+
+def changed_by_itself(lease: Lease) -> PartOfSeries | None:
+    """Return which occurrence of a series a lease is that somebody changes by itself."""
+    return None if lease.series is None else replace(lease.series, changed=True)
 
 
 def _changed_in_use(after: Lease, before: Collection[Allocation], planned: Collection[Allocation]) -> frozenset[str]:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 
 from blazar.manager.common.runtime import Runtime
 from blazar.model.errors import Conflict, InvalidInput
 from blazar.model.lease import Lease
+from blazar.model.window import Window
 from blazar.resources.parameters import quoted
 from blazar.store.leases import NamedReservation
 
@@ -17,6 +19,36 @@ def check_names(runtime: Runtime, lease: Lease) -> None:
 
     InvalidInput, Conflict. Two requests at the same time can both pass: then what starts later waits for the other.
     """
+
+    def named(resource_type: str, parameter: str) -> tuple[NamedReservation, ...]:
+        return runtime.store.leases.named(lease.project_id, resource_type, parameter, lease.window)
+
+    _check(runtime, lease, named)
+
+
+def names_taken(runtime: Runtime, leases: Sequence[Lease]) -> Mapping[str, Conflict]:
+    """Return which of some leases of a project have names that others have at the time, and why that cannot be.
+
+    By lease. One statement for each type, however many leases there are. InvalidInput.
+    """
+    found: dict[str, Conflict] = {}
+    if not leases or not any(True for _ in _names(runtime, leases[0])):
+        return found
+    span = Window(min(each.window.start for each in leases), max(each.window.end for each in leases))
+
+    @cache
+    def named(resource_type: str, parameter: str) -> tuple[NamedReservation, ...]:
+        return runtime.store.leases.named(leases[0].project_id, resource_type, parameter, span)
+
+    for lease in leases:
+        try:
+            _check(runtime, lease, named)
+        except Conflict as error:
+            found[lease.id] = error
+    return found
+
+
+def _check(runtime: Runtime, lease: Lease, named: Callable[[str, str], tuple[NamedReservation, ...]]) -> None:
     seen: dict[tuple[str, str, str], int] = {}
     others: dict[str, tuple[NamedReservation, ...]] = {}
     for number, resource_type, parameter, region, name in _names(runtime, lease):
@@ -29,10 +61,10 @@ def check_names(runtime: Runtime, lease: Lease) -> None:
             )
         if resource_type not in others:
             # One statement for each type.
-            named = runtime.store.leases.named(lease.project_id, resource_type, parameter, lease.window)
-            others[resource_type] = named
+            others[resource_type] = named(resource_type, parameter)
         for other in others[resource_type]:
-            if other.lease_id != lease.id and (other.region, other.name) == (region, name):
+            elsewhere = other.lease_id != lease.id and other.window.overlaps(lease.window)
+            if elsewhere and (other.region, other.name) == (region, name):
                 raise Conflict(
                     f"{parameter} is {quoted(name)}, which lease {other.lease_id} has at the same time; a project can "
                     f"have a name once: give another one, leave it out, or choose another time",

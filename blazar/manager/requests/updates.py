@@ -326,6 +326,7 @@ def settled(updating: Lease, wanted: Lease, event_id: str, now: datetime) -> Lea
             reservations=wanted.reservations,
             events=events,
             extend=wanted.extend,
+            series=wanted.series,
         )
     )
     event = next(e for e in events if e.id == event_id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,7 +17,7 @@ from datetime import datetime, timedelta
 
 from blazar.calendar.queue.plan import Direct
 from blazar.calendar.queue.values import Grant, Waiter
-from blazar.calendar.timeline import instant, second
+from blazar.calendar.timeline import Use, instant, second
 from blazar.context import scope
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.notifications import CREATED, TIMED_OUT, WAITING
@@ -147,6 +148,29 @@ class WaitingList(BackgroundThread):
             raise _others_wait(refused[0])
         # Where nobody waits and nothing fits, that is for the booking to say.
         return allowed or tuple(Turn(option) for option in options)
+
+    def taken(self, kinds: Collection[ResourceKind]) -> Mapping[ResourceKind, Mapping[int, Sequence[Use]]]:
+        """Return what those who wait for resources of these kinds will probably get, by kind and resource.
+
+        OthersWait if so many wait that this is not known of all. One statement if nobody waits.
+        """
+        if not self._runtime.store.waiting_list.anybody():
+            return {}
+        board = self._boards.board()
+        plan = board.plan(lambda *_: None)
+        unknown = {each.lease_id for each in plan.estimates if each.rough}
+        asked = [each for each in board.wanted if any(request.demand.kind in kinds for request in each.requests)]
+        if before := sum(each.lease.id in unknown for each in asked):
+            raise OthersWait(
+                f"{len(asked)} leases wait for the same resources; try again when fewer do", data={"before": before}
+            )
+        found: dict[ResourceKind, dict[int, list[Use]]] = defaultdict(lambda: defaultdict(list))
+        for grant in plan.placed:
+            for part in grant.parts:
+                cleaning = board.calendar[part.kind].cleaning
+                use = grant.start, grant.end + cleaning, part.count, part.per_instance
+                found[part.kind][part.resource_id].append(use)
+        return {kind: found[kind] for kind in kinds if kind in found}
 
     def is_awaited(self, kinds: Collection[ResourceKind]) -> bool:
         """Return whether a lease waits for resources of one of these kinds. One statement if nobody waits."""

@@ -206,6 +206,11 @@ _LEASE_WITH_KIND: Json = {
         "properties": {"until": ZULU, "reason": {**TEXT_OR_NULL, "description": "why it was not prolonged so far"}},
         "description": "up to when it is prolonged if nobody else wants its resources; else null",
     },
+    "series_id": {**TEXT_OR_NULL, "description": "the series that it belongs to"},
+    "recurrence_id": {
+        **TEXT_OR_NULL,
+        "description": "which occurrence of the series it is: the local start by its rule",
+    },
     "reservations": a_list(ref("Reservation1_3")),
 }
 LEASE_KEYS = tuple(_LEASE)
@@ -257,6 +262,8 @@ COMPONENTS: Json = {
             "release_at": "2030-04-01T17:00:00Z",
             "wait": None,
             "extend_if_free": None,
+            "series_id": None,
+            "recurrence_id": None,
         },
     ),
 }

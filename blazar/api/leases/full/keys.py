@@ -20,13 +20,13 @@ LONGEST = 255
 MEANING = 1
 """Raised when the same body means something else: in all versions from 1.1 on it has meant the same."""
 IDEMPOTENCY_KEY = in_header(
-    HEADER, f"1 to {LONGEST} visible ASCII characters: the request makes one lease if it is repeated"
+    HEADER, f"1 to {LONGEST} visible ASCII characters: however often the request is sent, it makes one"
 )
 _KEY = re.compile(rf'"([\x21\x23-\x7e]{{1,{LONGEST}}})"|([\x21\x23-\x7e]{{1,{LONGEST}}})')
 
 
-def key_of(body: Json, caller: Caller) -> IdempotencyKey | None:
-    """Return the key of a request for a lease; None if it has none. InvalidInput if it is malformed.
+def key_of(body: Json, caller: Caller, *, route: str = "POST /v1/leases") -> IdempotencyKey | None:
+    """Return the key of a request to a route that makes something; None if it has none. InvalidInput if malformed.
 
     The body counts as it was sent: ``now`` and durations are the same when they are sent again.
     """
@@ -37,7 +37,7 @@ def key_of(body: Json, caller: Caller) -> IdempotencyKey | None:
     if match is None:
         sentence = f"{HEADER} is invalid; give 1 to {LONGEST} visible ASCII characters, in quotes or without"
         raise InvalidInput(sentence, header=HEADER)
-    scope = ("POST /v1/leases", caller.project_id, caller.user_id, match[1] or match[2])
+    scope = (route, caller.project_id, caller.user_id, match[1] or match[2])
     return IdempotencyKey(_hash(list(scope)), _hash([MEANING, body]))
 
 

@@ -74,6 +74,8 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
             "extend_if_free": None
             if value.extend is None
             else {"until": zulu(value.extend.until), "reason": value.extend.reason},
+            "series_id": None if value.series is None else value.series.series_id,
+            "recurrence_id": None if value.series is None else value.series.recurrence_id.isoformat(),
         }
     else:
         shown["status"] = earlier.status(value)

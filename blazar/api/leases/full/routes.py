@@ -165,7 +165,10 @@ _FILTERS = (
 )
 _OF_STATUS = filter_by("status", Choice(tuple(LeaseStatus)), "the status")
 _OF_EARLIER_STATUS = filter_by("status", Choice(earlier.KNOWN), "the status")
-_OF_KINDS = (filter_by("kind", Choice(tuple(LeaseKind)), "the kind"),)
+_OF_KINDS = (
+    filter_by("kind", Choice(tuple(LeaseKind)), "the kind"),
+    filter_by("series_id", Text(), "the series that it belongs to"),
+)
 _OF_REGIONS = (filter_by("region", Text(most=64), "the region of one of its reservations"),)
 
 

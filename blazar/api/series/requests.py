@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turn requests about series into requests to the manager."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, time, timedelta
+
+from blazar.api import moments
+from blazar.api.identity import Caller
+from blazar.api.leases.full.requests import Schemas, reservations
+from blazar.api.leases.full.view import View
+from blazar.api.leases.requests import check_text
+from blazar.api.moments import in_body
+from blazar.api.series.schemas import LOCAL
+from blazar.api.shapes import Json
+from blazar.model.duration import Duration
+from blazar.model.errors import InvalidInput
+from blazar.model.recurrence import LocalEnd, Recurrence
+from blazar.model.rule_text import parse_rule
+from blazar.model.series import Fit
+from blazar.model.series_details import SeriesRequest, Template
+
+_LOCAL = re.compile(r"\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):\d\d(:\d\d)?", re.ASCII)
+_UNTIL = re.compile(r"(([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?)(\+(\d{1,4})d)?", re.ASCII)
+
+
+def new_series(body: Json, caller: Caller, view: View, schemas_of: Schemas, *, dry_run: bool) -> SeriesRequest:
+    """Return the request for a new series. InvalidInput."""
+    before_end = before_end_of(body.get("before_end_date"), zone_of(body))
+    found = SeriesRequest(
+        name=body["name"],
+        user_id=caller.user_id,
+        project_id=caller.project_id,
+        recurrence=recurrence(body),
+        template=Template(reservations(body["reservations"], view, schemas_of), before_end, view.operator),
+        fit=Fit(body.get("fit", Fit.ALL)),
+        dry_run=dry_run,
+    )
+    check_text(body)
+    return found
+
+
+def zone_of(body: Json) -> str:
+    """Return the time zone of a body. InvalidInput."""
+    return moments.zone(body.get("time_zone", "UTC"), in_body("time_zone"))
+
+
+def recurrence(body: Json) -> Recurrence:
+    """Return when a series recurs. InvalidInput for what no schema can say; the rest is for the manager to check."""
+    return Recurrence(
+        local(body["start"], "start"),
+        zone_of(body),
+        parse_rule(body["rule"]),
+        _length(body),
+        _locals(body, "exdates"),
+        _locals(body, "rdates"),
+    )
+
+
+def before_end_of(text: str | None, zone: str) -> Duration | None:
+    """Return when each lease of a series warns before its end. InvalidInput."""
+    if text is None:
+        return None
+    place, wanted = in_body("before_end_date"), "a duration with its sign, such as -PT2H, or null"
+    found = moments.moment_or_duration(text, place, zone=zone, backward=True, wanted=wanted)
+    if not isinstance(found, Duration):
+        raise place.invalid(text, wanted)
+    return found
+
+
+def local(text: str, *path: str | int) -> datetime:
+    """Return a local time. InvalidInput."""
+    try:
+        if not _LOCAL.fullmatch(text):
+            raise ValueError
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise in_body(*path).invalid(text, f"{LOCAL}, without an offset") from None
+
+
+def _locals(body: Json, key: str) -> frozenset[datetime]:
+    texts: Sequence[str] = body.get(key, ())
+    found: set[datetime] = set()
+    for number, text in enumerate(texts):
+        each = local(text, key, number)
+        if each in found:
+            raise in_body(key, number).invalid(text, "each date once")
+        found.add(each)
+    return frozenset(found)
+
+
+def _length(body: Json) -> timedelta | LocalEnd:
+    if ("duration" in body) is ("until_local" in body):
+        missing = "duration" not in body
+        raise InvalidInput(
+            "duration or until_local is missing; give one of them"
+            if missing
+            else "until_local and duration cannot both be given; leave one of them out",
+            code="missing_field" if missing else "invalid_value",
+            pointer="/duration" if missing else "/until_local",
+        )
+    if "duration" in body:
+        place = in_body("duration")
+        found = moments.duration(body["duration"], place)
+        if found.years or found.months:
+            raise place.invalid(body["duration"], "days, hours, minutes or seconds: months differ in length")
+        return timedelta(days=found.days, seconds=found.seconds)
+    match = _UNTIL.fullmatch(body["until_local"])
+    if match is None:
+        raise in_body("until_local").invalid(body["until_local"], "a time such as 17:00, or 06:00+1d on the next day")
+    return LocalEnd(time.fromisoformat(match[1]), int(match[5] or 0))

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``/v1/series``: leases that recur."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from blazar.api.answers import Answer, paged
+from blazar.api.bodies import normalized
+from blazar.api.context import Call, identifier
+from blazar.api.leases.full.keys import IDEMPOTENCY_KEY, key_of
+from blazar.api.leases.full.view import OF_1_3, view_of
+from blazar.api.queries import option, paging
+from blazar.api.readers import Choice, Flag, Text
+from blazar.api.routes import MEMBER, READER, Body, Caching, Part, Root, Route, Rule, in_path
+from blazar.api.series.render import COMPONENTS, FIELDS, details, shown
+from blazar.api.series.requests import new_series
+from blazar.api.series.schemas import EXAMPLES, SERIES_CREATE
+from blazar.api.shapes import LINKS, NUMBER, Json, a_list, an_object, ref
+from blazar.api.urls import link
+from blazar.model.errors import Denied
+from blazar.model.series_details import SeriesOwner, SeriesQuestion, SeriesStatus, unknown_series
+
+GET = Rule("blazar:series:get", READER, "List and show series of leases.")
+POST = Rule("blazar:series:post", MEMBER, "Create a series of leases.")
+DELETE = Rule("blazar:series:delete", MEMBER, "Delete a series of leases.")
+
+
+def index(call: Call) -> Answer:
+    """List series in pages: the project's, or for operators all."""
+    asked = call.asked
+    project_id = asked.one("project_id")
+    if not call.is_operator:
+        if project_id not in (None, call.caller.project_id):
+            sentence = "series of other projects are for operators; leave project_id out, or give your own project"
+            raise Denied(sentence, parameter="project_id")
+        project_id = call.caller.project_id
+    statuses = asked.one("status")
+    page = call.manager.series.page(
+        SeriesQuestion(asked.page("created_at"), project_id, () if statuses is None else (SeriesStatus(statuses),))
+    )
+    series: Json = {"series": [asked.only(shown(each)) for each in page.items]}
+    return paged(series if page.count is None else {**series, "count": page.count}, page.following)
+
+
+def create(call: Call) -> Answer:
+    """Create a series; with ``dry_run`` show which of its occurrences fit, and why the others do not."""
+    if not call.caller.project_id:
+        raise Denied("The token has no project scope, and a series belongs to a project; use a project-scoped token.")
+    dry_run, body = call.asked.one("dry_run", False), call.read()
+    key = None if dry_run else key_of(body, call.caller, route="POST /v1/series")
+    # A request that was granted is not judged again: what it asks for may no longer fit, or be past.
+    found = None if key is None else call.manager.series.replay(key)
+    if found is None:
+        schemas_of = call.services.served.requests
+        asked = call.checked(normalized(body))
+        wanted = new_series(asked, call.caller, view_of(call, OF_1_3), schemas_of, dry_run=dry_run)
+        found = call.manager.series.create(replace(wanted, key=key))
+    if dry_run:
+        return Answer(details(found, planned=True), status=200)
+    replayed = {"Idempotency-Replayed": "true"} if found.replayed else {}
+    headers = {"Location": link(f"/v1/series/{found.series.id}"), **replayed}
+    status = 202 if found.series.status is SeriesStatus.CREATING else 201
+    return Answer(details(found), headers=headers, status=status)
+
+
+def show(call: Call, series_id: str) -> Json:
+    """Show a series with its occurrences, also a deleted one."""
+    return details(call.manager.series.one(_visible(call, series_id).id))
+
+
+def delete(call: Call, series_id: str) -> None:
+    """Delete a series with its leases that have not begun."""
+    owner = _visible(call, series_id)
+    running = call.asked.one("running", False)
+    if not owner.deleted:
+        call.manager.series.delete(owner.id, ends_running=running)
+
+
+def _visible(call: Call, series_id: str) -> SeriesOwner:
+    """Return whose a series is; NotFound if the caller may not see it, Denied if not do this."""
+    key = identifier(series_id)
+    if key == "-" or key != series_id:
+        raise unknown_series(series_id)
+    owner = call.manager.series.owner(key)
+    target = {"project_id": owner.project_id, "user_id": owner.user_id}
+    if not call.allows(GET.name, target):
+        raise unknown_series(key)
+    call.authorize(target)
+    return owner
+
+
+def _itself(value: Json) -> Json:
+    return value
+
+
+def _in_envelope(series: Json) -> Json:
+    return {"series": series}
+
+
+_ID = in_path("series_id", "the series' id")
+_ONE = an_object({"series": ref("SeriesWithOccurrences")})
+_on_list = partial(Route, root=Root.V1, path="/series", since=(1, 3))
+_on_series = partial(
+    Route, root=Root.V1, path="/series/{series_id}", since=(1, 3), on_target=True, errors=(404,), caching=Caching.WEAK
+)
+
+PART = Part(
+    "series",
+    routes=(
+        _on_list(
+            method="GET",
+            name="list_series",
+            summary="List the project's series; operators see all",
+            handler=index,
+            rule=GET,
+            render=_itself,
+            answers={
+                200: an_object({"series": a_list(ref("Series")), "count": NUMBER, "links": LINKS}, optional=("count",))
+            },
+            parameters=(
+                option("status", Choice(tuple(SeriesStatus)), "the status"),
+                option("project_id", Text(), "the project, for operators"),
+                *paging(["created_at"], fields=FIELDS),
+            ),
+        ),
+        _on_list(
+            method="POST",
+            name="create_series",
+            summary="Create a series of leases",
+            handler=create,
+            rule=POST,
+            body=Body("SeriesCreate", SERIES_CREATE, EXAMPLES),
+            render=_in_envelope,
+            answers={201: _ONE, 202: _ONE, 200: _ONE},
+            errors=(409,),
+            parameters=(option("dry_run", Flag(), "only say what fits; nothing is booked"), IDEMPOTENCY_KEY),
+        ),
+        _on_series(
+            method="GET",
+            name="show_series",
+            summary="Show a series with its occurrences",
+            handler=show,
+            rule=GET,
+            render=_in_envelope,
+            answers={200: _ONE},
+            parameters=(_ID,),
+        ),
+        _on_series(
+            method="DELETE",
+            name="delete_series",
+            summary="Delete a series with its leases that have not begun",
+            handler=delete,
+            rule=DELETE,
+            answers={204: None},
+            parameters=(_ID, option("running", Flag(), "whether leases that have begun are ended, too")),
+        ),
+    ),
+    rules=(GET, POST, DELETE),
+    components=COMPONENTS,
+)

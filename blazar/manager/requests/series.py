@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Series of leases: the operations of users on them."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from blazar.calendar.series import PlannedOccurrence
+from blazar.context import scope
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.requests.availability import Deadline
+from blazar.manager.requests.new_leases import NewLeases
+from blazar.manager.requests.series_leases import copied
+from blazar.manager.requests.series_planning import Planned, SeriesCheck
+from blazar.manager.requests.series_work import CHUNK, SeriesWork, first_to_come, unfit_of, unfit_sentence
+from blazar.model.clock import zulu
+from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources
+from blazar.model.recurrence import Occurrence
+from blazar.model.requests import Actor, IdempotencyKey
+from blazar.model.series import Fit, check_series
+from blazar.model.series_details import (
+    OccurrenceState,
+    Series,
+    SeriesDetails,
+    SeriesOccurrence,
+    SeriesOwner,
+    SeriesPage,
+    SeriesQuestion,
+    SeriesRequest,
+    SeriesStatus,
+)
+from blazar.store.idempotency import KeyTaken
+
+MOST_NAMED = 50
+"""Occurrences that a refusal names."""
+
+
+class SeriesService:
+    """Answers the calls about series."""
+
+    def __init__(self, runtime: Runtime, work: SeriesWork, outbox: Outbox) -> None:
+        self._runtime = runtime
+        self._work = work
+        self._enforcement = outbox.enforcement
+        self._new_leases = NewLeases(runtime, outbox.enforcement)
+        self._adding = threading.Lock()
+
+    def page(self, question: SeriesQuestion) -> SeriesPage:
+        """Return a page of the series that are not deleted; InvalidInput."""
+        return self._runtime.store.series.page(question)
+
+    def owner(self, series_id: str) -> SeriesOwner:
+        """Return whose a series is, deleted ones too; NotFound."""
+        return self._runtime.store.series.owner(series_id)
+
+    def one(self, series_id: str) -> SeriesDetails:
+        """Return a series with its occurrences, deleted ones too; NotFound."""
+        return self._runtime.store.series.one(series_id, self._runtime.clock.now())
+
+    def replay(self, key: IdempotencyKey) -> SeriesDetails | None:
+        """Return the series that was made with a key, as it is now; None if there is none. Conflict."""
+        record = self._runtime.store.idempotency.find(key)
+        if record is None:
+            return None
+        if record.fingerprint != key.fingerprint:
+            raise Conflict(
+                "Idempotency-Key was sent before with another request; use a new key for each series",
+                code="idempotency_key_reused",
+                header="Idempotency-Key",
+            )
+        return replace(self.one(record.lease_id), replayed=True)
+
+    def create(self, request: SeriesRequest) -> SeriesDetails:
+        """Book a series, once for each key; for a dry run return which occurrences fit, and why the others do not.
+
+        With many occurrences it is returned CREATING, and booked in the background. InvalidInput, NotEnoughResources,
+        UsageDenied, OthersWait, CloudError: then nothing is left.
+        """
+        if not request.dry_run and request.key is not None and (known := self.replay(request.key)) is not None:
+            return known
+        runtime = self._runtime
+        now, limits = runtime.clock.now(), runtime.settings.series
+        every = check_series(request.recurrence, request.fit, limits, now)
+        ends = request.recurrence.rule.ends
+        series = Series(
+            id=str(uuid.uuid4()),
+            name=request.name,
+            user_id=request.user_id,
+            project_id=request.project_id,
+            recurrence=request.recurrence,
+            template=request.template,
+            fit=request.fit,
+            status=SeriesStatus.CREATING,
+            created_at=now,
+            booked_until=None if ends else now + limits.horizon,
+        )
+        found = self._planned(series, every, is_dry=request.dry_run)
+        if request.dry_run:
+            return SeriesDetails(series, found)
+        self._check_fits(series, found)
+        try:
+            return self._begun(series, found, request.key)
+        except KeyTaken:
+            # Another request with this key was faster; its series may have failed by now.
+            if request.key is None or (known := self.replay(request.key)) is None:
+                raise
+            return known
+
+    def delete(self, series_id: str, *, ends_running: bool = False) -> None:
+        """Delete a series with its leases that have not begun; ``ends_running``: also those that have. NotFound.
+
+        What takes longer is done in the background, while the series is DELETING.
+        """
+        runtime = self._runtime
+        claim = runtime.claims.new()
+        until = runtime.claims.begin(claim)
+        series = runtime.store.series.begin_deletion(
+            series_id, token=claim.token, due_at=until, ends_running=ends_running, now=runtime.clock.now()
+        )
+        if series.status is SeriesStatus.DELETED:
+            return
+        if len(runtime.store.series.leases(series_id)) > CHUNK:
+            now = runtime.clock.now()
+            runtime.store.series.release(series_id, claim.token, due_at=now, now=now)
+            self._work.wake()
+            return
+        with scope(limit=runtime.settings.request_limit):
+            self._work.work(series, claim)
+
+    def _begun(self, series: Series, planned: Sequence[SeriesOccurrence], key: IdempotencyKey | None) -> SeriesDetails:
+        """Record a series, and book it now if it has few occurrences, else in the background."""
+        runtime = self._runtime
+        most = None if self._enforcement.exempts(series.project_id) else runtime.settings.max_series
+        claim = runtime.claims.new()
+        until = runtime.claims.begin(claim)
+        now_or_later = len(planned) <= CHUNK
+        # One after the other, so that simultaneous requests do not pass the limit together.
+        with self._adding:
+            runtime.store.series.add(
+                series,
+                planned,
+                token=claim.token if now_or_later else None,
+                due_at=until if now_or_later else runtime.clock.now(),
+                key=key,
+                most=most,
+            )
+        if not now_or_later:
+            self._work.wake()
+            return self.one(series.id)
+        with scope(limit=runtime.settings.request_limit):
+            error = self._work.work(series, claim)
+        made = self.one(series.id)
+        if error is None and made.series.status is SeriesStatus.ENDED:
+            # Since it was planned, all that fitted was taken, or enforcement grants none of it.
+            first = next(each for each in made.occurrences if each.state is OccurrenceState.UNFIT)
+            error = NotEnoughResources(unfit_sentence(first.recurrence_id, first.reason or ""))
+        if error is not None:
+            runtime.store.series.forget(series.id)
+            raise error
+        return made
+
+    def _planned(self, series: Series, every: Sequence[Occurrence], *, is_dry: bool) -> tuple[SeriesOccurrence, ...]:
+        """Return the occurrences of a new series: those that fit as planned, the others as unfit."""
+        runtime, now = self._runtime, self._runtime.clock.now()
+        listed = [SeriesOccurrence(each.recurrence_id, each.start, each.end) for each in every]
+        window = first_to_come(listed, now)
+        if window is None:
+            raise InvalidInput("start: all occurrences have begun already; choose a later start", pointer="/start")
+        new = self._new_leases.of(series.request(window), runtime.claims.new())
+        deadline = Deadline(runtime.clock, runtime.settings.search_limit)
+        found = self._work.planner.plan(
+            new, every, series.fit, placements=runtime.settings.search_placements, check=deadline.check
+        )
+        denied = self._denied(series, found) if is_dry else {}
+        return tuple(
+            unfit if (unfit := _unfit(each, denied)) is not None else planned
+            for each, planned in zip(found.plan.occurrences, listed, strict=True)
+        )
+
+    def _denied(self, series: Series, found: Planned) -> dict[datetime, str]:
+        """Return what enforcement objects to, by occurrence: a booking asks it for each chunk."""
+        copies = [
+            (each, copied(self._runtime, series, found.new, each.occurrence, window))
+            for each in found.plan.occurrences
+            if each.fits and (window := each.occurrence.window) is not None
+        ]
+        wanted = [(copy.lease, found.allocations(copy, each)) for each, copy in copies]
+        check = SeriesCheck(self._runtime, self._enforcement)
+        objections = check.objections(Actor(series.user_id, series.project_id), wanted, found.so_far)
+        return {
+            each.occurrence.recurrence_id: error.public or error.message
+            for each, copy in copies
+            if (error := objections.get(copy.lease.id)) is not None
+        }
+
+    def _check_fits(self, series: Series, found: Sequence[SeriesOccurrence]) -> None:
+        """Raise NotEnoughResources if nothing would be booked of a series."""
+        unfit = [each for each in found if each.state is OccurrenceState.UNFIT]
+        if not unfit or (series.fit is Fit.AS_MANY and len(unfit) < len(found)):
+            return
+        first = unfit[0]
+        others = f" (and {len(unfit) - 1} more do not)" if len(unfit) > 1 else ""
+        advice = "ask for as many as fit with fit" if len(unfit) < len(found) else "choose other times"
+        raise NotEnoughResources(
+            f"{unfit_sentence(first.recurrence_id, first.reason or '')}{others}; {advice}, or see with dry_run when "
+            "they fit",
+            data={"unfit": len(unfit), "occurrences": [_told(each) for each in unfit[:MOST_NAMED]]},
+        )
+
+
+def _unfit(each: PlannedOccurrence, denied: dict[datetime, str]) -> SeriesOccurrence | None:
+    """Return an occurrence as unfit, if it is."""
+    if not each.fits:
+        return replace(unfit_of(each), opening=each.opening)
+    why = denied.get(each.occurrence.recurrence_id)
+    return None if why is None else unfit_of(each, why)
+
+
+def _told(each: SeriesOccurrence) -> dict[str, object]:
+    opening = each.opening
+    return {
+        "recurrence_id": each.recurrence_id.isoformat(),
+        "start_date": zulu(each.start),
+        "end_date": zulu(each.end),
+        "reason": each.reason,
+        "opening": None if opening is None else {"start_date": zulu(opening.start), "end_date": zulu(opening.end)},
+    }

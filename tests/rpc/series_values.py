@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Series of leases as hypothesis makes them up."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from hypothesis import strategies as st
+
+from blazar.model.lease import LeaseStatus
+from blazar.model.recurrence import LocalEnd, Recurrence
+from blazar.model.recurrence_rule import Frequency, Rule, Weekday
+from blazar.model.requests import ReservationRequest
+from blazar.model.series import Fit
+from blazar.model.series_details import (
+    OccurrenceState,
+    Series,
+    SeriesDetails,
+    SeriesOccurrence,
+    SeriesOwner,
+    SeriesPage,
+    SeriesQuestion,
+    SeriesRequest,
+    SeriesStatus,
+    Template,
+)
+from tests.rpc.values import (
+    durations,
+    instants,
+    keys,
+    maybe_instant,
+    maybe_number,
+    maybe_text,
+    numbers,
+    pages,
+    parameters,
+    positions,
+    several,
+    texts,
+    windows,
+)
+
+locals_ = st.datetimes(datetime(2000, 1, 1), datetime(2200, 1, 1)).map(lambda at: at.replace(microsecond=0, fold=0))
+rules = st.builds(
+    lambda end, **parts: Rule(**parts, **end),
+    st.fixed_dictionaries({})
+    | st.fixed_dictionaries({"count": st.integers(1, 9)})
+    | st.fixed_dictionaries({"until": instants | locals_}),
+    frequency=st.sampled_from(Frequency),
+    interval=st.integers(1, 366),
+    weekdays=several(st.builds(Weekday, st.integers(0, 6), st.none() | st.integers(-5, 5))),
+    month_days=several(st.integers(-31, 31)),
+    positions=several(st.integers(-31, 31)),
+)
+lengths = st.integers(1, 10**8).map(lambda seconds: timedelta(seconds=seconds)) | st.builds(
+    LocalEnd, st.times().map(lambda at: at.replace(microsecond=0, fold=0)), st.integers(0, 9)
+)
+recurrences = st.builds(
+    Recurrence, locals_, texts, rules, lengths, st.frozensets(locals_, max_size=2), st.frozensets(locals_, max_size=2)
+)
+templates = st.builds(
+    Template, several(st.builds(ReservationRequest, texts, parameters)), st.none() | durations, st.booleans()
+)
+requests = st.builds(
+    SeriesRequest,
+    texts,
+    texts,
+    texts,
+    recurrences,
+    templates,
+    st.sampled_from(Fit),
+    st.booleans(),
+    st.none() | keys,
+)
+series = st.builds(
+    Series,
+    *[texts] * 4,
+    recurrences,
+    templates,
+    st.sampled_from(Fit),
+    st.sampled_from(SeriesStatus),
+    instants,
+    maybe_instant,
+    maybe_instant,
+    numbers,
+    maybe_instant,
+    maybe_text,
+    maybe_text,
+    st.booleans(),
+    numbers,
+)
+occurrences = st.builds(
+    SeriesOccurrence,
+    locals_,
+    instants,
+    instants,
+    st.sampled_from(OccurrenceState),
+    maybe_text,
+    maybe_text,
+    st.none() | windows,
+    st.none() | st.sampled_from(LeaseStatus),
+    st.booleans(),
+)
+details = st.builds(SeriesDetails, series, several(occurrences), st.booleans())
+
+ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
+    "series.page": {
+        "question": st.builds(SeriesQuestion, pages, maybe_text, several(st.sampled_from(SeriesStatus))),
+    },
+    "series.owner": {"series_id": texts},
+    "series.one": {"series_id": texts},
+    "series.create": {"request": requests},
+    "series.replay": {"key": keys},
+    "series.delete": {"series_id": texts, "ends_running": st.booleans()},
+}
+ANSWERS: dict[str, st.SearchStrategy[object]] = {
+    "series.page": st.builds(SeriesPage, several(series), st.none() | positions, maybe_number),
+    "series.owner": st.builds(SeriesOwner, texts, texts, texts, st.booleans()),
+    "series.one": details,
+    "series.create": details,
+    "series.replay": st.none() | details,
+    "series.delete": st.none(),
+}
