@@ -119,9 +119,9 @@ def kept(lease: Lease, now: datetime, *, again: bool) -> Lease:
 
 
 def held(lease: Lease, now: datetime, *, held: bool) -> Lease:
-    """Return a lease that an operator wants to stay, or no longer; unchanged if nobody looks at it."""
+    """Return a lease that an operator wants to stay, or no longer; unchanged if it is so, or nobody looks at it."""
     watch = watch_of(lease)
-    return lease if watch is None else _watched(lease, unused.held(watch, held=held), now)
+    return lease if watch is None or watch.held is held else _watched(lease, unused.held(watch, held=held), now)
 
 
 def last_step(lease: Lease) -> UseStep:

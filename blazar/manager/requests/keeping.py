@@ -46,7 +46,10 @@ class Keeping:
             if claimed is not None:
                 what = "its use is being looked at" if claimed.event_type == EventType.USAGE_CHECK else "it is changing"
                 raise Busy(f"{what}; retry in a moment", lease.project_id)
+            changed = change(lease, now)
+            if changed is lease:
+                return lease
             try:
-                return self._runtime.store.leases.save(lease, change(lease, now), at=now)
+                return self._runtime.store.leases.save(lease, changed, at=now)
             except StaleLease:
                 continue
