@@ -165,6 +165,34 @@ def test_a_start_that_was_asked_for_and_becomes_free_is_booked_before_it_comes(w
     assert (status(world, lease), world.now(lease).window.start) == (LeaseStatus.PENDING, NOON + 10 * HOUR)
 
 
+def test_it_may_wait_only_for_so_long_for_a_start_far_ahead(world):
+    other = world.lease(a_host(3), start=10 * HOUR, hours=2, project="biology")
+    lease = waits(world, a_host(2), start=10 * HOUR, wait=5 * HOUR)
+    late = waits(world, a_host(2), start=11 * HOUR, wait=5 * HOUR)
+    world.run_to(NOON + HOUR)
+    world.manager.leases.delete(other.id)
+    world.run()
+    found = world.now(lease)
+    assert (found.status, found.window.start) == (LeaseStatus.PENDING, NOON + 10 * HOUR)
+    world.run_to(NOON + 5 * HOUR + MINUTE)
+    assert status(world, late) is LeaseStatus.TIMED_OUT
+
+
+def test_one_whose_turn_fails_after_its_time_gives_up(world):
+    lease = waits(world, instances(1, vcpus=1), wait=2 * HOUR + MINUTE)
+
+    def is_away(name: str, when: str) -> None:
+        if name == "create_flavor":
+            world.clock.to(NOON + 2 * HOUR + 2 * MINUTE)
+            raise CloudUnavailable("nova is away")
+
+    world.faults.on_call = is_away
+    world.run_to(NOON + 2 * HOUR)
+    world.run()
+    assert (status(world, lease), world.now(lease).deleted_at) == (LeaseStatus.TIMED_OUT, None)
+    assert world.notifier.types[-1] == "lease.timed_out"
+
+
 def test_it_gives_up_when_its_time_is_over(world):
     lease = waits(world, a_host(2), wait=HOUR)
     world.run()

@@ -52,7 +52,8 @@ class Wanted:
             tuple(request.demand for request in self.requests),
             _length(self.lease.window),
             second(wait.queued_at),
-            second(wait.until),
+            # One that waits for a start after that gets none later than this.
+            max(second(wait.until), second(wait.earliest)),
             second(wait.earliest),
         )
 
