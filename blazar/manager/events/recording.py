@@ -120,8 +120,8 @@ class Recording:
             case EventType.DELETE | EventType.CREATE as kind:
                 everything = frozenset(r.id for r in lease.reservations)
                 undone = reason_of(event) if kind is EventType.CREATE else None
-                if kind is EventType.CREATE and waiting.can_wait(lease, now):
-                    # Nothing is left of its turn, and it keeps its place.
+                if kind is EventType.CREATE and waiting.is_whole(lease):
+                    # Nothing is left of its turn, and it keeps its place; if its time is over, it gives up there.
                     return Record(waiting.waits_again(lease, event, reason=waiting.NOT_PREPARED, now=now), everything)
                 return Record(lifecycle.deleted(current, event, now=now, error=undone), everything)
             case EventType.UPDATE if error:

@@ -62,12 +62,17 @@ def timed_out(lease: Lease, *, now: datetime) -> Lease:
 
 
 def can_wait(lease: Lease, now: datetime) -> bool:
-    """Return whether a lease is or was on the waiting list, and has not given up.
+    """Return whether a lease is or was on the waiting list, and has not given up."""
+    return is_whole(lease) and lease.wait is not None and lease.wait.until > now
+
+
+def is_whole(lease: Lease) -> bool:
+    """Return whether a lease that was on the waiting list can be there again.
 
     One that has lost what is secret in its reservations could not be started any more.
     """
-    whole = all(reservation.status is ReservationStatus.PENDING for reservation in lease.reservations)
-    return whole and lease.wait is not None and lease.wait.until > now
+    pending = all(reservation.status is ReservationStatus.PENDING for reservation in lease.reservations)
+    return pending and lease.wait is not None
 
 
 def rests_until(lease: Lease) -> datetime | None:
