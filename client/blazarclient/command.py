@@ -92,6 +92,11 @@ class BlazarCommand(OpenStackCommand):
         """Return a parser with the options of the command."""
         return super().get_parser(prog_name)  # type: ignore[no-any-return]
 
+    def get_description(self) -> str:
+        """Return what the command does, in sentences: its help has them in one paragraph."""
+        first, more, rest = super().get_description().partition("\n\n")
+        return f"{first}. {rest}" if more else str(first)
+
     def get_epilog(self) -> str:
         """Return what the help ends with: of ``openstack``, where its commands come from."""
         if list(self._hooks):

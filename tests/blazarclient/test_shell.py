@@ -96,6 +96,11 @@ def test_each_command_has_help_of_its_own(run, words):
     assert "Book a lease" in out
 
 
+def test_help_of_a_command_is_in_sentences(run):
+    words = " ".join(run("help", "lease", "watch", endpoint=None)[1].split())
+    assert "Write a line each time a lease changes, until it is over. The exit code is 0 when" in words
+
+
 @pytest.mark.parametrize("words", [("help",), ("--help",)])
 def test_help_lists_each_command_once(run, words):
     code, out, _ = run(*words, endpoint=None)
