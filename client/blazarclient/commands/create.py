@@ -254,7 +254,8 @@ class CreateLease(LibraryCommand, old.CreateLease):
         answer = self.library.transport.ask(
             "POST", "/leases", body=body, query={"dry_run": True}, repeatable=True, microversion=version
         )
-        self.tell("Nothing was booked. It would be:")
+        waits = answer.part("lease").get("status") == "WAITING"
+        self.tell("Nothing was booked. It would wait for its turn:" if waits else "Nothing was booked. It would be:")
         if parsed_args.formatter != "table":
             return self.shown(dict(answer.part("lease")), parsed_args)
         # Not needed for the list of commands.

@@ -231,6 +231,9 @@ def outline(lease: Lease, zone: tzinfo) -> dict[str, str]:
     """Return what a lease would be: its dates, and what it would have."""
     dates = ("start_date", "end_date", "before_end_date")
     told = {"name": lease.name, **{key: local(getattr(lease, key), zone) for key in dates}}
+    if lease.wait and lease.status == "WAITING":
+        # Its dates are those that it cannot have.
+        told = {"name": lease.name, "waits": _waits(lease.wait, zone)}
     return {**told, "reservations": "\n".join(line for each in lease.reservations for line in _would_be(each))}
 
 
@@ -267,7 +270,7 @@ def _later(extend: ExtendIfFree, zone: tzinfo) -> str:
 
 
 def _waits(wait: Wait, zone: tzinfo) -> str:
-    place = f"{wait.position}. in line" if wait.position else "in line"
+    place = f"number {wait.position} in line" if wait.position else "in line"
     start = f", probably from {local(wait.estimated_start, zone)}" if wait.estimated_start else ""
     return f"{place}{start}, until {local(wait.until, zone)}" + (f": {wait.reason}" if wait.reason else "")
 

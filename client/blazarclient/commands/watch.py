@@ -16,6 +16,7 @@ from blazarclient.text_columns import say
 
 if TYPE_CHECKING:
     from blazarclient.library import Lease
+    from blazarclient.library.values import Wait
 
 STATUSES = (
     *("CREATING", "PENDING", "STARTING", "ACTIVE", "UPDATING"),
@@ -85,7 +86,7 @@ class Why(LibraryCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Say it."""
         zone = now_in(parsed_args).tzinfo or timezone.utc
-        lease = self.lease_of(parsed_args.id)
+        lease = self.lease_of(parsed_args.id, regions=None)
         say(_headline(lease, zone), self.app.stdout)
         for sentence in (*conditions(lease, zone), *_events(lease, zone)):
             say(f"  {sentence}", self.app.stdout)
@@ -120,11 +121,24 @@ def _headline(lease: Lease, zone: tzinfo) -> str:
         status += f" and begins at {local(lease.start_date, zone)}"
     elif lease.status == "ACTIVE":
         status += f" until {local(lease.end_date, zone)}"
+    elif lease.wait and lease.status == "WAITING":
+        return f"Lease {lease.name} waits for its turn until {local(lease.wait.until, zone)}{_place(lease.wait, zone)}."
+    elif lease.wait and lease.status == "TIMED_OUT":
+        why = f": {lease.wait.reason}" if lease.wait.reason else ""
+        return f"Lease {lease.name} has waited for its turn in vain, until {local(lease.wait.until, zone)}{why}."
+    if lease.release_at:
+        status += f", and is released at {local(lease.release_at, zone)} because nobody uses it"
     if lease.degraded:
         return f"{status}, but not all of it is as it was promised:"
     if lease.conditions or any(event.reason for event in lease.events):
         return f"{status}:"
     return f"{status}; nothing is known to be wrong."
+
+
+def _place(wait: Wait, zone: tzinfo) -> str:
+    place = f"; it is number {wait.position} in line" if wait.position else ""
+    start = f", and probably starts at {local(wait.estimated_start, zone)}" if wait.estimated_start else ""
+    return f"{place}{start}: {wait.reason}" if wait.reason else f"{place}{start}"
 
 
 def _events(lease: Lease, zone: tzinfo) -> Iterator[str]:

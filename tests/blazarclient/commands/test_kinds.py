@@ -115,3 +115,14 @@ def test_where_nobody_can_wait_nothing_is_booked_without(run: Run, service: Any)
 def test_a_time_that_cannot_be_read_is_refused_before_anything_is_sent(run: Run, service: Any) -> None:
     code, _, err = run(*LINE, "soonish")
     assert (code != 0, "soonish" in err, sent(service, "POST")) == (True, True, [])
+
+
+def test_trying_it_out_says_that_it_would_wait(run: Run, service: Any) -> None:
+    wait = {"queued_at": "2026-11-23T10:15:42Z", "until": "2026-11-30T10:15:42Z", "position": None}
+    would = {**LEASE, "id": None, "status": "WAITING", "wait": {**wait, "estimated_start": None, "reason": None}}
+    service.post(f"{URL}/leases?dry_run=true", **says("lease", would, headers=V1_3))
+    host = ("--physical-reservation", "min=1")
+    code, out, err = run("lease", "create", "training", *host, "--queue-until", "+7d", "--dry-run")
+    assert (code, err) == (0, "Nothing was booked. It would wait for its turn:\n")
+    assert "in line, until 2026-11-30 11:15:42+01:00" in out
+    assert "start_date" not in out

@@ -123,3 +123,43 @@ def test_what_would_never_end_or_keep_the_service_busy_is_refused(
     assert (code, out) == (2, "")
     assert f"argument {words[0]}: " in err
     assert not service.called
+
+
+WAIT = {
+    "queued_at": "2026-11-23T10:15:42Z",
+    "until": "2026-11-30T10:15:42Z",
+    "position": 2,
+    "estimated_start": "2026-11-24T10:15:42Z",
+    "reason": None,
+}
+UNPLANNED = {**WAIT, "position": None, "estimated_start": None}
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (
+            {"status": "WAITING", "wait": WAIT},
+            "Lease training waits for its turn until 2026-11-30 11:15:42+01:00; it is number 2 in line, and probably "
+            "starts at 2026-11-24 11:15:42+01:00.",
+        ),
+        (
+            {"status": "WAITING", "wait": {**UNPLANNED, "reason": "none is left"}},
+            "Lease training waits for its turn until 2026-11-30 11:15:42+01:00: none is left.",
+        ),
+        (
+            {"status": "TIMED_OUT", "wait": {**WAIT, "position": None, "reason": "none is left"}},
+            "Lease training has waited for its turn in vain, until 2026-11-30 11:15:42+01:00: none is left.",
+        ),
+        (
+            {"release_at": "2026-11-24T10:15:42Z", "usage": "unused"},
+            "Lease training is ACTIVE until 2026-11-26 11:15:42+01:00, and is released at 2026-11-24 11:15:42+01:00 "
+            "because nobody uses it; nothing is known to be wrong.",
+        ),
+    ],
+)
+def test_it_says_for_what_a_lease_waits_and_what_threatens_it(
+    run: Run, service: Any, values: dict[str, Any], sentence: str
+) -> None:
+    service.get(f"{URL}/leases/{ID}", **says("lease", {**LEASE, **values}))
+    assert run("why", "training")[:2] == (0, sentence + "\n")
