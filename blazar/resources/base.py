@@ -85,13 +85,15 @@ class Reference:
     a request for a new lease, which has no ids yet, the index among its reservations, from 0. ``resource_types`` are
     the types that it may be of: none for any. ``misfit`` tells from the parameters of the other why it cannot be named
     here, as the end of a sentence that begins with its id; empty if it can. It is asked when a lease is made, and
-    before the start when a request changes one of the two.
+    before the start when a request changes one of the two. ``exclusive``: no other reservation can name that one by
+    such a reference, as it is for one only.
     """
 
     pointer: str
     reservation: str | int
     resource_types: tuple[str, ...] = ()
     misfit: Callable[[Content], str] = field(default=fits_always, compare=False, repr=False)
+    exclusive: bool = field(default=False, compare=False)
 
 
 Shares = Callable[[Collection[int]], Mapping[int, Mapping[str, Amounts]]]

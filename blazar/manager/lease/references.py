@@ -69,6 +69,7 @@ def waits_at_end(runtime: Runtime, lease: Lease) -> Waits:
 
 def _checked(referrers: Sequence[Referrer], named: Mapping[str | int, Referrer], otherwise: str) -> Waits:
     found: dict[str, dict[str, Reference]] = {referrer.id: {} for referrer in referrers}
+    owners: dict[str, Referrer] = {}
     for referrer in referrers:
         for reference in referrer.references:
             referent = named.get(reference.reservation)
@@ -84,11 +85,22 @@ def _checked(referrers: Sequence[Referrer], named: Mapping[str | int, Referrer],
             asked_for = referrer.pointer is not None or referent.pointer is not None
             if asked_for and not referrer.started and (why := reference.misfit(referent.parameters)):
                 raise referrer.refused(reference, why)
+            if reference.exclusive:
+                owner = owners.setdefault(referent.id, referrer)
+                if owner is not referrer:
+                    _check_owned(owner, referrer, reference)
             found[referrer.id][referent.id] = reference
     waits = {id_: frozenset(each) for id_, each in found.items()}
     if cycle := cycle_in(waits):
         _refuse_cycle(cycle, {referrer.id: referrer for referrer in referrers}, found)
     return waits
+
+
+def _check_owned(owner: Referrer, referrer: Referrer, reference: Reference) -> None:
+    """Raise InvalidInput for a request by which two reservations that have not started name what is for one only."""
+    asked_for = owner.pointer is not None or referrer.pointer is not None
+    if asked_for and not (owner.started and referrer.started):
+        raise referrer.refused(reference, "which another reservation names, too; make one for each of them")
 
 
 def _refuse_cycle(

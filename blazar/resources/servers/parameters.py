@@ -22,6 +22,7 @@ from blazar.resources.base import Reference
 from blazar.resources.instances.common import checked_affinity, checked_amount, checked_before_end, stored_affinity
 from blazar.resources.instances.flavors import of_text, per_instance_of, traits_of
 from blazar.resources.instances.virtual import SIZES
+from blazar.resources.networks.subnet import SUBNET
 from blazar.resources.parameters import (
     LONGEST_TEXT,
     cloud_id,
@@ -114,6 +115,12 @@ class ServerParameters:
             # Refused here rather than when the calendar is read.
             per_instance_of(of_text(source))
             traits_of(of_text(source))
+        if given[NETWORKS] == "none" and given[FLOATING_IP] is not None:
+            raise InvalidInput(
+                f"{FLOATING_IP} is given, and {NETWORKS} is 'none': an address needs a port on a network; name "
+                f"a network, or leave {FLOATING_IP} out",
+                pointer=f"/{FLOATING_IP}",
+            )
         return cls(
             checked_amount(given),
             _name(given),
@@ -169,10 +176,11 @@ class ServerParameters:
     @property
     def references(self) -> tuple[Reference, ...]:
         """Return what they name of the same lease."""
-        networks = () if isinstance(self.networks, str) else self.networks
-        address = () if self.floating_ip is None else (self.floating_ip,)
-        volumes = (replace(each, misfit=self._misfit) for each in self.volumes)
-        return (*(each for each in networks if isinstance(each, Reference)), *volumes, *address)
+        given = () if isinstance(self.networks, str) else self.networks
+        networks = (replace(each, misfit=_without_subnet) for each in given if isinstance(each, Reference))
+        volumes = (replace(each, misfit=self._misfit, exclusive=True) for each in self.volumes)
+        address = () if self.floating_ip is None else (replace(self.floating_ip, exclusive=True),)
+        return (*networks, *volumes, *address)
 
     def _misfit(self, volumes: Content) -> str:
         """Return why a reservation of volumes cannot be named; empty if each server gets one of its volumes."""
@@ -303,6 +311,16 @@ def groups_of(value: object) -> tuple[str, ...]:
             pointer=f"/{GROUPS}",
         )
     return tuple(value)  # type: ignore[arg-type]
+
+
+def _without_subnet(network: Content) -> str:
+    """Return why a reserved network cannot be named; empty if it has a subnet from the start."""
+    if network.values.get(SUBNET) is not None:
+        return ""
+    return (
+        f"which has no {SUBNET}, and Nova boots no server on a network without one; give it one, as requests can from "
+        f"microversion 1.2 on"
+    )
 
 
 def _public_key(value: object) -> str | None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from blazar.model.errors import CloudUnavailable, InvalidInput
-from blazar.model.lease import EventType, LeaseStatus, ReservationStatus
+from blazar.model.lease import LeaseStatus
 from blazar.model.requests import ReservationChange
 from tests import oracle
 from tests.world import NOON, PROJECT, World, a_network, addresses, servers, volumes
@@ -84,15 +84,47 @@ def test_a_lost_answer_does_nothing_twice(world, call):
     assert (disks, ports) == ({"data": ["web"]}, [f"port-of-{booted['web'].id}"])
 
 
-def test_a_network_without_a_subnet_fails_the_servers_with_the_reason(world):
-    lease = a_lab(world, subnet=None)
+def test_a_network_without_a_subnet_is_refused_when_servers_name_it(world):
+    """They would fail at the start, whatever their users do."""
+    with pytest.raises(InvalidInput, match="networks/0 names reservation 1, which has no subnet") as refused:
+        a_lab(world, subnet=None)
+    assert refused.value.pointer == "/reservations/0/networks/0"
+    assert world.manager.leases.all(None) == ()
+    lease = a_lab(world)
+    network = next(r for r in lease.reservations if r.resource_type == "network")
+    with pytest.raises(InvalidInput, match="has no subnet"):
+        world.change(lease, reservations=(ReservationChange(id=network.id, parameters={"subnet": None}),))
     world.run_to(NOON + HOUR + MINUTE)
-    now = world.now(lease)
-    status = {r.resource_type: r.status for r in now.reservations}
-    assert (status["virtual:server"], status["network"]) == (ReservationStatus.ERROR, ReservationStatus.ACTIVE)
-    assert "requires a subnet" in now.event(EventType.START).reason
-    world.run_to(NOON + 3 * HOUR)
-    oracle.check_at_rest(world.store, world.simulated, now=world.clock.now())
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+
+
+@pytest.mark.parametrize(
+    ("tie", "other"),
+    [({"volumes": [{"reservation": 2}]}, volumes(4)), ({"floating_ip": {"reservation": 2}}, addresses(2))],
+)
+def test_volumes_and_addresses_are_for_one_reservation_of_servers(world, tie, other):
+    """The second one would wait for volumes that the first has, until the end of the lease."""
+    with pytest.raises(InvalidInput, match="which another reservation names, too; make one for each") as refused:
+        world.lease(servers(1, **tie), servers(1, **tie), other, start=HOUR)
+    (field,) = tie
+    assert refused.value.pointer == f"/reservations/1/{field}" + ("/0" if field == "volumes" else "")
+    assert world.manager.leases.all(None) == ()
+    lease = world.lease(servers(1, **tie), servers(1), other, start=HOUR)
+    first, second, _ = lease.reservations
+    values = {field: first.parameters.values[field]}
+    with pytest.raises(InvalidInput, match="which another reservation names, too"):
+        world.change(lease, reservations=(ReservationChange(id=second.id, parameters=values),))
+    free = ReservationChange(id=first.id, parameters={field: [] if field == "volumes" else None})
+    taken = ReservationChange(id=second.id, parameters=values)
+    world.change(lease, reservations=(free, taken))
+    world.run_to(NOON + HOUR + MINUTE)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+
+
+def test_a_server_without_a_network_gets_no_address(world):
+    with pytest.raises(InvalidInput, match="floating_ip is given, and networks is 'none'") as refused:
+        world.lease(servers(networks="none", floating_ip={"reservation": 1}), addresses(1), start=HOUR)
+    assert refused.value.pointer == "/reservations/0/floating_ip"
 
 
 @pytest.mark.parametrize(
