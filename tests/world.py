@@ -255,6 +255,7 @@ class World:
         operator: bool = False,
         kind: LeaseKind = LeaseKind.SCHEDULED,
         wait: timedelta | None = None,
+        tries: int | None = None,
         extend: datetime | None = None,
     ) -> Lease:
         """Create a lease; by default on one host, from now on, for two hours."""
@@ -274,6 +275,7 @@ class World:
                 operator=operator,
                 kind=kind,
                 wait_until=None if wait is None else self.clock.now() + wait,
+                tries=tries,
                 extend_until=extend,
             )
         )

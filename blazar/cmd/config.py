@@ -319,6 +319,8 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         max_waiting=conf.api.waiting_per_project,
         max_series=conf.api.series_per_project,
         series=SeriesLimits(conf.api.series_occurrences, timedelta(days=conf.api.series_horizon)),
+        tries=min(conf.api.default_tries, conf.api.most_tries),
+        most_tries=conf.api.most_tries,
     )
 
 

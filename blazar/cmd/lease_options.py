@@ -73,6 +73,21 @@ OPTIONS: tuple[cfg.Opt, ...] = (
         "that is booked as a whole. blazar-manager reads it.",
     ),
     cfg.IntOpt(
+        "default_tries",
+        default=3,
+        min=1,
+        max=100,
+        help="How many tries of a lease of the kind retries may fail if its request does not say; at most most_tries. "
+        "blazar-manager reads it.",
+    ),
+    cfg.IntOpt(
+        "most_tries",
+        default=10,
+        min=1,
+        max=100,
+        help="How many tries a request for a lease of the kind retries may ask for. blazar-manager reads it.",
+    ),
+    cfg.IntOpt(
         "idempotency_retention",
         default=24,
         min=1,

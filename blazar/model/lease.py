@@ -12,7 +12,7 @@ from blazar.model.amounts import Amounts
 from blazar.model.clock import later
 from blazar.model.errors import NotFound
 from blazar.model.made import Gone, made_of
-from blazar.model.reasons import Cause
+from blazar.model.reasons import Cause, ReasonCode
 from blazar.model.unused import LeaseUse, UseWatch
 from blazar.model.window import Window
 
@@ -50,10 +50,15 @@ def unknown_lease(lease_id: str) -> NotFound:
 
 
 class LeaseKind(StrEnum):
-    """When the resources of a lease are handed over: at its start, or now with the answer to the request."""
+    """When the resources of a lease are handed over, and what becomes of it if that fails.
+
+    ``SCHEDULED``: at its start. ``IMMEDIATE``: now with the answer to the request. ``RETRIES``: at its start; if it
+    cannot have them, or the start fails, it waits for its turn and is tried again, a number of times.
+    """
 
     SCHEDULED = "scheduled"
     IMMEDIATE = "immediate"
+    RETRIES = "retries"
 
 
 class EndReason(StrEnum):
@@ -266,13 +271,40 @@ class Reservation:
         return {**self.shown_parameters, **{key: self.cloud_ids.values.get(key) for key in ids}}
 
 
+class TryFailure(StrEnum):
+    """Why a try failed for which there were resources.
+
+    ``DENIED``: enforcement denied it. ``OTHERS_FASTER``: every attempt to book them lost a race. ``NOT_PREPARED``:
+    what the lease needs before its start could not be made. ``NOT_STARTED``: its start failed.
+    """
+
+    DENIED = "denied"
+    OTHERS_FASTER = "others_faster"
+    NOT_PREPARED = "not_prepared"
+    NOT_STARTED = "not_started"
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTry:
+    """A try that failed; the ``text`` is for operators, but that of a denial for everybody.
+
+    ``cause`` is why a start failed.
+    """
+
+    at: datetime
+    why: TryFailure
+    text: str
+    cause: ReasonCode | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Wait:
     """The place of a lease on the waiting list, or the place that it had.
 
     It asked for resources at ``queued_at``, from ``earliest`` on, and gives up ``until`` then. ``position`` counts from
     1, None before the first plan; ``estimate`` is when it will probably start, None if nothing is known. ``reason`` is
-    why no waiting helps as things are.
+    why no waiting helps as things are. ``tries`` is how many tries may fail, None if they are not counted, and
+    ``failed`` are those that did.
     """
 
     queued_at: datetime
@@ -281,6 +313,13 @@ class Wait:
     position: int | None = None
     estimate: datetime | None = None
     reason: str | None = None
+    tries: int | None = None
+    failed: tuple[FailedTry, ...] = ()
+
+    @property
+    def is_spent(self) -> bool:
+        """Tell whether it has no try left."""
+        return self.tries is not None and len(self.failed) >= self.tries
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,8 @@ class LeaseRequest:
     ``operator``: the user is an operator, and may use what is for operators only. ``exact``: dates are in seconds, as
     from API 1.1 on. ``dry_run``: nothing is booked. ``key``: with the same one no second lease is made.
     ``wait_until``: if there is not enough, the lease waits for its turn until then, a duration from now; None: it is
-    refused. ``extend_until``: up to then, a duration from its end, it is prolonged if nobody else wants its resources.
+    refused. ``tries``: how many tries of a lease of the kind ``retries`` may fail; None: as the operator has set.
+    ``extend_until``: up to then, a duration from its end, it is prolonged if nobody else wants its resources.
     """
 
     name: str
@@ -99,6 +100,7 @@ class LeaseRequest:
     key: IdempotencyKey | None = None
     kind: LeaseKind = LeaseKind.SCHEDULED
     wait_until: datetime | Duration | None = None
+    tries: int | None = None
     extend_until: datetime | Duration | None = None
 
 

@@ -38,6 +38,7 @@ from blazar.model.lease_json import (
 )
 from blazar.model.resource import REGION, Resource, ResourceDetails, ResourceKind, ResourceProperty, UnitLimits
 from blazar.model.unused import LeaseUse, Usage
+from blazar.model.waiting_json import terms_json, with_terms
 from blazar.model.window import Window
 from blazar.store.tables import allocations, events, leases, reservations
 
@@ -67,6 +68,7 @@ LEASE_COLUMNS = (
     leases.c.wait_position,
     leases.c.wait_estimate,
     leases.c.wait_reason,
+    leases.c.wait_terms,
     leases.c.extend_until,
     leases.c.extend_reason,
     leases.c.series_id,
@@ -191,7 +193,7 @@ def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Eve
         _KIND_OF_LEASE[kind],
         _END_REASON[end_reason],
         None if usage is None else LeaseUse(Usage(usage), used_at, release_at, would_release_at),
-        None if wait[0] is None else Wait(*wait),
+        None if wait[0] is None else with_terms(Wait(*wait[:-1]), wait[-1]),
         None if until is None else ExtendIfFree(until, why),
         None if series_id is None else PartOfSeries(series_id, local_of(recurrence_id), series_changed),
     )
@@ -272,6 +274,7 @@ def _wait_row(wait: Wait | None) -> dict[str, Any]:
         "wait_position": None if wait is None else wait.position,
         "wait_estimate": None if wait is None else wait.estimate,
         "wait_reason": None if wait is None else wait.reason,
+        "wait_terms": None if wait is None else terms_json(wait),
     }
 
 

@@ -164,6 +164,8 @@ leases = sa.Table(
     sa.Column("wait_position", sa.Integer),
     sa.Column("wait_estimate", UtcTime),
     sa.Column("wait_reason", LongText),
+    # What it asks for besides, and what became of its tries (``model.waiting_json``).
+    sa.Column("wait_terms", sa.JSON(none_as_null=True)),
     # NULL in leases that end when they end.
     sa.Column("extend_until", UtcTime),
     sa.Column("extend_reason", LongText),

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.amounts import Amounts
 from blazar.model.errors import StaleCalendar
-from blazar.model.lease import Lease, LeaseStatus
+from blazar.model.lease import Lease, LeaseKind, LeaseStatus
 from blazar.model.resource import ResourceKind
 from blazar.store.leases import many
 from blazar.store.tables import UtcTime, allocations, inventory_versions, leases, waiting_list
@@ -22,14 +22,16 @@ _ROW = 1
 _WAITING = (leases.c.status == str(LeaseStatus.WAITING), leases.c.deleted_at.is_(None))
 _ANYBODY = sa.select(sa.exists().where(*_WAITING))
 _OTHERS = (leases.c.status != str(LeaseStatus.WAITING), leases.c.deleted_at.is_(None))
+_TRIED = (*_WAITING, leases.c.kind == str(LeaseKind.RETRIES))
 # Each change of a lease raises its revision, and each change of a resource the version of its kind. What a plan says of
-# those that wait changes nothing.
+# those that wait changes nothing; one that has been tried in vain rests, and the next plan tells until when.
 _STATE = sa.select(
     sa.select(sa.func.count()).where(*_OTHERS).select_from(leases).scalar_subquery(),
     sa.select(sa.func.sum(leases.c.revision)).where(*_OTHERS).scalar_subquery(),
     sa.select(sa.func.max(leases.c.deleted_at, type_=UtcTime)).scalar_subquery(),
     sa.select(sa.func.count()).where(*_WAITING).select_from(leases).scalar_subquery(),
     sa.select(sa.func.max(leases.c.queued_at, type_=UtcTime)).where(*_WAITING).scalar_subquery(),
+    sa.select(sa.func.max(leases.c.updated_at, type_=UtcTime)).where(*_TRIED).scalar_subquery(),
     sa.select(sa.func.sum(inventory_versions.c.version)).scalar_subquery(),
     sa.select(waiting_list.c.version).where(waiting_list.c.id == _ROW).scalar_subquery(),
     sa.select(waiting_list.c.seen).where(waiting_list.c.id == _ROW).scalar_subquery(),

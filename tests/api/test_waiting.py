@@ -7,6 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from blazar.manager.common.settings import Settings
+from blazar.model.errors import CloudRefused
+from blazar.model.lease import LeaseKind
 from tests.api.conftest import app_of, client_of, token
 from tests.world import NOON, World, a_host
 
@@ -44,6 +47,7 @@ def test_a_lease_tells_how_it_waits_and_then_starts(http, world):
     lease = answer.json["lease"]
     assert (answer.status_code, lease["status"]) == (201, "WAITING")
     until = {"queued_at": "2030-04-01T12:00:00Z", "until": "2030-04-02T12:00:00Z"}
+    until |= {"tries": None, "failed_tries": []}
     assert lease["wait"] == {**until, "position": None, "estimated_start": None, "reason": None}
     world.run()
     lease = ask(http, "GET", f"/v1/leases/{lease['id']}").json["lease"]
@@ -107,6 +111,9 @@ def test_before_1_3_nobody_waits(http):
         ({"until": 5}, "/wait/until"),
         ({}, "/wait/until"),
         ({"until": "+1d", "tries": 3}, "/wait/tries"),
+        ({"until": "+1d", "tries": 0}, "/wait/tries"),
+        ({"until": "+1d", "tries": True}, "/wait/tries"),
+        ({"until": "+1d", "trials": 3}, "/wait/trials"),
         ("+1d", "/wait"),
         (True, "/wait"),
     ],
@@ -160,3 +167,62 @@ def test_others_see_nothing_of_who_waits(http, world):
     id_ = ask(http, body=WAITING).json["lease"]["id"]
     assert ask(http, "GET", f"/v1/leases/{id_}", **token("hahn", "chemistry")).status_code == 404
     assert ask(http, "GET", "/v1/leases", **token("hahn", "chemistry")).json["leases"] == []
+
+
+RETRIES = {
+    "name": "ours",
+    "kind": "retries",
+    "end_date": "+2h",
+    "wait": {"until": "+1d", "tries": 2},
+    "reservations": [{**HOST, "min": 1}],
+}
+
+
+@pytest.fixture
+def free(sqlite):
+    world = World(sqlite)
+    world.waits = True
+    return world
+
+
+@pytest.mark.parametrize("caller", ["member", "operator"])
+def test_a_lease_that_is_tried_again_says_why_each_try_failed(free, caller):
+    http = client_of(app_of(free.manager))
+    who = token() if caller == "member" else token("root", "admin", "admin")
+    lease = ask(http, body=RETRIES).json["lease"]
+    assert (lease["kind"], lease["wait"]["tries"], lease["wait"]["failed_tries"]) == ("retries", 2, [])
+    free.faults.fail_before("add_host", CloudRefused("nova refused for host node-3"))
+    free.run()
+    lease = ask(http, "GET", f"/v1/leases/{lease['id']}", **who).json["lease"]
+    assert (lease["status"], lease["wait"]["queued_at"]) == ("WAITING", "2030-04-01T12:00:00Z")
+    (failed,) = lease["wait"]["failed_tries"]
+    assert failed["at"] == "2030-04-01T12:00:00Z"
+    assert failed["reason"]["code"] == "not_started"
+    assert failed["reason"]["message"] == "its start failed: the cloud refused a step"
+    assert ("node-3" in failed["reason"].get("detail", "")) == (caller == "operator")
+    assert ask(http, "GET", f"/v1/leases/{lease['id']}", version="1.0").json["lease"]["status"] == "CREATING"
+    free.run_to(NOON + timedelta(minutes=2))
+    lease = ask(http, "GET", f"/v1/leases/{lease['id']}").json["lease"]
+    assert (lease["status"], len(lease["wait"]["failed_tries"])) == ("ACTIVE", 1)
+    (found,) = ask(http, "GET", "/v1/leases?kind=retries&fields=kind").json["leases"]
+    assert found["kind"] == "retries"
+
+
+@pytest.mark.parametrize(
+    ("wait", "pointer"),
+    [(None, "/wait"), ({"until": "+1d", "tries": 11}, "/wait/tries"), ({"tries": 2}, "/wait/until")],
+)
+def test_the_kind_of_retries_needs_a_limit_in_time_and_number(http, wait, pointer):
+    assert fault(ask(http, body={**RETRIES, "wait": wait}))[::2] == (400, pointer)
+
+
+def test_a_dry_run_of_retries_says_whether_enough_is_free(free):
+    http = client_of(app_of(free.manager))
+    answer = ask(http, path="/v1/leases?dry_run=true", body=RETRIES)
+    assert (answer.status_code, answer.json["lease"]["kind"]) == (200, "retries")
+
+
+def test_an_operator_may_allow_no_retries(sqlite):
+    kinds = frozenset({LeaseKind.SCHEDULED, LeaseKind.IMMEDIATE})
+    http = client_of(app_of(World(sqlite, settings=Settings(kinds=kinds)).manager))
+    assert fault(ask(http, body=RETRIES)) == (400, "invalid_value", "/kind")

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from blazar.manager.lease import immediate, lifecycle
+from blazar.manager.lease import waiting as waiting_list
 from blazar.manager.lease.timetable import changed_events, rearmed
 from blazar.manager.requests.updates import settled
 from blazar.model.lease import (
@@ -22,6 +23,7 @@ from blazar.model.lease import (
     LeaseStatus,
     Reservation,
     ReservationStatus,
+    Wait,
 )
 from blazar.model.reasons import ReasonCode, reason
 from blazar.model.window import Window
@@ -42,6 +44,8 @@ NEEDS = {
     LeaseStatus.ACTIVE: (EventType.END,),
     LeaseStatus.ERROR: (EventType.END,),
     LeaseStatus.TERMINATED: (),
+    LeaseStatus.WAITING: (),
+    LeaseStatus.TIMED_OUT: (),
 }
 """Which events must be due at some time, so that it goes on."""
 
@@ -59,6 +63,8 @@ def created(before_end: bool, kind: LeaseKind) -> Lease:
     lease = Lease("l", "n", "u", "p", window, LeaseStatus.CREATING, NOON)
     if kind is LeaseKind.IMMEDIATE:
         events.append(immediate.refusal_event(HOUR + 2 * STEP, NOON))
+    if kind is LeaseKind.RETRIES:
+        lease = replace(lease, wait=Wait(NOON, NOON + 4 * HOUR, window.start, tries=2))
     lease = replace(lease, reservations=tuple(parts), events=(*events, creation), kind=kind)
     return lifecycle.claim(lease, creation, token="first", now=NOON, until=NOON + STEP)
 
@@ -76,7 +82,8 @@ def looked_at(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -
     claimed = lifecycle.claim(lease, event, token="next", now=now, until=now + STEP)
     if event.event_type == EventType.START and lease.window.end <= now:
         ours = next(e for e in claimed.events if e.id == event.id)
-        return lifecycle.settle(lifecycle.all_failed(claimed, now), ours, now=now, error=WHY), wanted
+        failed = lifecycle.settle(lifecycle.all_failed(claimed, now), ours, now=now, error=WHY)
+        return waiting_list.after_start(failed, now=now), wanted
     return claimed, None if event.event_type == EventType.UPDATE else wanted
 
 
@@ -92,7 +99,12 @@ def worked_on(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -
         case EventType.DELETE:
             yield lifecycle.deleted(lease, event, now=now), None
         case EventType.CREATE:
-            yield lifecycle.deleted(lease, event, now=now, error=WHY), None
+            if waiting_list.can_wait(lease, now):
+                yield waiting_list.waits_again(lease, event, now=now), None
+            else:
+                yield lifecycle.deleted(lease, event, now=now, error=WHY), None
+            if waiting_list.is_undone(lease):
+                return
             if event.claimed_by == "first":
                 yield lifecycle.arm(lifecycle.settle(lease, event, now=now), now=now), wanted
         case EventType.UPDATE:
@@ -105,7 +117,8 @@ def worked_on(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -
                 parts = [lifecycle.with_status(r, s, now) for r, s in pairs if r.status is ReservationStatus.PENDING]
                 after = lifecycle.with_reservations(lease, parts)
                 error = WHY if any(r.status is ERROR for r in after.reservations) else None
-                yield immediate.decided(lifecycle.settle(after, event, now=now, error=error), now=now), wanted
+                decided = immediate.decided(lifecycle.settle(after, event, now=now, error=error), now=now)
+                yield waiting_list.after_start(decided, now=now), wanted
         case EventType.END | EventType.CLEAN_UP:
             parts = [lifecycle.with_status(r, DELETED, now) for r in lease.reservations]
             yield lifecycle.settle(lifecycle.with_reservations(lease, parts), event, now=now), wanted
@@ -145,6 +158,12 @@ def following(lease: Lease, now: datetime, wanted: Lease | None) -> Iterator[Nex
             yield looked_at(lease, event, now, wanted)
         elif event.due_at is not None and event.claimed_by:
             yield from worked_on(lease, event, now, wanted)
+    if lease.status is LeaseStatus.WAITING:
+        if waiting_list.can_wait(lease, now):
+            window = Window(now, now + 2 * HOUR)
+            yield waiting_list.granted(lease, window, token="first", now=now, until=now + STEP), None
+        else:
+            yield waiting_list.timed_out(lease, now=now), None
     yield from asked_for(lease, now, wanted)
 
 
@@ -164,6 +183,9 @@ def check(lease: Lease, now: datetime) -> None:
         assert ReservationStatus.PENDING not in states
     if lease.status is LeaseStatus.TERMINATED:
         assert states == {DELETED}
+    if lease.status is LeaseStatus.WAITING:
+        assert states == {ReservationStatus.PENDING}
+        assert not due
 
 
 def sketch(lease: Lease, now: datetime, wanted: Lease | None) -> object:
@@ -182,6 +204,7 @@ def sketch(lease: Lease, now: datetime, wanted: Lease | None) -> object:
         now,
         lease.window,
         wanted is None,
+        lease.wait and len(lease.wait.failed),
     )
 
 
@@ -192,6 +215,9 @@ def test_whatever_happens_in_whatever_order_a_lease_goes_on(kind, before_end, mo
     first = created(before_end, kind)
     waiting: deque[tuple[Lease, datetime, Lease | None]] = deque([(first, NOON, None)])
     seen = {sketch(first, NOON, None)}
+    if kind is LeaseKind.RETRIES:
+        # It goes on after each turn: all of that would take hours.
+        most = min(most, 100_000)
     while waiting and len(seen) < most:
         lease, now, wanted = waiting.popleft()
         found = [(after, now, left) for after, left in following(lease, now, wanted)]

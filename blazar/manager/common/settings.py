@@ -38,7 +38,8 @@ class Settings:
     what would fit.
     ``kinds`` are the kinds of lease that may be booked. An immediate lease that is not handed over within
     ``immediate_timeout`` is refused.
-    ``max_waiting`` is how many leases of a project may wait for their turn.
+    ``max_waiting`` is how many leases of a project may wait for their turn; ``tries`` is how many tries of a lease of
+    the kind ``retries`` may fail if its request does not say, and ``most_tries`` how many it may ask for.
     ``max_series`` is how many series a project may have that have not ended, and ``series`` limits each of them.
     ``idempotency_retention`` is how long the keys of requests are remembered.
     ``use_policies`` say which leases are released because nobody uses them.
@@ -77,6 +78,8 @@ class Settings:
     max_waiting: int = 20
     max_series: int = 20
     series: SeriesLimits = SeriesLimits()
+    tries: int = 3
+    most_tries: int = 10
     idempotency_retention: timedelta = timedelta(hours=24)
     kinds: frozenset[LeaseKind] = frozenset(LeaseKind)
     immediate_timeout: timedelta = timedelta(seconds=45)

@@ -12,7 +12,7 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.notifications import of_event
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.read_ahead import ReadAhead
-from blazar.manager.lease import immediate, lifecycle, watching
+from blazar.manager.lease import immediate, lifecycle, waiting, watching
 from blazar.manager.lease.lifecycle import Drop, Wait
 from blazar.manager.outbox.outbox import Outbox
 from blazar.model.lease import EndReason, Event, EventStatus, EventType, Lease, LeaseStatus
@@ -98,7 +98,11 @@ class Claiming:
         error = reason(text, ReasonCode.LEASE_ENDED)
         ours = claimed.event_with(event.id) or event
         settled = lifecycle.settle(lifecycle.all_failed(claimed, now), ours, now=now, error=error)
-        self._runtime.notifier.notify(of_event(EventType.START), self._save(lease, settled, now))
+        after = waiting.after_start(settled, now=now)
+        messages = self._outbox.of_end(lease, after) if waiting.is_undone(after) else ()
+        saved = self._runtime.store.leases.save(lease, after, at=now, messages=messages)
+        self._outbox.wake()
+        self._runtime.notifier.notify(of_event(EventType.START), saved)
 
     def _earlier_users(self, lease: Lease, now: datetime) -> Sequence[EarlierUser]:
         if self._read_ahead.is_clear(lease):

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from blazar.manager.common.claims import Claim
-from blazar.manager.common.notifications import DELETED, UNUSED_RELEASED, UNUSED_WARNING, of_event
+from blazar.manager.common.notifications import (
+    DELETED,
+    TIMED_OUT,
+    UNUSED_RELEASED,
+    UNUSED_WARNING,
+    WAITING,
+    of_event,
+)
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.results import Finished, Result, Retry
 from blazar.manager.lease import immediate, lifecycle, waiting, watching
@@ -85,10 +92,10 @@ class Recording:
         return self._outbox.reversals_of(lease)
 
     def _refunds(self, before: Lease, after: Lease) -> tuple[OutboxMessage, ...]:
-        """Return the outbox messages of an immediate lease that is refused by this write."""
-        return (
-            self._outbox.of_end(before, after) if before.is_undecided and after.end_reason is EndReason.REFUSED else ()
-        )
+        """Return the outbox messages of a lease whose failed start is undone by this write, or that is refused."""
+        is_refused = before.is_undecided and after.end_reason is EndReason.REFUSED
+        is_undone = waiting.is_undone(after) and not waiting.is_undone(before)
+        return self._outbox.of_end(before, after) if is_refused or is_undone else ()
 
     def _recorded(self, lease: Lease, event: Event, result: Result | Looked, now: datetime) -> Record:
         kind = EventType(event.event_type)
@@ -104,11 +111,14 @@ class Recording:
         if going:
             # What was made just now must be found, whatever users do to its marks.
             return Record(lifecycle.abandon(lifecycle.with_cloud_ids(lease, result.reservations), event, now=now))
-        current = lifecycle.with_reservations(lease, result.reservations)
+        changed = result.reservations
+        if kind is EventType.CREATE and lease.wait is not None:
+            changed = waiting.keeping_secrets(lease, changed)
+        current = lifecycle.with_reservations(lease, changed)
         if isinstance(result, Finished):
             return self._settled(lease, current, event, result, now)
         release = _returned(result)
-        if kind is EventType.CREATE:
+        if kind is EventType.CREATE and not waiting.is_undone(lease):
             # The allocations were never used: release them while the rest is cleaned up.
             release = frozenset(r.id for r in lease.reservations)
         return Record(self._postponed(current, event, result, now), release)
@@ -120,9 +130,9 @@ class Recording:
             case EventType.DELETE | EventType.CREATE as kind:
                 everything = frozenset(r.id for r in lease.reservations)
                 undone = reason_of(event) if kind is EventType.CREATE else None
-                if kind is EventType.CREATE and waiting.is_whole(lease):
+                if kind is EventType.CREATE and lease.wait is not None:
                     # Nothing is left of its turn, and it keeps its place; if its time is over, it gives up there.
-                    return Record(waiting.waits_again(lease, event, reason=waiting.NOT_PREPARED, now=now), everything)
+                    return Record(waiting.waits_again(lease, event, now=now), everything)
                 return Record(lifecycle.deleted(current, event, now=now, error=undone), everything)
             case EventType.UPDATE if error:
                 # Not undone: keep all allocations until the end has returned their resources.
@@ -138,7 +148,7 @@ class Recording:
                 note = result.note or reason_of(event)
                 settled = lifecycle.settle(current, event, now=now, error=error, note=note)
                 watched = watching.armed(settled, self._use_policy(settled), now)
-                return Record(immediate.decided(watched, now=now), _returned(result))
+                return Record(waiting.after_start(immediate.decided(watched, now=now), now=now), _returned(result))
         settled = lifecycle.settle(current, event, now=now, error=error)
         over = watching.unwatched(settled) if settled.status is LeaseStatus.TERMINATED else settled
         return Record(over, _returned(result))
@@ -171,6 +181,10 @@ class Recording:
                     self._runtime.notifier.notify(of_event(event.event_type), lease)
             case EventType.DELETE:
                 self._runtime.notifier.notify(DELETED, lease)
+            case EventType.CREATE if lease.status is LeaseStatus.WAITING:
+                self._runtime.notifier.notify(WAITING, lease)
+            case EventType.CREATE if lease.status is LeaseStatus.TIMED_OUT:
+                self._runtime.notifier.notify(TIMED_OUT, lease)
 
     def _tell_use(self, lease: Lease) -> None:
         """Send what a look has led to."""

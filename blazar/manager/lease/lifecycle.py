@@ -44,14 +44,21 @@ MOVES: Mapping[LeaseStatus, frozenset[LeaseStatus]] = {
     LeaseStatus.TERMINATING: frozenset({LeaseStatus.TERMINATED, LeaseStatus.DELETING}),
     LeaseStatus.TERMINATED: frozenset({LeaseStatus.DELETING}),
     LeaseStatus.ERROR: frozenset(
-        {LeaseStatus.TERMINATING, LeaseStatus.PENDING, LeaseStatus.UPDATING, LeaseStatus.DELETING}
+        {
+            LeaseStatus.TERMINATING,
+            LeaseStatus.PENDING,
+            LeaseStatus.CREATING,
+            LeaseStatus.UPDATING,
+            LeaseStatus.DELETING,
+        }
     ),
     LeaseStatus.UPDATING: frozenset({LeaseStatus.PENDING, LeaseStatus.ACTIVE, LeaseStatus.ERROR, LeaseStatus.DELETING}),
     LeaseStatus.DELETING: frozenset(),
 }
 """Which status may follow which. Users' requests move a lease to CREATING, UPDATING and DELETING (and, with new dates,
-from ERROR back to PENDING); only its own events move it further, and the waiting list one that is WAITING. A lease
-leaves DELETING by leaving the API."""
+from ERROR back to PENDING); only its own events move it further, and the waiting list one that is WAITING. One whose
+start has failed goes back to CREATING if it is to be tried again: its creation is undone. A lease leaves DELETING by
+leaving the API."""
 
 STABLE = frozenset({LeaseStatus.PENDING, LeaseStatus.ACTIVE, LeaseStatus.TERMINATED, LeaseStatus.ERROR})
 """States in which no work is in progress: a user may change the lease."""

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases that wait for their turn: what becomes of one when it is queued, granted, refused once more, or gives up."""
+"""Leases that wait for their turn: what becomes of one when it is queued, granted, refused once more, or gives up.
+
+A lease of the kind ``retries`` has a place on the waiting list from its request on, whether it has to wait or not, and
+goes back to it when a try fails for which there were resources, until too many have failed.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,105 @@ import uuid
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from blazar.manager.common.settings import Settings
 from blazar.manager.lease import lifecycle
-from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, ReservationStatus, Wait
+from blazar.model.clock import END_OF_TIME, to_second
+from blazar.model.duration import Duration
+from blazar.model.errors import InvalidInput
+from blazar.model.event_reasons import reason_of
+from blazar.model.lease import (
+    NO_CONTENT,
+    TIMETABLE,
+    Event,
+    EventStatus,
+    EventType,
+    FailedTry,
+    Lease,
+    LeaseKind,
+    LeaseStatus,
+    Reservation,
+    ReservationStatus,
+    TryFailure,
+    Wait,
+)
+from blazar.model.requests import LeaseRequest
 from blazar.model.window import Window
 
 NOT_PREPARED = "it was its turn, and what it needs could not be made in the cloud; it is tried again later"
 """What is told of a lease that waits again."""
 
+RESTS = "a try has failed; it is tried again later"
+"""What is told of a lease whose tries are counted, and that rests."""
+
 REST = timedelta(minutes=10)
 """How long a lease that could not be prepared lets others go first."""
 
 
-def queued(new: Lease, *, until: datetime, now: datetime) -> Lease:
+LONGEST_WAIT = timedelta(days=366)
+"""How long a lease may wait."""
+
+FIRST_REST = timedelta(minutes=1)
+LONGEST_REST = timedelta(hours=1)
+"""The same of one whose tries are counted: after each that fails twice as long, up to the longest."""
+
+
+def asked(request: LeaseRequest, start: datetime, now: datetime, settings: Settings) -> Wait | None:
+    """Return the place on the waiting list that a request asks for, from its ``start`` on; None if it does not wait.
+
+    InvalidInput if that cannot be.
+    """
+    if request.wait_until is None:
+        if request.kind is LeaseKind.RETRIES:
+            raise InvalidInput(
+                "a lease of the kind retries waits between its tries; say until when with wait.until", pointer="/wait"
+            )
+        return None
+    if request.kind is LeaseKind.IMMEDIATE:
+        raise InvalidInput("an immediate lease does not wait; leave out wait, or kind", pointer="/wait")
+    if isinstance(request.extend_until, datetime):
+        raise InvalidInput(
+            "of a lease that waits, extend_if_free.until moves with its start; give a duration such as +P2D",
+            pointer="/extend_if_free/until",
+        )
+    until = _until(request.wait_until, now)
+    return Wait(queued_at=now, until=until, earliest=start, tries=_tries(request, settings))
+
+
+def _until(until: datetime | Duration, now: datetime) -> datetime:
+    try:
+        at = to_second(until.after(now) if isinstance(until, Duration) else until)
+    except (OverflowError, ValueError):
+        at = END_OF_TIME
+    if at <= now:
+        raise InvalidInput("wait.until is past; give a later date", pointer="/wait/until")
+    if at - now > LONGEST_WAIT:
+        raise InvalidInput(
+            f"wait.until is more than {LONGEST_WAIT.days} days ahead; give an earlier date", pointer="/wait/until"
+        )
+    return at
+
+
+def _tries(request: LeaseRequest, settings: Settings) -> int | None:
+    if request.kind is not LeaseKind.RETRIES:
+        if request.tries is not None:
+            raise InvalidInput(
+                "wait.tries is for leases of the kind retries; leave it out, or ask for that kind",
+                pointer="/wait/tries",
+            )
+        return None
+    tries = settings.tries if request.tries is None else request.tries
+    if not 1 <= tries <= settings.most_tries:
+        raise InvalidInput(
+            f"wait.tries is {tries}; give a number from 1 to {settings.most_tries}",
+            pointer="/wait/tries",
+            data={"max": settings.most_tries},
+        )
+    return tries
+
+
+def queued(new: Lease, wait: Wait) -> Lease:
     """Return a new lease as it waits: without resources, and with a timetable that is not due."""
     timetable = tuple(event for event in new.events if event.event_type != EventType.CREATE)
-    wait = Wait(queued_at=now, until=until, earliest=new.window.start)
     return replace(lifecycle.move(new, LeaseStatus.WAITING), events=timetable, wait=wait)
 
 
@@ -43,14 +131,76 @@ def granted(lease: Lease, window: Window, *, token: str, now: datetime, until: d
     return lifecycle.claim(begun, creation, token=token, now=now, until=until)
 
 
-def waits_again(lease: Lease, creation: Event, *, reason: str, now: datetime) -> Lease:
-    """Return a lease that had its turn and could not be prepared, and has kept its place.
+def after_start(lease: Lease, *, now: datetime) -> Lease:
+    """Return a lease whose start is over: if it has failed for good and a try is left, as it is undone, to wait again.
 
-    The event of its creation is as before its turn: one in ERROR would say that the lease never was.
+    Its creation is what is undone: that event is due at once, so that any manager does it.
+    """
+    start, creation = lease.event(EventType.START), lease.event(EventType.CREATE)
+    if start is None or lease.status is not LeaseStatus.ERROR or not _counts(lease):
+        return lease
+    why = reason_of(start)
+    text, cause = ("it failed", None) if why is None else (why.text, why.cause.code)
+    tried = tried_in_vain(lease, FailedTry(now, TryFailure.NOT_STARTED, text, cause))
+    assert tried.wait is not None
+    if tried.wait.is_spent or not can_wait(tried, now):
+        return tried
+    undo = Event(
+        id=str(uuid.uuid4()) if creation is None else creation.id,
+        event_type=EventType.CREATE,
+        time=now.replace(microsecond=0),
+        status=EventStatus.UNDONE,
+        created_at=now if creation is None else creation.created_at,
+        due_at=now,
+    )
+    idle = tuple(replace(e, due_at=None) if e.event_type in TIMETABLE else e for e in tried.events)
+    undone = lifecycle.with_event(replace(tried, events=idle), undo)
+    return replace(lifecycle.move(undone, LeaseStatus.CREATING), updated_at=now)
+
+
+def is_undone(lease: Lease) -> bool:
+    """Tell whether what is undone of a lease is its start: then its resources have been in use."""
+    start = lease.event(EventType.START)
+    return lease.status is LeaseStatus.CREATING and start is not None and start.status is EventStatus.ERROR
+
+
+def waits_again(lease: Lease, creation: Event, *, now: datetime) -> Lease:
+    """Return a lease of which nothing is left in the cloud after its turn, and that has kept its place.
+
+    It has given up if that was the last of its tries. Its events and reservations are as before its turn: an event in
+    ERROR would say that the lease never was.
     """
     over = replace(creation, status=EventStatus.UNDONE, due_at=None, claimed_by=None, claimed_at=None, updated_at=now)
-    after = lifecycle.with_event(replace(lease, wait=told(lease, position=None, estimate=None, reason=reason)), over)
-    return replace(lifecycle.move(after, LeaseStatus.WAITING), updated_at=now)
+    reason: str | None = NOT_PREPARED
+    if is_undone(lease):
+        reason = None
+    elif _counts(lease):
+        why = reason_of(creation)
+        failed = FailedTry(now, TryFailure.NOT_PREPARED, "" if why is None else why.text)
+        lease, reason = tried_in_vain(lease, failed), None
+    fresh = replace(
+        lease,
+        degraded=False,
+        wait=told(lease, position=None, estimate=None, reason=reason),
+        reservations=tuple(_fresh(reservation, now) for reservation in lease.reservations),
+        events=tuple(_to_come(event, now) for event in lease.events),
+    )
+    after = lifecycle.with_event(fresh, over)
+    waiting = replace(lifecycle.move(after, LeaseStatus.WAITING), updated_at=now)
+    return timed_out(waiting, now=now) if _is_spent(waiting) else waiting
+
+
+def tried_in_vain(lease: Lease, failed: FailedTry) -> Lease:
+    """Return a lease with one more failed try, if its tries are counted."""
+    if not _counts(lease) or lease.wait is None:
+        return lease
+    return replace(lease, wait=replace(lease.wait, failed=(*lease.wait.failed, failed)))
+
+
+def refused(lease: Lease, failed: FailedTry, *, now: datetime) -> Lease:
+    """Return a lease that waits after a try that failed at its turn: it goes on waiting, or has given up."""
+    tried = tried_in_vain(lease, failed)
+    return timed_out(tried, now=now) if _is_spent(tried) else replace(tried, updated_at=now)
 
 
 def timed_out(lease: Lease, *, now: datetime) -> Lease:
@@ -63,30 +213,82 @@ def timed_out(lease: Lease, *, now: datetime) -> Lease:
 
 def can_wait(lease: Lease, now: datetime) -> bool:
     """Return whether a lease is or was on the waiting list, and has not given up."""
-    return is_whole(lease) and lease.wait is not None and lease.wait.until > now
+    return lease.wait is not None and lease.wait.until > now
 
 
-def is_whole(lease: Lease) -> bool:
-    """Return whether a lease that was on the waiting list can be there again.
-
-    One that has lost what is secret in its reservations could not be started any more.
-    """
-    pending = all(reservation.status is ReservationStatus.PENDING for reservation in lease.reservations)
-    return pending and lease.wait is not None
+def keeping_secrets(lease: Lease, changed: tuple[Reservation, ...]) -> tuple[Reservation, ...]:
+    """Return changed reservations of a lease that may start again, with the secrets that this needs."""
+    kept = {reservation.id: reservation.parameters for reservation in lease.reservations}
+    return tuple(replace(reservation, parameters=kept[reservation.id]) for reservation in changed)
 
 
 def rests_until(lease: Lease) -> datetime | None:
     """Return until when a lease that could not be prepared at its turn holds up nobody; None if that did not happen.
 
-    That a manager died meanwhile says nothing of the lease: then there is no reason.
+    So does one of which another try has failed. That a manager died meanwhile says nothing of the lease: then there is
+    no reason.
     """
+    if lease.wait is not None and lease.wait.failed:
+        times: int = 2 ** min(len(lease.wait.failed) - 1, 16)
+        return lease.wait.failed[-1].at + min(LONGEST_REST, FIRST_REST * times)
     tried = lease.event(EventType.CREATE)
     if tried is None or tried.reason is None or tried.updated_at is None:
         return None
     return tried.updated_at + REST
 
 
+def why_it_rests(lease: Lease) -> str:
+    """Return what is told of a lease while it rests."""
+    if lease.wait is None or lease.wait.failed:
+        return RESTS
+    return lease.wait.reason or NOT_PREPARED
+
+
 def told(lease: Lease, *, position: int | None, estimate: datetime | None, reason: str | None) -> Wait:
     """Return what is known of the waiting of a lease."""
     assert lease.wait is not None
     return replace(lease.wait, position=position, estimate=estimate, reason=reason)
+
+
+def _counts(lease: Lease) -> bool:
+    return lease.wait is not None and lease.wait.tries is not None
+
+
+def _is_spent(lease: Lease) -> bool:
+    return lease.wait is not None and lease.wait.is_spent
+
+
+def _fresh(reservation: Reservation, now: datetime) -> Reservation:
+    """Return a reservation as it was before it got anything."""
+    fresh = replace(
+        reservation,
+        status=ReservationStatus.PENDING,
+        cloud_ids=NO_CONTENT,
+        unassigned=frozenset(),
+        failed=frozenset(),
+        missing_resources=False,
+        resources_changed=False,
+        missing_since=None,
+        changed_since=None,
+        gone=(),
+    )
+    return reservation if fresh == reservation else replace(fresh, updated_at=now)
+
+
+def _to_come(event: Event, now: datetime) -> Event:
+    """Return an event of the timetable as it is before it is due."""
+    if event.event_type not in TIMETABLE or event.status is EventStatus.UNDONE:
+        return event
+    return replace(
+        event,
+        status=EventStatus.UNDONE,
+        due_at=None,
+        claimed_by=None,
+        claimed_at=None,
+        attempts=0,
+        reason=None,
+        cause=None,
+        saved_state=None,
+        trouble_since=None,
+        updated_at=now,
+    )

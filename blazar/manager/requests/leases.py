@@ -18,10 +18,18 @@ from blazar.manager.requests.ranges import check_order
 from blazar.manager.requests.refusals import Refusals
 from blazar.manager.requests.updates import Updates
 from blazar.manager.requests.waiting import Patience
-from blazar.manager.requests.waiting_list import WaitingList, wait_until
+from blazar.manager.requests.waiting_list import WaitingList
 from blazar.model.clock import to_second
 from blazar.model.demand import Allocation, Plan
-from blazar.model.errors import Conflict, NotEnoughResources, OthersWait, StaleCalendar
+from blazar.model.errors import (
+    BlazarError,
+    Conflict,
+    Contention,
+    NotEnoughResources,
+    NotFound,
+    OthersWait,
+    StaleCalendar,
+)
 from blazar.model.lease import HIDDEN_EVENTS, EndReason, Lease, LeaseKind, LeaseRevision, LeaseStatus
 from blazar.model.lease_details import (
     BookedLease,
@@ -80,9 +88,9 @@ class LeaseService:
     def create(self, request: LeaseRequest) -> Lease:
         """Book a lease, make the cloud objects it needs before its start, and return it PENDING; or undo all.
 
-        If there is not enough, one with ``wait_until`` is returned WAITING.
+        If there is not enough, one with ``wait_until`` is returned WAITING; so is one of the kind ``retries`` of which
+        something cannot be made.
         """
-        until = wait_until(request, self._runtime.clock.now())
         grant = self._creation.grant(request)
         with scope(limit=self._runtime.settings.request_limit):
             check = grant.check if grant.checked else None
@@ -90,15 +98,31 @@ class LeaseService:
                 with self._refusals.of_lease(request):
                     grant.take(self._waiting_list.turns(grant.options))
                     booked, plan = self._booking.until_it_holds(lambda n: self._find(grant, n), grant.book, check)
-            except (NotEnoughResources, OthersWait):
-                if until is None:
+            except (NotEnoughResources, OthersWait, Contention):
+                if (place := grant.new.place) is None:
                     raise
-                return self._waiting_list.add(grant.new, until)
-            with self._runtime.claims.held(grant.claim):
-                created = self._creation.prepare(booked, plan, grant.claim)
+                return self._waiting_list.add(grant.new, place)
+            try:
+                with self._runtime.claims.held(grant.claim):
+                    created = self._creation.prepare(booked, plan, grant.claim)
+            except BlazarError:
+                if (kept := self._kept(booked)) is None:
+                    raise
+                return kept
         self._runtime.notifier.notify(CREATED, created)
         self._runtime.wake()
         return created
+
+    def _kept(self, booked: Lease) -> Lease | None:
+        """Return a lease that could not be prepared and is tried again; None if nothing is left of it."""
+        if booked.kind is not LeaseKind.RETRIES:
+            return None
+        try:
+            lease = self._runtime.store.leases.one(booked.id)
+        except NotFound:
+            return None
+        kept = (LeaseStatus.CREATING, LeaseStatus.WAITING, LeaseStatus.TIMED_OUT)
+        return lease if lease.status in kept else None
 
     def _find(self, grant: Grant, attempt: int) -> Plan:
         """Find what a lease may have without a delay of those who wait.
@@ -187,7 +211,6 @@ class LeaseService:
             return known
 
     def _dry_run(self, request: LeaseRequest) -> LeaseDetails:
-        until = wait_until(request, self._runtime.clock.now())
         grant = self._creation.grant(request)
         with scope(limit=self._runtime.settings.request_limit):
             try:
@@ -195,9 +218,9 @@ class LeaseService:
                     grant.take(self._waiting_list.turns(grant.options))
                     plan = grant.find(0)
             except (NotEnoughResources, OthersWait):
-                if until is None:
+                if (place := grant.new.place) is None:
                     raise
-                waits = self._waiting_list.preview(grant.new, until)
+                waits = self._waiting_list.preview(grant.new, place)
                 grant.check_bounds()
                 return self._previewed(waits, ())
             if grant.checked:

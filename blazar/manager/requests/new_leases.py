@@ -14,7 +14,7 @@ from blazar.context import scope
 from blazar.enforcement import Enforcement
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.lease import dates, extending, immediate
+from blazar.manager.lease import dates, extending, immediate, waiting
 from blazar.manager.lease.booking import PlacementRequest, visible
 from blazar.manager.lease.references import Referrer, of_new_lease
 from blazar.manager.requests.locating import located_in, settled
@@ -31,6 +31,7 @@ from blazar.model.lease import (
     LeaseStatus,
     Reservation,
     ReservationStatus,
+    Wait,
 )
 from blazar.model.regions import Choice, choose
 from blazar.model.requests import NOW, IdempotencyKey, LeaseRequest
@@ -48,13 +49,15 @@ from blazar.store.catalog import ResourceCatalog
 class NewLease:
     """A lease to book, with a placement request for each of its reservations that takes resources.
 
-    ``choice`` is in which regions these may lie; None where no regions are configured.
+    ``choice`` is in which regions these may lie; None where no regions are configured. ``place`` is its place on the
+    waiting list if there is not enough; None if it does not wait.
     """
 
     lease: Lease
     placement_requests: tuple[PlacementRequest, ...]
     key: IdempotencyKey | None = None
     choice: Choice | None = None
+    place: Wait | None = None
 
     def options(self) -> Iterator[NewLease]:
         """Yield the lease as it would be in each of the regions that are to be tried, in their order."""
@@ -68,7 +71,7 @@ class NewLease:
             requests = (
                 replace(p, demand=in_region(p.demand, names[p.reservation_id])) for p in self.placement_requests
             )
-            yield NewLease(lease, tuple(requests), self.key)
+            yield NewLease(lease, tuple(requests), self.key, place=self.place)
 
     def preferring(self, resources: Mapping[str, frozenset[int]]) -> NewLease:
         """Return it with resources to choose before others, by reservation."""
@@ -141,8 +144,14 @@ class NewLeases:
             events = (*events, immediate.refusal_event(settings.immediate_timeout, now))
         creation = _creation(claim, now=now, until=now + self._runtime.claims.ttl)
         lease = _lease(request, window, wanted, (*events, creation), now)
-        lease = replace(lease, extend=extending.asked(request.extend_until, lease.window.end, now))
-        return self._new(lease, wanted, request, checks_references=request.exact)
+        place = waiting.asked(request, lease.window.start, now, settings)
+        lease = replace(
+            lease,
+            extend=extending.asked(request.extend_until, lease.window.end, now),
+            # Only one that may be tried again keeps its place when it is booked at once.
+            wait=place if request.kind is LeaseKind.RETRIES else None,
+        )
+        return replace(self._new(lease, wanted, request, checks_references=request.exact), place=place)
 
     def draft(self, request: LeaseRequest, window: Window, *, checks_references: bool = True) -> NewLease:
         """Return the lease that a request leads to, for this window and without events, to look for free time for it.

@@ -74,9 +74,9 @@ class Board:
 
     @property
     def resting(self) -> Mapping[str, str]:
-        """The leases that could not be prepared a short time ago, and let others go first, each with the reason."""
+        """The leases of which a try failed a short time ago, and that let others go first, each with the reason."""
         return {
-            each.lease.id: (each.lease.wait.reason if each.lease.wait else None) or waiting.NOT_PREPARED
+            each.lease.id: waiting.why_it_rests(each.lease)
             for each in self.wanted
             if (until := waiting.rests_until(each.lease)) is not None and until > self.now
         }

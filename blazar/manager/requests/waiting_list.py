@@ -30,22 +30,22 @@ from blazar.manager.requests.creation import Creation
 from blazar.manager.requests.names import check_names
 from blazar.manager.requests.new_leases import NewLease, Turn
 from blazar.manager.requests.waiting_board import Board, Boards, Wanted
-from blazar.model.clock import END_OF_TIME, said, to_second, zulu
+from blazar.model.clock import said, zulu
 from blazar.model.demand import Allocation, Plan
-from blazar.model.duration import Duration
 from blazar.model.errors import (
     BlazarError,
     CloudError,
     Contention,
-    InvalidInput,
     NotEnoughResources,
+    NotFound,
     OthersWait,
     StaleCalendar,
     StaleLease,
+    UsageDenied,
 )
 from blazar.model.exceeded import Exceeded
-from blazar.model.lease import Lease, LeaseKind, LeaseStatus
-from blazar.model.requests import Actor, LeaseRequest
+from blazar.model.lease import FailedTry, Lease, LeaseKind, LeaseStatus, TryFailure, Wait
+from blazar.model.requests import Actor
 from blazar.model.resource import ResourceKind
 from blazar.model.window import Window
 from blazar.store.waiting_list import ListState, Told
@@ -57,35 +57,6 @@ DAILY = timedelta(hours=1)
 
 UNDER_WAY = timedelta(seconds=20)
 """How long other managers wait for what a plan grants to be booked: then they make another plan."""
-
-
-LONGEST_WAIT = timedelta(days=366)
-"""How long a lease may wait."""
-
-
-def wait_until(request: LeaseRequest, now: datetime) -> datetime | None:
-    """Return until when a request waits, None if it does not. InvalidInput if that cannot be."""
-    until = request.wait_until
-    if until is None:
-        return None
-    if request.kind is LeaseKind.IMMEDIATE:
-        raise InvalidInput("an immediate lease does not wait; leave out wait, or kind", pointer="/wait")
-    if isinstance(request.extend_until, datetime):
-        raise InvalidInput(
-            "of a lease that waits, extend_if_free.until moves with its start; give a duration such as +P2D",
-            pointer="/extend_if_free/until",
-        )
-    try:
-        at = to_second(until.after(now) if isinstance(until, Duration) else until)
-    except (OverflowError, ValueError):
-        at = END_OF_TIME
-    if at <= now:
-        raise InvalidInput("wait.until is past; give a later date", pointer="/wait/until")
-    if at - now > LONGEST_WAIT:
-        raise InvalidInput(
-            f"wait.until is more than {LONGEST_WAIT.days} days ahead; give an earlier date", pointer="/wait/until"
-        )
-    return at
 
 
 class WaitingList(BackgroundThread):
@@ -102,23 +73,23 @@ class WaitingList(BackgroundThread):
 
     # What requests need.
 
-    def add(self, new: NewLease, until: datetime) -> Lease:
+    def add(self, new: NewLease, place: Wait) -> Lease:
         """Have a lease wait for its turn. InvalidInput, UsageDenied, KeyTaken."""
         store, now = self._runtime.store, self._runtime.clock.now()
         # One after the other, so that simultaneous requests do not pass the limit together.
         with self._adding:
-            lease = self.preview(new, until)
+            lease = self.preview(new, place)
             bounds = None if self._enforcement.exempts(lease.project_id) else self._runtime.settings.bounds
             booked = store.calendar.book(lease, Plan((), {}), bounds=bounds, now=now, key=new.key)
         self._runtime.notifier.notify(WAITING, booked)
         self.wake()
         return booked
 
-    def preview(self, new: NewLease, until: datetime) -> Lease:
+    def preview(self, new: NewLease, place: Wait) -> Lease:
         """Return a lease as it would wait for its turn; nothing is written. UsageDenied if too many wait."""
-        store, now = self._runtime.store, self._runtime.clock.now()
+        store = self._runtime.store
         settings = self._runtime.settings
-        lease = waiting.queued(new.lease, until=until, now=now)
+        lease = waiting.queued(new.lease, place)
         mine, _ = store.waiting_list.count(lease.project_id)
         if mine >= settings.max_waiting and not self._enforcement.exempts(lease.project_id):
             limit = Exceeded("waiting_per_project", "leases", settings.max_waiting, 1, mine)
@@ -216,12 +187,16 @@ class WaitingList(BackgroundThread):
     def _carry_out(self, board: Board, state: ListState) -> int:
         store, wanted = self._runtime.store, {each.lease.id: each for each in board.wanted}
         checks: dict[str, EnforcementCheck] = {}
+        denied: set[str] = set()
 
         def denies(waiter: Waiter, grant: Grant, _: Sequence[Grant]) -> str | None:
             if not self._enforcement.enabled or not board.is_ready(waiter, grant):
                 return None
             checks[waiter.lease_id] = EnforcementCheck(self._enforcement, store, self._runtime.clock)
-            return self._denial(wanted[waiter.lease_id], grant, checks[waiter.lease_id])
+            error = self._denial(wanted[waiter.lease_id], grant, checks[waiter.lease_id])
+            if isinstance(error, UsageDenied):
+                denied.add(waiter.lease_id)
+            return None if error is None else error.public or error.message
 
         plan = board.plan(denies)
         ready = [
@@ -229,6 +204,9 @@ class WaitingList(BackgroundThread):
         ]
         refused: dict[str, str] = {}
         granted: set[str] = set()
+        for blocked in plan.blocked:
+            if blocked.lease_id in denied:
+                self._failed_try(wanted[blocked.lease_id], TryFailure.DENIED, blocked.reason)
         if ready:
             # If this manager dies now, another one makes the next plan soon.
             state = store.waiting_list.carry_out(state, due_at=board.now + UNDER_WAY, told=())
@@ -238,8 +216,15 @@ class WaitingList(BackgroundThread):
             try:
                 if self._grant(wanted[grant.lease_id], grant, checks.get(grant.lease_id)):
                     granted.add(grant.lease_id)
-            except (NotEnoughResources, Contention):
+            except NotEnoughResources:
                 LOG.debug("Lease %s is not granted at its turn: others were faster", grant.lease_id)
+            except Contention as error:
+                LOG.info("Lease %s is not granted at its turn: others were faster at each attempt", grant.lease_id)
+                refused[grant.lease_id] = error.message
+                self._failed_try(wanted[grant.lease_id], TryFailure.OTHERS_FASTER, error.message)
+            except UsageDenied as error:
+                refused[grant.lease_id] = error.public or error.message
+                self._failed_try(wanted[grant.lease_id], TryFailure.DENIED, refused[grant.lease_id])
             except BlazarError as error:
                 LOG.warning("Lease %s is not granted at its turn: %s", grant.lease_id, error.message)
                 prepared = not isinstance(error, CloudError)
@@ -266,8 +251,28 @@ class WaitingList(BackgroundThread):
             store.waiting_list.carry_out(state, due_at=due, told=[each for each in told if each is not None])
         return len(granted)
 
-    def _denial(self, wanted: Wanted, grant: Grant, check: EnforcementCheck) -> str | None:
-        """Return why enforcement denies a grant; None if it does not."""
+    def _failed_try(self, wanted: Wanted, why: TryFailure, text: str) -> None:
+        """Record a try for which there were resources, of a lease whose tries are counted."""
+        runtime, now, lease_id = self._runtime, self._runtime.clock.now(), wanted.lease.id
+        if wanted.lease.kind is not LeaseKind.RETRIES:
+            return
+        try:
+            lease = runtime.store.leases.one(lease_id)
+            known = wanted.lease.wait
+            if lease.status is not LeaseStatus.WAITING or lease.wait is None or known is None:
+                return
+            if len(lease.wait.failed) > len(known.failed):
+                # It failed when it was prepared, and that is recorded.
+                return
+            saved = runtime.store.leases.save(lease, waiting.refused(lease, FailedTry(now, why, text), now=now), at=now)
+        except (NotFound, StaleLease):
+            # It was deleted, or another manager has planned meanwhile.
+            return
+        if saved.status is LeaseStatus.TIMED_OUT:
+            runtime.notifier.notify(TIMED_OUT, saved)
+
+    def _denial(self, wanted: Wanted, grant: Grant, check: EnforcementCheck) -> BlazarError | None:
+        """Return why enforcement denies a grant, or cannot be asked; None if it grants it."""
         window = _window(grant)
         chosen = [(wanted.requests[part.demand].reservation_id, part) for part in grant.parts]
         allocations = [
@@ -277,7 +282,7 @@ class WaitingList(BackgroundThread):
         try:
             _check(check, replace(wanted.lease, window=window), allocations)
         except BlazarError as error:
-            return error.public or error.message
+            return error
         return None
 
     def _grant(self, wanted: Wanted, grant: Grant, check: EnforcementCheck | None) -> bool:

@@ -35,6 +35,7 @@ _KEYS: Mapping[str, str] = {
     "time_zone": "timezone",
     "kind": "kind",
     "queue_until": "queue_until",
+    "tries": "tries",
     "reservations": "reservations",
 }
 """Keys of a file, and the fields that they are."""
@@ -53,6 +54,7 @@ class Asked:
     reservations: Sequence[Mapping[str, Any]] = field(default=())
     kind: str | None = None
     queue_until: str | None = None
+    tries: int | None = None
 
     @property
     def new_kind(self) -> str | None:
@@ -151,6 +153,16 @@ def _end(text: str, now: datetime, start: datetime) -> datetime:
     return times.read_time(text, now=start, start=start)
 
 
+def wait(asked: Asked, now: datetime) -> dict[str, Any]:
+    """Return how a lease waits for its turn, as the service takes it, if it does. BadTime; IncorrectLease."""
+    if not asked.queue_until:
+        if asked.tries is not None:
+            raise IncorrectLease("--tries is for a lease that waits between them; give --queue-until, too")
+        return {}
+    more = {} if asked.tries is None else {"tries": int(asked.tries)}
+    return {"wait": {"until": queue(asked.queue_until, now), **more}}
+
+
 def queue(text: str, now: datetime) -> str:
     """Return until when a lease waits for its turn, as the service takes it. BadTime."""
     if text.strip().startswith("+"):
@@ -223,6 +235,8 @@ def _asked(path: str, values: object) -> Asked:
     if not isinstance(listed, list) or not all(isinstance(each, dict) and "resource_type" in each for each in listed):
         raise IncorrectLease(f"reservations of {path} is no list of reservations, each with its resource_type")
     for key, value in found.items():
+        if key == "tries" and isinstance(value, int) and not isinstance(value, bool):
+            continue
         if key != "reservations" and not isinstance(value, str):
             raise IncorrectLease(f"{key} of {path} is {value!r}; put it in quotes")
     return Asked(**found)

@@ -83,12 +83,16 @@ class CreateLease(LibraryCommand, old.CreateLease):
         parser.add_argument(
             "--kind",
             metavar="<kind>",
-            help="scheduled, or immediate: handed over now, or refused within a minute, and then nothing is left of it",
+            help="scheduled; immediate: handed over now, or refused within a minute, and nothing is left of it; or "
+            "retries: if it cannot be started, it is tried again at its next turn (needs --queue-until)",
         )
         parser.add_argument(
             "--queue-until",
             metavar="<time>",
             help="if not enough is free, wait in line until then, such as friday or +3d, and start at its turn",
+        )
+        parser.add_argument(
+            "--tries", metavar="<number>", type=_count, help="how many tries of the kind retries may fail"
         )
         parser.add_argument("-F", "--file", metavar="<file>", help="the lease as YAML or JSON; - reads stdin")
         parser.add_argument("--wait", action="store_true", help="wait until it is active; exit code 1 if it fails")
@@ -162,6 +166,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
             "reservations": self.reservations(parsed_args),
             "kind": parsed_args.kind,
             "queue_until": parsed_args.queue_until,
+            "tries": parsed_args.tries,
         }
         if given["duration"] and not given["end"]:
             asked = dataclasses.replace(asked, end=None)
@@ -180,7 +185,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
         return {
             "name": asked.name,
             **({"kind": asked.kind} if asked.kind else {}),
-            **({"wait": {"until": forms.queue(asked.queue_until, now)}} if asked.queue_until else {}),
+            **forms.wait(asked, now),
             **window.dates(),
             "reservations": [forms.modern(reservation) for reservation in asked.reservations],
         }
@@ -330,6 +335,13 @@ def _places(asked: forms.Asked, parsed_args: argparse.Namespace) -> Places:
         for (place, given), key in zip(_DATES.items(), keys, strict=True)
     }
     return {**of_reservations(options), **dates}
+
+
+def _count(text: str) -> int:
+    """Return a number from 1 on."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
 
 
 def _seconds(text: str) -> float:

@@ -24,6 +24,9 @@ SORTED_BY = ("created_at", "updated_at", "start_date", "end_date", "name", "stat
 
 LARGEST_PAGE = 1000
 
+_IN_LINE = ("WAITING", "TIMED_OUT")
+"""Statuses of leases that wait for their turn, or have in vain."""
+
 _RESOURCES = "resources"
 """What a generic reservation has: its resources, with the answers of their hooks."""
 
@@ -253,7 +256,8 @@ def _in_full(lease: Lease, zone: tzinfo) -> dict[str, str]:
     told |= {key: local(at, zone) for key in ("used_at", "release_at") if (at := getattr(lease, key)) is not None}
     told |= {"project_id": lease.project_id, "user_id": lease.user_id}
     told |= {key: local(getattr(lease, key), zone) for key in dates}
-    told |= {"waits": _waits(lease.wait, zone)} if lease.wait else {}
+    told |= {"waits": _waits(lease.wait, zone)} if lease.wait and lease.status in _IN_LINE else {}
+    told |= {"tries": "\n".join(_tries(lease.wait, zone))} if lease.wait and lease.wait.tries else {}
     told |= {"ends_later_if_free": _later(lease.extend_if_free, zone)} if lease.extend_if_free else {}
     told["conditions"] = "\n".join(conditions(lease, zone))
     told["reservations"] = "\n".join(line for each in lease.reservations for line in _reservation(each, zone))
@@ -267,6 +271,11 @@ def _in_full(lease: Lease, zone: tzinfo) -> dict[str, str]:
 
 def _later(extend: ExtendIfFree, zone: tzinfo) -> str:
     return f"up to {local(extend.until, zone)}" + (f": not so far, {extend.reason}" if extend.reason else "")
+
+
+def _tries(wait: Wait, zone: tzinfo) -> Iterator[str]:
+    yield f"{len(wait.failed_tries)} of {wait.tries} failed"
+    yield from (f"  {local(failed.at, zone)}: {failed.reason.message}" for failed in wait.failed_tries)
 
 
 def _waits(wait: Wait, zone: tzinfo) -> str:

@@ -82,14 +82,16 @@ class Leases:
         dry_run: bool = False,
         kind: str | None = None,
         wait_until: Date | None = None,
+        tries: int | None = None,
         extend_until: Date | None = None,
     ) -> Lease:
         """Book a lease. NotEnoughResources or LimitExceeded if it is refused.
 
-        ``kind``: ``scheduled`` or ``immediate``, from 1.3 on. An immediate lease is returned when it is ACTIVE, or
-        refused: Conflict, within a minute. ``wait_until``, from 1.3 on: if not enough is free, the lease is returned
-        WAITING, and waits for its turn until then. ``extend_until``, from 1.3 on: up to then it is prolonged by
-        itself if nobody else wants its resources.
+        ``kind``: ``scheduled``, ``immediate`` or ``retries``, from 1.3 on. An immediate lease is returned when it is
+        ACTIVE, or refused: Conflict, within a minute. ``wait_until``, from 1.3 on: if not enough is free, the lease is
+        returned WAITING, and waits for its turn until then; one of the kind ``retries`` goes back to that when it
+        cannot be started, until so many ``tries`` have failed. ``extend_until``, from 1.3 on: up to then it is
+        prolonged by itself if nobody else wants its resources.
 
         ``time_zone``: an IANA name, for dates without offset and for days of durations. With one ``idempotency_key``
         at most one lease is made, however often and wherever this is called. Uncertain if no answer came after some
@@ -108,7 +110,9 @@ class Leases:
         if kind is not None:
             body["kind"] = kind
         if wait_until is not None:
-            body["wait"] = {"until": written(wait_until)}
+            body["wait"] = {"until": written(wait_until), **({} if tries is None else {"tries": tries})}
+        elif tries is not None:
+            raise ValueError("tries is for a lease that waits between them; give wait_until, too")
         if extend_until is not None:
             body["extend_if_free"] = {"until": written(extend_until)}
         if {"wait", "extend_if_free"} & body.keys():

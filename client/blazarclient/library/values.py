@@ -110,14 +110,27 @@ class Condition:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FailedTry:
+    """A try of a lease for which there were resources, and why it failed."""
+
+    at: datetime
+    reason: Reason
+
+
+@dataclass(frozen=True, kw_only=True)
 class Wait:
-    """How a lease waits for its turn, or waited in vain; ``position`` counts from 1, None before the first plan."""
+    """How a lease waits for its turn, or waited in vain; ``position`` counts from 1, None before the first plan.
+
+    ``tries``: how many may fail of a lease of the kind ``retries``; ``failed_tries``: those that did.
+    """
 
     queued_at: datetime
     until: datetime
     position: int | None = None
     estimated_start: datetime | None = None
     reason: str | None = None
+    tries: int | None = None
+    failed_tries: tuple[FailedTry, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

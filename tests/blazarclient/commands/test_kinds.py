@@ -126,3 +126,21 @@ def test_trying_it_out_says_that_it_would_wait(run: Run, service: Any) -> None:
     assert (code, err) == (0, "Nothing was booked. It would wait for its turn:\n")
     assert "in line, until 2026-11-30 11:15:42+01:00" in out
     assert "start_date" not in out
+
+
+def test_tries_are_asked_for_and_told_with_the_reason_of_each(run: Run, service: Any) -> None:
+    failed = [{"at": "2030-04-01T12:00:00Z", "reason": {"code": "not_started", "message": "its start failed: why"}}]
+    wait = {"queued_at": "2030-04-01T12:00:00Z", "until": "2030-04-08T12:00:00Z", "tries": 5, "failed_tries": failed}
+    lease = {**LEASE, "status": "WAITING", "kind": "retries", "wait": wait}
+    service.post(f"{URL}/leases", **says("lease", lease, status_code=201, headers=V1_3))
+    service.get(f"{URL}/leases/{ID}", **says("lease", lease, headers=V1_3))
+    assert run(*LINE, "+7d", "--kind", "retries", "--tries", "5")[0] == 0
+    (post,) = sent(service, "POST")
+    assert (post.json()["kind"], post.json()["wait"]) == ("retries", {"until": "+P7D", "tries": 5})
+    code, out, err = run("lease", "show", ID, "--long")
+    assert (code, "1 of 5 failed" in out, "its start failed: why" in out) == (0, True, True), err
+
+
+def test_tries_without_a_place_in_line_are_refused_before_anything_is_sent(run: Run, service: Any) -> None:
+    code, _, err = run(*LINE[:-1], "--kind", "retries", "--tries", "5")
+    assert (code != 0, "--queue-until" in err, sent(service, "POST")) == (True, True, [])

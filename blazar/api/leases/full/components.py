@@ -21,7 +21,7 @@ from blazar.api.shapes import (
     one_of,
     ref,
 )
-from blazar.model.lease import EndReason, EventStatus, LeaseKind, LeaseStatus, ReservationStatus
+from blazar.model.lease import EndReason, EventStatus, LeaseKind, LeaseStatus, ReservationStatus, TryFailure
 from blazar.model.reasons import ReasonCode
 from blazar.model.unused import Usage
 
@@ -174,12 +174,20 @@ def _reservation(name: str, **more: Json) -> Json:
     )
 
 
+_WHY_TRY_FAILED: Json = an_object(
+    {"code": one_of(TryFailure), "message": TEXT, "detail": TEXT_OR_NULL}, optional=("detail",)
+)
 _WAIT: Json = {
     "queued_at": ZULU,
     "until": {**ZULU, "description": "when it stops waiting"},
     "position": {**_NUMBER_OR_NULL, "description": "from 1; null before the first plan"},
     "estimated_start": {**ZULU_OR_NULL, "description": "when it will probably start; null if that is not known"},
     "reason": {**TEXT_OR_NULL, "description": "why no waiting helps as things are, or why its turn did not"},
+    "tries": {**_NUMBER_OR_NULL, "description": "how many tries may fail; null: they are not counted"},
+    "failed_tries": {
+        **a_list(an_object({"at": ZULU, "reason": _WHY_TRY_FAILED})),
+        "description": "those that did, of those for which there were resources",
+    },
 }
 _LEASE_WITH_KIND: Json = {
     **_LEASE,
@@ -197,7 +205,7 @@ _LEASE_WITH_KIND: Json = {
         "required": list(_WAIT),
         "additionalProperties": False,
         "properties": _WAIT,
-        "description": "while it waits for its turn, and after it has in vain; else null",
+        "description": "while it waits for its turn and after it has in vain, and of the kind retries; else null",
     },
     "extend_if_free": {
         "type": ["object", "null"],

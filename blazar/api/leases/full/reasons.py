@@ -13,7 +13,7 @@ from blazar.api.leases.full.view import View
 from blazar.api.shapes import Json
 from blazar.model.clock import zulu
 from blazar.model.event_reasons import reason_of
-from blazar.model.lease import Event, EventType, Reservation
+from blazar.model.lease import Event, EventType, FailedTry, Reservation, TryFailure
 from blazar.model.lease_details import HeldResource, LeaseDetails
 from blazar.model.reasons import Cause, ReasonCode
 from blazar.model.resource import noun
@@ -49,6 +49,13 @@ _OF_SERVERS: Mapping[tuple[ReasonCode, str], str] = {
 """Sentences about a number of servers of the lease."""
 
 
+_OF_TRIES: Mapping[TryFailure, str] = {
+    TryFailure.OTHERS_FASTER: "others were faster at each attempt to book what it needs",
+    TryFailure.NOT_PREPARED: "what it needs before its start could not be made in the cloud",
+    TryFailure.NOT_STARTED: "its start failed",
+}
+
+
 def of_event(event: Event, details: LeaseDetails, view: View) -> Json | None:
     """Return the reason of an event; None if it has none."""
     reason = reason_of(event)
@@ -57,6 +64,15 @@ def of_event(event: Event, details: LeaseDetails, view: View) -> Json | None:
     held = [each for each in details.held if each.resource_id in reason.cause.resources]
     text = sentence(reason.cause, event.event_type, named(held, view))
     return _shown(reason.cause.code, text, reason.text, view)
+
+
+def of_try(failed: FailedTry, view: View) -> Json:
+    """Return why a try of a lease failed. The text of a denial is for everybody."""
+    text = failed.text if failed.why is TryFailure.DENIED else _OF_TRIES[failed.why]
+    if failed.cause is not None:
+        text = f"{text}: {sentence(Cause(failed.cause), EventType.START)}"
+    shown: Json = {"code": failed.why.value, "message": text}
+    return {**shown, "detail": failed.text or None} if view.operator else shown
 
 
 def of_missing(reservation: Reservation, held: list[HeldResource], missing: int | None, view: View) -> Json:

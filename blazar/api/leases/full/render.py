@@ -17,7 +17,16 @@ from blazar.api.since import without_newer
 from blazar.api.urls import link
 from blazar.model.clock import zulu
 from blazar.model.event_reasons import reason_of
-from blazar.model.lease import SHOWN_IDS, Event, EventStatus, EventType, Lease, Reservation, ReservationStatus
+from blazar.model.lease import (
+    SHOWN_IDS,
+    Event,
+    EventStatus,
+    EventType,
+    FailedTry,
+    Lease,
+    Reservation,
+    ReservationStatus,
+)
 from blazar.model.lease_details import HeldResource, LeaseDetails
 from blazar.model.made import TYPES
 from blazar.model.reasons import ReasonCode
@@ -70,7 +79,7 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
             "usage": None if use is None else use.usage.value,
             "used_at": _instant(None if use is None else use.used_at),
             "release_at": _instant(None if use is None else use.release_at),
-            "wait": _wait(value),
+            "wait": _wait(value, view),
             "extend_if_free": None
             if value.extend is None
             else {"until": zulu(value.extend.until), "reason": value.extend.reason},
@@ -82,10 +91,10 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
     return _without_ids(shown) if planned else shown
 
 
-def _wait(value: Lease) -> Json | None:
-    """Return what a lease waits for, or waited for in vain."""
+def _wait(value: Lease, view: View) -> Json | None:
+    """Return what a lease waits for, or waited for in vain; and how the tries went of one that has tries."""
     wait = value.wait
-    if wait is None or value.status not in earlier.EARLIER:
+    if wait is None or (value.status not in earlier.EARLIER and wait.tries is None):
         return None
     return {
         "queued_at": zulu(wait.queued_at),
@@ -93,7 +102,13 @@ def _wait(value: Lease) -> Json | None:
         "position": wait.position,
         "estimated_start": _instant(wait.estimate),
         "reason": wait.reason,
+        "tries": wait.tries,
+        "failed_tries": [_failed_try(each, view) for each in wait.failed],
     }
+
+
+def _failed_try(failed: FailedTry, view: View) -> Json:
+    return {"at": zulu(failed.at), "reason": reasons.of_try(failed, view)}
 
 
 def _shown(events: Sequence[Event]) -> list[Event]:

@@ -69,6 +69,7 @@ def new_lease(
         dry_run=dry_run,
         kind=LeaseKind(body.get("kind", default)) if view.shape.kinds else LeaseKind.SCHEDULED,
         wait_until=_until(body, "wait"),
+        tries=(body.get("wait") or {}).get("tries"),
         extend_until=_until(body, "extend_if_free"),
     )
     check_text(body)

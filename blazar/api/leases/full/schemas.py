@@ -32,14 +32,23 @@ _TYPE: Json = {
 }
 _KIND: Json = {
     "enum": [str(kind) for kind in LeaseKind],
-    "description": "scheduled: handed over at its start; immediate: handed over now, with the answer, or refused",
+    "description": "scheduled: handed over at its start; immediate: handed over now, with the answer, or refused; "
+    "retries: handed over at its start, and if that fails, tried again when its turn comes",
 }
 _WAIT: Json = {
     "type": ["object", "null"],
     "required": ["until"],
     "additionalProperties": False,
-    "properties": {"until": {**_DATE, "description": f"{moments.DATE_FORMAT}, or a duration from now such as +P3D"}},
-    "description": "until when the lease waits for its turn if there is not enough; left out: it is refused then",
+    "properties": {
+        "until": {**_DATE, "description": f"{moments.DATE_FORMAT}, or a duration from now such as +P3D"},
+        "tries": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 100,
+            "description": "how many tries of a lease of the kind retries may fail; by default as the operator has set",
+        },
+    },
+    "description": "how the lease waits for its turn if there is not enough; left out: it is refused then",
 }
 _EXTEND: Json = {
     "type": ["object", "null"],

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stored form of what a lease on the waiting list asks for besides its place, and of its failed tries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from blazar.model.lease import FailedTry, TryFailure, Wait
+from blazar.model.reasons import ReasonCode
+
+
+def terms_json(wait: Wait) -> dict[str, Any] | None:
+    """Return what is stored beside the columns of a wait; None for nothing."""
+    stored: dict[str, Any] = {}
+    if wait.tries is not None:
+        stored["tries"] = wait.tries
+    if wait.failed:
+        stored["failed"] = [
+            [each.at.isoformat(), str(each.why), each.text, None if each.cause is None else str(each.cause)]
+            for each in wait.failed
+        ]
+    return stored or None
+
+
+def with_terms(wait: Wait, stored: Mapping[str, Any] | None) -> Wait:
+    """Return a wait with what is stored beside its columns."""
+    if not stored:
+        return wait
+    failed = tuple(
+        FailedTry(datetime.fromisoformat(at), TryFailure(why), text, None if cause is None else ReasonCode(cause))
+        for at, why, text, cause in stored.get("failed", ())
+    )
+    return replace(wait, tries=stored.get("tries"), failed=failed)
