@@ -372,10 +372,15 @@ def _allocations_of(connection: Connection, lease_ids: Collection[str]) -> Mappi
 
 
 def _is_purgeable(before: datetime) -> sa.ColumnElement[bool]:
-    """Select leases deleted, or else ended, before then, with no open event, message or allocation."""
-    ended = sa.and_(
-        leases.c.deleted_at.is_(None), leases.c.status == str(LeaseStatus.TERMINATED), leases.c.ends_at < before
+    """Select leases deleted, or else ended, before then, with no open event, message or allocation.
+
+    One that waited in vain has ended when it gave up.
+    """
+    over = sa.or_(
+        sa.and_(leases.c.status == str(LeaseStatus.TERMINATED), leases.c.ends_at < before),
+        sa.and_(leases.c.status == str(LeaseStatus.TIMED_OUT), leases.c.wait_until < before),
     )
+    ended = sa.and_(leases.c.deleted_at.is_(None), over)
     undelivered = sa.exists().where(outbox_table.c.lease_id == leases.c.id, outbox_table.c.due_at.is_not(None))
     undone = sa.exists().where(events.c.lease_id == leases.c.id, events.c.due_at.is_not(None))
     held = sa.exists().where(allocations.c.lease_id == leases.c.id, allocations.c.released_at.is_(None))

@@ -88,6 +88,20 @@ def test_leases_that_ended_or_were_deleted_before_a_date_go_with_all_that_belong
     assert world.lease(a_host(4))
 
 
+def test_leases_that_waited_in_vain_before_a_date_go_too(past, engine, url):
+    world, ids = past
+    world.waits = True
+    early = world.lease(a_host(5), wait=HOUR)
+    late = world.lease(a_host(5), wait=30 * HOUR)
+    world.run_to(NOON + 8 * DAY)
+    assert [world.now(each).status for each in (early, late)] == [LeaseStatus.TIMED_OUT, LeaseStatus.WAITING]
+    clock = ManualClock(NOON + 20 * DAY)
+    world.run_to(NOON + 9 * DAY)
+    assert world.now(late).status is LeaseStatus.TIMED_OUT
+    assert main(["--database-url", url, "purge", "--before", "2030-04-09"], clock=clock) == 0
+    assert there(engine) & {early.id, late.id} == {late.id}
+
+
 def test_a_second_time_there_is_nothing_to_do(past, url, capsys):
     for _ in range(2):
         assert purged(url, "2030-04-08") == 0
