@@ -28,6 +28,7 @@ from blazar.api.leases.routes import new_caches
 from blazar.api.policy import Policy
 from blazar.api.served import Served
 from blazar.api.urls import logged
+from blazar.api.waiters import MOST, Waiters
 from blazar.context import scope as enter_scope
 from blazar.model.errors import BlazarError
 from blazar.model.lease import LeaseKind
@@ -51,12 +52,14 @@ def create_app(
     searches: int = 2,
     default_kind: LeaseKind = LeaseKind.SCHEDULED,
     bounds: ApiBounds = DEFAULTS,
+    waiting: int = MOST,
 ) -> Flask:
     """Return the application on top of a manager.
 
     ``served`` has the routes, by default those of all parts in all versions. ``max_body_bytes`` limits the size of a
     request body. ``auth_uri`` is the Keystone URI in 401 responses (None: Keystone's middleware sets it).
     ``searches`` is how many searches for free time a project may have in progress, ``bounds`` limit lists.
+    ``waiting`` is how many requests may wait for an immediate lease.
     """
     served = served or Served(parts.installed())
     app = Flask("blazar.api", static_folder=None)
@@ -68,7 +71,15 @@ def create_app(
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
     app.extensions[EXTENSION] = Services(
-        manager, identity, policy or Policy(), new_caches(), served, Turns(searches), bounds, default_kind=default_kind
+        manager,
+        identity,
+        policy or Policy(),
+        new_caches(),
+        served,
+        Turns(searches),
+        bounds,
+        Waiters(most=waiting),
+        default_kind,
     )
     dispatch.register(app, served.routes)
     if served.has_v2:

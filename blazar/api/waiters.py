@@ -31,10 +31,22 @@ GRACE = 5.0
 """Seconds beyond the limit in which managers refuse a lease, and return what it had."""
 
 
+def most_of(threads: int) -> int:
+    """Return how many requests may wait in an API with so many threads: at most half of them, so that others work."""
+    return max(1, min(MOST, threads // 2))
+
+
 class Waiters:
     """The places for waiting requests, and the wait. TooManyRequests without a place, before anything is booked."""
 
-    def __init__(self, *, sleep: Callable[[float], None] = time.sleep, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        most: int = MOST,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._most = most
         self._sleep = sleep
         self._clock = clock
         self._lock = threading.Lock()
@@ -44,7 +56,7 @@ class Waiters:
     def place(self, project_id: str) -> Iterator[None]:
         """Take a place while the block runs."""
         with self._lock:
-            if self._of.total() >= MOST or self._of[project_id] >= MOST_OF_PROJECT:
+            if self._of.total() >= self._most or self._of[project_id] >= MOST_OF_PROJECT:
                 raise TooManyRequests(
                     "too many requests wait for immediate leases, and nothing was booked; wait for one of them, and "
                     "try again"

@@ -19,6 +19,7 @@ from blazar.api.middleware import ExchangeLog, Wsgi, behind_keystone
 from blazar.api.parts import installed
 from blazar.api.policy import Policy
 from blazar.api.served import Served
+from blazar.api.waiters import most_of
 from blazar.cmd import config, logs, pages, process, web
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import transport
@@ -70,6 +71,7 @@ def build(conf: cfg.ConfigOpts) -> Wsgi:
         searches=conf.availability.max_searches,
         default_kind=LeaseKind(conf.api.default_kind),
         bounds=config.api_bounds(conf),
+        waiting=most_of(conf.api.threads),
     )
     try:
         served = behind_keystone(app, conf, lambda guarded: pages.before_keystone(guarded, conf))

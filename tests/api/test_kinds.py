@@ -13,7 +13,7 @@ import pytest
 from blazar.api import waiters
 from blazar.api.context import EXTENSION
 from blazar.api.waiters import Waiters
-from blazar.model.errors import CloudRefused, CloudUnavailable, ManagerUnavailable
+from blazar.model.errors import CloudRefused, CloudUnavailable, ManagerUnavailable, TooManyRequests
 from blazar.model.lease import LeaseKind
 from blazar.model.lease_details import Verdict
 from tests.api.conftest import app_of, client_of, token
@@ -255,6 +255,15 @@ def test_only_some_requests_wait_at_a_time_and_the_others_book_nothing(world):
     for number in range(waiters.MOST - waiters.MOST_OF_PROJECT):
         taken.enter_context(waiting.place(f"p{number}"))
     assert ask(http, body=NOW, **token("bohr", "chemistry")).status_code == 429
+
+
+@pytest.mark.parametrize(("threads", "most"), [(1, 1), (4, 2), (15, 7), (16, 8), (64, 8)])
+def test_half_of_the_threads_are_left_for_others(threads, most):
+    waiting, taken = Waiters(most=waiters.most_of(threads)), ExitStack()
+    for number in range(most):
+        taken.enter_context(waiting.place(f"p{number}"))
+    with pytest.raises(TooManyRequests), waiting.place("physics"):
+        pass
 
 
 def test_a_place_is_free_again_when_the_answer_is_there(http, world):
