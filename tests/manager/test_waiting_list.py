@@ -255,7 +255,7 @@ def test_what_no_waiting_helps_is_told(world):
     world.run()
     found = world.now(lease).wait
     assert (found.position, found.estimate) == (1, None)
-    assert "at least 4 requested, 3 hosts match" in found.reason
+    assert "at least 4 requested, and only 3 of the matching hosts can be reserved" in found.reason
     other = waits(world, a_host(3))
     world.run_to(NOON + 2 * HOUR)
     assert status(world, other) is LeaseStatus.ACTIVE

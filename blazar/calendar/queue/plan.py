@@ -263,9 +263,12 @@ class _Pass:
         for demand in waiter.demands:
             found = self.candidates.of(waiter.project_id, demand)
             if demand.per_instance is None and len(found) < demand.min_count:
+                asked, name = f"at least {demand.min_count} requested", noun(demand.kind)
+                if not found:
+                    return f"{asked}, and no matching {name} can be reserved; wait until one is registered or enabled"
                 return (
-                    f"at least {demand.min_count} requested, {len(found)} {noun(demand.kind)}s match that are in use; "
-                    f"request fewer, or wait until more are registered"
+                    f"{asked}, and only {len(found)} of the matching {name}s can be reserved; request fewer, or wait "
+                    "until more are registered or enabled"
                 )
         return "what matches is too small, or promised without an end; request less"
 

@@ -44,7 +44,7 @@ class Line:
             count = len(delayed)
             raise OthersWait(
                 f"{count} {'lease waits' if count == 1 else 'leases wait'} for the same resources and would be delayed "
-                "by this change; ask for less, or retry when they have had their turn",
+                "by this change; ask for less, or retry later",
                 data={"before": count, "opening": None},
             )
 

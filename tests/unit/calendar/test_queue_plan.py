@@ -350,7 +350,7 @@ def test_a_request_that_only_hosts_promised_for_ever_fit_is_told_so():
     done = planned([waits("a", count=2), waits("b", count=3), waits("c")], uses=for_ever)
     assert [(each.lease_id, each.reason[:40]) for each in done.blocked] == [
         ("a", "what matches is too small, or promised w"),
-        ("b", "at least 3 requested, 2 hosts match that"),
+        ("b", "at least 3 requested, and only 2 of the "),
     ]
     assert [grant.lease_id for grant in done.start_now] == ["c"]
 
