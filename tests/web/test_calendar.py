@@ -141,10 +141,10 @@ def test_rows_and_cells_are_said_in_sentences(small, page_of):
     page = page_of(small + "calendar?by=none", ALICE)
     grid = drawn(page)
     assert int(grid.get_attribute("aria-rowcount") or 0) == grid.get_by_role("row").count() == 6
-    sentence = re.compile(r"^said, waiting, \w{3} \d+ \w{3} [\d:]+ to ")
+    sentence = re.compile(r"^said, booked, \w{3} \d+ \w{3} [\d:]+ to ")
     expect(grid.locator(".block-own")).to_have_attribute("aria-label", sentence)
     page.get_by_role("button", name="As a table").click()
-    expect(page.get_by_role("table")).to_contain_text("said, waiting")
+    expect(page.get_by_role("table")).to_contain_text("said, booked")
     assert serious(page) == []
 
 

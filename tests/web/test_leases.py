@@ -39,7 +39,7 @@ def test_the_list_says_what_was_booked_and_what_happens_at_the_end(small, page_o
     booked(small, ALICE, "later", start="2031-03-03T08:00:00Z", before_end="snapshot")
     page = page_of(small + "leases", ALICE)
     row = page.get_by_role("row", name=re.compile("later"))
-    expect(row).to_contain_text("waiting")
+    expect(row).to_contain_text("booked")
     expect(row).to_contain_text("1 host")
     expect(row).to_contain_text("images of the servers are taken, then they are deleted")
     assert serious(page) == []

@@ -55,6 +55,18 @@ test("what a server of the lease has, nobody has to attach", () => {
   assert.equal(commandsOf(server, { reservations: [address, server] })[0]?.text, "openstack server show n1");
 });
 
+test("what users have deleted is not shown how to use", () => {
+  const made = [
+    { id: "n1", deleted_at: "2026-11-25T08:00:00Z" },
+    { id: "n2", deleted_at: null },
+  ];
+  const server = of("virtual:server", { id: "s1", server_ids: ["n1", "n2"], made });
+  assert.deepEqual(
+    commandsOf(server).map((one) => one.text),
+    ["openstack server show n2"],
+  );
+});
+
 test("a host is booted into by a hint that names its own reservation", () => {
   const use = { addresses: [], scheduler_hints: { reservation: "h1" } };
   const host = of("physical:host", { id: "h1", min: 1, use });

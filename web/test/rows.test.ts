@@ -38,7 +38,7 @@ test("blocks stay the same list until something in them changes", () => {
   const blocks = rows.of([host("h-1")], VIEW)[0]!.blocks;
   assert.deepEqual(
     blocks.map(({ kind, mark, movable, label }) => [kind, mark, movable, label]),
-    [["own", "waiting", true, "work"]],
+    [["own", "booked", true, "work"]],
   );
   // In between nobody has looked at the row.
   rows.of([host("h-1")], { ...VIEW, now: NOON + 60_000 });
@@ -51,7 +51,7 @@ test("blocks stay the same list until something in them changes", () => {
 test("the state of a block follows the clock without being read again", () => {
   const rows = new Rows();
   const resources = [host("h-1")];
-  assert.equal(rows.of(resources, VIEW)[0]!.blocks[0]!.mark, "waiting");
+  assert.equal(rows.of(resources, VIEW)[0]!.blocks[0]!.mark, "booked");
   const due = rows.of(resources, { ...VIEW, now: NOON + HOUR })[0]!.blocks;
   assert.equal(due[0]!.mark, "changing");
   const over = rows.of(resources, { ...VIEW, now: NOON + 2 * HOUR })[0]!.blocks;

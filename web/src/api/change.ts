@@ -11,6 +11,8 @@ export interface LeaseChange {
   end_date?: string;
   before_end_date?: string | null;
   time_zone?: string;
+  /** Null: it is not prolonged by itself any more. */
+  extend_if_free?: { until: string } | null;
   reservations?: (Partial<Reservation> & { id: string })[];
 }
 
@@ -88,6 +90,8 @@ export function movedKeys(seen: Lease, now: Lease, change: LeaseChange): string[
   const keys = (["name", "start_date", "end_date", "before_end_date"] as const).filter(
     (key) => key in change && seen[key] !== now[key],
   ) as string[];
+  if ("extend_if_free" in change && seen.extend_if_free?.until !== now.extend_if_free?.until)
+    keys.push("extend_if_free");
   for (const part of change.reservations ?? []) {
     const old = seen.reservations.find((one) => one.id === part.id);
     const present = now.reservations.find((one) => one.id === part.id);

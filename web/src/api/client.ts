@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Requests to the service: headers of microversion 1.2, refusals as values, the state of the connection. */
+/** Requests to the service: headers of microversion 1.3, refusals as values, the state of the connection. */
 import { signal } from "@preact/signals";
 import { Refused, Unreachable, faultsOf } from "./errors.ts";
 import { type Session, identityHeaders, noticeEnd, session } from "./session.ts";
@@ -8,7 +8,7 @@ import type { Link } from "./types.ts";
 /** The folder that the pages come from ends with /ui/; the service's root is above it, whatever the prefix. */
 const PAGES = new URL(".", import.meta.url);
 const ROOT = new URL("..", PAGES);
-const VERSION = "reservation 1.2";
+const VERSION = "reservation 1.3";
 const PATIENCE_MS = 30_000;
 
 /** Since when no answer has come; null while all is well. */
@@ -25,6 +25,8 @@ export interface Options {
   ifMatch?: string | undefined;
   /** Sent as Idempotency-Key. */
   key?: string;
+  /** How long an answer is waited for. */
+  patienceMs?: number;
   signal?: AbortSignal | undefined;
   /** Who asks, if it is not who is signed in by now. */
   as?: Session;
@@ -53,7 +55,7 @@ export async function request<T>(method: string, path: string | URL, options: Op
   if (options.known) headers["If-None-Match"] = options.known;
   if (options.ifMatch) headers["If-Match"] = options.ifMatch;
   if (options.key) headers["Idempotency-Key"] = `"${options.key}"`;
-  const limit = AbortSignal.timeout(PATIENCE_MS);
+  const limit = AbortSignal.timeout(options.patienceMs ?? PATIENCE_MS);
   const init: RequestInit = {
     method,
     headers,
@@ -135,10 +137,15 @@ export function nextPage(links: Link[] | undefined, here: URL): URL | null {
  * Sends a POST that must not be done twice: one key for all attempts of one intention.
  * It is sent again after lost answers, 429, 5xx, contention and while the first is still in progress.
  */
-export async function postOnce<T>(path: string, body: unknown, key: string, attempts = 5): Promise<Answer<T>> {
+export async function postOnce<T>(
+  path: string,
+  body: unknown,
+  key: string,
+  { attempts = 5, patienceMs = PATIENCE_MS }: { attempts?: number; patienceMs?: number } = {},
+): Promise<Answer<T>> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await request<T>("POST", path, { body, key });
+      return await request<T>("POST", path, { body, key, patienceMs });
     } catch (error) {
       if (attempt === attempts || !worthAnother(error)) throw error;
       const wait = error instanceof Refused && error.retryAfter !== null ? error.retryAfter : Math.min(attempt, 4);

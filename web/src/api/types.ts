@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The values of the API at microversion 1.2, as they are on the wire. Instants are RFC 3339 with Z. */
+/** The values of the API at microversion 1.3, as they are on the wire. Instants are RFC 3339 with Z. */
 
 export type Instant = string;
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -63,6 +63,8 @@ export interface Reservation {
   hypervisor_properties?: Requirement;
   /** What it is made of, as a stack is. */
   children?: Reservation[];
+  /** What it has made in the project, and since when that is known to be deleted. */
+  made?: { id: string; deleted_at: Instant | null }[];
   created_at: Instant | null;
   updated_at: Instant | null;
 }
@@ -77,6 +79,20 @@ export interface LeaseEvent {
   next_attempt_at: Instant | null;
   reason: Reason | null;
 }
+
+/** The place of a lease in the line; of one that has timed out, what it was. */
+export interface Wait {
+  queued_at: Instant;
+  until: Instant;
+  /** From 1; null before the first plan. */
+  position: number | null;
+  estimated_start: Instant | null;
+  /** Why no waiting helps as things are, or why its turn did not. */
+  reason: string | null;
+}
+
+export type LeaseKind = "scheduled" | "immediate";
+export type Usage = "unknown" | "used" | "idle" | "unused";
 
 export interface Lease {
   id: string;
@@ -95,6 +111,15 @@ export interface Lease {
   conditions: Condition[];
   reservations: Reservation[];
   events: LeaseEvent[];
+  kind?: LeaseKind;
+  end_reason?: "ended" | "deleted" | "refused" | "unused" | null;
+  /** Null: nobody looks whether it is used. */
+  usage?: Usage | null;
+  used_at?: Instant | null;
+  /** When it is released, unless somebody uses or keeps it. */
+  release_at?: Instant | null;
+  wait?: Wait | null;
+  extend_if_free?: { until: Instant; reason: string | null } | null;
 }
 
 export interface Link {

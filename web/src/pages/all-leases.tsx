@@ -4,13 +4,16 @@ import { Chips, Empty, PageHead } from "../parts/basics.tsx";
 import { Search } from "../parts/search.tsx";
 import { place, setParams } from "../router.ts";
 import { plural } from "../time/format.ts";
-import { LIST_FIELDS } from "../words/lease-list.ts";
+import type { LeaseKind } from "../api/types.ts";
+import { KINDS, LIST_FIELDS, kindQuery, kindsOf } from "../words/lease-list.ts";
 import { LeaseListView, useLeaseList } from "./lease/list.tsx";
 
 const STATES = [
-  { value: "PENDING", text: "waiting" },
+  { value: "PENDING", text: "booked" },
+  { value: "WAITING", text: "waiting in line" },
   { value: "ACTIVE", text: "active" },
   { value: "ERROR", text: "failed" },
+  { value: "TIMED_OUT", text: "timed out" },
   { value: "degraded", text: "degraded" },
   { value: "past", text: "past" },
 ] as const;
@@ -24,6 +27,7 @@ export function queryOf(params: URLSearchParams): Record<string, string | number
     sort_key: "start_date",
     sort_dir: "desc",
     fields: LIST_FIELDS,
+    ...kindQuery(kindsOf(params.get("kind"))),
   };
   if (states.includes("past")) query.state = statuses.length > 0 ? "all" : "past";
   if (statuses.length > 0) {
@@ -45,7 +49,7 @@ export function AllLeasesPage() {
   const list = useLeaseList(query);
   const count = list.answer?.count;
   const chosen = (params.get("states") ?? "").split(",").filter(Boolean) as State[];
-  const filtered = chosen.length > 0 || params.has("project") || params.has("text");
+  const filtered = chosen.length > 0 || params.has("kind") || params.has("project") || params.has("text");
   return (
     <>
       <PageHead
@@ -61,6 +65,12 @@ export function AllLeasesPage() {
           chosen={chosen}
           onChange={(next) => setParams({ states: next.join(",") })}
         />
+        <Chips<LeaseKind>
+          label="Kind"
+          options={KINDS}
+          chosen={kindsOf(params.get("kind"))}
+          onChange={(next) => setParams({ kind: next.join(",") })}
+        />
       </div>
       <LeaseListView list={list} whose="all" empty={<Nothing filtered={filtered} />} />
     </>
@@ -70,7 +80,7 @@ export function AllLeasesPage() {
 function Nothing({ filtered }: { filtered: boolean }) {
   if (!filtered) return <Empty title="There are no leases">What users reserve is listed here.</Empty>;
   const action = (
-    <button type="button" onClick={() => setParams({ states: null, project: null, text: null })}>
+    <button type="button" onClick={() => setParams({ states: null, kind: null, project: null, text: null })}>
       Show all
     </button>
   );

@@ -5,13 +5,14 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { useAsked } from "../api/ask.ts";
 import { sentencesOf } from "../api/errors.ts";
 import { kindsRead, parametersOf } from "../api/kinds.ts";
-import { info } from "../api/session.ts";
+import { info, may } from "../api/session.ts";
 import type { Availability, Opening } from "../api/types.ts";
 import { type Values, initialValues, known, parted } from "../forms/schema.ts";
 import { announce } from "../parts/announce.tsx";
 import { Empty, PageHead, Skeleton } from "../parts/basics.tsx";
 import { FormErrors } from "../parts/field.tsx";
 import { Icon } from "../parts/icon.tsx";
+import { StateMark } from "../parts/state.tsx";
 import { place, setParams } from "../router.ts";
 import { present } from "../time/now.ts";
 import { zone } from "../time/zone.ts";
@@ -28,6 +29,7 @@ import {
   questionOf,
 } from "../words/question.ts";
 import { referables, withoutWant } from "../words/references.ts";
+import { WAITING_MEANS } from "../words/waiting.ts";
 import { BookDialog } from "./find/booking.tsx";
 import { Alternatives, Limits, Openings, Why, answerInWords } from "./find/openings.tsx";
 import { Strip, isMeasured } from "./find/strip.tsx";
@@ -43,12 +45,16 @@ export function FindPage() {
     waits ? null : bodyOf(question, zone.value, 8, parametersOf),
   );
   const found = asked.data?.availability ?? null;
-  const [booked, setBooked] = useState<Opening | null>(null);
+  const [booked, setBooked] = useState<{ opening: Opening | null } | null>(null);
+  const book = (opening: Opening | null) => {
+    setBooked({ opening });
+    if (!opening) setParams({ book: "wait" });
+  };
   const { errors, others } = split(asked.error, question);
   useEffect(() => {
     if (found && !asked.loading) announce(answerInWords(found));
   }, [found === null, found?.openings[0]?.start_date, found?.openings.length]);
-  useBookAtOnce(asked.loading ? null : found, setBooked);
+  useBookAtOnce(asked.loading ? null : found, book);
   // A form of which nothing is known cannot be filled in.
   const types = info.value?.resource_types.filter((one) => !bySchema(one) || parametersOf(one)) ?? ["physical:host"];
   return (
@@ -104,12 +110,12 @@ export function FindPage() {
         loading={asked.loading}
         failed={asked.error !== null}
         ask={ask}
-        onBook={setBooked}
+        onBook={book}
       />
       {booked && (
         <BookDialog
           question={question}
-          opening={booked}
+          opening={booked.opening}
           onClose={() => {
             setBooked(null);
             setParams({ book: null });
@@ -126,7 +132,8 @@ interface ResultsProps {
   loading: boolean;
   failed: boolean;
   ask: (question: Question) => void;
-  onBook: (opening: Opening) => void;
+  /** Null: it waits in line. */
+  onBook: (opening: Opening | null) => void;
 }
 
 function Results({ question, found, loading, failed, ask, onBook }: ResultsProps) {
@@ -156,7 +163,10 @@ function Results({ question, found, loading, failed, ask, onBook }: ResultsProps
         />
       )}
       {none && <Further question={question} ask={ask} alone={found.alternatives.length === 0} />}
-      {!none && <Openings question={question} found={found} onBook={onBook} />}
+      <div class="openings-and-line">
+        {!none && <Openings question={question} found={found} onBook={onBook} />}
+        {isLate(question, first) && may("blazar:leases:post") && <Line onWait={() => onBook(null)} />}
+      </div>
       {late && (
         <details class="why-not">
           <summary>Why not {question.from === null ? "now" : "at once"}?</summary>
@@ -169,6 +179,27 @@ function Results({ question, found, loading, failed, ask, onBook }: ResultsProps
         </details>
       )}
       <Limits found={found} />
+    </section>
+  );
+}
+
+/** True if nothing fits when it is asked for. */
+function isLate(question: Question, first: Opening | undefined): boolean {
+  if (!first || question.exactly) return !first;
+  return Date.parse(first.start_date) > Math.max(question.from ?? 0, present.value) + 60_000;
+}
+
+/** Instead of asking again and again. */
+function Line({ onWait }: { onWait: () => void }) {
+  return (
+    <section class="card line-offer" aria-label="Wait in line">
+      <h3>
+        <StateMark mark="waiting" /> Or wait in line
+      </h3>
+      <p>{WAITING_MEANS}</p>
+      <button type="button" onClick={onWait}>
+        Wait in line…
+      </button>
     </section>
   );
 }
@@ -200,14 +231,15 @@ function taken(question: Question, alternative: Availability["alternatives"][num
   return next.from !== null && next.from <= present.value + 60_000 ? { ...next, from: null } : next;
 }
 
-/** Opens the dialog for the first opening if the address says so. */
-function useBookAtOnce(found: Availability | null, open: (opening: Opening) => void): void {
+/** Opens the dialog for the first opening, or to wait in line, if the address says so. */
+function useBookAtOnce(found: Availability | null, open: (opening: Opening | null) => void): void {
   const done = useRef(false);
   useEffect(() => {
     if (done.current || !found || !place.value.params.has("book")) return;
     done.current = true;
     const first = found.openings[0];
-    if (first) open(first);
+    if (place.value.params.get("book") === "wait") open(null);
+    else if (first) open(first);
     else setParams({ book: null });
   }, [found]);
 }

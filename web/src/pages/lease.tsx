@@ -16,9 +16,12 @@ import { zone } from "../time/zone.ts";
 import { againParams } from "../words/again.ts";
 import { momentsOf, sentence } from "../words/events.ts";
 import { conditionInWords, countdownOf, isPast, lengthOf, whatOfLease } from "../words/lease.ts";
+import { endInSentence } from "../words/waiting.ts";
 import { FeedsDialog } from "./lease/feeds.tsx";
-import { hasBegun } from "./lease/end-now.tsx";
+import { endingOf } from "./lease/end-now.tsx";
+import { ExtensionOffer } from "./lease/offer.tsx";
 import { Reservations } from "./lease/reservations.tsx";
+import { ReleaseBar, UsePanel, WaitPanel, goesOnInWords } from "./lease/standing.tsx";
 import { ChangeDialog, EndNowDialog, ExtendDialog } from "./lease-actions.tsx";
 
 type Doing = "extend" | "change" | "end" | "feed";
@@ -65,12 +68,18 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
   const dialog = { lease, etag, onDone: done, onClose: () => show(null) };
   const proposed = Date.parse(place.value.params.get("end") ?? "");
   const past = isPast(lease);
+  const waits = lease.status === "WAITING" || lease.status === "TIMED_OUT";
   return (
     <>
       <Head lease={lease} show={show} />
-      <Conditions lease={lease} />
+      <div class="stack conditions">
+        <ReleaseBar lease={lease} onDone={onChanged} />
+        <ExtensionOffer lease={lease} etag={etag} onDone={onChanged} />
+        <Conditions lease={lease} />
+      </div>
       <div class="lease-columns">
         <div>
+          <WaitPanel lease={lease} />
           <Reservations lease={lease} />
           <details class="raw">
             <summary>As the API has it</summary>
@@ -78,12 +87,15 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
             <pre tabIndex={0}>{JSON.stringify(lease, null, 2)}</pre>
           </details>
         </div>
-        <Timeline lease={lease} />
+        <div>
+          <UsePanel lease={lease} onDone={onChanged} />
+          <Timeline lease={lease} />
+        </div>
       </div>
-      {doing === "extend" && !past && (
+      {doing === "extend" && !past && !waits && (
         <ExtendDialog {...dialog} proposedEnd={Number.isNaN(proposed) ? undefined : proposed} />
       )}
-      {doing === "change" && !past && <ChangeDialog {...dialog} />}
+      {doing === "change" && !past && !waits && <ChangeDialog {...dialog} />}
       {doing === "end" && !past && <EndNowDialog {...dialog} />}
       {doing === "feed" && <FeedsDialog onClose={() => show(null)} />}
     </>
@@ -92,12 +104,14 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
 
 function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
   const past = isPast(lease);
-  const here = zone.value;
   const now = present.value;
-  const start = Date.parse(lease.start_date);
-  const end = Date.parse(lease.end_date);
   // New dates give a failed lease another chance.
   const failed = lease.status === "ERROR";
+  // What waits has nothing to be changed, and what waited in vain is asked for again.
+  const fixed = past || lease.status === "WAITING" || lease.status === "TIMED_OUT";
+  const again = past || lease.status === "TIMED_OUT";
+  const over = past ? endInSentence(lease) : null;
+  const goesOn = goesOnInWords(lease, now);
   const mine = info.value?.project_id === lease.project_id;
   return (
     <header class="lease-head">
@@ -109,13 +123,15 @@ function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
         <p class="muted">
           {whatOfLease(lease)}
           <br />
-          {range(start, end, here, now)} ({lengthOf(lease)})
+          {timesOf(lease)}
           {!mine && ` · project ${lease.project_id}, user ${lease.user_id}`}
         </p>
+        {over && <p>{over}</p>}
+        {goesOn && <p class="goes-on">{goesOn}</p>}
       </div>
       <Countdown lease={lease} />
       <div class="page-actions">
-        {!past && may("blazar:leases:put") && (
+        {!fixed && may("blazar:leases:put") && (
           <>
             {!failed && (
               <button type="button" class="primary" onClick={() => show("extend")}>
@@ -128,8 +144,11 @@ function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
           </>
         )}
         {may("blazar:leases:post") && (
-          <a class={past ? "button primary" : "button"} href={hrefOf("", againParams(lease))}>
-            Book again
+          <a
+            class={again ? "button primary" : "button"}
+            href={hrefOf("", { ...againParams(lease), book: lease.status === "TIMED_OUT" ? "wait" : null })}
+          >
+            {lease.status === "TIMED_OUT" ? "Ask again" : "Book again"}
           </a>
         )}
         {may("blazar:feeds:post") && (
@@ -139,12 +158,20 @@ function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
         )}
         {!past && may("blazar:leases:put") && (
           <button type="button" class="danger" onClick={() => show("end")}>
-            {hasBegun(lease) ? "End now" : "Delete"}
+            {endingOf(lease)}
           </button>
         )}
       </div>
     </header>
   );
+}
+
+/** From when to when, as far as that is known. */
+function timesOf(lease: Lease): string {
+  const words = range(Date.parse(lease.start_date), Date.parse(lease.end_date), zone.value, present.value);
+  if (lease.status === "TIMED_OUT") return `for ${lengthOf(lease)}`;
+  if (lease.status !== "WAITING") return `${words} (${lengthOf(lease)})`;
+  return lease.wait?.estimated_start ? `for ${lengthOf(lease)}, probably ${words}` : `for ${lengthOf(lease)}`;
 }
 
 /** How much of the time is over, as a bar with words. */
@@ -166,7 +193,7 @@ function Countdown({ lease }: { lease: Lease }) {
 function Conditions({ lease }: { lease: Lease }) {
   if (lease.conditions.length === 0 || isPast(lease)) return null;
   return (
-    <div class="stack conditions">
+    <>
       {lease.conditions.map((one) => (
         <div
           key={`${one.type}${one.reservation_id}${one.since}`}
@@ -180,7 +207,7 @@ function Conditions({ lease }: { lease: Lease }) {
           </p>
         </div>
       ))}
-    </div>
+    </>
   );
 }
 

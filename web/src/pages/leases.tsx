@@ -7,27 +7,29 @@ import { Chips, Empty, PageHead, Segments } from "../parts/basics.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Search } from "../parts/search.tsx";
 import { hrefOf, place, setParams } from "../router.ts";
-import { FILTERS, type Filter, filtersOf, queryOf } from "../words/lease-list.ts";
+import type { LeaseKind } from "../api/types.ts";
+import { FILTERS, type Filter, KINDS, filtersOf, kindsOf, queryOf } from "../words/lease-list.ts";
 import { FeedsDialog } from "./lease/feeds.tsx";
 import { LeaseListView, useLeaseList } from "./lease/list.tsx";
 
-/** The page. `state`: current or past; `show`: filters; `whose`: the user's own or the project's; `text`. */
+/** The page. `state`: current or past; `show` and `kind`: filters; `whose`: the user's own or the project's; `text`. */
 export function LeasesPage() {
   const { params } = place.value;
   const past = params.get("state") === "past";
   const whose = params.get("whose") === "project" ? "project" : "mine";
   const filters = filtersOf(params.get("show"));
+  const kinds = kindsOf(params.get("kind"));
   const text = params.get("text") ?? "";
   const [feeds, setFeeds] = useState(false);
   const query = {
-    ...queryOf(past, filters, text),
+    ...queryOf(past, filters, text, kinds),
     // Operators see all projects unless one is named.
     project_id: info.value?.project_id ?? session.value?.project?.id,
     user_id: whose === "mine" ? (info.value?.user_id ?? session.value?.user?.id) : undefined,
   };
   const list = useLeaseList(query);
   const project = session.value?.project?.name ?? "the project";
-  const filtered = filters.length > 0 || text !== "";
+  const filtered = filters.length > 0 || kinds.length > 0 || text !== "";
   return (
     <>
       <PageHead title="My leases">
@@ -67,6 +69,12 @@ export function LeasesPage() {
             onChange={(chosen) => setParams({ show: chosen.join(",") })}
           />
         )}
+        <Chips<LeaseKind>
+          label="Only of these kinds"
+          options={KINDS}
+          chosen={kinds}
+          onChange={(chosen) => setParams({ kind: chosen.join(",") })}
+        />
         <Search name="text" label="Name" least={2} />
       </div>
       <LeaseListView
@@ -82,7 +90,7 @@ export function LeasesPage() {
 function Nothing(props: { past: boolean; filtered: boolean; whose: string; project: string }) {
   if (props.filtered) {
     const action = (
-      <button type="button" onClick={() => setParams({ show: null, text: null })}>
+      <button type="button" onClick={() => setParams({ show: null, kind: null, text: null })}>
         Show all
       </button>
     );

@@ -6,16 +6,19 @@ import { useLive } from "../api/live.ts";
 import type { Capacity, Lease } from "../api/types.ts";
 import { PageHead, Segments, Skeleton, Trouble, When } from "../parts/basics.tsx";
 import { LeaseState } from "../parts/state.tsx";
-import { hrefOf, place, setParams } from "../router.ts";
+import { type Params, hrefOf, place, setParams } from "../router.ts";
+import { duration } from "../time/format.ts";
 import { present } from "../time/now.ts";
 import { startOfDay, toWire, zone } from "../time/zone.ts";
+import { about, placeInWords, whyReleased } from "../words/waiting.ts";
 import { CapacityChart } from "./overview/chart.tsx";
 import { KindsNow, resourcesOf } from "./overview/kinds.tsx";
 import { type Brief, busiest, sorted } from "./overview/sums.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-const FIELDS = "name,status,degraded,start_date,end_date,deleted_at,project_id,user_id,conditions";
+const FIELDS =
+  "name,status,degraded,start_date,end_date,deleted_at,project_id,user_id,conditions,usage,release_at,wait";
 
 /** The page. */
 export function OverviewPage() {
@@ -23,19 +26,36 @@ export function OverviewPage() {
   const hour = Math.floor(serviceNow() / HOUR) * HOUR;
   const query = { from: toWire(hour), to: toWire(hour + 7 * DAY), fields: FIELDS, limit: 1000, sort_key: "start_date" };
   const leases = useLive<{ leases: Lease[] }>("v1/leases", query, 20)!;
+  // Who has waited the longest is the first.
+  const waiting = {
+    status: "WAITING",
+    fields: FIELDS,
+    sort_key: "created_at",
+    sort_dir: "asc",
+    limit: SHOWN,
+    with_count: true,
+  };
+  const line = useLive<Line>("v1/leases", waiting, 20)!.state.value.data;
   const { data, error, loading } = leases.state.value;
   return (
     <>
       <PageHead title="Overview" lead="What starts, ends and needs attention now and in the next 7 days." />
       {error !== null && <Trouble error={error} retry={() => void leases.read()} />}
-      {loading ? <Skeleton lines={5} /> : data && <Week leases={data.leases} />}
+      {loading ? <Skeleton lines={5} /> : data && <Week leases={data.leases} line={line} />}
       <Usage />
     </>
   );
 }
 
-function Week({ leases }: { leases: Brief[] }) {
-  const { late, failed, degraded, starting, ending } = sorted(leases, present.value, 7 * DAY);
+interface Line {
+  leases: Brief[];
+  count?: number;
+}
+
+function Week({ leases, line }: { leases: Brief[]; line: Line | null }) {
+  const now = present.value;
+  const longest = line?.leases[0]?.wait;
+  const { late, failed, degraded, starting, ending, released } = sorted(leases, present.value, 7 * DAY);
   return (
     <div class="tiles">
       <Tile
@@ -52,6 +72,23 @@ function Week({ leases }: { leases: Brief[] }) {
       <Tile title="Ending" leases={ending} none="Nothing ends in the next 7 days.">
         {(lease) => <When at={lease.end_date} as="spoken" />}
       </Tile>
+      <Tile
+        title="Waiting in line"
+        leases={line?.leases ?? []}
+        count={line?.count ?? 0}
+        more={{ states: "WAITING" }}
+        none="Nobody waits."
+        lead={longest ? `The longest wait: ${duration(now - Date.parse(longest.queued_at))}.` : undefined}
+      >
+        {(lease) => lease.wait && placeInWords(lease.wait, zone.value, now)}
+      </Tile>
+      <Tile title="Will be released" leases={released} none="No lease is about to be released as unused.">
+        {(lease) => (
+          <>
+            {about(lease.release_at!, zone.value, now)}: {whyReleased(lease.usage)}
+          </>
+        )}
+      </Tile>
     </div>
   );
 }
@@ -63,15 +100,22 @@ function Tile(props: {
   leases: Brief[];
   none: string;
   urgent?: boolean;
+  /** Of all, if these are not all. */
+  count?: number;
+  /** Said before the list. */
+  lead?: string | undefined;
+  /** Where all of them are listed. */
+  more?: Params;
   children: (lease: Brief) => ComponentChildren;
 }) {
-  const { title, leases, none, urgent, children } = props;
+  const { title, leases, none, urgent, lead, more, children, count = leases.length } = props;
   return (
     <section class={urgent && leases.length > 0 ? "card tile urgent" : "card tile"}>
       <h2>
-        {title} <span class="tile-count">{leases.length}</span>
+        {title} <span class="tile-count">{count}</span>
       </h2>
       {leases.length === 0 && <p class="muted">{none}</p>}
+      {lead && <p>{lead}</p>}
       <ul>
         {leases.slice(0, SHOWN).map((lease) => (
           <li key={lease.id}>
@@ -82,7 +126,7 @@ function Tile(props: {
           </li>
         ))}
       </ul>
-      {leases.length > SHOWN && <a href={hrefOf("all-leases")}>All {leases.length}</a>}
+      {count > SHOWN && <a href={hrefOf("all-leases", more)}>All {count}</a>}
     </section>
   );
 }

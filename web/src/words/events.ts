@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The life of a lease as a list of what has happened and what will, each in a sentence. */
-import type { Lease, LeaseEvent } from "../api/types.ts";
+import type { Lease, LeaseEvent, Wait } from "../api/types.ts";
 import { duration, relative } from "../time/format.ts";
 import { endInWords } from "./lease.ts";
 
@@ -47,15 +47,19 @@ const OF_AN_EARLIER_TRY: readonly string[] = [
 
 /** Returns the moments of a lease in the order of their time. */
 export function momentsOf(lease: Lease, now: number): Moment[] {
-  const over = lease.deleted_at !== null || lease.status === "TERMINATED";
-  const moments = lease.events.map((event) => momentOf(event, lease, over, now));
+  const over = lease.deleted_at !== null || lease.status === "TERMINATED" || lease.status === "TIMED_OUT";
+  // Of a lease that waits nothing is known before the first plan, and what it waited for in vain never was to be.
+  const guessed = lease.status === "TIMED_OUT" || (lease.status === "WAITING" && lease.wait?.estimated_start === null);
+  const events = guessed ? [] : lease.events;
+  const moments = events.map((event) => momentOf(event, lease, over, now));
   moments.push({
     id: "created",
     at: Math.floor(Date.parse(lease.created_at) / 60_000) * 60_000,
     progress: "done",
-    title: "Booked",
+    title: lease.wait ? "Asked for" : "Booked",
     details: [],
   });
+  if (lease.wait) moments.push(giveUp(lease.wait, lease.deleted_at !== null, now));
   if (lease.deleted_at) {
     moments.push({ id: "deleted", at: Date.parse(lease.deleted_at), progress: "done", title: "Deleted", details: [] });
   }
@@ -64,11 +68,27 @@ export function momentsOf(lease: Lease, now: number): Moment[] {
   return moments.sort((a, b) => a.at - b.at || (rank.get(a.id) ?? 0) - (rank.get(b.id) ?? 0));
 }
 
+function giveUp(wait: Wait, over: boolean, now: number): Moment {
+  const at = Math.floor(Date.parse(wait.until) / 60_000) * 60_000;
+  const past = at <= now;
+  const title = past ? "Stopped waiting in line" : "Stops waiting in line";
+  return { id: "wait", at, progress: past ? "done" : over ? "never" : "due", title, details: [] };
+}
+
+/** What the times of a lease that waits are: an estimate. */
+const PROBABLY: Record<string, string> = {
+  start_lease: "Will probably start",
+  before_end_lease: "Will then remind of the end",
+  end_lease: "Will then end",
+};
+
 function momentOf(event: LeaseEvent, lease: Lease, over: boolean, now: number): Moment {
-  const progress = progressOf(event, over, now);
+  const progress = lease.status === "WAITING" ? "due" : progressOf(event, over, now);
   const due = Date.parse(event.time);
   const finished = event.finished_at === null ? null : Date.parse(event.finished_at);
-  const title = TITLES[event.event_type]?.[progress] ?? event.event_type.replaceAll("_", " ");
+  const title =
+    (lease.status === "WAITING" && PROBABLY[event.event_type]) ||
+    (TITLES[event.event_type]?.[progress] ?? event.event_type.replaceAll("_", " "));
   const details: string[] = [];
   const late = progress === "done" && finished !== null && finished - due >= 60_000;
   const why = event.reason ? (event.reason.detail ?? event.reason.message) : null;

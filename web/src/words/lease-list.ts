@@ -1,26 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Filters of a list of leases, and the query that they stand for. */
 
-export type Filter = "active" | "waiting" | "trouble" | "degraded";
+import type { LeaseKind } from "../api/types.ts";
+
+export type Filter = "active" | "booked" | "waiting" | "trouble" | "degraded";
 
 export const FILTERS: readonly { value: Filter; text: string }[] = [
   { value: "active", text: "Running" },
-  { value: "waiting", text: "Waiting" },
+  { value: "booked", text: "Booked" },
+  { value: "waiting", text: "Waiting in line" },
   { value: "trouble", text: "Failed" },
   { value: "degraded", text: "Degraded" },
+];
+
+/** When the resources of a lease are handed over. */
+export const KINDS: readonly { value: LeaseKind; text: string }[] = [
+  { value: "scheduled", text: "Scheduled" },
+  { value: "immediate", text: "Immediate" },
 ];
 
 /** A degraded lease is in any state; without "Degraded" the filter is by state alone. */
 const STATUSES: Record<Filter, readonly string[]> = {
   active: ["STARTING", "ACTIVE", "UPDATING", "TERMINATING"],
-  waiting: ["CREATING", "PENDING"],
+  booked: ["CREATING", "PENDING"],
+  waiting: ["WAITING", "TIMED_OUT"],
   trouble: ["ERROR"],
   degraded: [],
 };
 
 /** What a row of a table of leases needs; events are not read. */
 export const LIST_FIELDS =
-  "name,status,degraded,revision,start_date,end_date,before_end_date,created_at,updated_at,deleted_at,user_id,project_id,conditions,reservations";
+  "name,status,degraded,revision,start_date,end_date,before_end_date,created_at,updated_at,deleted_at,user_id,project_id,conditions,reservations,kind,end_reason,usage,release_at,wait,extend_if_free";
 
 /** Reads the filters of an address, such as "active,waiting". */
 export function filtersOf(text: string | null): Filter[] {
@@ -28,9 +38,26 @@ export function filtersOf(text: string | null): Filter[] {
   return FILTERS.map(({ value }) => value).filter((value) => named.includes(value));
 }
 
+/** Reads the kinds of an address, such as "immediate". */
+export function kindsOf(text: string | null): LeaseKind[] {
+  const named = (text ?? "").split(",");
+  return KINDS.map(({ value }) => value).filter((value) => named.includes(value));
+}
+
+/** Returns what to ask for, of leases of some kinds; of all kinds nothing. */
+export function kindQuery(kinds: readonly LeaseKind[]): Record<string, string> {
+  return kinds.length === 0 || kinds.length === KINDS.length ? {} : { kind: `in:${kinds.join(",")}` };
+}
+
 /** Returns the query of GET /v1/leases: what comes next first, of past ones the latest. */
-export function queryOf(past: boolean, filters: readonly Filter[], text: string): Record<string, string> {
+export function queryOf(
+  past: boolean,
+  filters: readonly Filter[],
+  text: string,
+  kinds: readonly LeaseKind[] = [],
+): Record<string, string> {
   const query: Record<string, string> = {
+    ...kindQuery(kinds),
     state: past ? "past" : "current",
     sort_key: past ? "end_date" : "start_date",
     sort_dir: past ? "desc" : "asc",

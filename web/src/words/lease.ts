@@ -2,14 +2,25 @@
 /** Leases in words: state, what happens next, what was reserved. */
 import type { BeforeEnd, Condition, Lease, Reservation, Wish } from "../api/types.ts";
 import { duration, plural, relative, spoken } from "../time/format.ts";
+import { about, placeInWords } from "./waiting.ts";
 
 /** How a state is drawn: each has a shape and a colour of its own. */
-export type Mark = "waiting" | "changing" | "active" | "degraded" | "failed" | "past";
+export type Mark =
+  | "booked"
+  | "waiting"
+  | "timed-out"
+  | "changing"
+  | "active"
+  | "degraded"
+  | "failed"
+  | "past"
+  // Of resources.
+  | "free";
 
 /** The part of a state that is told without formatting a time. */
 export interface Phase {
   mark: Mark;
-  /** One or two words: "waiting", "active". */
+  /** One or two words: "booked", "active". */
   word: string;
 }
 
@@ -20,18 +31,23 @@ export interface State extends Phase {
 
 /** What of a lease its state is told from; blocks of the calendar have these too. */
 export type Stateful = Pick<Lease, "status" | "start_date" | "end_date"> &
-  Partial<Pick<Lease, "degraded" | "deleted_at">>;
+  Partial<Pick<Lease, "degraded" | "deleted_at" | "end_reason" | "wait">>;
 
 /** Returns the mark and the word of a state; `start` in milliseconds. Thousands of blocks have one. */
 export function phaseOf(
-  lease: Pick<Stateful, "status" | "degraded" | "deleted_at">,
+  lease: Pick<Stateful, "status" | "degraded" | "deleted_at" | "end_reason">,
   start: number,
   now: number,
 ): Phase {
-  if (lease.deleted_at) return { mark: "past", word: "deleted" };
+  const ended = ENDED[lease.end_reason ?? ""];
+  if (lease.deleted_at) return { mark: "past", word: ended ?? "deleted" };
   switch (lease.status) {
+    case "WAITING":
+      return { mark: "waiting", word: "waiting in line" };
+    case "TIMED_OUT":
+      return { mark: "timed-out", word: "timed out" };
     case "PENDING":
-      return now >= start ? { mark: "changing", word: "starting" } : { mark: "waiting", word: "waiting" };
+      return now >= start ? { mark: "changing", word: "starting" } : { mark: "booked", word: "booked" };
     case "CREATING":
       return { mark: "changing", word: "being made" };
     case "STARTING":
@@ -45,13 +61,16 @@ export function phaseOf(
     case "DELETING":
       return { mark: "changing", word: "being deleted" };
     case "TERMINATED":
-      return { mark: "past", word: "ended" };
+      return { mark: "past", word: ended ?? "ended" };
     case "ERROR":
       return { mark: "failed", word: "failed" };
     default:
-      return { mark: "waiting", word: lease.status.toLowerCase() };
+      return { mark: "booked", word: lease.status.toLowerCase().replaceAll("_", " ") };
   }
 }
+
+/** Ends that are more than an end or a deletion. */
+const ENDED: Readonly<Record<string, string>> = { refused: "refused", unused: "released, unused" };
 
 /** Returns the state of a lease in words. */
 export function stateOf(lease: Stateful, now: number, zone: string): State {
@@ -62,6 +81,10 @@ export function stateOf(lease: Stateful, now: number, zone: string): State {
 function nextOf(lease: Stateful, start: number, end: number, now: number, zone: string): string {
   if (lease.deleted_at) return relative(Date.parse(lease.deleted_at), now);
   switch (lease.status) {
+    case "WAITING":
+      return lease.wait ? placeInWords(lease.wait, zone, now) : "";
+    case "TIMED_OUT":
+      return lease.wait ? `waited until ${about(lease.wait.until, zone, now)}` : "";
     case "PENDING":
       return now >= start ? `due ${relative(start, now)}` : `starts ${relative(start, now)}`;
     case "CREATING":
@@ -84,7 +107,15 @@ function nextOf(lease: Stateful, start: number, end: number, now: number, zone: 
 
 /** Returns what is counted down to, in words, and its instant; null if nothing is. */
 export function countdownOf(lease: Stateful, now: number): { words: string; at: number; share: number } | null {
-  if (isPast({ ...lease, deleted_at: lease.deleted_at ?? null }) || lease.status === "ERROR") return null;
+  if (isPast({ ...lease, deleted_at: lease.deleted_at ?? null })) return null;
+  if (lease.status === "ERROR" || lease.status === "TIMED_OUT") return null;
+  if (lease.status === "WAITING") {
+    const estimate = lease.wait?.estimated_start ?? null;
+    if (estimate === null) return null;
+    const at = Date.parse(estimate);
+    // An estimate that has just come waits for the next plan.
+    return { words: at > now ? `probably ${relative(at, now)}` : "probably soon", at, share: 0 };
+  }
   const start = Date.parse(lease.start_date);
   const end = Date.parse(lease.end_date);
   // The present of a page is some seconds old: what the service says to be in use has begun all the same.

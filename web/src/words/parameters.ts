@@ -19,6 +19,7 @@ export const SHOWN_ELSEWHERE: readonly string[] = [
   "takes",
   "use",
   "cloud_ids",
+  "made",
   "created_at",
   "updated_at",
 ];

@@ -58,7 +58,10 @@ const MOST = 4;
 
 function idsIn(reservation: Reservation, name: string): string[] {
   const value = (reservation as unknown as Record<string, Json>)[name];
-  const ids = (Array.isArray(value) ? value : [value]).filter((one): one is string => typeof one === "string");
+  const gone = (reservation.made ?? []).filter((one) => one.deleted_at !== null).map((one) => one.id);
+  const ids = (Array.isArray(value) ? value : [value]).filter(
+    (one): one is string => typeof one === "string" && !gone.includes(one),
+  );
   return ids.length <= MOST ? ids : [];
 }
 

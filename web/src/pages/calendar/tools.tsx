@@ -254,7 +254,7 @@ export function Nothing({ filtered, type }: { filtered: boolean; type: string })
 export function Legend({ owners }: { owners: boolean }) {
   const kinds: [string, string][] = [
     ["own", "own"],
-    ["own waiting", "waiting"],
+    ["own booked", "booked"],
     owners ? ["lease", "of other projects"] : ["other", "promised to others"],
     ["out", "out of use"],
   ];

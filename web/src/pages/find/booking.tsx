@@ -2,10 +2,10 @@
 /** The dialog that books an opening. One key for all attempts, so that a lost answer never books twice. */
 import { useRef, useState } from "preact/hooks";
 import { newKey, postOnce } from "../../api/client.ts";
-import { Refused, sentencesOf } from "../../api/errors.ts";
+import { Refused, Unreachable, sentencesOf } from "../../api/errors.ts";
 import { parametersOf } from "../../api/kinds.ts";
 import { info } from "../../api/session.ts";
-import type { BeforeEnd, Lease, Opening, WhyNot } from "../../api/types.ts";
+import type { BeforeEnd, Lease, LeaseKind, Opening, WhyNot } from "../../api/types.ts";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton } from "../../parts/basics.tsx";
 import { DateTimeField } from "../../parts/datetime.tsx";
@@ -16,31 +16,52 @@ import { duration, formatted, moment, range, spoken } from "../../time/format.ts
 import { present } from "../../time/now.ts";
 import { offsetName, toWire, zone, zoneName } from "../../time/zone.ts";
 import { endInWords, whatOf } from "../../words/lease.ts";
-import { type Question, bySchema, countOf, lengthInWords, wishOf } from "../../words/question.ts";
+import { type Question, bySchema, countOf, lengthInWords, lengthOf, wishOf } from "../../words/question.ts";
 import { endChoices, reminders } from "../../words/endings.ts";
+import { HandingOver, Instead, KindField, MoreField, PatienceField } from "./kinds.tsx";
 import { Why, cut, nowOr, windowOf } from "./openings.tsx";
 
 const MINUTE = 60_000;
+const WEEK = 7 * 86_400_000;
+
+/** How long an answer to a request for now or not at all may take, with what the service takes to return things. */
+const HANDING_OVER_MS = 65_000;
+
+export interface BookProps {
+  question: Question;
+  /** What is booked; null: it waits in line for its turn. */
+  opening: Opening | null;
+  onClose: () => void;
+}
 
 /** Asks for a name and what happens at the end, shows the summary, books, and goes to the lease. */
-export function BookDialog(props: { question: Question; opening: Opening; onClose: () => void }) {
-  const { question, opening, onClose } = props;
-  const shown = windowOf(opening);
-  const first = shown.start;
-  const last = cut(Date.parse(opening.last_start_date));
-  const length = shown.end - first;
-  const [name, setName] = useState(() => nameOf(question, first));
-  const [start, setStart] = useState<number | null>(cut(first));
+export function BookDialog({ question, opening, onClose }: BookProps) {
+  const opened = useRef(present.value).current;
+  const shown = opening ? windowOf(opening) : unplaced(question, opened);
+  const length = shown.end - shown.start;
+  const [name, setName] = useState(() => nameOf(question, opening || question.exactly ? shown.start : null));
   const [ends, setEnds] = useState<readonly BeforeEnd[]>(question.wants.map(() => "default"));
   const [remind, setRemind] = useState("");
+  const [kind, setKind] = useState<LeaseKind>("scheduled");
+  const [patience, setPatience] = useState<number | null>(opening ? null : cut(opened + WEEK));
+  const [more, setMore] = useState<string | null>(null);
+  // A refusal names a start that delays nobody: taken, it stands in the place of the opening's own.
+  const [moved, setMoved] = useState<number | null>(null);
+  const first = moved ?? shown.start;
+  const last = moved ?? (opening ? cut(Date.parse(opening.last_start_date)) : first);
+  const [start, setStart] = useState<number | null>(cut(first));
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const key = useRef(newKey());
   const begins = start === null || start <= first ? first : start;
   const end = begins + length;
   const atOnce = begins <= present.value + MINUTE;
-  const pointers = ["/name", "/start_date", "/end_date", "/before_end_date"];
-  const { fields, others } = sentencesOf(error, pointers);
+  const immediate = kind === "immediate" && atOnce && patience === null;
+  const handingOver = busy && immediate;
+  const pointers = ["/name", "/kind", "/start_date", "/end_date", "/before_end_date", "/wait", "/extend_if_free"];
+  // That others wait is said below, with what to do instead.
+  const othersWait = error instanceof Refused && error.has("others_wait");
+  const { fields, others } = sentencesOf(othersWait ? null : error, pointers);
   const submit = async () => {
     if (busy) return;
     if (name.trim() === "") {
@@ -51,17 +72,23 @@ export function BookDialog(props: { question: Question; opening: Opening; onClos
     setError(null);
     const body: Record<string, unknown> = {
       name: name.trim(),
+      kind: immediate ? "immediate" : "scheduled",
       start_date: atOnce ? "now" : toWire(begins),
-      // Just what the summary says: the end does not move while the dialog is open.
-      end_date: toWire(end),
+      // Just what the summary says: the end does not move while the dialog is open. Who waits gets the whole length.
+      end_date: patience !== null && !question.exactly ? `+${question.length}` : toWire(end),
       time_zone: zone.value,
       reservations: question.wants.map((want, index) => ({ ...wishOf(want), before_end: ends[index] ?? "default" })),
     };
     if (remind) body.before_end_date = `-${remind}`;
+    if (patience !== null) body.wait = { until: toWire(patience) };
+    if (more !== null) body.extend_if_free = { until: `+${more}` };
     try {
-      const { data } = await postOnce<{ lease: Lease }>("v1/leases", body, key.current);
-      note(`Booked: ${data.lease.name}`);
-      go("lease", { id: data.lease.id });
+      // What was wanted at once is not asked for again later by itself.
+      const once = immediate ? { attempts: 1, patienceMs: HANDING_OVER_MS } : {};
+      const { data } = await postOnce<{ lease: Lease }>("v1/leases", body, key.current, once);
+      const { lease } = data;
+      note(lease.status === "WAITING" ? `In line: ${lease.name}` : `Booked: ${lease.name}`);
+      go("lease", { id: lease.id });
     } catch (refused) {
       // A definite answer ends this attempt; after a lost one the key stays, whatever is changed.
       if (refused instanceof Refused && refused.status < 500 && !refused.has("request_in_progress"))
@@ -70,27 +97,45 @@ export function BookDialog(props: { question: Question; opening: Opening; onClos
       setBusy(false);
     }
   };
+  const changed = <T,>(set: (value: T) => void) => {
+    return (value: T) => {
+      setError(null);
+      set(value);
+    };
+  };
+  const waits = patience !== null;
+  const words = waits
+    ? { title: "Wait in line", doing: "Asking…", verb: "Wait in line" }
+    : immediate
+      ? { title: "Book", doing: "Handing over…", verb: "Get it now" }
+      : { title: "Book", doing: "Booking…", verb: "Book" };
   const actions = (
     <>
       <button type="button" onClick={onClose}>
         Cancel
       </button>
-      <BusyButton type="submit" class="primary" busy={busy} doing="Booking…">
-        Book
+      <BusyButton type="submit" class="primary" busy={busy} doing={words.doing}>
+        {words.verb}
       </BusyButton>
     </>
   );
   return (
-    <Dialog title="Book" onClose={onClose} actions={actions} onSubmit={() => void submit()}>
+    <Dialog title={words.title} onClose={onClose} actions={actions} onSubmit={() => void submit()}>
       <p class="summary">
         <strong>{question.wants.map((want) => whatOf(wishOf(want))).join(" and ")}</strong>
         <br />
-        {atOnce ? `now – ${moment(end, zone.value, present.value)}` : range(begins, end, zone.value, present.value)}
-        <span class="muted">
-          {" "}
-          ({question.exactly ? duration(length) : lengthInWords(question.length)}; {zoneName.value},{" "}
-          {offsetName(end, zone.value)})
-        </span>
+        {waits && !question.exactly
+          ? `${question.from === null ? "as soon as it is your turn" : `from ${spoken(first, zone.value, present.value)} on, when it is your turn`}, for ${lengthInWords(question.length)}`
+          : atOnce
+            ? `now – ${moment(end, zone.value, present.value)}`
+            : range(begins, end, zone.value, present.value)}
+        {(!waits || question.exactly) && (
+          <span class="muted">
+            {" "}
+            ({question.exactly ? duration(length) : lengthInWords(question.length)}; {zoneName.value},{" "}
+            {offsetName(end, zone.value)})
+          </span>
+        )}
       </p>
       <Field label="Name" error={fields.get("/name")} hint="So that you and your project know what it is for.">
         {(control) => (
@@ -106,7 +151,9 @@ export function BookDialog(props: { question: Question; opening: Opening; onClos
           />
         )}
       </Field>
-      {last - first >= 5 * MINUTE && !question.exactly && (
+      {waits && <PatienceField patience={patience} error={fields.get("/wait")} onChange={changed(setPatience)} />}
+      {atOnce && !waits && <KindField kind={kind} error={fields.get("/kind")} onChange={changed(setKind)} />}
+      {!waits && last - first >= 5 * MINUTE && !question.exactly && (
         <DateTimeField
           label={`Start (any time until ${spoken(last, zone.value, present.value)})`}
           value={start}
@@ -144,7 +191,7 @@ export function BookDialog(props: { question: Question; opening: Opening; onClos
       <Field
         label={ends.some((one) => one === "snapshot" || one === "migration") ? "Begin with that" : "Remind me"}
         error={fields.get("/before_end_date")}
-        hint={remindHint(end, remind)}
+        hint={waits ? undefined : remindHint(end, remind)}
       >
         {(control) => (
           <select {...control} value={remind} onChange={(event) => setRemind(event.currentTarget.value)}>
@@ -156,18 +203,57 @@ export function BookDialog(props: { question: Question; opening: Opening; onClos
           </select>
         )}
       </Field>
+      <MoreField
+        more={more}
+        end={waits ? null : end}
+        length={question.exactly ? "P1D" : question.length}
+        error={fields.get("/extend_if_free")}
+        onChange={changed(setMore)}
+      />
       <FormErrors sentences={[fields.get("/end_date"), ...others].filter((one): one is string => Boolean(one))} />
       <Refusal error={error} question={question} />
+      {immediate && isOpen(error) && (
+        <p class="hint">
+          <a href={hrefOf("leases")}>My leases</a> shows what has become of it.
+        </p>
+      )}
+      <Instead
+        error={error}
+        onStart={(at) => {
+          setMoved(at);
+          setStart(at);
+          setKind("scheduled");
+          setPatience(null);
+          setError(null);
+        }}
+        onWait={waits ? null : () => changed(setPatience)(cut(present.value + WEEK))}
+      />
+      {handingOver && <HandingOver />}
     </Dialog>
   );
 }
 
+/** True if it is not known what has become of a request. */
+function isOpen(error: unknown): boolean {
+  if (!(error instanceof Refused)) return error instanceof Unreachable;
+  const by = error.faults[0]?.code ?? "";
+  // A proxy that gave up has no code.
+  return error.has("manager_unavailable") || error.has("request_in_progress") || (error.status >= 500 && by === "");
+}
+
+/** The window of what waits: the one that is asked for, or one from the earliest start on. */
+function unplaced(question: Question, now: number): { start: number; end: number } {
+  if (question.exactly) return question.exactly;
+  const start = Math.max(question.from ?? now, now);
+  return { start, end: start + (lengthOf(question.length)?.seconds ?? 86_400) * 1000 };
+}
+
 /** Returns a name to begin with, such as "2 hosts on Thu 26 Nov"; typing replaces it. */
-function nameOf(question: Question, start: number): string {
+function nameOf(question: Question, start: number | null): string {
   const what = question.wants
     .map((want) => (bySchema(want.type) ? whatOf(wishOf(want)) : countOf(want.count, want.type)))
     .join(" and ");
-  return `${what} on ${formatted(start, zone.value, "day")}`.slice(0, 80);
+  return (start === null ? what : `${what} on ${formatted(start, zone.value, "day")}`).slice(0, 80);
 }
 
 function missingName(): Refused {

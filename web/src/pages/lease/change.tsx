@@ -15,7 +15,7 @@ import { Field, FormErrors } from "../../parts/field.tsx";
 import { NumberInput } from "../../parts/number.tsx";
 import { toWire } from "../../time/zone.ts";
 import { endChoices } from "../../words/endings.ts";
-import { capital } from "../../words/events.ts";
+import { capital, sentence } from "../../words/events.ts";
 import { nounOf, whatOf } from "../../words/lease.ts";
 import { SHOWN_ELSEWHERE } from "../../words/parameters.ts";
 import { bySchema } from "../../words/question.ts";
@@ -25,6 +25,7 @@ import { Fits } from "./fits.tsx";
 import { ChangedNote, type LeaseDialogProps, useAttempt } from "./shared.tsx";
 
 const MINUTE = 60_000;
+const DAY = 86_400_000;
 
 /** What the form holds of one reservation. */
 interface Part {
@@ -41,6 +42,8 @@ interface Form {
   start: number | null;
   end: number | null;
   remind: number | null;
+  /** Up to when it goes on by itself; null: it does not. */
+  goesOn: number | null;
   parts: readonly Part[];
 }
 
@@ -51,6 +54,7 @@ export function formOf(lease: Lease): Form {
     start: Date.parse(lease.start_date),
     end: Date.parse(lease.end_date),
     remind: lease.before_end_date === null ? null : Date.parse(lease.before_end_date),
+    goesOn: lease.extend_if_free ? Date.parse(lease.extend_if_free.until) : null,
     parts: lease.reservations.map((one) => ({
       id: one.id,
       least: one.min ?? one.amount ?? 1,
@@ -68,6 +72,8 @@ export function changeOf(form: Form, lease: Lease): LeaseChange {
   if (moved(form.start, lease.start_date)) change.start_date = toWire(form.start!);
   if (moved(form.end, lease.end_date)) change.end_date = toWire(form.end!);
   if (form.remind !== null && moved(form.remind, lease.before_end_date)) change.before_end_date = toWire(form.remind);
+  if (form.goesOn === null && lease.extend_if_free) change.extend_if_free = null;
+  if (moved(form.goesOn, lease.extend_if_free?.until ?? null)) change.extend_if_free = { until: toWire(form.goesOn!) };
   const parts = lease.reservations.flatMap((one) => {
     const part = form.parts.find(({ id }) => id === one.id);
     const changes = part ? partChange(part, one) : {};
@@ -87,6 +93,7 @@ export function rebased(form: Form, old: Lease, now: Lease): Form {
     start: pick(form.start, before.start, after.start),
     end: pick(form.end, before.end, after.end),
     remind: pick(form.remind, before.remind, after.remind),
+    goesOn: pick(form.goesOn, before.goesOn, after.goesOn),
     parts: after.parts.map((is) => {
       const typed = form.parts.find(({ id }) => id === is.id);
       const was = before.parts.find(({ id }) => id === is.id);
@@ -169,7 +176,7 @@ export function ChangeDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
   const begun = hasBegun(seen);
   const change = changeOf(form, seen);
   const nothing = Object.keys(change).length === 0;
-  const pointers = ["/name", "/start_date", "/end_date", "/before_end_date"];
+  const pointers = ["/name", "/start_date", "/end_date", "/before_end_date", "/extend_if_free"];
   const whole = (change.reservations ?? []).map((_, index) => `/reservations/${index}`);
   const refused = attempt.error instanceof Changed ? null : attempt.error;
   const named = (change.reservations ?? []).flatMap((part, index) =>
@@ -232,6 +239,13 @@ export function ChangeDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
         error={fields.get("/before_end_date")}
         onChange={(remind) => put({ remind })}
       />
+      <GoesOnField
+        value={form.goesOn}
+        proposed={form.end === null ? null : form.end + Math.max(DAY, form.end - (form.start ?? form.end))}
+        reason={seen.extend_if_free?.reason ?? null}
+        error={fields.get("/extend_if_free")}
+        onChange={(goesOn) => put({ goesOn })}
+      />
       {seen.reservations.map((one) => {
         const part = form.parts.find(({ id }) => id === one.id);
         if (!part) return null;
@@ -250,6 +264,42 @@ export function ChangeDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
       <ChangedNote error={attempt.error} />
       <FormErrors sentences={others} />
     </Dialog>
+  );
+}
+
+/** Whether it goes on by itself, and up to when. */
+function GoesOnField(props: {
+  value: number | null;
+  /** What is filled in first. */
+  proposed: number | null;
+  /** Why it did not go on so far. */
+  reason: string | null;
+  error: string | undefined;
+  onChange: (until: number | null) => void;
+}) {
+  const { value, proposed, reason, error, onChange } = props;
+  // A field that is emptied to type another date must not be gone.
+  const [on, setOn] = useState(value !== null);
+  useEffect(() => {
+    if (value !== null) setOn(true);
+  }, [value]);
+  return (
+    <div class="stack">
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={on}
+          onChange={(event) => {
+            setOn(event.currentTarget.checked);
+            onChange(event.currentTarget.checked ? proposed : null);
+          }}
+        />
+        Keep it as long as nobody else wants it
+      </label>
+      {on && <DateTimeField label="But not after" value={value} error={error} onChange={onChange} />}
+      {on && reason && <p class="hint">Not so far: {sentence(reason)}</p>}
+      {!on && error && <p class="field-error">{error}</p>}
+    </div>
   );
 }
 

@@ -9,11 +9,19 @@ import { Dialog } from "../../parts/dialog.tsx";
 import { FormErrors } from "../../parts/field.tsx";
 import { whatOf } from "../../words/lease.ts";
 import { goesWith } from "../../words/use.ts";
+import { ordinal } from "../../words/waiting.ts";
 import { ChangedNote, type LeaseDialogProps, useAttempt } from "./shared.tsx";
 
 /** True for a lease that has begun, whose servers may run. */
 export function hasBegun(lease: Pick<Lease, "status">): boolean {
-  return !["PENDING", "CREATING", "ERROR", "TERMINATED"].includes(lease.status);
+  return !["PENDING", "CREATING", "WAITING", "TIMED_OUT", "ERROR", "TERMINATED"].includes(lease.status);
+}
+
+/** Returns what ends a lease, as on its button. */
+export function endingOf(lease: Pick<Lease, "status">): string {
+  if (lease.status === "WAITING") return "Leave the line";
+  if (lease.status === "TIMED_OUT") return "Remove";
+  return hasBegun(lease) ? "End now" : "Delete";
 }
 
 /** A lease that runs is ended now and stays in the history; one that has not begun is deleted. */
@@ -21,7 +29,8 @@ export function EndNowDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
   const attempt = useAttempt(lease, etag);
   const { seen } = attempt;
   const begun = hasBegun(seen);
-  const verb = begun ? "End now" : "Delete";
+  const verb = endingOf(seen);
+  const waits = seen.status === "WAITING" || seen.status === "TIMED_OUT";
   const submit = () =>
     void attempt.run(async (known, tag) => {
       if (begun) {
@@ -31,7 +40,7 @@ export function EndNowDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
         return;
       }
       await deleteLease(known, tag);
-      note(`${known.name} was deleted`);
+      note(known.status === "WAITING" ? `${known.name} has left the line` : `${known.name} was deleted`);
       onDone({ ...known, deleted_at: new Date().toISOString() });
     });
   const { others } = sentencesOf(attempt.error instanceof Changed ? null : attempt.error, []);
@@ -43,9 +52,14 @@ export function EndNowDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
       actions={
         <>
           <button type="button" onClick={onClose}>
-            Keep it
+            {seen.status === "WAITING" ? "Stay in line" : "Keep it"}
           </button>
-          <BusyButton type="submit" class="danger" busy={attempt.busy} doing={begun ? "Ending…" : "Deleting…"}>
+          <BusyButton
+            type="submit"
+            class="danger"
+            busy={attempt.busy}
+            doing={begun ? "Ending…" : seen.status === "WAITING" ? "Leaving…" : "Deleting…"}
+          >
             {verb}
           </BusyButton>
         </>
@@ -64,6 +78,12 @@ export function EndNowDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
           </ul>
           <p class="hint">What is deleted cannot be brought back.</p>
         </>
+      ) : waits ? (
+        <p>
+          {seen.status === "WAITING"
+            ? `It has nothing yet. Its place is given up${seen.wait?.position ? `, the ${ordinal(seen.wait.position)} in line` : ""}: who asks again begins at the end.`
+            : "It has nothing. It stays among the past leases."}
+        </p>
       ) : (
         <>
           <p>This gives back what was promised, so that others can book it:</p>

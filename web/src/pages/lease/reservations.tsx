@@ -2,7 +2,7 @@
 /** What was reserved: what was got, how to use it, what is missing. */
 import { parametersOf, regions } from "../../api/kinds.ts";
 import type { Lease, Reservation } from "../../api/types.ts";
-import { Copy } from "../../parts/basics.tsx";
+import { Copy, When } from "../../parts/basics.tsx";
 import { isPast, nounOf, whatOf } from "../../words/lease.ts";
 import { fieldsOf } from "../../words/parameters.ts";
 import { allocationInWords, commandsOf, resourceName } from "../../words/use.ts";
@@ -30,7 +30,7 @@ export function Reservations({ lease }: { lease: Lease }) {
 }
 
 function ReservationCard({ lease, reservation }: { lease: Lease; reservation: Reservation }) {
-  const past = isPast(lease);
+  const past = isPast(lease) || lease.status === "TIMED_OUT";
   return (
     <section class="card reservation" id={`reservation-${reservation.id}`} tabIndex={-1}>
       <h2>{sentence(whatOf(reservation)).replace(/\.$/, "")}</h2>
@@ -45,6 +45,7 @@ function ReservationCard({ lease, reservation }: { lease: Lease; reservation: Re
       {reservation.resources_changed && !past && (
         <p class="missing">Something that failed was replaced before the start.</p>
       )}
+      {!past && <Gone reservation={reservation} />}
       {!past && <Use lease={lease} reservation={reservation} />}
       {!past && <p class="muted">At the end {endInWords(reservation.before_end, reservation.resource_type)}.</p>}
     </section>
@@ -61,6 +62,22 @@ function Children({ parts, past }: { parts: readonly Reservation[]; past: boolea
           {whatOf(one)}
           {one.missing_resources && !past && <span class="missing"> Not all of it is there.</span>}
           <Got reservation={one} past={past} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** What users have deleted of what it has made. */
+function Gone({ reservation }: { reservation: Reservation }) {
+  const gone = (reservation.made ?? []).filter((one) => one.deleted_at !== null);
+  if (gone.length === 0) return null;
+  return (
+    <ul class="missing" aria-label="Deleted meanwhile">
+      {gone.map((one) => (
+        <li key={one.id}>
+          The {nounOf(reservation.resource_type, 1)} <code>{one.id}</code> was deleted, which was first seen{" "}
+          <When at={one.deleted_at!} as="spoken" />; it is not made again.
         </li>
       ))}
     </ul>

@@ -50,6 +50,7 @@ const WORDS: Record<string, string> = {
   start_date: "start",
   end_date: "end",
   before_end_date: "time of the reminder",
+  extend_if_free: "time up to which it goes on by itself",
   min: "number",
   max: "number",
   amount: "number",

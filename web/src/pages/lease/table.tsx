@@ -9,10 +9,15 @@ import { When } from "../../parts/basics.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { LeaseState } from "../../parts/state.tsx";
 import { hrefOf } from "../../router.ts";
+import { present } from "../../time/now.ts";
+import { zone } from "../../time/zone.ts";
 import { againParams } from "../../words/again.ts";
 import { conditionInWords, endInWords, isPast, lengthOf, whatOf } from "../../words/lease.ts";
+import { sentence } from "../../words/events.ts";
+import { about, whyReleased } from "../../words/waiting.ts";
 import { ChangeDialog, EndNowDialog, ExtendDialog } from "../lease-actions.tsx";
-import { hasBegun } from "./end-now.tsx";
+import { endingOf } from "./end-now.tsx";
+import { ExtensionOffer } from "./offer.tsx";
 
 type Doing = "extend" | "change" | "end";
 /** Whose the leases are: the reader's own, of the reader's project, of all projects. */
@@ -53,7 +58,13 @@ export function LeaseTable({ leases, whose, onChanged }: LeaseTableProps) {
         </thead>
         <tbody>
           {leases.map((lease) => (
-            <Row key={lease.id} lease={lease} whose={whose} act={(what) => setDoing({ what, lease })} />
+            <Row
+              key={lease.id}
+              lease={lease}
+              whose={whose}
+              act={(what) => setDoing({ what, lease })}
+              onChanged={onChanged}
+            />
           ))}
         </tbody>
       </table>
@@ -66,12 +77,23 @@ interface RowProps {
   lease: Lease;
   whose: Whose;
   act: (what: Doing) => void;
+  onChanged: () => void;
 }
 
-function Row({ lease, whose, act }: RowProps) {
+function Row({ lease, whose, act, onChanged }: RowProps) {
   const past = isPast(lease);
   const trouble = past ? null : lease.conditions[0];
   const endings = [...new Set(lease.reservations.map((one) => endInWords(one.before_end, one.resource_type)))];
+  const waited = lease.status === "TIMED_OUT";
+  const goesOn = !past && lease.extend_if_free;
+  const then = [
+    lengthOf(lease),
+    lease.status === "WAITING" && lease.wait ? `waits until ${about(lease.wait.until, zone.value, present.value)}` : "",
+    goesOn ? `goes on by itself until ${about(goesOn.until, zone.value, present.value)} if it is free` : "",
+    !past && !waited && endings.length > 0 ? `then ${endings.join("; ")}` : "",
+  ]
+    .filter(Boolean)
+    .join("; ");
   return (
     <tr>
       <th scope="row">
@@ -87,6 +109,12 @@ function Row({ lease, whose, act }: RowProps) {
       <td>
         <LeaseState lease={lease} />
         {trouble && <p class="hint trouble">{conditionInWords(trouble)}</p>}
+        {!past && lease.release_at && (
+          <p class="hint trouble release">
+            released {about(lease.release_at, zone.value, present.value)}: {whyReleased(lease.usage)}
+          </p>
+        )}
+        {!past && lease.wait?.reason && <p class="hint trouble">{sentence(lease.wait.reason)}</p>}
       </td>
       <td>
         {lease.reservations.map((one) => (
@@ -96,22 +124,34 @@ function Row({ lease, whose, act }: RowProps) {
         ))}
       </td>
       <td>
-        <span class="nowrap">
-          <When at={lease.start_date} />
-        </span>{" "}
-        –{" "}
-        <span class="nowrap">
-          <When at={lease.end_date} />
-        </span>
-        <p class="hint">
-          {lengthOf(lease)}
-          {!past && endings.length > 0 && `; then ${endings.join("; ")}`}
-        </p>
+        <Times lease={lease} />
+        <p class="hint">{then}</p>
+        {/* Operators look at many: one search for each would be too much. */}
+        {whose !== "all" && <ExtensionOffer lease={lease} onDone={onChanged} brief />}
       </td>
       <td class="actions">
         <RowActions lease={lease} past={past} act={act} />
       </td>
     </tr>
+  );
+}
+
+/** From when to when, as far as that is known. */
+function Times({ lease }: { lease: Lease }) {
+  if (lease.status === "TIMED_OUT") return <span class="muted">its turn did not come</span>;
+  const unknown = lease.status === "WAITING" && !lease.wait?.estimated_start;
+  if (unknown) return <span class="muted">when is not known yet</span>;
+  return (
+    <>
+      {lease.status === "WAITING" && <span class="muted">probably </span>}
+      <span class="nowrap">
+        <When at={lease.start_date} />
+      </span>{" "}
+      –{" "}
+      <span class="nowrap">
+        <When at={lease.end_date} />
+      </span>
+    </>
   );
 }
 
@@ -122,6 +162,13 @@ function RowActions({ lease, past, act }: { lease: Lease; past: boolean; act: Ro
     </a>
   );
   if (past || !may("blazar:leases:put")) return may("blazar:leases:post") ? again : null;
+  if (lease.status === "WAITING" || lease.status === "TIMED_OUT") {
+    return (
+      <button type="button" class="small" aria-label={`${endingOf(lease)}: ${lease.name}`} onClick={() => act("end")}>
+        {endingOf(lease)}
+      </button>
+    );
+  }
   return (
     <span class="row row-actions">
       <button type="button" class="small" aria-label={`Extend ${lease.name}`} onClick={() => act("extend")}>
@@ -145,7 +192,7 @@ function RowActions({ lease, past, act }: { lease: Lease; past: boolean; act: Ro
                 Book again
               </a>
               <button type="button" onClick={() => run("end")}>
-                {hasBegun(lease) ? "End now" : "Delete"}
+                {endingOf(lease)}
               </button>
             </div>
           );

@@ -15,6 +15,9 @@ export type Brief = Pick<
   | "project_id"
   | "user_id"
   | "conditions"
+  | "usage"
+  | "release_at"
+  | "wait"
 >;
 
 export interface Sorted {
@@ -24,6 +27,8 @@ export interface Sorted {
   late: Brief[];
   starting: Brief[];
   ending: Brief[];
+  /** Will be released because nobody uses them, the next first. */
+  released: Brief[];
 }
 
 /** A start that is due for less than this is on its way, not late. */
@@ -34,7 +39,9 @@ export function sorted(leases: readonly Brief[], now: number, within: number): S
   const begins = (lease: Brief) => Date.parse(lease.start_date);
   const ends = (lease: Brief) => Date.parse(lease.end_date);
   const soon = (at: number) => at >= now && at < now + within;
-  const live = leases.filter((lease) => !lease.deleted_at && lease.status !== "TERMINATED");
+  const over = ["TERMINATED", "WAITING", "TIMED_OUT"];
+  const live = leases.filter((lease) => !lease.deleted_at && !over.includes(lease.status));
+  const release = (lease: Brief) => Date.parse(lease.release_at ?? "");
   return {
     failed: live.filter((lease) => lease.status === "ERROR"),
     degraded: live.filter((lease) => lease.degraded && lease.status !== "ERROR"),
@@ -43,6 +50,7 @@ export function sorted(leases: readonly Brief[], now: number, within: number): S
       .filter((lease) => lease.status === "PENDING" && soon(begins(lease)))
       .sort((a, b) => begins(a) - begins(b)),
     ending: live.filter((lease) => lease.status !== "ERROR" && soon(ends(lease))).sort((a, b) => ends(a) - ends(b)),
+    released: live.filter((lease) => lease.release_at).sort((a, b) => release(a) - release(b)),
   };
 }
 

@@ -83,7 +83,7 @@ export function ResourceState({ of, until: end }: { of: Conditioned; until: stri
   if (end === undefined) {
     return (
       <span class="state">
-        <StateMark mark="waiting" />
+        <StateMark mark="free" />
         <span class="state-word">free</span>
       </span>
     );

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases of microversion 1.3: now or not at all, in line, and longer as long as nobody else wants it."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from playwright.sync_api import Locator, Page, Route, expect
+
+from tests.web.conftest import ADMIN, ALICE, PATIENCE, query_of, serious
+from tests.web.service import asked
+
+BOB = "bob:chemistry:member"
+CAROL = "carol:biology:member"
+NEXT = {"OpenStack-API-Version": "reservation 1.3"}
+KEEP_ON = "Keep it as long as nobody else wants it"
+
+
+def hosts_of(pages: str) -> int:
+    return int(asked(pages, ALICE, "GET", "v1/capacity")["capacity"]["series"][0]["total"][0])
+
+
+def leased(pages: str, who: str, name: str, count: int = 1, **body: object) -> dict[str, object]:
+    """Ask for hosts; return the lease."""
+    hosts = {"resource_type": "physical:host", "min": count, "max": count}
+    wanted = {"name": name, "end_date": "+PT5H", "reservations": [hosts], **body}
+    return dict(asked(pages, who, "POST", "v1/leases", wanted, **NEXT)["lease"])
+
+
+def shown(pages: str, lease_id: object, who: str = ALICE) -> dict[str, object]:
+    return dict(asked(pages, who, "GET", f"v1/leases/{lease_id}", **NEXT)["lease"])
+
+
+def of_name(pages: str, name: str, who: str = ALICE) -> dict[str, object]:
+    """Return the lease of a name."""
+    (found,) = asked(pages, who, "GET", f"v1/leases?name={name}&state=all", **NEXT)["leases"]
+    return dict(found)
+
+
+def page_of_lease(pages: str, lease: dict[str, object], **more: str) -> str:
+    return f"{pages}lease?id={lease['id']}" + "".join(f"&{name}={value}" for name, value in more.items())
+
+
+def state(page: Page) -> Locator:
+    return page.locator(".lease-title .state-word")
+
+
+def whole(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:00Z")
+
+
+def test_what_is_needed_now_or_not_at_all_is_in_use_with_the_answer(small, page_of):
+    page = page_of(small, ALICE)
+    page.get_by_role("button", name=re.compile("^Book now until")).click()
+    dialog = page.get_by_role("dialog", name="Book")
+    dialog.get_by_label("Name", exact=True).fill("ci-2041")
+    dialog.get_by_label("Handed over").select_option("immediate")
+    expect(dialog.get_by_text("The answer comes when it can be used")).to_be_visible()
+    assert serious(page) == []
+    dialog.get_by_role("button", name="Get it now").click()
+    expect(page.get_by_role("heading", name="ci-2041", exact=True)).to_be_visible()
+    # No waiting here: the answer was the handing over.
+    expect(state(page)).to_have_text("active", timeout=1_000)
+    lease = of_name(small, "ci-2041")
+    assert (lease["kind"], lease["status"]) == ("immediate", "ACTIVE")
+    page.goto(small + "leases")
+    page.get_by_role("button", name="Scheduled").click()
+    expect(page.get_by_role("heading", name="None of your leases is like that")).to_be_visible()
+    page.get_by_role("button", name="Scheduled").click()
+    page.get_by_role("button", name="Immediate").click()
+    expect(page.get_by_role("row", name=re.compile("ci-2041"))).to_be_visible()
+    page.wait_for_url(lambda _: query_of(page)["kind"] == ["immediate"])
+
+
+def is_asked_for_now(page: Page, name: str) -> Locator:
+    """Ask for a host now or not at all; return the dialog."""
+    page.get_by_role("button", name=re.compile("^Book now until")).click()
+    dialog = page.get_by_role("dialog", name="Book")
+    dialog.get_by_label("Name", exact=True).fill(name)
+    dialog.get_by_label("Handed over").select_option("immediate")
+    return dialog
+
+
+def test_a_refusal_says_why_and_what_was_typed_stays(small, page_of, complaints):
+    complaints.expected.add("status of 409")
+    sentence = "it was not handed over in 45 seconds, and nothing is booked: the host is not ready yet"
+    held: list[Route] = []
+    page = page_of(small, ALICE)
+    page.route(re.compile("/v1/leases$"), lambda route: held.append(route))
+    dialog = is_asked_for_now(page, "too late")
+    dialog.get_by_role("button", name="Get it now").click()
+    expect(dialog.get_by_role("status")).to_have_text("It is being handed over. The answer comes within a minute.")
+    expect(dialog.get_by_role("button", name="Handing over…")).to_be_visible()
+    assert serious(page) == []
+    fault = {"status": 409, "code": "reservation.not_handed_over", "title": "", "detail": sentence}
+    held[0].fulfill(status=409, json={"errors": [fault]})
+    expect(dialog.get_by_role("alert")).to_have_text(sentence)
+    expect(dialog.get_by_role("status")).to_have_count(0)
+    expect(dialog.get_by_label("Name", exact=True)).to_have_value("too late")
+    page.unroute(re.compile("/v1/leases$"))
+    dialog.get_by_role("button", name="Get it now").click()
+    expect(state(page)).to_have_text("active", timeout=60_000)
+
+
+def test_while_the_cloud_fails_nothing_is_left_of_what_was_wanted_now(small, tmp_path, page_of, complaints):
+    down = tmp_path / "data" / ".down"
+    complaints.expected.add("status of 503")
+    page = page_of(small, ALICE)
+    dialog = is_asked_for_now(page, "no answer")
+    down.touch()
+    dialog.get_by_role("button", name="Get it now").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("try again later", timeout=60_000)
+    down.unlink()
+    # What was begun is undone as soon as the cloud answers again.
+    for _ in range(PATIENCE):
+        if not (left := asked(small, ALICE, "GET", "v1/leases?state=all", **NEXT)["leases"]):
+            break
+        page.wait_for_timeout(500)
+    assert left == []
+    dialog.get_by_role("button", name="Get it now").click()
+    expect(state(page)).to_have_text("active", timeout=60_000)
+
+
+def test_where_nothing_is_free_one_waits_in_line_and_starts_at_ones_turn(small, page_of):
+    theirs = leased(small, BOB, "theirs", hosts_of(small))
+    page = page_of(small + "?min=2", ALICE)
+    offer = page.get_by_role("region", name="Wait in line")
+    expect(offer).to_contain_text("You get it when it is your turn")
+    assert serious(page) == []
+    offer.get_by_role("button", name="Wait in line").click()
+    page.wait_for_url(lambda _: query_of(page)["book"] == ["wait"])
+    dialog = page.get_by_role("dialog", name="Wait in line")
+    expect(dialog).to_contain_text("as soon as it is your turn, for 1 day")
+    dialog.get_by_label("Name", exact=True).fill("in line")
+    # By keyboard: a date that is emptied on the way to another one is not gone.
+    dialog.get_by_label("Wait until").fill("2026-11-01T08:00")
+    dialog.get_by_label("Wait until").fill(whole(datetime.now(UTC) + timedelta(days=3))[:16])
+    dialog.get_by_label(KEEP_ON).check()
+    expect(dialog.get_by_text("It is prolonged by itself shortly before its end")).to_be_visible()
+    assert serious(page) == []
+    dialog.get_by_role("button", name="Wait in line").click()
+    expect(page.get_by_role("heading", name="in line", exact=True)).to_be_visible()
+    expect(state(page)).to_have_text("waiting in line")
+    expect(page.get_by_role("region", name="Its place in line")).to_contain_text("It is the next in line.")
+    expect(page.get_by_role("button", name="Extend")).to_have_count(0)
+    expect(page.get_by_role("button", name="Change", exact=True)).to_have_count(0)
+    expect(page.get_by_text("It goes on by itself until")).to_be_visible()
+    assert serious(page) == []
+    lease = of_name(small, "in%20line")
+    assert (lease["status"], lease["wait"]["position"]) == ("WAITING", 1)  # type: ignore[index]
+    page.goto(small + "leases")
+    page.get_by_role("button", name="Waiting in line").click()
+    expect(page.get_by_role("row", name=re.compile("in line"))).to_contain_text("1st, probably from")
+    page.goto(page_of_lease(small, lease))
+    asked(small, BOB, "DELETE", f"v1/leases/{theirs['id']}", **NEXT)
+    expect(state(page)).to_have_text("active", timeout=60_000)
+    expect(page.get_by_role("region", name="Its place in line")).to_have_count(0)
+
+
+def test_who_would_delay_others_is_told_how_many_and_takes_the_opening_with_a_click(small, page_of, complaints):
+    complaints.expected.add("status of 409")
+    hosts = hosts_of(small)
+    free = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(hours=5)
+    leased(small, BOB, "theirs", hosts, end_date=whole(free))
+    leased(small, CAROL, "before", hosts - 1, end_date="+PT3H", wait={"until": "+P2D"})
+    window = f"start={whole(free)}&end={whole(free + timedelta(hours=2))}"
+    page = page_of(f"{small}?min=2&{window}", ALICE, timezone_id="UTC")
+    page.get_by_role("button", name=re.compile("^Book ")).click()
+    dialog = page.get_by_role("dialog", name="Book")
+    dialog.get_by_label("Name", exact=True).fill("mine")
+    dialog.get_by_role("button", name="Book", exact=True).click()
+    expect(dialog.get_by_text("1 lease waits in line for the same, and would get it later")).to_be_visible()
+    assert serious(page) == []
+    expect(dialog.get_by_role("button", name="Wait in line")).to_be_visible()
+    dialog.get_by_role("button", name=re.compile("^Start .* instead$")).click()
+    expect(dialog.get_by_text("1 lease waits in line")).to_have_count(0)
+    dialog.get_by_role("button", name="Book", exact=True).click()
+    expect(page.get_by_role("heading", name="mine", exact=True)).to_be_visible()
+    assert of_name(small, "mine")["start_date"] == whole(free + timedelta(hours=3))
+
+
+def test_who_does_not_need_it_any_more_leaves_the_line(small, page_of):
+    leased(small, BOB, "theirs", hosts_of(small))
+    lease = leased(small, ALICE, "patient", wait={"until": "+P2D"})
+    page = page_of(small + "leases", ALICE)
+    page.get_by_role("button", name="Leave the line: patient").click()
+    dialog = page.get_by_role("dialog", name="Leave the line: patient")
+    expect(dialog.get_by_role("button", name="Stay in line")).to_be_focused()
+    expect(dialog).to_contain_text("It has nothing yet.")
+    assert serious(page) == []
+    dialog.get_by_role("button", name="Leave the line").click()
+    expect(page.get_by_role("heading", name="You have no leases")).to_be_visible()
+    assert shown(small, lease["id"])["deleted_at"] is not None
+
+
+def test_who_waited_in_vain_sees_that_and_asks_again(small, page_of):
+    leased(small, BOB, "theirs", hosts_of(small))
+    lease = leased(small, ALICE, "in vain", 2, wait={"until": "+PT1S"})
+    page = page_of(page_of_lease(small, lease), ALICE)
+    expect(state(page)).to_have_text("timed out", timeout=60_000)
+    expect(page.get_by_role("region", name="Its place in line")).to_contain_text("It waited in vain")
+    assert serious(page) == []
+    page.get_by_role("link", name="Ask again").click()
+    dialog = page.get_by_role("dialog", name="Wait in line")
+    expect(dialog).to_contain_text("2 hosts")
+    expect(dialog).to_contain_text("for 5 hours")
+    dialog.get_by_role("button", name="Wait in line").click()
+    expect(state(page)).to_have_text("waiting in line")
+
+
+def test_a_lease_is_set_to_go_on_by_itself_and_stopped(small, page_of):
+    lease = leased(small, ALICE, "goes on", end_date="+P2D")
+    page = page_of(page_of_lease(small, lease, do="change"), ALICE, timezone_id="UTC")
+    dialog = page.get_by_role("dialog", name="Change goes on")
+    dialog.get_by_label(KEEP_ON).check()
+    until = whole(datetime.now(UTC) + timedelta(days=6))
+    dialog.get_by_label("But not after").fill(until[:16])
+    assert serious(page) == []
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(page.get_by_text("as long as nobody else wants what it has")).to_be_visible()
+    assert shown(small, lease["id"])["extend_if_free"] == {"until": until, "reason": None}
+    page.goto(small + "leases")
+    expect(page.get_by_role("row", name=re.compile("goes on"))).to_contain_text("goes on by itself until")
+    page.goto(page_of_lease(small, lease, do="change"))
+    dialog.get_by_label(KEEP_ON).uncheck()
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(dialog).to_have_count(0)
+    assert shown(small, lease["id"])["extend_if_free"] is None
+
+
+def test_what_cannot_be_is_refused_beside_its_field(small, page_of, complaints):
+    complaints.expected.add("status of 400")
+    lease = leased(small, ALICE, "goes on", end_date="+P2D")
+    page = page_of(page_of_lease(small, lease, do="change"), ALICE, timezone_id="UTC")
+    dialog = page.get_by_role("dialog", name="Change goes on")
+    dialog.get_by_label(KEEP_ON).check()
+    dialog.get_by_label("But not after").fill("2039-01-01T08:00")
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(dialog.get_by_label("But not after")).to_have_attribute("aria-invalid", "true")
+    expect(dialog.get_by_text("give an earlier date")).to_be_visible()
+
+
+def test_a_lease_on_its_last_day_is_offered_the_longest_end_in_one_click(small, page_of):
+    hosts = hosts_of(small)
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
+    ends, taken = now + timedelta(hours=5), now + timedelta(hours=8)
+    lease = leased(small, ALICE, "last day", end_date=whole(ends))
+    leased(small, ALICE, "other day", end_date="+P3D")
+    leased(small, BOB, "theirs", hosts, start_date=whole(now + timedelta(days=4)), end_date="+P1D")
+    leased(small, BOB, "next", hosts - 1, start_date=whole(taken), end_date="+PT4H")
+    page = page_of(page_of_lease(small, lease), ALICE, timezone_id="UTC")
+    offer = page.locator(".banner.offer")
+    expect(offer).to_contain_text("then others have booked")
+    assert serious(page) == []
+    offer.get_by_role("button", name=re.compile("^Extend until")).click()
+    expect(offer).to_contain_text("It cannot go on: others have booked what it has from then on.")
+    assert shown(small, lease["id"])["end_date"] == whole(taken)
+    row = leased(small, CAROL, "short", hosts - 2, end_date=whole(ends))
+    page = page_of(small + "leases", CAROL, timezone_id="UTC")
+    expect(page.get_by_role("row", name=re.compile("short"))).to_contain_text("Extend until")
+    assert serious(page) == []
+    page.get_by_role("button", name=re.compile("^Extend until .*: short$")).click()
+    expect(page.get_by_role("row", name=re.compile("short"))).to_contain_text("It cannot go on")
+    assert shown(small, row["id"], CAROL)["end_date"] == whole(taken)
+
+
+def test_operators_see_how_many_wait_and_the_longest_wait(small, page_of):
+    leased(small, BOB, "theirs", hosts_of(small))
+    leased(small, ALICE, "first", wait={"until": "+P2D"})
+    leased(small, CAROL, "second", wait={"until": "+P2D"})
+    page = page_of(small + "overview", ADMIN)
+    tile = page.locator(".tile").filter(has_text="Waiting in line")
+    expect(tile.get_by_role("heading")).to_have_text("Waiting in line 2")
+    expect(tile).to_contain_text("The longest wait:")
+    assert serious(page) == []
+    page.goto(small + "all-leases")
+    page.get_by_role("button", name="waiting in line").click()
+    expect(page.get_by_role("row", name=re.compile("first"))).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("second"))).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("theirs"))).to_have_count(0)
+
+
+@pytest.mark.parametrize("look", ["dark", "phone"])
+def test_pages_of_leases_in_line_are_accessible(small, page_of, look):
+    options = {"color_scheme": "dark"} if look == "dark" else {"viewport": {"width": 390, "height": 844}}
+    leased(small, BOB, "theirs", hosts_of(small))
+    lease = leased(small, ALICE, "patient", wait={"until": "+P2D"})
+    vain = leased(small, ALICE, "in vain", wait={"until": "+PT1S"})
+    page = page_of(page_of_lease(small, vain), ALICE, **options)
+    expect(state(page)).to_have_text("timed out", timeout=60_000)
+    for address in (page_of_lease(small, lease), small + "leases", small + "?min=1", small + "?min=1&book=wait"):
+        assert serious(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        page.goto(address)
+        expect(page.get_by_text(re.compile("in line", re.I)).first).to_be_visible()
+    assert serious(page) == []

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/** How a lease stands: its place in line, whether it goes on by itself, whether it is used, and who may act on that. */
+import { useState } from "preact/hooks";
+import { request } from "../../api/client.ts";
+import { plain } from "../../api/errors.ts";
+import { may } from "../../api/session.ts";
+import type { Lease } from "../../api/types.ts";
+import { note } from "../../parts/announce.tsx";
+import { BusyButton, When } from "../../parts/basics.tsx";
+import { StateMark } from "../../parts/state.tsx";
+import { present } from "../../time/now.ts";
+import { zone } from "../../time/zone.ts";
+import { capital, sentence } from "../../words/events.ts";
+import { isPast } from "../../words/lease.ts";
+import { WAITING_MEANS, about, usageInWords, waitSentences, whyReleased } from "../../words/waiting.ts";
+
+/** Seconds tell nothing here. */
+function minute(instant: string): number {
+  return Math.floor(Date.parse(instant) / 60_000) * 60_000;
+}
+
+/** The place of a lease in line, or that it waited in vain. */
+export function WaitPanel({ lease }: { lease: Lease }) {
+  const { wait } = lease;
+  if (!wait || isPast(lease)) return null;
+  const here = zone.value;
+  const now = present.value;
+  const over = lease.status === "TIMED_OUT";
+  return (
+    <section class="card wait" aria-label="Its place in line">
+      <h2>
+        <StateMark mark={over ? "timed-out" : "waiting"} />{" "}
+        {over ? "It waited in vain" : wait.position === 1 ? "Next in line" : "Waiting in line"}
+      </h2>
+      {over ? (
+        <p>Its turn did not come in that time. Ask again, if you still need it; nothing is kept for it.</p>
+      ) : (
+        <p>{waitSentences(wait, here, now).join(" ")}</p>
+      )}
+      {wait.reason !== null && (
+        <p class="missing">{sentence(over ? wait.reason : `as things are no waiting helps: ${wait.reason}`)}</p>
+      )}
+      <dl class="facts">
+        <dt>{over ? "Waited since" : "Waits since"}</dt>
+        <dd>
+          <When at={minute(wait.queued_at)} as="spoken" />
+        </dd>
+        <dt>{over ? "Gave up" : "Gives up"}</dt>
+        <dd>
+          <When at={minute(wait.until)} as="spoken" />
+        </dd>
+      </dl>
+      {!over && <p class="hint">{WAITING_MEANS}</p>}
+    </section>
+  );
+}
+
+/** Returns that a lease goes on by itself, and why it did not so far. */
+export function goesOnInWords(lease: Lease, now: number): string | null {
+  const { extend_if_free: asked } = lease;
+  if (!asked || isPast(lease)) return null;
+  const until = about(asked.until, zone.value, now);
+  const reason = asked.reason === null ? "" : ` Not so far: ${sentence(asked.reason)}`;
+  return `It goes on by itself until ${until} at most, as long as nobody else wants what it has.${reason}`;
+}
+
+type Act = "keep" | "hold" | "let go";
+const REQUESTS: Record<Act, ["POST" | "PUT" | "DELETE", string, string]> = {
+  keep: ["POST", "keep", "is kept: the time counts again from now on"],
+  hold: ["PUT", "hold", "is held: it is never released because nobody uses it"],
+  "let go": ["DELETE", "hold", "is held no longer"],
+};
+
+/** Acts on the release of a lease: what is in progress, and what was refused. */
+function useActs(lease: Lease, onDone: (lease: Lease) => void) {
+  const [doing, setDoing] = useState<Act | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const act = async (what: Act) => {
+    if (doing) return;
+    const [method, path, said] = REQUESTS[what];
+    setDoing(what);
+    setError(null);
+    try {
+      const { data } = await request<{ lease: Lease }>(method, `v1/leases/${lease.id}/${path}`);
+      note(`${lease.name} ${said}`);
+      onDone(data.lease);
+    } catch (refused) {
+      setError(refused);
+    }
+    setDoing(null);
+  };
+  return { doing, error, act };
+}
+
+interface UseProps {
+  lease: Lease;
+  onDone: (lease: Lease) => void;
+}
+
+/** The warning before a release, with what keeps it off. */
+export function ReleaseBar({ lease, onDone }: UseProps) {
+  const { doing, error, act } = useActs(lease, onDone);
+  if (!lease.release_at || isPast(lease)) return null;
+  return (
+    <div class="banner warning" role="status">
+      <p>
+        <strong>
+          It is released <When at={minute(lease.release_at)} as="spoken" /> because {whyReleased(lease.usage)}.
+        </strong>{" "}
+        Start something in it, or keep it.
+        {error !== null && (
+          <span class="field-error block" role="alert">
+            {plain(error)}
+          </span>
+        )}
+      </p>
+      <div class="row">
+        {may("blazar:leases:keep") && (
+          <BusyButton type="button" busy={doing === "keep"} doing="Keeping…" onClick={() => void act("keep")}>
+            Keep
+          </BusyButton>
+        )}
+        {may("blazar:leases:hold") && (
+          <BusyButton type="button" busy={doing === "hold"} doing="Holding…" onClick={() => void act("hold")}>
+            Hold
+          </BusyButton>
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** What looks have found of the use of a lease; operators hold it there, and let go. */
+export function UsePanel({ lease, onDone }: UseProps) {
+  const { doing, error, act } = useActs(lease, onDone);
+  const said = usageInWords(lease, zone.value, present.value);
+  if (said === null || isPast(lease)) return null;
+  return (
+    <section class="card use-panel" aria-label="Use">
+      <h2>Use</h2>
+      <p>{said}</p>
+      {may("blazar:leases:hold") && (
+        <>
+          <p class="row">
+            {(["hold", "let go"] as const).map((what) => (
+              <BusyButton
+                key={what}
+                type="button"
+                class="small"
+                busy={doing === what}
+                doing={what === "hold" ? "Holding…" : "Letting go…"}
+                onClick={() => void act(what)}
+              >
+                {capital(what)}
+              </BusyButton>
+            ))}
+          </p>
+          <p class="hint">A lease that is held is never released because nobody uses it.</p>
+        </>
+      )}
+      {error !== null && (
+        <p class="field-error" role="alert">
+          {plain(error)}
+        </p>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Leases that wait in line, that go on by themselves, and why they have ended, in words. Pure. */
+import type { Json, Lease, Wait } from "../api/types.ts";
+import { plural, spoken } from "../time/format.ts";
+
+/** Returns "1st", "2nd", "3rd", "11th". */
+export function ordinal(count: number): string {
+  const tens = count % 100;
+  const ending = tens >= 11 && tens <= 13 ? "th" : (["th", "st", "nd", "rd"][count % 10] ?? "th");
+  return `${count}${ending}`;
+}
+
+/** Returns a place in line with what is expected: "2nd, probably from today 16:00". */
+export function placeInWords(wait: Wait, zone: string, now: number): string {
+  const place = wait.position === null ? "" : ordinal(wait.position);
+  const when = wait.estimated_start === null ? "" : `probably from ${soonOr(wait.estimated_start, zone, now)}`;
+  if (!place && !when) return wait.reason === null ? "its place comes soon" : "";
+  return [place, when].filter(Boolean).join(", ");
+}
+
+const MINUTE = 60_000;
+
+/** An estimate is good to the minute at best. */
+function soonOr(instant: string, zone: string, now: number): string {
+  const at = Math.ceil(Date.parse(instant) / MINUTE) * MINUTE;
+  return at <= now + MINUTE ? "now on" : spoken(at, zone, now);
+}
+
+/** Returns an instant to the minute, as a person would say it. */
+export function about(instant: string, zone: string, now: number): string {
+  return spoken(Math.floor(Date.parse(instant) / MINUTE) * MINUTE, zone, now);
+}
+
+/** What the page of a lease says of its waiting, one sentence each. */
+export function waitSentences(wait: Wait, zone: string, now: number): string[] {
+  const said: string[] = [];
+  if (wait.position === 1) said.push("It is the next in line.");
+  else if (wait.position !== null) said.push(`It is the ${ordinal(wait.position)} of all that wait.`);
+  else if (wait.reason === null) said.push("Its place in line is known in a moment.");
+  if (wait.estimated_start !== null) {
+    const when = soonOr(wait.estimated_start, zone, now);
+    said.push(`It will probably start ${when === "now on" ? "now" : when}; that may become earlier or later.`);
+  } else if (wait.position !== null) said.push("When it will start is not known yet.");
+  return said;
+}
+
+/** What waiting means, in one sentence. */
+export const WAITING_MEANS =
+  "You get it when it is your turn and enough is free, for as long as you asked for; till then it costs nothing, and you can leave the line.";
+
+/** What the service says of those who are before somebody; null if it does not. */
+export interface Before {
+  before: number;
+  /** From when on it fits without delaying them, in milliseconds. */
+  opening: number | null;
+}
+
+/** Reads the data of a refusal because others wait. */
+export function beforeOf(data: { [key: string]: Json } | undefined): Before | null {
+  const { before, opening } = data ?? {};
+  if (typeof before !== "number") return null;
+  const at = typeof opening === "string" ? Date.parse(opening) : Number.NaN;
+  return { before, opening: Number.isNaN(at) ? null : at };
+}
+
+/** Returns how many are before somebody, as a sentence. */
+export function beforeInWords({ before }: Before): string {
+  return `${plural(before, "lease")} ${before === 1 ? "waits" : "wait"} in line for the same, and would get it later because of yours.`;
+}
+
+/** Returns why a lease has ended, as a sentence; null if that is not known, or it has not. */
+export function endInSentence(lease: Pick<Lease, "end_reason" | "kind">): string | null {
+  switch (lease.end_reason) {
+    case "ended":
+      return "Its time was over.";
+    case "deleted":
+      return "It was deleted before its end.";
+    case "refused":
+      return lease.kind === "immediate"
+        ? "It could not be handed over at once, so the request was refused."
+        : "Its request was refused after it had been booked.";
+    case "unused":
+      return "It was released because nobody used it.";
+    default:
+      return null;
+  }
+}
+
+/** Returns why a lease is going to be released: what the last look has found. */
+export function whyReleased(usage: Lease["usage"]): string {
+  switch (usage) {
+    case "unused":
+      return "nothing is in it";
+    case "idle":
+      return "all that is in it is stopped";
+    default:
+      return "nothing runs on it";
+  }
+}
+
+/** Returns what looks have found of the use of a lease, as a sentence; null if nobody looks. */
+export function usageInWords(lease: Pick<Lease, "usage" | "used_at">, zone: string, now: number): string | null {
+  const seen = lease.used_at ? about(lease.used_at, zone, now) : null;
+  switch (lease.usage) {
+    case "used":
+      return seen ? `It is used; last seen ${seen}.` : "It is used.";
+    case "idle":
+      return `All that is in it is stopped${seen ? `; it was used until ${seen} at least` : ""}.`;
+    case "unused":
+      return seen ? `Nothing is in it; it was used until ${seen} at least.` : "Nothing was started in it yet.";
+    case "unknown":
+      return "Whether it is used is not known yet.";
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { endsSoon, offerOf } from "../src/api/offers.ts";
+import type { Lease, Wait } from "../src/api/types.ts";
+import { changeOf, formOf, rebased } from "../src/pages/lease/change.tsx";
+import { endingOf, hasBegun } from "../src/pages/lease/end-now.tsx";
+import { momentsOf } from "../src/words/events.ts";
+import { kindQuery, kindsOf, queryOf } from "../src/words/lease-list.ts";
+import { countdownOf, stateOf } from "../src/words/lease.ts";
+import {
+  beforeInWords,
+  beforeOf,
+  endInSentence,
+  ordinal,
+  placeInWords,
+  usageInWords,
+  waitSentences,
+} from "../src/words/waiting.ts";
+
+const NOW = Date.parse("2026-11-25T09:00:00Z");
+const wait = (more: Partial<Wait> = {}): Wait => ({
+  queued_at: "2026-11-25T08:00:00Z",
+  until: "2026-11-30T08:00:30Z",
+  position: 2,
+  estimated_start: "2026-11-25T14:59:30Z",
+  reason: null,
+  ...more,
+});
+const lease = (more: Partial<Lease> = {}): Lease => ({
+  id: "l1",
+  name: "course",
+  project_id: "physics",
+  user_id: "alice",
+  status: "WAITING",
+  degraded: false,
+  revision: 1,
+  start_date: "2026-11-25T15:00:00Z",
+  end_date: "2026-11-26T15:00:00Z",
+  before_end_date: null,
+  created_at: "2026-11-25T08:00:00Z",
+  updated_at: null,
+  deleted_at: null,
+  conditions: [],
+  reservations: [],
+  events: [],
+  ...more,
+});
+
+test("places in line are counted as people count", () => {
+  assert.deepEqual([1, 2, 3, 4, 11, 12, 13, 21, 102, 111].map(ordinal), [
+    "1st",
+    "2nd",
+    "3rd",
+    "4th",
+    "11th",
+    "12th",
+    "13th",
+    "21st",
+    "102nd",
+    "111th",
+  ]);
+});
+
+test("a lease that waits says its place and what is expected, to the minute", () => {
+  const found = stateOf(lease({ wait: wait() }), NOW, "UTC");
+  assert.deepEqual(found, { mark: "waiting", word: "waiting in line", next: "2nd, probably from today 15:00" });
+  assert.equal(placeInWords(wait({ position: null, estimated_start: null }), "UTC", NOW), "its place comes soon");
+  assert.equal(
+    placeInWords(wait({ estimated_start: "2026-11-25T08:59:00Z" }), "UTC", NOW),
+    "2nd, probably from now on",
+  );
+  assert.equal(waitSentences(wait({ position: 1 }), "UTC", NOW)[0], "It is the next in line.");
+  assert.equal(waitSentences(wait({ estimated_start: null }), "UTC", NOW)[1], "When it will start is not known yet.");
+});
+
+test("one that waited in vain says until when, and counts down to nothing", () => {
+  const over = lease({ status: "TIMED_OUT", wait: wait({ until: "2026-11-25T08:30:10Z", position: null }) });
+  assert.deepEqual(stateOf(over, NOW, "UTC"), {
+    mark: "timed-out",
+    word: "timed out",
+    next: "waited until today 08:30",
+  });
+  assert.equal(countdownOf(over, NOW), null);
+  assert.deepEqual(
+    momentsOf(over, NOW).map((one) => one.title),
+    ["Asked for", "Stopped waiting in line"],
+  );
+});
+
+test("a countdown of what waits is a guess", () => {
+  assert.equal(countdownOf(lease({ wait: wait() }), NOW)?.words, "probably in 6 h");
+  assert.equal(
+    countdownOf(lease({ wait: wait({ estimated_start: "2026-11-25T08:00:00Z" }) }), NOW)?.words,
+    "probably soon",
+  );
+  assert.equal(countdownOf(lease({ wait: wait({ estimated_start: null }) }), NOW), null);
+});
+
+test("the times of what waits are said to be probable, and none before they are known", () => {
+  const start = {
+    id: "s",
+    event_type: "start_lease",
+    time: "2026-11-25T08:59:00Z",
+    status: "UNDONE",
+    finished_at: null,
+    attempts: 0,
+    next_attempt_at: null,
+    reason: null,
+  };
+  const found = momentsOf(lease({ wait: wait(), events: [start] }), NOW);
+  assert.deepEqual(
+    found.map((one) => [one.title, one.progress]),
+    [
+      ["Asked for", "done"],
+      ["Will probably start", "due"],
+      ["Stops waiting in line", "due"],
+    ],
+  );
+  assert.equal(momentsOf(lease({ wait: wait({ estimated_start: null }), events: [start] }), NOW).length, 2);
+});
+
+test("what is left of a lease decides what its end is called", () => {
+  assert.equal(endingOf({ status: "WAITING" }), "Leave the line");
+  assert.equal(endingOf({ status: "TIMED_OUT" }), "Remove");
+  assert.equal(endingOf({ status: "ACTIVE" }), "End now");
+  assert.equal(endingOf({ status: "PENDING" }), "Delete");
+  assert.equal(hasBegun({ status: "WAITING" }), false);
+});
+
+test("past leases say why they have ended", () => {
+  const ended = (end_reason: NonNullable<Lease["end_reason"]>, more: Partial<Lease> = {}) =>
+    lease({ status: "TERMINATED", deleted_at: "2026-11-25T08:00:00Z", end_reason, ...more });
+  assert.equal(stateOf(ended("refused"), NOW, "UTC").word, "refused");
+  assert.equal(stateOf(ended("unused", { deleted_at: null }), NOW, "UTC").word, "released, unused");
+  assert.equal(stateOf(ended("ended", { deleted_at: null }), NOW, "UTC").word, "ended");
+  assert.equal(endInSentence(ended("unused")), "It was released because nobody used it.");
+  assert.match(endInSentence(ended("refused", { kind: "immediate" })) ?? "", /could not be handed over at once/);
+  assert.equal(endInSentence(lease()), null);
+});
+
+test("who is before is read from a refusal, and nothing from another one", () => {
+  assert.deepEqual(beforeOf({ before: 2, opening: "2026-11-25T10:00:00Z" }), { before: 2, opening: NOW + 3_600_000 });
+  assert.deepEqual(beforeOf({ before: 1, opening: null }), { before: 1, opening: null });
+  assert.equal(beforeOf({}), null);
+  assert.equal(beforeOf(undefined), null);
+  assert.match(beforeInWords({ before: 1, opening: null }), /^1 lease waits /);
+  assert.match(beforeInWords({ before: 3, opening: null }), /^3 leases wait /);
+});
+
+test("use is said as a look has found it", () => {
+  assert.equal(usageInWords({ usage: "unused", used_at: null }, "UTC", NOW), "Nothing was started in it yet.");
+  assert.equal(
+    usageInWords({ usage: "idle", used_at: "2026-11-25T07:00:10Z" }, "UTC", NOW),
+    "All that is in it is stopped; it was used until today 07:00 at least.",
+  );
+  assert.equal(usageInWords({ usage: null }, "UTC", NOW), null);
+});
+
+test("kinds are asked for only if not all are wanted", () => {
+  assert.deepEqual(kindsOf("immediate,none"), ["immediate"]);
+  assert.deepEqual(kindQuery(["immediate"]), { kind: "in:immediate" });
+  assert.deepEqual(kindQuery(["scheduled", "immediate"]), {});
+  assert.equal(queryOf(true, [], "", ["immediate"]).kind, "in:immediate");
+  assert.equal(queryOf(false, ["waiting"], "").status, "in:WAITING,TIMED_OUT");
+  assert.equal(queryOf(false, ["booked"], "").status, "in:CREATING,PENDING");
+});
+
+const DAY = 86_400_000;
+
+test("an end within a day is offered a later one, as far as others leave room", () => {
+  const runs = lease({ status: "ACTIVE", start_date: "2026-11-24T15:00:00Z", end_date: "2026-11-25T15:00:00Z" });
+  assert.equal(endsSoon(runs, NOW), true);
+  assert.equal(endsSoon({ ...runs, end_date: "2026-11-27T15:00:00Z" }, NOW), false);
+  assert.equal(endsSoon({ ...runs, status: "PENDING" }, NOW), false);
+  const ends = Date.parse(runs.end_date);
+  const extension = (hours: number, limited_by: string | null) => ({
+    open_until: new Date(ends + hours * 3_600_000 + 30_000).toISOString(),
+    limited_by,
+    refusals: [],
+  });
+  assert.deepEqual(offerOf(runs, extension(7, "promised")), { end: ends + 7 * 3_600_000, limitedBy: "promised" });
+  // As far as can be searched is no offer: as long again is.
+  assert.deepEqual(offerOf(runs, extension(9000, "range")), { end: ends + DAY, limitedBy: null });
+  assert.deepEqual(offerOf(runs, extension(3, "range")), { end: ends + 3 * 3_600_000, limitedBy: null });
+  assert.equal(offerOf(runs, null), null);
+});
+
+test("a change sets up to when a lease goes on by itself, or stops it", () => {
+  const goes = lease({ status: "ACTIVE", extend_if_free: { until: "2026-11-28T15:00:00Z", reason: null } });
+  assert.deepEqual(changeOf(formOf(goes), goes), {});
+  assert.deepEqual(changeOf({ ...formOf(goes), goesOn: null }, goes), { extend_if_free: null });
+  const at = Date.parse("2026-11-29T15:00:00Z");
+  assert.deepEqual(changeOf({ ...formOf(goes), goesOn: at }, goes), {
+    extend_if_free: { until: "2026-11-29T15:00:00Z" },
+  });
+  const stopped = lease({ status: "ACTIVE", extend_if_free: null });
+  assert.equal(rebased(formOf(goes), goes, stopped).goesOn, null);
+  assert.equal(rebased({ ...formOf(goes), goesOn: at }, goes, stopped).goesOn, at);
+});
