@@ -169,7 +169,9 @@ class World:
         self.store = Store(engine, cleaning_time=cleaning_time)
         self.engine = engine
         self.notifier = RecordingNotifier()
-        self.settings = replace(settings or Settings(claim_ttl=timedelta(seconds=30)), patience=patience)
+        # Where starts are promised, a test says so.
+        usual_settings = Settings(claim_ttl=timedelta(seconds=30), promises=0)
+        self.settings = replace(settings or usual_settings, patience=patience)
         self.waits = False
         """Whether the waiting list works, too."""
         self.host_settings = host_settings or HostSettings()

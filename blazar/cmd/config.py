@@ -321,6 +321,8 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         series=SeriesLimits(conf.api.series_occurrences, timedelta(days=conf.api.series_horizon)),
         tries=min(conf.api.default_tries, conf.api.most_tries),
         most_tries=conf.api.most_tries,
+        promises=conf.api.promises,
+        promise_notice=timedelta(minutes=conf.api.promise_notice),
     )
 
 

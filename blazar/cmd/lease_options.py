@@ -88,6 +88,22 @@ OPTIONS: tuple[cfg.Opt, ...] = (
         help="How many tries a request for a lease of the kind retries may ask for. blazar-manager reads it.",
     ),
     cfg.IntOpt(
+        "promises",
+        default=100,
+        min=0,
+        max=1000,
+        help="How many leases on the waiting list are promised a start later than they asked for; beside them those "
+        "that have waited for a day. With 0 nothing is promised. blazar-manager reads it.",
+    ),
+    cfg.IntOpt(
+        "promise_notice",
+        default=0,
+        min=0,
+        max=7 * 24 * 60,
+        help="Minutes of notice: the start that was promised to a lease on the waiting list is moved to an earlier one "
+        "only if that is at least so far ahead. blazar-manager reads it.",
+    ),
+    cfg.IntOpt(
         "idempotency_retention",
         default=24,
         min=1,

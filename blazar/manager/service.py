@@ -101,7 +101,7 @@ class ManagerService:
         updates = Updates(runtime, booking, changes, self.outbox, self._healing)
         self.availability = AvailabilityService(runtime, updates, enforcement)
         creation = Creation(runtime, booking, changes, self.outbox)
-        self.waiting_list = WaitingList(runtime, booking, creation, self.outbox)
+        self.waiting_list = WaitingList(runtime, booking, creation, updates, self.outbox)
         deletion = Deletion(runtime, worker, self.outbox)
         self.leases = LeaseService(
             runtime,

@@ -304,7 +304,8 @@ class Wait:
     It asked for resources at ``queued_at``, from ``earliest`` on, and gives up ``until`` then. ``position`` counts from
     1, None before the first plan; ``estimate`` is when it will probably start, None if nothing is known. ``reason`` is
     why no waiting helps as things are. ``tries`` is how many tries may fail, None if they are not counted, and
-    ``failed`` are those that did.
+    ``failed`` are those that did. ``advance``: it is booked at a start that was promised, and that becomes earlier if
+    possible.
     """
 
     queued_at: datetime
@@ -315,6 +316,7 @@ class Wait:
     reason: str | None = None
     tries: int | None = None
     failed: tuple[FailedTry, ...] = ()
+    advance: bool = False
 
     @property
     def is_spent(self) -> bool:
@@ -411,6 +413,11 @@ class Lease:
         )
         extend = None if self.extend is None else replace(self.extend, until=later(self.extend.until, moved))
         return replace(self, window=window, events=events, extend=extend)
+
+    @property
+    def is_promised(self) -> bool:
+        """Tell whether it is booked at a promised start, which becomes earlier if possible."""
+        return self.status is LeaseStatus.PENDING and self.wait is not None and self.wait.advance
 
     @property
     def is_undecided(self) -> bool:

@@ -119,7 +119,8 @@ class LeaseChange:
 
     ``resets_before_end``: the warning goes back to the operator's lead time. ``revisions``: those that the lease may
     have, None for any. ``exact``, ``dry_run`` and ``extend_until`` are as in ``LeaseRequest``; with ``stops_extending``
-    it is not prolonged by itself any more.
+    it is not prolonged by itself any more. ``advances``: a promised start is moved to an earlier one, and the lease
+    gets no less than it has.
     """
 
     name: str | None = None
@@ -134,6 +135,7 @@ class LeaseChange:
     dry_run: bool = False
     extend_until: datetime | Duration | None = None
     stops_extending: bool = False
+    advances: bool = False
 
     @property
     def empty(self) -> bool:

@@ -22,6 +22,8 @@ def terms_json(wait: Wait) -> dict[str, Any] | None:
             [each.at.isoformat(), str(each.why), each.text, None if each.cause is None else str(each.cause)]
             for each in wait.failed
         ]
+    if wait.advance:
+        stored["advance"] = True
     return stored or None
 
 
@@ -33,4 +35,4 @@ def with_terms(wait: Wait, stored: Mapping[str, Any] | None) -> Wait:
         FailedTry(datetime.fromisoformat(at), TryFailure(why), text, None if cause is None else ReasonCode(cause))
         for at, why, text, cause in stored.get("failed", ())
     )
-    return replace(wait, tries=stored.get("tries"), failed=failed)
+    return replace(wait, tries=stored.get("tries"), failed=failed, advance=bool(stored.get("advance")))

@@ -170,7 +170,7 @@ class LeaseStore:
     def starts(self, lease_ids: Collection[str], *, now: datetime) -> Mapping[str, LeaseAtStart]:
         """Return what the start of each of many leases needs, in the number of statements of one."""
         with self._transactions.reading() as connection:
-            held = _allocations_of(connection, lease_ids)
+            held = allocations_of(connection, lease_ids)
             ids = {allocation.resource_id for parts in held.values() for allocation in parts}
             known = resource_queries.by_ids(connection, ids)
             late = with_earlier_users(connection, lease_ids, now=now, cleaning=self._cleaning_time)
@@ -360,7 +360,7 @@ def many(
     return assembled(rows, kept, due)
 
 
-def _allocations_of(connection: Connection, lease_ids: Collection[str]) -> Mapping[str, tuple[Allocation, ...]]:
+def allocations_of(connection: Connection, lease_ids: Collection[str]) -> Mapping[str, tuple[Allocation, ...]]:
     """Return the live allocations of leases, in one statement for each few thousand."""
     found: dict[str, list[Allocation]] = {lease_id: [] for lease_id in lease_ids}
     live = sa.select(*ALLOCATION_COLUMNS).where(allocations.c.released_at.is_(None)).order_by(allocations.c.id)

@@ -11,16 +11,19 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.amounts import Amounts
+from blazar.model.demand import Allocation
 from blazar.model.errors import StaleCalendar
 from blazar.model.lease import Lease, LeaseKind, LeaseStatus
 from blazar.model.resource import ResourceKind
-from blazar.store.leases import many
+from blazar.store.leases import allocations_of, many
 from blazar.store.tables import UtcTime, allocations, inventory_versions, leases, waiting_list
 from blazar.store.transactions import Clash, Transactions
 
 _ROW = 1
 _WAITING = (leases.c.status == str(LeaseStatus.WAITING), leases.c.deleted_at.is_(None))
 _ANYBODY = sa.select(sa.exists().where(*_WAITING))
+_BOOKED = (leases.c.status == str(LeaseStatus.PENDING), leases.c.deleted_at.is_(None), leases.c.queued_at.is_not(None))
+_ANY_WORK = sa.select(sa.or_(sa.exists().where(*_WAITING), sa.exists().where(*_BOOKED)))
 _OTHERS = (leases.c.status != str(LeaseStatus.WAITING), leases.c.deleted_at.is_(None))
 _TRIED = (*_WAITING, leases.c.kind == str(LeaseKind.RETRIES))
 # Each change of a lease raises its revision, and each change of a resource the version of its kind. What a plan says of
@@ -92,6 +95,21 @@ class WaitingListStore:
         """Return whether a lease waits; one statement."""
         with self._transactions.reading() as connection:
             return bool(connection.execute(_ANYBODY).scalar_one())
+
+    def any_work(self) -> bool:
+        """Return whether a lease waits, or may have been promised a start; one statement."""
+        with self._transactions.reading() as connection:
+            return bool(connection.execute(_ANY_WORK).scalar_one())
+
+    def promised(self) -> tuple[tuple[Lease, tuple[Allocation, ...]], ...]:
+        """Return the leases that were promised a start, with all their events and what they hold.
+
+        In four statements for up to a few thousand, one if there are none.
+        """
+        with self._transactions.reading() as connection:
+            found = [lease for lease in many(connection, list(_BOOKED), requests=True) if lease.is_promised]
+            held = allocations_of(connection, [lease.id for lease in found]) if found else {}
+        return tuple((lease, held[lease.id]) for lease in found)
 
     def state(self) -> ListState:
         """Return what decides whether another plan is needed; one statement."""

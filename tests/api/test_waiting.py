@@ -47,7 +47,7 @@ def test_a_lease_tells_how_it_waits_and_then_starts(http, world):
     lease = answer.json["lease"]
     assert (answer.status_code, lease["status"]) == (201, "WAITING")
     until = {"queued_at": "2030-04-01T12:00:00Z", "until": "2030-04-02T12:00:00Z"}
-    until |= {"tries": None, "failed_tries": []}
+    until |= {"advance": False, "tries": None, "failed_tries": []}
     assert lease["wait"] == {**until, "position": None, "estimated_start": None, "reason": None}
     world.run()
     lease = ask(http, "GET", f"/v1/leases/{lease['id']}").json["lease"]
@@ -226,3 +226,20 @@ def test_an_operator_may_allow_no_retries(sqlite):
     kinds = frozenset({LeaseKind.SCHEDULED, LeaseKind.IMMEDIATE})
     http = client_of(app_of(World(sqlite, settings=Settings(kinds=kinds)).manager))
     assert fault(ask(http, body=RETRIES)) == (400, "invalid_value", "/kind")
+
+
+def test_a_promised_start_is_shown_and_that_it_may_become_earlier(sqlite):
+    world = World(sqlite, settings=Settings())
+    world.waits = True
+    full = world.lease(a_host(3), project="biology")
+    world.run()
+    http = client_of(app_of(world.manager))
+    id_ = ask(http, body=WAITING).json["lease"]["id"]
+    world.run()
+    lease = ask(http, "GET", f"/v1/leases/{id_}").json["lease"]
+    assert (lease["status"], lease["wait"]["advance"], lease["start_date"]) == ("PENDING", True, "2030-04-01T14:00:00Z")
+    assert ask(http, "GET", f"/v1/leases/{id_}", version="1.0").json["lease"]["status"] == "PENDING"
+    world.manager.leases.delete(full.id)
+    world.run()
+    lease = ask(http, "GET", f"/v1/leases/{id_}").json["lease"]
+    assert (lease["status"], lease["wait"], lease["start_date"]) == ("ACTIVE", None, "2030-04-01T12:00:00Z")

@@ -94,6 +94,9 @@ def direct(
         if len(before) > limits.depth:
             return Direct(None, len(before))
         done = served.run(in_order(waiting, usage, totals, now, limits), promised)
+        for left in served.left:
+            # Until a promise has been moved, it is where it was.
+            served.overlay.add(left)
         if any(estimate.rough and estimate.lease_id in before for estimate in done.estimates):
             # One that is not placed could be delayed unseen.
             return Direct(None, len(before))
@@ -155,6 +158,8 @@ class _Pass:
     granted: dict[str, list[Grant]] = field(default_factory=dict)
     depths: Counter[Wanted] = field(default_factory=Counter)
     left_out: dict[ResourceKind, set[int]] = field(default_factory=dict)
+    left: list[Grant] = field(default_factory=list)
+    """Where promises were that have been moved."""
 
     @classmethod
     def begin(cls, calendar: Calendar, promised: Sequence[Promise], now: int, limits: Limits) -> _Pass:
@@ -174,23 +179,29 @@ class _Pass:
             grant = self._search(waiter, position)
             if grant is None:
                 continue
+            # The first start that was asked for is an ordinary booking: it could as well be made directly.
+            asked = grant.start <= max(self.now, waiter.earliest)
+            old = self.limits.promises > 0 and self.now - waiter.queued_at >= self.limits.promise_age
+            few = ranks[waiter.project_id] < self.limits.promises_per_project and promises < self.limits.promises
+            booked = asked or old or few
+            granted = self.granted.get(waiter.project_id, ())
+            if booked and (reason := self.limits.denies(waiter, grant, granted)):
+                self.blocked.append(Blocked(waiter.lease_id, reason))
+                continue
             self.overlay.add(grant)
             self.placed.append(grant)
             self.depths[wanted] += 1
-            if grant.start <= self.now:
-                self.start_now.append(grant)
-            elif grant.start <= waiter.earliest or self.now - waiter.queued_at >= self.limits.promise_age:
-                # The first start that was asked for is an ordinary booking: it could as well be made directly.
-                self.promise.append(grant)
-                promises += grant.start > waiter.earliest
-            elif ranks[waiter.project_id] < self.limits.promises_per_project and promises < self.limits.promises:
-                self.promise.append(grant)
-                promises += 1
-                ranks[waiter.project_id] += 1
-            else:
+            if not booked:
                 self.estimates.append(Estimate(waiter.lease_id, position, grant.start))
                 continue
             self.granted.setdefault(waiter.project_id, []).append(grant)
+            if grant.start <= self.now:
+                self.start_now.append(grant)
+                continue
+            self.promise.append(grant)
+            if not asked:
+                promises += 1
+                ranks[waiter.project_id] += not old
         return Plan(
             tuple(self.start_now),
             tuple(self.promise),
@@ -222,6 +233,7 @@ class _Pass:
             self.overlay.add(grant or promise.grant)
             if grant is not None:
                 self.advance.append(grant)
+                self.left.append(promise.grant)
 
     def _search(self, waiter: Waiter, position: int) -> Grant | None:
         """Return what a request gets and when; None if it is blocked, or nothing fits in its time."""
@@ -236,9 +248,6 @@ class _Pass:
             return None
         if grant is None:
             self._hopeless(waiter, asked, position)
-            return None
-        if reason := self.limits.denies(waiter, grant, self.granted.get(waiter.project_id, ())):
-            self.blocked.append(Blocked(waiter.lease_id, reason))
             return None
         return grant
 

@@ -107,7 +107,10 @@ class Promise:
 
 
 Denies = Callable[[Waiter, Grant, Sequence[Grant]], str | None]
-"""Tells why a project may not have a grant beside those that it gets in the same plan; None if it may."""
+"""Tells why a project may not have a grant beside those that it gets in the same plan; None if it may.
+
+It is asked about what starts or is promised, not about estimates.
+"""
 
 
 def _allows(_waiter: Waiter, _grant: Grant, _others: Sequence[Grant]) -> str | None:
@@ -121,7 +124,8 @@ class Limits:
     * ``depth``: how many requests are placed of those that compete for the same resources. Those behind are not
       started, nor are others that could take a resource from one of them.
     * ``promises``: how many promises of a start later than asked for there are at most, and how many of these a plan
-      adds for one project, ``promises_per_project``. Requests older than ``promise_age`` are promised in any case.
+      adds for one project, ``promises_per_project``. Requests older than ``promise_age`` are promised in any case. With
+      no promises at all they are estimates, too.
     * ``protect``: a direct booking that begins later than this is not measured against the waiting list.
     * ``denied``: requests that enforcement has refused, with the reason; ``denies`` judges the others.
     * ``grants_per_day``: the recent rate, from which the start of those behind the depth is guessed.

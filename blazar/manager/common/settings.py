@@ -39,7 +39,9 @@ class Settings:
     ``kinds`` are the kinds of lease that may be booked. An immediate lease that is not handed over within
     ``immediate_timeout`` is refused.
     ``max_waiting`` is how many leases of a project may wait for their turn; ``tries`` is how many tries of a lease of
-    the kind ``retries`` may fail if its request does not say, and ``most_tries`` how many it may ask for.
+    the kind ``retries`` may fail if its request does not say, and ``most_tries`` how many it may ask for. At
+    most ``promises`` leases that wait are promised a start later than they asked for; it is moved to an earlier one
+    only if that is at least ``promise_notice`` ahead.
     ``max_series`` is how many series a project may have that have not ended, and ``series`` limits each of them.
     ``idempotency_retention`` is how long the keys of requests are remembered.
     ``use_policies`` say which leases are released because nobody uses them.
@@ -80,6 +82,8 @@ class Settings:
     series: SeriesLimits = SeriesLimits()
     tries: int = 3
     most_tries: int = 10
+    promises: int = 100
+    promise_notice: timedelta = timedelta(0)
     idempotency_retention: timedelta = timedelta(hours=24)
     kinds: frozenset[LeaseKind] = frozenset(LeaseKind)
     immediate_timeout: timedelta = timedelta(seconds=45)

@@ -32,7 +32,7 @@ from blazar.model.lease import (
     TryFailure,
     Wait,
 )
-from blazar.model.requests import LeaseRequest
+from blazar.model.requests import LeaseChange, LeaseRequest
 from blazar.model.window import Window
 
 NOT_PREPARED = "it was its turn, and what it needs could not be made in the cloud; it is tried again later"
@@ -126,7 +126,10 @@ def granted(lease: Lease, window: Window, *, token: str, now: datetime, until: d
         status=EventStatus.UNDONE,
         created_at=now if known is None else known.created_at,
     )
-    moved = replace(lease, wait=told(lease, position=None, estimate=None, reason=None))
+    place = told(lease, position=None, estimate=None, reason=None)
+    # A start that is as early as was asked for could become no earlier.
+    advance = window.start > max(now, place.earliest)
+    moved = replace(lease, wait=replace(place, advance=advance))
     begun = lifecycle.with_event(moved.in_window(window), creation)
     return lifecycle.claim(begun, creation, token=token, now=now, until=until)
 
@@ -190,6 +193,17 @@ def waits_again(lease: Lease, creation: Event, *, now: datetime) -> Lease:
     return timed_out(waiting, now=now) if _is_spent(waiting) else waiting
 
 
+def after_change(lease: Lease, change: LeaseChange, window: Window) -> Wait | None:
+    """Return the place on the waiting list of a lease after a change of it, with this window then.
+
+    What its owner changes is an ordinary booking from then on, which is not moved any more.
+    """
+    wait = lease.wait
+    if wait is None or not wait.advance:
+        return wait
+    return replace(wait, advance=change.advances and window.start > wait.earliest)
+
+
 def tried_in_vain(lease: Lease, failed: FailedTry) -> Lease:
     """Return a lease with one more failed try, if its tries are counted."""
     if not _counts(lease) or lease.wait is None:
@@ -247,7 +261,7 @@ def why_it_rests(lease: Lease) -> str:
 def told(lease: Lease, *, position: int | None, estimate: datetime | None, reason: str | None) -> Wait:
     """Return what is known of the waiting of a lease."""
     assert lease.wait is not None
-    return replace(lease.wait, position=position, estimate=estimate, reason=reason)
+    return replace(lease.wait, position=position, estimate=estimate, reason=reason, advance=False)
 
 
 def _counts(lease: Lease) -> bool:

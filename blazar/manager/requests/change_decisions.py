@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import cache
 
 from blazar.manager.common.runtime import Runtime, with_capabilities
-from blazar.manager.lease import dates, extending, lifecycle, timetable
+from blazar.manager.lease import dates, extending, lifecycle, timetable, waiting
 from blazar.manager.lease.booking import Booking, PlacementRequest
 from blazar.manager.lease.references import Referrer, of_lease
 from blazar.manager.requests.names import check_names
@@ -138,6 +138,8 @@ class ChangeDecisions:
             check_names(self._runtime, draft.after)
         private = change.asked_by is not None and change.asked_by.operator
         plan = self._plan(lease, draft, tasks, allocations, change, private=private, now=now, attempt=attempt)
+        if change.advances:
+            _check_no_less(lease, allocations, plan.allocations)
         new = _changed_in_use(draft.after, allocations, plan.allocations)
         return Change(lease, draft, plan, tasks, allocations, new)
 
@@ -184,6 +186,7 @@ class ChangeDecisions:
             events=events,
             extend=extending.changed(lease, change, window.end, now),
             series=changed_by_itself(lease),
+            wait=waiting.after_change(lease, change, window),
             updated_at=now,
         )
         replan = (
@@ -342,6 +345,14 @@ def entitled_to(request: PlacementRequest, held: Collection[Allocation]) -> Plac
     mine = [each for each in held if each.reservation_id == request.reservation_id]
     is_promised = all(each.per_instance == request.demand.per_instance for each in mine)
     return replace(request, demand=replace(request.demand, entitled=is_promised))
+
+
+def _check_no_less(lease: Lease, before: Collection[Allocation], planned: Collection[Allocation]) -> None:
+    """Raise StaleLease if a reservation would get less than it has: what was promised to it is not taken back."""
+    for reservation in lease.reservations:
+        had, gets = (sum(a.count for a in some if a.reservation_id == reservation.id) for some in (before, planned))
+        if gets < had:
+            raise StaleLease(f"reservation {reservation.id} would get {gets} instead of {had}")
 
 
 def check_not_ended(lease: Lease) -> None:

@@ -7,18 +7,15 @@ Otherwise who does not want to wait would book what is free for a minute, and pr
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import timedelta
 
 from blazar.calendar.queue.values import Grant, Part
 from blazar.calendar.timeline import second
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.requests.change_decisions import Change, Unchanged
-from blazar.manager.requests.waiting_board import LIMITS, Boards
+from blazar.manager.requests.waiting_board import PROTECT, Boards
 from blazar.model.demand import Allocation
 from blazar.model.errors import OthersWait
 from blazar.model.lease import Lease
-
-PROTECTED = timedelta(seconds=LIMITS.protect)
 
 
 class Line:
@@ -50,7 +47,7 @@ class Line:
 
     def _takes_more(self, found: Change) -> bool:
         window = found.draft.after.window
-        if not found.draft.replan or window.start > self._runtime.clock.now() + PROTECTED:
+        if not found.draft.replan or window.start > self._runtime.clock.now() + PROTECT:
             return False
         return not found.lease.window.covers(window) or not _within(found.plan.allocations, found.allocations)
 

@@ -191,7 +191,9 @@ class Updates:
 
             def decide(number: int) -> Change | Unchanged:
                 found = self._decisions.decide(lease_id, asked, number)
-                self._line.check(found)
+                if not grant.change.advances:
+                    # A promise stands before all that wait.
+                    self._line.check(found)
                 return found
 
             return self._booking.until_it_holds(decide, grant.write, grant.check if grant.checked else None)
@@ -327,6 +329,7 @@ def settled(updating: Lease, wanted: Lease, event_id: str, now: datetime) -> Lea
             events=events,
             extend=wanted.extend,
             series=wanted.series,
+            wait=wanted.wait,
         )
     )
     event = next(e for e in events if e.id == event_id)

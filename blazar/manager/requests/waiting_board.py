@@ -12,8 +12,8 @@ from functools import cache
 from blazar.calendar.queue.overlay import totals_of
 from blazar.calendar.queue.plan import Direct, delayed, direct, in_order, plan
 from blazar.calendar.queue.usage import Piece, Rates, Usage, given_back, used
-from blazar.calendar.queue.values import Calendar, Denies, Grant, Inventory, Limits, Plan, Waiter
-from blazar.calendar.timeline import Timeline, second
+from blazar.calendar.queue.values import Calendar, Denies, Grant, Inventory, Limits, Part, Plan, Promise, Waiter
+from blazar.calendar.timeline import Timeline, Use, second
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import waiting
 from blazar.manager.lease.booking import PlacementRequest
@@ -30,8 +30,8 @@ RATES = Rates()
 REMEMBERED = timedelta(seconds=4 * RATES.half_life)
 """How long use is remembered: what is older counts for a sixteenth of what it was, and less."""
 
-# An estimate is not a promise: a lease is booked when it starts, or when it gets the start it asked for.
-LIMITS = Limits(promises=0)
+PROTECT = timedelta(seconds=Limits().protect)
+"""What begins later than this from now is not measured against those that wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,41 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
+class Promised:
+    """A lease that was promised a start, with what its reservations ask of the calendar, and what it has.
+
+    An earlier start must be at least ``notice`` seconds ahead.
+    """
+
+    lease: Lease
+    requests: tuple[PlacementRequest, ...]
+    grant: Grant
+    notice: int
+
+    @property
+    def promise(self) -> Promise:
+        """Return it as a plan needs it."""
+        wait = self.lease.wait
+        assert wait is not None
+        demands = tuple(request.demand for request in self.requests)
+        waiter = Waiter(
+            self.lease.id,
+            self.lease.project_id,
+            demands,
+            self.grant.end - self.grant.start,
+            second(wait.queued_at),
+            earliest=second(wait.earliest),
+            notice=self.notice,
+        )
+        return Promise(waiter, self.grant)
+
+
+@dataclass(frozen=True, slots=True)
 class Board:
     """All that a plan is made of, as of one instant.
 
-    ``hopeless`` are leases that ask for what does not exist any more, for the ``reasons``, both by lease.
+    ``hopeless`` are leases that ask for what does not exist any more, for the ``reasons``, both by lease. ``promised``
+    are those whose start may become earlier; the calendar does not have what they hold.
     """
 
     now: datetime
@@ -71,6 +102,8 @@ class Board:
     usage: Usage
     hopeless: Mapping[str, Lease]
     reasons: Mapping[str, str]
+    promised: tuple[Promised, ...] = ()
+    limits: Limits = Limits()
 
     @property
     def resting(self) -> Mapping[str, str]:
@@ -87,20 +120,17 @@ class Board:
 
     def order(self) -> list[Waiter]:
         """Return the leases in the order in which they are served."""
-        return in_order(self._waiters, self.usage, totals_of(self.calendar), second(self.now), LIMITS)
+        return in_order(self._waiters, self.usage, totals_of(self.calendar), second(self.now), self.limits)
 
     def plan(self, denies: Denies) -> Plan:
         """Return what each lease gets; ``denies`` is asked about what would be booked now."""
-        limits = replace(LIMITS, denies=denies, denied=self.resting)
+        limits = replace(self.limits, denies=denies, denied=self.resting)
         totals = totals_of(self.calendar)
-        return plan(self.calendar, self._waiters, (), self.usage, totals, second(self.now), limits)
+        return plan(self.calendar, self._waiters, self._promises, self.usage, totals, second(self.now), limits)
 
-    def is_ready(self, waiter: Waiter, grant: Grant) -> bool:
-        """Return whether a lease can be booked: it starts now, or gets the very start it asked for.
-
-        The start of the others may still move.
-        """
-        return grant.start <= max(second(self.now), waiter.earliest)
+    @property
+    def _promises(self) -> list[Promise]:
+        return [each.promise for each in self.promised]
 
     def direct(self, lease: Lease, requests: Sequence[PlacementRequest]) -> Direct:
         """Return what a lease gets that does not wait: nothing that would delay one who does."""
@@ -116,14 +146,18 @@ class Board:
             latest=max(start, second(self.now)),
         )
         totals = totals_of(self.calendar)
-        return direct(self.calendar, self._waiters, (), self.usage, totals, second(self.now), LIMITS, asked)
+        promises, now = self._promises, second(self.now)
+        return direct(self.calendar, self._waiters, promises, self.usage, totals, now, self.limits, asked)
 
     def delayed(self, before: Grant, after: Grant) -> tuple[str, ...]:
         """Return which leases would be delayed if one had ``after`` instead of ``before``, neither of them on it."""
         kinds = {part.kind for part in after.parts}
         waiters = [each for each in self._waiters if any(demand.kind in kinds for demand in each.demands)]
         totals, now = totals_of(self.calendar), second(self.now)
-        return delayed(self.calendar, waiters, (), self.usage, totals, now, LIMITS, before=before, after=after)
+        promises = self._promises
+        return delayed(
+            self.calendar, waiters, promises, self.usage, totals, now, self.limits, before=before, after=after
+        )
 
 
 class Boards:
@@ -147,11 +181,31 @@ class Boards:
                 wanted.append(Wanted(lease, tuple(self._requests(lease, read_again))))
             except (InvalidInput, NotFound) as error:
                 hopeless[lease.id], reasons[lease.id] = lease, error.message
-        demands = [request.demand for each in wanted for request in each.requests]
-        demands += [request.demand for request in besides]
-        calendar = self._calendar({demand.kind for demand in demands}, now, without)
+        # Read before the calendar: what has changed in between is not found there, and stays where it is.
+        promised = [each for each in self._promised(read_again) if each.lease.id != without]
+        requests = [each.requests for each in wanted] + [each.requests for each in promised]
+        demands = [request.demand for some in (*requests, besides) for request in some]
+        calendar, promised = _apart(self._calendar({demand.kind for demand in demands}, now, without), promised)
         held = store.waiting_list.held(calendar.keys(), now - REMEMBERED) if wanted else ()
-        return Board(now, calendar, tuple(wanted), Usage(_uses(held, calendar, now), RATES), hopeless, reasons)
+        usage = Usage(_uses(held, calendar, now), RATES)
+        limits = Limits(promises=self._runtime.settings.promises)
+        return Board(now, calendar, tuple(wanted), usage, hopeless, reasons, tuple(promised), limits)
+
+    def _promised(self, read_again: Callable[[ResourceKind], ResourceCatalog]) -> Iterator[Promised]:
+        notice = int(self._runtime.settings.promise_notice.total_seconds())
+        for lease, held in self._runtime.store.waiting_list.promised():
+            try:
+                requests = tuple(self._requests(lease, read_again))
+            except (InvalidInput, NotFound):
+                # It asks for what does not exist any more: it stays where it is.
+                continue
+            numbers = {request.reservation_id: number for number, request in enumerate(requests)}
+            parts = tuple(
+                Part(numbers[each.reservation_id], each.kind, each.resource_id, each.count, each.per_instance)
+                for each in held
+            )
+            grant = Grant(lease.id, second(lease.window.start), second(lease.window.end), parts)
+            yield Promised(lease, requests, grant, notice)
 
     def _requests(
         self, lease: Lease, read_again: Callable[[ResourceKind], ResourceCatalog]
@@ -174,6 +228,29 @@ class Boards:
         ahead = Window(now.replace(microsecond=0), END_OF_TIME)
         view = self._runtime.store.calendar.range(dict.fromkeys(sorted(kinds), False), ahead, now=now, besides=without)
         return {kind: _inventory(view.catalogs[kind], timeline) for kind, timeline in view.timelines.items()}
+
+
+def _apart(calendar: Calendar, promised: Sequence[Promised]) -> tuple[Calendar, list[Promised]]:
+    """Return a calendar without what is promised, and the promises of which all was found in it."""
+    uses: dict[ResourceKind, dict[int, list[Use]]] = {kind: {} for kind in calendar}
+    found = []
+    for each in promised:
+        taken: list[tuple[list[Use], Use]] = []
+        for part in each.grant.parts:
+            inventory = calendar[part.kind]
+            here = uses[part.kind].setdefault(part.resource_id, list(inventory.uses.get(part.resource_id, ())))
+            use = (each.grant.start, each.grant.end + inventory.cleaning, part.count, part.per_instance)
+            if use not in here:
+                break
+            here.remove(use)
+            taken.append((here, use))
+        else:
+            found.append(each)
+            continue
+        for here, use in taken:
+            here.append(use)
+    without = {kind: replace(inventory, uses={**inventory.uses, **uses[kind]}) for kind, inventory in calendar.items()}
+    return without, found
 
 
 def _inventory(catalog: ResourceCatalog, timeline: Timeline) -> Inventory:

@@ -20,7 +20,7 @@ from blazar.calendar.queue.values import Grant, Waiter
 from blazar.calendar.timeline import Use, instant, second
 from blazar.context import scope
 from blazar.manager.common.background import BackgroundThread
-from blazar.manager.common.notifications import CREATED, TIMED_OUT, WAITING
+from blazar.manager.common.notifications import ADVANCED, CREATED, PROMISED, TIMED_OUT, WAITING
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import waiting
 from blazar.manager.lease.booking import Booking, PlacementRequest
@@ -29,6 +29,7 @@ from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.creation import Creation
 from blazar.manager.requests.names import check_names
 from blazar.manager.requests.new_leases import NewLease, Turn
+from blazar.manager.requests.updates import Updates
 from blazar.manager.requests.waiting_board import Board, Boards, Wanted
 from blazar.model.clock import said, zulu
 from blazar.model.demand import Allocation, Plan
@@ -45,7 +46,7 @@ from blazar.model.errors import (
 )
 from blazar.model.exceeded import Exceeded
 from blazar.model.lease import FailedTry, Lease, LeaseKind, LeaseStatus, TryFailure, Wait
-from blazar.model.requests import Actor
+from blazar.model.requests import Actor, LeaseChange
 from blazar.model.resource import ResourceKind
 from blazar.model.window import Window
 from blazar.store.waiting_list import ListState, Told
@@ -62,11 +63,14 @@ UNDER_WAY = timedelta(seconds=20)
 class WaitingList(BackgroundThread):
     """Queues leases, and grants what they wait for; any number of managers may do so at a time."""
 
-    def __init__(self, runtime: Runtime, booking: Booking, creation: Creation, outbox: Outbox) -> None:
+    def __init__(
+        self, runtime: Runtime, booking: Booking, creation: Creation, updates: Updates, outbox: Outbox
+    ) -> None:
         super().__init__("waiting-list")
         self._runtime = runtime
         self._booking = booking
         self._creation = creation
+        self._updates = updates
         self._enforcement = outbox.enforcement
         self._boards = Boards(runtime)
         self._adding = threading.Lock()
@@ -136,7 +140,7 @@ class WaitingList(BackgroundThread):
                 f"{len(asked)} leases wait for the same resources; try again when fewer do", data={"before": before}
             )
         found: dict[ResourceKind, dict[int, list[Use]]] = defaultdict(lambda: defaultdict(list))
-        for grant in plan.placed:
+        for grant in (*plan.advance, *plan.placed):
             for part in grant.parts:
                 cleaning = board.calendar[part.kind].cleaning
                 use = grant.start, grant.end + cleaning, part.count, part.per_instance
@@ -153,9 +157,9 @@ class WaitingList(BackgroundThread):
     # The work of the list.
 
     def run_once(self) -> int:
-        """Make and carry out a plan if one is due; return how many leases it granted. StoreUnavailable."""
+        """Make and carry out a plan if one is due; return how many leases it granted or moved. StoreUnavailable."""
         store, now = self._runtime.store, self._runtime.clock.now()
-        if not store.waiting_list.anybody():
+        if not store.waiting_list.any_work():
             return 0
         state = store.waiting_list.state()
         if not state.is_due(now):
@@ -190,7 +194,7 @@ class WaitingList(BackgroundThread):
         denied: set[str] = set()
 
         def denies(waiter: Waiter, grant: Grant, _: Sequence[Grant]) -> str | None:
-            if not self._enforcement.enabled or not board.is_ready(waiter, grant):
+            if not self._enforcement.enabled:
                 return None
             checks[waiter.lease_id] = EnforcementCheck(self._enforcement, store, self._runtime.clock)
             error = self._denial(wanted[waiter.lease_id], grant, checks[waiter.lease_id])
@@ -199,20 +203,24 @@ class WaitingList(BackgroundThread):
             return None if error is None else error.public or error.message
 
         plan = board.plan(denies)
-        ready = [
-            grant for grant in (*plan.start_now, *plan.promise) if board.is_ready(wanted[grant.lease_id].waiter, grant)
-        ]
+        ready = (*plan.start_now, *plan.promise)
         refused: dict[str, str] = {}
         granted: set[str] = set()
         for blocked in plan.blocked:
             if blocked.lease_id in denied:
                 self._failed_try(wanted[blocked.lease_id], TryFailure.DENIED, blocked.reason)
-        if ready:
+        if ready or plan.advance:
             # If this manager dies now, another one makes the next plan soon.
             state = store.waiting_list.carry_out(state, due_at=board.now + UNDER_WAY, told=())
+        promised, moved = {each.lease.id: each.lease for each in board.promised}, 0
+        for grant in plan.advance:
+            # First, as what they leave may be granted to others.
+            if self._stopping.is_set():
+                return moved
+            moved += self._advance(promised[grant.lease_id], grant)
         for grant in ready:
             if self._stopping.is_set():
-                return len(granted)
+                return len(granted) + moved
             try:
                 if self._grant(wanted[grant.lease_id], grant, checks.get(grant.lease_id)):
                     granted.add(grant.lease_id)
@@ -249,7 +257,34 @@ class WaitingList(BackgroundThread):
         with suppress(StaleCalendar):
             # Another manager has planned meanwhile, and tells more.
             store.waiting_list.carry_out(state, due_at=due, told=[each for each in told if each is not None])
-        return len(granted)
+        return len(granted) + moved
+
+    def _advance(self, lease: Lease, grant: Grant) -> bool:
+        """Move a promised start to an earlier one: an ordinary change, so that it is made as a whole or not at all.
+
+        Return whether it was.
+        """
+        window = _window(grant)
+        earlier = lease.window.start - window.start
+        change = LeaseChange(
+            start=window.start,
+            end=window.end,
+            asked_by=Actor(lease.user_id, lease.project_id),
+            revisions=(lease.revision,),
+            extend_until=None if lease.extend is None else lease.extend.until - earlier,
+            exact=True,
+            advances=True,
+        )
+        try:
+            moved = self._updates.update(lease.id, change)
+        except BlazarError as error:
+            # It keeps what was promised to it.
+            LOG.info("Lease %s keeps its promised start: %s", lease.id, error.message)
+            return False
+        LOG.info("Lease %s starts earlier than promised, at %s", lease.id, moved.window.start)
+        self._runtime.notifier.notify(ADVANCED, moved)
+        self._runtime.wake()
+        return True
 
     def _failed_try(self, wanted: Wanted, why: TryFailure, text: str) -> None:
         """Record a try for which there were resources, of a lease whose tries are counted."""
@@ -333,6 +368,8 @@ class WaitingList(BackgroundThread):
         with runtime.claims.held(claim), scope(limit=runtime.settings.request_limit):
             created = self._creation.prepare(booked, plan, claim)
         runtime.notifier.notify(CREATED, created)
+        if created.is_promised:
+            runtime.notifier.notify(PROMISED, created)
         runtime.wake()
         return True
 

@@ -257,6 +257,7 @@ def _in_full(lease: Lease, zone: tzinfo) -> dict[str, str]:
     told |= {"project_id": lease.project_id, "user_id": lease.user_id}
     told |= {key: local(getattr(lease, key), zone) for key in dates}
     told |= {"waits": _waits(lease.wait, zone)} if lease.wait and lease.status in _IN_LINE else {}
+    told |= {"waits": "its start was promised, and may become earlier"} if lease.wait and lease.wait.advance else {}
     told |= {"tries": "\n".join(_tries(lease.wait, zone))} if lease.wait and lease.wait.tries else {}
     told |= {"ends_later_if_free": _later(lease.extend_if_free, zone)} if lease.extend_if_free else {}
     told["conditions"] = "\n".join(conditions(lease, zone))

@@ -121,7 +121,8 @@ class FailedTry:
 class Wait:
     """How a lease waits for its turn, or waited in vain; ``position`` counts from 1, None before the first plan.
 
-    ``tries``: how many may fail of a lease of the kind ``retries``; ``failed_tries``: those that did.
+    ``advance``: it is booked, and its start may become earlier. ``tries``: how many may fail of a lease of the kind
+    ``retries``; ``failed_tries``: those that did.
     """
 
     queued_at: datetime
@@ -129,6 +130,7 @@ class Wait:
     position: int | None = None
     estimated_start: datetime | None = None
     reason: str | None = None
+    advance: bool = False
     tries: int | None = None
     failed_tries: tuple[FailedTry, ...] = ()
 

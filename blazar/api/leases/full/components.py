@@ -183,6 +183,7 @@ _WAIT: Json = {
     "position": {**_NUMBER_OR_NULL, "description": "from 1; null before the first plan"},
     "estimated_start": {**ZULU_OR_NULL, "description": "when it will probably start; null if that is not known"},
     "reason": {**TEXT_OR_NULL, "description": "why no waiting helps as things are, or why its turn did not"},
+    "advance": {**FLAG, "description": "its start was promised: it may become earlier, and never later"},
     "tries": {**_NUMBER_OR_NULL, "description": "how many tries may fail; null: they are not counted"},
     "failed_tries": {
         **a_list(an_object({"at": ZULU, "reason": _WHY_TRY_FAILED})),
@@ -205,7 +206,8 @@ _LEASE_WITH_KIND: Json = {
         "required": list(_WAIT),
         "additionalProperties": False,
         "properties": _WAIT,
-        "description": "while it waits for its turn and after it has in vain, and of the kind retries; else null",
+        "description": "while it waits for its turn, or for a promised start, after it has in vain, and of the kind "
+        "retries; else null",
     },
     "extend_if_free": {
         "type": ["object", "null"],

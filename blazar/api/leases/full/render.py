@@ -92,9 +92,10 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
 
 
 def _wait(value: Lease, view: View) -> Json | None:
-    """Return what a lease waits for, or waited for in vain; and how the tries went of one that has tries."""
+    """Return how a lease waits, or waited in vain or for its promised start; and how the tries went if it has some."""
     wait = value.wait
-    if wait is None or (value.status not in earlier.EARLIER and wait.tries is None):
+    shows = value.status in earlier.EARLIER or value.is_promised
+    if wait is None or not (shows or wait.tries is not None):
         return None
     return {
         "queued_at": zulu(wait.queued_at),
@@ -102,6 +103,7 @@ def _wait(value: Lease, view: View) -> Json | None:
         "position": wait.position,
         "estimated_start": _instant(wait.estimate),
         "reason": wait.reason,
+        "advance": value.is_promised,
         "tries": wait.tries,
         "failed_tries": [_failed_try(each, view) for each in wait.failed],
     }
