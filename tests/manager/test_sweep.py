@@ -10,6 +10,7 @@ import pytest
 
 from blazar.clouds.ports import Flavor, Segment
 from blazar.manager.common.settings import Settings
+from blazar.model.errors import CloudUnavailable
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
 from blazar.model.resource import FLOATING_IP, HOST
 from blazar.resources.aggregates.reservations import CLOSED
@@ -141,6 +142,18 @@ def test_what_cannot_be_ended_now_is_tried_again(world):
     assert world.simulated.compute.aggregate(reservation) is None
     events = [e for e in world.now(lease).events if e.event_type == EventType.CLEAN_UP]
     assert [e.status for e in events] == [EventStatus.DONE]
+
+
+def test_a_service_that_does_not_answer_keeps_nobody_from_what_is_left_elsewhere(world, caplog):
+    """Each type lists its own: while Heat is down for days, hosts return and quotas go."""
+    lease = a_lease_that_is_over(world, a_host())
+    reservation = lease.reservations[0].id
+    world.simulated.compute.create_aggregate(reservation, f"blazar_{reservation}", {})
+    world.register_pools(1)
+    world.faults.fail_before("own_volumes", CloudUnavailable("Cinder is down"))
+    assert swept(world) == 1
+    assert world.simulated.compute.aggregate(reservation) is None
+    assert "Leftovers of virtual:volume cannot be listed" in caplog.text
 
 
 def test_what_is_left_is_ended_although_the_lease_is_deleted_before_that_is_done(world):

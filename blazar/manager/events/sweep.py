@@ -20,7 +20,7 @@ from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.deleted_by_users import DeletedByUsers
 from blazar.manager.lease import lifecycle
-from blazar.model.errors import BlazarError, StaleLease
+from blazar.model.errors import BlazarError, CloudError, StaleLease
 from blazar.resources.complete import CompleteType
 
 LOG = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Sweep(BackgroundThread):
             super().start()
 
     def run_once(self) -> int:
-        """Sweep once; return how many leases have leftovers. CloudError if the cloud does not answer."""
+        """Sweep once; return how many leases have leftovers. What a service does not tell is left to the next one."""
         found = self._reservations_in_cloud()
         owners = self._runtime.store.leases.owners(found)
         self._report_unknown(found - owners.keys())
@@ -105,13 +105,14 @@ class Sweep(BackgroundThread):
         self._tried[lease_id] = Tried(count, now + pause)
 
     def _reservations_in_cloud(self) -> frozenset[str]:
-        with scope(limit=self._runtime.settings.poll_limit):
-            found: set[str] = set()
-            for kind in self._runtime.types.values():
-                # Types skipped now are covered by the next sweep, of any manager.
-                if not self._stopping.is_set():
+        found: set[str] = set()
+        for kind in self._runtime.types.values():
+            # Types skipped now are covered by the next sweep, of any manager.
+            if not self._stopping.is_set():
+                # Each for itself: a service that is silent takes no time from the others.
+                with scope(limit=self._runtime.settings.poll_limit):
                     found |= self._of_type(kind)
-            return frozenset(found)
+        return frozenset(found)
 
     def _of_type(self, kind: CompleteType) -> frozenset[str]:
         every = self._runtime.store.resources.catalog(kind.kind).resources
@@ -120,6 +121,11 @@ class Sweep(BackgroundThread):
             within = kind.within(self._region)
             found = within.reservations_in_cloud(resources) | self._past(within.projects_in_cloud(resources))
             return found | within.reservations_in_projects(self._projects(kind))
+        except CloudError as error:
+            LOG.warning(
+                "Leftovers of %s cannot be listed, retrying with the next sweep: %s", kind.resource_type, error.message
+            )
+            return frozenset()
         except BlazarError:
             raise
         except Exception:
