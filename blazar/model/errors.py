@@ -84,7 +84,7 @@ def pointing_at(pointer: str | None) -> Iterator[None]:
     try:
         yield
     except BlazarError as error:
-        if pointer is not None and isinstance(error, InvalidInput | NotFound | NotEnoughResources):
+        if pointer is not None and isinstance(error, InvalidInput | NotFound | Conflict):
             error.pointer = pointer + (error.pointer or "")
         raise
 

@@ -178,7 +178,8 @@ class CompleteType:
         for key, value in change.values.items():
             if key in current.values and current.values[key] != value:
                 raise InvalidInput(
-                    f"{key[:80]} of a {self.resource_type} reservation cannot be changed; make another lease for it"
+                    f"{key[:80]} of a {self.resource_type} reservation cannot be changed; make another lease for it",
+                    pointer=f"/{key}",
                 )
         return current
 

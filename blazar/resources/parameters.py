@@ -78,11 +78,12 @@ def text_of(given: Json, field: str) -> str | None:
     return value
 
 
-def cloud_id(value: object, field: str, what: str) -> str:
+def cloud_id(value: object, field: str, what: str, *, pointer: str | None = None) -> str:
     """Return an id of the cloud, which the command line sends as a number if it has only digits; InvalidInput."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not _CLOUD_ID.fullmatch(text):
-        raise InvalidInput(f"{field} is {quoted(value)}; give the id of {what} that your project can use")
+        sentence = f"{field} is {quoted(value)}; give the id of {what} that your project can use"
+        raise InvalidInput(sentence, pointer=f"/{field}" if pointer is None else pointer)
     return text
 
 

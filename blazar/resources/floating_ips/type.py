@@ -202,7 +202,8 @@ def _fewer(task: Task, room: int, fresh: Demand) -> frozenset[int]:
         more = f", and {len(stays) - attached} more are required" if len(stays) > attached else ""
         raise Conflict(
             f"amount {fresh.min_count}: {max(0, room)} of the addresses that reservation {task.reservation.id} has "
-            f"could stay, but {attached} are attached to ports{more}; detach {len(stays) - room} of them first"
+            f"could stay, but {attached} are attached to ports{more}; detach {len(stays) - room} of them first",
+            pointer="/amount",
         )
     others = sorted(frozenset(task.counts) - stays)
     return frozenset((*stays, *others[: room - len(stays)]))

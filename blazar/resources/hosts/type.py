@@ -155,17 +155,21 @@ class PhysicalHost:
         if fresh.max_count < len(held):
             raise NotEnoughResources(
                 f"reservation {task.reservation.id} is in use on {len(held)} hosts and cannot shrink to "
-                f"max {fresh.max_count}; a reservation can only grow while it is active"
+                f"max {fresh.max_count}; a reservation can only grow while it is active",
+                pointer="/max",
             )
         before = HostParameters.of(task.reservation.parameters)
         if fresh.requirement != before.requirement:
             misfits = sorted(r.name for r in task.resources if not matches(fresh.requirement, r.properties))
             if misfits:
+                after = HostParameters.of(parameters)
+                field = next(f for f in REQUIREMENTS[::-1] if getattr(after, f) != getattr(before, f))
+                sentence = f"{field} cannot be changed to this: reservation {task.reservation.id} is in use on"
+                ending = "no longer match; a reservation keeps its hosts while it is active"
                 raise NotEnoughResources(
-                    f"reservation {task.reservation.id} is in use on {', '.join(misfits)}, which would no longer "
-                    f"match; a reservation keeps its hosts while it is active",
-                    public=f"reservation {task.reservation.id} is in use on {len(misfits)} of its hosts that would no "
-                    f"longer match; a reservation keeps its hosts while it is active",
+                    f"{sentence} {', '.join(misfits)}, which would {ending}",
+                    public=f"{sentence} {len(misfits)} of its hosts that would {ending}",
+                    pointer=f"/{field}",
                 )
         if (fresh.min_count, fresh.max_count) == (before.min, before.max):
             # New dates alone never add hosts to a reservation in use.

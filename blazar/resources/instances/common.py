@@ -225,7 +225,8 @@ class Instances(ABC):
         if changed:
             raise Conflict(
                 f"{', '.join(changed)} cannot be changed: reservation {task.reservation.id} is "
-                f"{task.reservation.status}, and only {', '.join(self.free[:-1])} and {self.free[-1]} can"
+                f"{task.reservation.status}, and only {', '.join(self.free[:-1])} and {self.free[-1]} can",
+                pointer=f"/{changed[0]}",
             )
         if fresh.requirement != self.read(task.reservation.parameters).requirement:
             misfits = sorted(r.name for r in task.resources if not matches(fresh.requirement, r.properties))
@@ -234,6 +235,7 @@ class Instances(ABC):
                     f"resource_properties cannot be changed to this: reservation {task.reservation.id} is in use on "
                     f"{', '.join(misfits)}, which would no longer match",
                     public="resource_properties cannot be changed to this: what is in use would no longer match",
+                    pointer="/resource_properties",
                 )
 
 
@@ -250,7 +252,8 @@ def checked_affinity(given: Json) -> bool | None:
     if isinstance(value, str | int) and (word := str(value).strip().lower()) in _WORDS:
         return _WORDS[word]
     raise InvalidInput(
-        f"affinity is {quoted(value)}; give true (all servers on one host), false (each on another) or null"
+        f"affinity is {quoted(value)}; give true (all servers on one host), false (each on another) or null",
+        pointer="/affinity",
     )
 
 

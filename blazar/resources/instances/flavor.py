@@ -167,7 +167,9 @@ class FlavorInstance(Instances):
         before = self.read(current)
         for size in SIZES:
             if size in change.values and change.values[size] != getattr(before, size):
-                raise InvalidInput(f"{size} is what the flavor says; give another flavor_id to change it")
+                raise InvalidInput(
+                    f"{size} is what the flavor says; give another flavor_id to change it", pointer=f"/{size}"
+                )
         asked = change.values.get(SOURCE, "")
         if asked != before.resource_properties and parse_requirement(asked, field=SOURCE) != Anything():
             raise _no_choice_of_hosts()

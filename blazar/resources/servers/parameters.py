@@ -268,7 +268,7 @@ def _network(item: object, index: int) -> Net:
                 f'{NETWORKS}[{index}] is {quoted(item)}; give an object such as {{"uuid": "<id of a network>"}}, or '
                 f'{{"reservation": 0}} for a network of the same lease'
             )
-        return cloud_id(item["uuid"], f"{NETWORKS}[{index}].uuid", "a network")
+        return cloud_id(item["uuid"], f"{NETWORKS}[{index}].uuid", "a network", pointer="/uuid")
 
 
 def _volumes(value: object) -> tuple[Reference, ...]:

@@ -99,7 +99,9 @@ class VirtualServer(Instances):
         if flavored and resolved.flavor is None:
             for size in SIZES:
                 if values[size] != known[size]:
-                    raise InvalidInput(f"{size} is what the flavor says; give another flavor to change it")
+                    raise InvalidInput(
+                        f"{size} is what the flavor says; give another flavor to change it", pointer=f"/{size}"
+                    )
         if KEY_NAME in change.values and values[KEY_NAME] != before.key_name and change.values.get(PUBLIC_KEY) is None:
             values[PUBLIC_KEY] = resolved.public_key
         sized = _with_sizes(values, resolved, change.values) if resolved.flavor is not None else values

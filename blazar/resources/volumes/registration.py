@@ -95,11 +95,13 @@ class PoolRegistration:
         pools, types = self._volumes.volume_pools(), self._volumes.volume_types()
         pool = next((each for each in pools if each.name == attributes[POOL]), None)
         if pool is None:
-            raise NotFound(f"Cinder has no pool {quoted(attributes[POOL])}; see its list of pools (get_pools)")
+            raise NotFound(
+                f"Cinder has no pool {quoted(attributes[POOL])}; see its list of pools (get_pools)", pointer=f"/{POOL}"
+            )
         named = attributes[TYPE]
         found = next((each for each in types if named in (each.id, each.name)), None)
         if found is None:
-            raise NotFound(f"Cinder has no volume type {quoted(named)}")
+            raise NotFound(f"Cinder has no volume type {quoted(named)}; give the name or id of one", pointer=f"/{TYPE}")
         if wrong := misdirection(found, pool, pools):
             raise InvalidInput(f"{TYPE} {found.name} {wrong}", pointer=f"/{TYPE}")
         if others := rivals(types, found.id, pool):
