@@ -11,8 +11,9 @@ import pytest
 
 from blazar.clouds.simulated import of_size
 from blazar.enforcement import Question
+from blazar.manager.requests import waiting_list
 from blazar.model.clock import END_OF_TIME
-from blazar.model.errors import OthersWait, UsageDenied
+from blazar.model.errors import Conflict, OthersWait, UsageDenied
 from blazar.model.lease import Lease, LeaseStatus
 from blazar.model.requests import ReservationChange
 from tests.manager.enforcement.recording import RecordingFilter
@@ -190,6 +191,21 @@ def test_one_that_is_denied_is_asked_about_once_for_each_change(sqlite):
     for _ in range(20):
         world.run()
     assert (status(world, lease), never.checks) == (LeaseStatus.WAITING, before)
+
+
+def test_one_that_cannot_be_booked_is_not_tried_again_and_again(sqlite, monkeypatch):
+    world, tries = full_world(sqlite), []
+
+    def is_taken(*_: object) -> None:
+        tries.append(world.clock.now())
+        raise Conflict("there is a network with this name")
+
+    waits(world, a_host(3))
+    world.manager.leases.delete(world.full.id)
+    monkeypatch.setattr(waiting_list, "check_names", is_taken)
+    for _ in range(10):
+        world.run()
+    assert len(tries) == 1
 
 
 def test_where_all_is_in_use_for_ever_it_is_told_and_nothing_is_estimated(sqlite):

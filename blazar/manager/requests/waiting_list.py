@@ -252,7 +252,7 @@ class WaitingList(BackgroundThread):
         ends = [lease.wait.until for lease in waiting_leases if lease.wait]
         rested = [until for lease in waiting_leases if (until := waiting.rests_until(lease)) and until > board.now]
         # Those behind a lease that could not be prepared have their turn at once.
-        again = [board.now] if refused else []
+        again = [board.now] if any(self._rests(lease_id, board.now) for lease_id in refused) else []
         due = min([*coming, *ends, *rested, *again, board.now + DAILY])
         with suppress(StaleCalendar):
             # Another manager has planned meanwhile, and tells more.
@@ -285,6 +285,13 @@ class WaitingList(BackgroundThread):
         self._runtime.notifier.notify(ADVANCED, moved)
         self._runtime.wake()
         return True
+
+    def _rests(self, lease_id: str, now: datetime) -> bool:
+        try:
+            until = waiting.rests_until(self._runtime.store.leases.one(lease_id))
+        except NotFound:
+            return False
+        return until is not None and until > now
 
     def _failed_try(self, wanted: Wanted, why: TryFailure, text: str) -> None:
         """Record a try for which there were resources, of a lease whose tries are counted."""
