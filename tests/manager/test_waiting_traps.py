@@ -193,19 +193,27 @@ def test_one_that_is_denied_is_asked_about_once_for_each_change(sqlite):
     assert (status(world, lease), never.checks) == (LeaseStatus.WAITING, before)
 
 
-def test_one_that_cannot_be_booked_is_not_tried_again_and_again(sqlite, monkeypatch):
+def test_one_that_cannot_be_booked_holds_up_nobody_and_is_not_tried_again_and_again(sqlite, monkeypatch):
     world, tries = full_world(sqlite), []
 
-    def is_taken(*_: object) -> None:
-        tries.append(world.clock.now())
-        raise Conflict("there is a network with this name")
+    def is_taken(_: object, lease: Lease) -> None:
+        if lease.project_id == "physics":
+            tries.append(world.clock.now())
+            raise Conflict("there is a network with this name")
 
-    waits(world, a_host(3))
+    lease = waits(world, a_host(3))
+    behind = waits(world, a_host(3), project="chemistry", hours=1 / 20)
     world.manager.leases.delete(world.full.id)
     monkeypatch.setattr(waiting_list, "check_names", is_taken)
     for _ in range(10):
         world.run()
-    assert len(tries) == 1
+    assert [status(world, each) for each in (lease, behind)] == [LeaseStatus.WAITING, LeaseStatus.ACTIVE]
+    assert (len(tries), world.now(lease).wait.reason) == (1, "there is a network with this name")
+    world.run_to(NOON + HOUR / 4)
+    assert len(tries) == 2
+    monkeypatch.undo()
+    world.run_to(NOON + HOUR / 2)
+    assert status(world, lease) is LeaseStatus.ACTIVE
 
 
 def test_where_all_is_in_use_for_ever_it_is_told_and_nothing_is_estimated(sqlite):

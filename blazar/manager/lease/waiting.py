@@ -16,7 +16,7 @@ from blazar.manager.lease import lifecycle
 from blazar.model.clock import END_OF_TIME, to_second
 from blazar.model.duration import Duration
 from blazar.model.errors import InvalidInput
-from blazar.model.event_reasons import reason_of
+from blazar.model.event_reasons import reason_of, with_reason
 from blazar.model.lease import (
     NO_CONTENT,
     TIMETABLE,
@@ -32,6 +32,7 @@ from blazar.model.lease import (
     TryFailure,
     Wait,
 )
+from blazar.model.reasons import Reason
 from blazar.model.requests import LeaseChange, LeaseRequest
 from blazar.model.window import Window
 
@@ -202,6 +203,20 @@ def after_change(lease: Lease, change: LeaseChange, window: Window) -> Wait | No
     if wait is None or not wait.advance:
         return wait
     return replace(wait, advance=change.advances and window.start > wait.earliest)
+
+
+def rested(lease: Lease, why: Reason, *, now: datetime) -> Lease:
+    """Return a lease that could not be booked at its turn, and lets others go first from now on."""
+    known = lease.event(EventType.CREATE)
+    failed = Event(
+        id=str(uuid.uuid4()) if known is None else known.id,
+        event_type=EventType.CREATE,
+        time=now.replace(microsecond=0),
+        status=EventStatus.UNDONE,
+        created_at=now if known is None else known.created_at,
+        updated_at=now,
+    )
+    return lifecycle.with_event(lease, with_reason(failed, why))
 
 
 def tried_in_vain(lease: Lease, failed: FailedTry) -> Lease:

@@ -237,6 +237,7 @@ class WaitingList(BackgroundThread):
                 LOG.warning("Lease %s is not granted at its turn: %s", grant.lease_id, error.message)
                 prepared = not isinstance(error, CloudError)
                 refused[grant.lease_id] = (error.public or error.message) if prepared else waiting.NOT_PREPARED
+                self._let_rest(grant.lease_id, error)
         rest = [each for each in board.order() if each.lease_id not in granted]
         starts = {each.lease_id: each.start for each in plan.placed}
         starts |= {each.lease_id: each.start for each in plan.estimates if each.start is not None}
@@ -292,6 +293,17 @@ class WaitingList(BackgroundThread):
         except NotFound:
             return False
         return until is not None and until > now
+
+    def _let_rest(self, lease_id: str, error: BlazarError) -> None:
+        """Have a lease that could not be booked let others go first; one that could not be prepared does so already."""
+        store, now = self._runtime.store, self._runtime.clock.now()
+        try:
+            lease = store.leases.one(lease_id)
+            if lease.status is LeaseStatus.WAITING and not self._rests(lease_id, now):
+                store.leases.save(lease, waiting.rested(lease, error.reason, now=now), at=now)
+        except (NotFound, StaleLease):
+            # It was deleted, or another manager has planned meanwhile.
+            return
 
     def _failed_try(self, wanted: Wanted, why: TryFailure, text: str) -> None:
         """Record a try for which there were resources, of a lease whose tries are counted."""
