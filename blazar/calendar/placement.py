@@ -299,7 +299,8 @@ def _not_enough(
 ) -> NotEnoughResources:
     demand = demands[index]
     matching = len(_eligible(demand, find))
-    which = f"reservation {index + 1} of the lease: " if len(demands) > 1 else ""
+    # Counted among those of this kind: which of the request that is, nobody knows here.
+    which = f"number {index + 1} of the {len(demands)} reservations of them: " if len(demands) > 1 else ""
     together = f"{others} the lease's other reservations" if others else ""
     if demand.whole:
         text = f"at least {demand.min_count} requested, {matching} match, {free} of them free in that time{together}"

@@ -325,7 +325,8 @@ def _check_together(wanted: Sequence[_NewReservation], choice: Choice) -> None:
             other = at[str(reference.reservation)]
             if any(regions[number] != regions[other] for regions in choice.options()):
                 raise InvalidInput(
-                    "it refers to a reservation that lies in another region; name one region for both",
+                    f"{reference.pointer.lstrip('/')} names a reservation that lies in another region; name one region "
+                    f"for both",
                     pointer=each.pointer + reference.pointer,
                 )
 

@@ -141,14 +141,16 @@ class NetworkReservation:
     def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return a demand for one whole segment that meets both requirements."""
         requirement = self.requirement(parameters)
-        unknown = sorted(keys(requirement) - known - ATTRIBUTES - RESERVED_NAMES)
-        if unknown:
-            raise InvalidInput(
-                f"{' or '.join(REQUIREMENTS)} asks for {', '.join('$' + key for key in unknown)}, which no network "
-                f"segment has; use $network_type, $physical_network, $segment_id or one of their capabilities",
-                code="unknown_property",
-                pointer=f"/{REQUIREMENTS[-1]}",
-            )
+        wanted = NetworkParameters.of(parameters)
+        for field in REQUIREMENTS:
+            asked = keys(requirement_of(**{field: getattr(wanted, field)}))
+            if unknown := sorted(asked - known - ATTRIBUTES - RESERVED_NAMES):
+                raise InvalidInput(
+                    f"{field} asks for {', '.join('$' + key for key in unknown)}, which no network segment has; use "
+                    f"$network_type, $physical_network, $segment_id or one of their capabilities",
+                    code="unknown_property",
+                    pointer=f"/{field}",
+                )
         return Demand(kind=self.kind, min_count=1, max_count=1, requirement=requirement)
 
     def demand_again(self, task: Task, parameters: Content, *, known: frozenset[str]) -> Demand:

@@ -527,3 +527,10 @@ def held(world: World, lease):
 def test_a_subnet_that_cannot_be_is_refused(world, subnet):
     with pytest.raises(InvalidInput, match="subnet"):
         world.lease(a_network("lab", subnet=subnet))
+
+
+@pytest.mark.parametrize("field", ["network_properties", "resource_properties"])
+def test_a_property_that_no_segment_has_is_refused_where_it_is_asked_for(world, field):
+    with pytest.raises(InvalidInput, match=f"^{field} asks for \\$rack, which no network segment has") as refused:
+        world.lease(a_network("lab", **{field: '["==", "$rack", "1"]'}))
+    assert refused.value.pointer == f"/reservations/0/{field}"

@@ -45,7 +45,7 @@ def test_min_one_max_three_with_three_free_hosts_gets_three():
 
 def test_two_demands_never_share_the_last_host():
     hosts = a_snapshot([a_host(1)])
-    with pytest.raises(NotEnoughResources, match="reservation 2 of the lease"):
+    with pytest.raises(NotEnoughResources, match="number 2 of the 2 reservations of them"):
         place([ask(1), ask(1)], hosts)
 
 
@@ -316,7 +316,7 @@ def test_reservations_of_many_hosts_are_placed_however_many_change_hands():
     hosts = a_snapshot([a_host(n, zone="a" if n <= 500 else "b") for n in range(1, 1001)])
     assert sum(counts(place([ask(1, 1000), ask(1, 1000)], hosts))) == 1000
     assert counts(place([ask(400, zones="ab"), ask(500, zones="a"), ask(1, 1000)], hosts)) == [400, 500, 100]
-    with pytest.raises(NotEnoughResources, match="reservation 3 of the lease"):
+    with pytest.raises(NotEnoughResources, match="number 3 of the 3 reservations of them"):
         place([ask(400, 1000), ask(400, 1000), ask(201, 1000)], hosts)
 
 
