@@ -258,6 +258,8 @@ class World:
         kind: LeaseKind = LeaseKind.SCHEDULED,
         wait: timedelta | None = None,
         tries: int | None = None,
+        latest: timedelta | None = None,
+        at_least: timedelta | None = None,
         extend: datetime | None = None,
     ) -> Lease:
         """Create a lease; by default on one host, from now on, for two hours."""
@@ -278,6 +280,8 @@ class World:
                 kind=kind,
                 wait_until=None if wait is None else self.clock.now() + wait,
                 tries=tries,
+                latest_start=None if latest is None else Duration(seconds=int(latest.total_seconds())),
+                at_least=None if at_least is None else Duration(seconds=int(at_least.total_seconds())),
                 extend_until=extend,
             )
         )

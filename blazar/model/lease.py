@@ -305,7 +305,8 @@ class Wait:
     1, None before the first plan; ``estimate`` is when it will probably start, None if nothing is known. ``reason`` is
     why no waiting helps as things are. ``tries`` is how many tries may fail, None if they are not counted, and
     ``failed`` are those that did. ``advance``: it is booked at a start that was promised, and that becomes earlier if
-    possible.
+    possible. It starts no later than ``latest``, None if any start will do. If ``shortest`` is given, that is how long
+    it has to be at least, and ``longest`` how long it was asked for: it gets as much of that as fits.
     """
 
     queued_at: datetime
@@ -317,6 +318,14 @@ class Wait:
     tries: int | None = None
     failed: tuple[FailedTry, ...] = ()
     advance: bool = False
+    latest: datetime | None = None
+    shortest: timedelta | None = None
+    longest: timedelta | None = None
+
+    @property
+    def ends_at(self) -> datetime:
+        """Return when it gives up: after that no start is of use to it."""
+        return self.until if self.latest is None else min(self.until, later(self.latest, timedelta(seconds=1)))
 
     @property
     def is_spent(self) -> bool:
@@ -405,10 +414,16 @@ class Lease:
 
         So does the time up to which it is prolonged by itself.
         """
-        start = self.event(EventType.START)
-        moved = timedelta(0) if start is None or start.time is None else window.start - start.time
+        end = self.event(EventType.END)
+        moved = timedelta(0) if end is None or end.time is None else window.end - end.time
+
+        def time(event: Event, at: datetime) -> datetime:
+            if event.event_type == EventType.START:
+                return window.start
+            return max(window.start, at + moved)
+
         events = tuple(
-            replace(event, time=event.time + moved) if event.event_type in TIMETABLE and event.time else event
+            replace(event, time=time(event, event.time)) if event.event_type in TIMETABLE and event.time else event
             for event in self.events
         )
         extend = None if self.extend is None else replace(self.extend, until=later(self.extend.until, moved))

@@ -83,6 +83,8 @@ class LeaseRequest:
     from API 1.1 on. ``dry_run``: nothing is booked. ``key``: with the same one no second lease is made.
     ``wait_until``: if there is not enough, the lease waits for its turn until then, a duration from now; None: it is
     refused. ``tries``: how many tries of a lease of the kind ``retries`` may fail; None: as the operator has set.
+    ``latest_start``: the latest start that will do for one that waits, a duration from its start; ``at_least``: how
+    long it has to be at least, if it cannot be as long as it asks for.
     ``extend_until``: up to then, a duration from its end, it is prolonged if nobody else wants its resources.
     """
 
@@ -101,6 +103,8 @@ class LeaseRequest:
     kind: LeaseKind = LeaseKind.SCHEDULED
     wait_until: datetime | Duration | None = None
     tries: int | None = None
+    latest_start: datetime | Duration | None = None
+    at_least: Duration | None = None
     extend_until: datetime | Duration | None = None
 
 
@@ -119,8 +123,8 @@ class LeaseChange:
 
     ``resets_before_end``: the warning goes back to the operator's lead time. ``revisions``: those that the lease may
     have, None for any. ``exact``, ``dry_run`` and ``extend_until`` are as in ``LeaseRequest``; with ``stops_extending``
-    it is not prolonged by itself any more. ``advances``: a promised start is moved to an earlier one, and the lease
-    gets no less than it has.
+    it is not prolonged by itself any more. ``advances``: a promised start is moved to an earlier one, on these
+    resources, by calendar id, and the lease gets no less than it has.
     """
 
     name: str | None = None
@@ -135,7 +139,7 @@ class LeaseChange:
     dry_run: bool = False
     extend_until: datetime | Duration | None = None
     stops_extending: bool = False
-    advances: bool = False
+    advances: tuple[int, ...] | None = None
 
     @property
     def empty(self) -> bool:

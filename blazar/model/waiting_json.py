@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from blazar.model.lease import FailedTry, TryFailure, Wait
@@ -24,6 +24,10 @@ def terms_json(wait: Wait) -> dict[str, Any] | None:
         ]
     if wait.advance:
         stored["advance"] = True
+    if wait.latest is not None:
+        stored["latest"] = wait.latest.isoformat()
+    if wait.shortest is not None and wait.longest is not None:
+        stored["length"] = [int(wait.shortest.total_seconds()), int(wait.longest.total_seconds())]
     return stored or None
 
 
@@ -35,4 +39,14 @@ def with_terms(wait: Wait, stored: Mapping[str, Any] | None) -> Wait:
         FailedTry(datetime.fromisoformat(at), TryFailure(why), text, None if cause is None else ReasonCode(cause))
         for at, why, text, cause in stored.get("failed", ())
     )
-    return replace(wait, tries=stored.get("tries"), failed=failed, advance=bool(stored.get("advance")))
+    latest = stored.get("latest")
+    shortest, longest = (timedelta(seconds=each) for each in stored["length"]) if "length" in stored else (None, None)
+    return replace(
+        wait,
+        tries=stored.get("tries"),
+        failed=failed,
+        advance=bool(stored.get("advance")),
+        latest=None if latest is None else datetime.fromisoformat(latest),
+        shortest=shortest,
+        longest=longest,
+    )

@@ -47,7 +47,7 @@ def test_a_lease_tells_how_it_waits_and_then_starts(http, world):
     lease = answer.json["lease"]
     assert (answer.status_code, lease["status"]) == (201, "WAITING")
     until = {"queued_at": "2030-04-01T12:00:00Z", "until": "2030-04-02T12:00:00Z"}
-    until |= {"advance": False, "tries": None, "failed_tries": []}
+    until |= {"latest": None, "at_least": None, "advance": False, "tries": None, "failed_tries": []}
     assert lease["wait"] == {**until, "position": None, "estimated_start": None, "reason": None}
     world.run()
     lease = ask(http, "GET", f"/v1/leases/{lease['id']}").json["lease"]
@@ -112,6 +112,13 @@ def test_before_1_3_nobody_waits(http):
         ({}, "/wait/until"),
         ({"until": "+1d", "tries": 3}, "/wait/tries"),
         ({"until": "+1d", "tries": 0}, "/wait/tries"),
+        ({"until": "+1d", "latest": "2030-04-01T11:00:00Z"}, "/wait/latest"),
+        ({"until": "+1d", "latest": "now"}, "/wait/latest"),
+        ({"until": "+1d", "latest": "P1D"}, "/wait/latest"),
+        ({"until": "+1d", "at_least": "PT3H"}, "/wait/at_least"),
+        ({"until": "+1d", "at_least": "+PT1H"}, "/wait/at_least"),
+        ({"until": "+1d", "at_least": "PT0S"}, "/wait/at_least"),
+        ({"until": "+1d", "at_least": 3600}, "/wait/at_least"),
         ({"until": "+1d", "tries": True}, "/wait/tries"),
         ({"until": "+1d", "trials": 3}, "/wait/trials"),
         ("+1d", "/wait"),
@@ -243,3 +250,20 @@ def test_a_promised_start_is_shown_and_that_it_may_become_earlier(sqlite):
     world.run()
     lease = ask(http, "GET", f"/v1/leases/{id_}").json["lease"]
     assert (lease["status"], lease["wait"], lease["start_date"]) == ("ACTIVE", None, "2030-04-01T12:00:00Z")
+
+
+def test_what_a_request_leaves_open_is_shown_and_what_it_got(http, world):
+    open_ = {"until": "+1d", "latest": "+PT6H", "at_least": "PT1H"}
+    body = {**WAITING, "start_date": "2030-04-01T13:00:00Z", "end_date": "+4h", "wait": open_}
+    world.lease(a_host(3), project="biology", start=timedelta(hours=3.5))
+    id_ = ask(http, body=body).json["lease"]["id"]
+    world.run()
+    wait = ask(http, "GET", f"/v1/leases/{id_}").json["lease"]["wait"]
+    assert (wait["latest"], wait["at_least"]) == ("2030-04-01T19:00:00Z", "PT3600S")
+    world.run_to(NOON + timedelta(hours=2))
+    lease = ask(http, "GET", f"/v1/leases/{id_}").json["lease"]
+    assert (lease["status"], lease["start_date"], lease["end_date"]) == (
+        "ACTIVE",
+        "2030-04-01T14:00:00Z",
+        "2030-04-01T15:30:00Z",
+    )

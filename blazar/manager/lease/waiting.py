@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from blazar.manager.common.settings import Settings
 from blazar.manager.lease import lifecycle
-from blazar.model.clock import END_OF_TIME, to_second
+from blazar.model.clock import END_OF_TIME, said, to_second
 from blazar.model.duration import Duration
 from blazar.model.errors import InvalidInput
 from blazar.model.event_reasons import reason_of, with_reason
@@ -54,8 +54,8 @@ LONGEST_REST = timedelta(hours=1)
 """The same of one whose tries are counted: after each that fails twice as long, up to the longest."""
 
 
-def asked(request: LeaseRequest, start: datetime, now: datetime, settings: Settings) -> Wait | None:
-    """Return the place on the waiting list that a request asks for, from its ``start`` on; None if it does not wait.
+def asked(request: LeaseRequest, window: Window, now: datetime, settings: Settings) -> Wait | None:
+    """Return the place on the waiting list that a request for a window asks for; None if it does not wait.
 
     InvalidInput if that cannot be.
     """
@@ -73,7 +73,48 @@ def asked(request: LeaseRequest, start: datetime, now: datetime, settings: Setti
             pointer="/extend_if_free/until",
         )
     until = _until(request.wait_until, now)
-    return Wait(queued_at=now, until=until, earliest=start, tries=_tries(request, settings))
+    shortest = _shortest(request, window)
+    return Wait(
+        queued_at=now,
+        until=until,
+        earliest=window.start,
+        tries=_tries(request, settings),
+        latest=_latest(request, window.start),
+        shortest=shortest,
+        longest=None if shortest is None else window.end - window.start,
+    )
+
+
+def _latest(request: LeaseRequest, start: datetime) -> datetime | None:
+    latest = request.latest_start
+    if latest is None:
+        return None
+    try:
+        at = to_second(latest.after(start) if isinstance(latest, Duration) else latest)
+    except (OverflowError, ValueError):
+        at = END_OF_TIME
+    if at < start:
+        raise InvalidInput(
+            f"wait.latest is before the start, {said(start)} UTC; give a later date, or an earlier start_date",
+            pointer="/wait/latest",
+        )
+    return at
+
+
+def _shortest(request: LeaseRequest, window: Window) -> timedelta | None:
+    if request.at_least is None:
+        return None
+    length = window.end - window.start
+    try:
+        shortest = request.at_least.after(window.start) - window.start
+    except (OverflowError, ValueError):
+        shortest = timedelta.max
+    if shortest > length:
+        raise InvalidInput(
+            "wait.at_least is longer than the lease; give a shorter duration, or a later end_date",
+            pointer="/wait/at_least",
+        )
+    return shortest
 
 
 def _until(until: datetime | Duration, now: datetime) -> datetime:
@@ -182,6 +223,9 @@ def waits_again(lease: Lease, creation: Event, *, now: datetime) -> Lease:
         why = reason_of(creation)
         failed = FailedTry(now, TryFailure.NOT_PREPARED, "" if why is None else why.text)
         lease, reason = tried_in_vain(lease, failed), None
+    if lease.wait is not None and lease.wait.longest is not None:
+        # Its turn may have given it less than it asked for.
+        lease = lease.in_window(Window(lease.window.start, lease.window.start + lease.wait.longest))
     fresh = replace(
         lease,
         degraded=False,
@@ -202,7 +246,7 @@ def after_change(lease: Lease, change: LeaseChange, window: Window) -> Wait | No
     wait = lease.wait
     if wait is None or not wait.advance:
         return wait
-    return replace(wait, advance=change.advances and window.start > wait.earliest)
+    return replace(wait, advance=change.advances is not None and window.start > wait.earliest)
 
 
 def rested(lease: Lease, why: Reason, *, now: datetime) -> Lease:
@@ -242,7 +286,7 @@ def timed_out(lease: Lease, *, now: datetime) -> Lease:
 
 def can_wait(lease: Lease, now: datetime) -> bool:
     """Return whether a lease is or was on the waiting list, and has not given up."""
-    return lease.wait is not None and lease.wait.until > now
+    return lease.wait is not None and lease.wait.ends_at > now
 
 
 def keeping_secrets(lease: Lease, changed: tuple[Reservation, ...]) -> tuple[Reservation, ...]:

@@ -138,7 +138,7 @@ class ChangeDecisions:
             check_names(self._runtime, draft.after)
         private = change.asked_by is not None and change.asked_by.operator
         plan = self._plan(lease, draft, tasks, allocations, change, private=private, now=now, attempt=attempt)
-        if change.advances:
+        if change.advances is not None:
             _check_no_less(lease, allocations, plan.allocations)
         new = _changed_in_use(draft.after, allocations, plan.allocations)
         return Change(lease, draft, plan, tasks, allocations, new)
@@ -292,7 +292,14 @@ class ChangeDecisions:
         if entitled:
             placement_requests = [entitled_to(each, allocations) for each in placement_requests]
         plan = self._booking.plan(
-            lease.id, after.window, placement_requests, now=now, attempt=attempt, project_id=lease.project_id
+            lease.id,
+            after.window,
+            placement_requests,
+            now=now,
+            attempt=attempt,
+            project_id=lease.project_id,
+            # Others may be needed by those that are moved, or have their turn, after it.
+            only=None if change.advances is None else frozenset(change.advances),
         )
         if not entitled:
             return plan

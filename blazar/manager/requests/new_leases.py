@@ -144,7 +144,7 @@ class NewLeases:
             events = (*events, immediate.refusal_event(settings.immediate_timeout, now))
         creation = _creation(claim, now=now, until=now + self._runtime.claims.ttl)
         lease = _lease(request, window, wanted, (*events, creation), now)
-        place = waiting.asked(request, lease.window.start, now, settings)
+        place = waiting.asked(request, lease.window, now, settings)
         lease = replace(
             lease,
             extend=extending.asked(request.extend_until, lease.window.end, now),

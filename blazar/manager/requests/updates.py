@@ -191,7 +191,7 @@ class Updates:
 
             def decide(number: int) -> Change | Unchanged:
                 found = self._decisions.decide(lease_id, asked, number)
-                if not grant.change.advances:
+                if grant.change.advances is None:
                     # A promise stands before all that wait.
                     self._line.check(found)
                 return found

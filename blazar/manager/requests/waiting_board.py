@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 
+from blazar.calendar.fits import NEVER
 from blazar.calendar.queue.overlay import totals_of
 from blazar.calendar.queue.plan import Direct, delayed, direct, in_order, plan
 from blazar.calendar.queue.usage import Piece, Rates, Usage, given_back, used
@@ -50,11 +51,13 @@ class Wanted:
             self.lease.id,
             self.lease.project_id,
             tuple(request.demand for request in self.requests),
-            _length(self.lease.window),
+            _length(self.lease.window) if wait.longest is None else int(wait.longest.total_seconds()),
             second(wait.queued_at),
             # One that waits for a start after that gets none later than this.
             max(second(wait.until), second(wait.earliest)),
             second(wait.earliest),
+            NEVER if wait.latest is None else second(wait.latest),
+            None if wait.shortest is None else int(wait.shortest.total_seconds()),
         )
 
 

@@ -250,7 +250,7 @@ class WaitingList(BackgroundThread):
         told += [_told(board.now, lease, None, None, reasons) for lease in board.hopeless.values()]
         coming = [instant(start) for start in starts.values() if start > second(board.now)]
         waiting_leases = [*(each.lease for each in board.wanted), *board.hopeless.values()]
-        ends = [lease.wait.until for lease in waiting_leases if lease.wait]
+        ends = [lease.wait.ends_at for lease in waiting_leases if lease.wait]
         rested = [until for lease in waiting_leases if (until := waiting.rests_until(lease)) and until > board.now]
         # Those behind a lease that could not be prepared have their turn at once.
         again = [board.now] if any(self._rests(lease_id, board.now) for lease_id in refused) else []
@@ -274,7 +274,7 @@ class WaitingList(BackgroundThread):
             revisions=(lease.revision,),
             extend_until=None if lease.extend is None else lease.extend.until - earlier,
             exact=True,
-            advances=True,
+            advances=tuple(sorted({part.resource_id for part in grant.parts})),
         )
         try:
             moved = self._updates.update(lease.id, change)

@@ -36,6 +36,8 @@ _KEYS: Mapping[str, str] = {
     "kind": "kind",
     "queue_until": "queue_until",
     "tries": "tries",
+    "latest_start": "latest_start",
+    "at_least": "at_least",
     "reservations": "reservations",
 }
 """Keys of a file, and the fields that they are."""
@@ -55,6 +57,8 @@ class Asked:
     kind: str | None = None
     queue_until: str | None = None
     tries: int | None = None
+    latest_start: str | None = None
+    at_least: str | None = None
 
     @property
     def new_kind(self) -> str | None:
@@ -155,12 +159,22 @@ def _end(text: str, now: datetime, start: datetime) -> datetime:
 
 def wait(asked: Asked, now: datetime) -> dict[str, Any]:
     """Return how a lease waits for its turn, as the service takes it, if it does. BadTime; IncorrectLease."""
+    options = {"--tries": asked.tries, "--latest-start": asked.latest_start, "--at-least": asked.at_least}
     if not asked.queue_until:
-        if asked.tries is not None:
-            raise IncorrectLease("--tries is for a lease that waits between them; give --queue-until, too")
+        for option, value in options.items():
+            if value is not None:
+                raise IncorrectLease(f"{option} is for a lease that waits in line; give --queue-until, too")
         return {}
-    more = {} if asked.tries is None else {"tries": int(asked.tries)}
-    return {"wait": {"until": queue(asked.queue_until, now), **more}}
+    found: dict[str, Any] = {"until": queue(asked.queue_until, now)}
+    if asked.tries is not None:
+        found["tries"] = int(asked.tries)
+    if asked.latest_start is not None:
+        with times.named("--latest-start"):
+            found["latest"] = queue(asked.latest_start, now)
+    if asked.at_least is not None:
+        with times.named("--at-least"):
+            found["at_least"] = times.read_duration(asked.at_least).iso()
+    return {"wait": found}
 
 
 def queue(text: str, now: datetime) -> str:

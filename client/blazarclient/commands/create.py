@@ -92,6 +92,16 @@ class CreateLease(LibraryCommand, old.CreateLease):
             help="if not enough is free, wait in line until then, such as friday or +3d, and start at its turn",
         )
         parser.add_argument(
+            "--latest-start",
+            metavar="<time>",
+            help="the latest start that will do for a lease in line: a time, or +6h from its start",
+        )
+        parser.add_argument(
+            "--at-least",
+            metavar="<length>",
+            help="how long a lease in line has to be at least, such as 4h, if it cannot be as long as it asks for",
+        )
+        parser.add_argument(
             "--tries", metavar="<number>", type=_count, help="how many tries of the kind retries may fail"
         )
         parser.add_argument("-F", "--file", metavar="<file>", help="the lease as YAML or JSON; - reads stdin")
@@ -167,6 +177,8 @@ class CreateLease(LibraryCommand, old.CreateLease):
             "kind": parsed_args.kind,
             "queue_until": parsed_args.queue_until,
             "tries": parsed_args.tries,
+            "latest_start": parsed_args.latest_start,
+            "at_least": parsed_args.at_least,
         }
         if given["duration"] and not given["end"]:
             asked = dataclasses.replace(asked, end=None)

@@ -83,6 +83,8 @@ class Leases:
         kind: str | None = None,
         wait_until: Date | None = None,
         tries: int | None = None,
+        latest_start: Date | None = None,
+        at_least: str | None = None,
         extend_until: Date | None = None,
     ) -> Lease:
         """Book a lease. NotEnoughResources or LimitExceeded if it is refused.
@@ -90,8 +92,9 @@ class Leases:
         ``kind``: ``scheduled``, ``immediate`` or ``retries``, from 1.3 on. An immediate lease is returned when it is
         ACTIVE, or refused: Conflict, within a minute. ``wait_until``, from 1.3 on: if not enough is free, the lease is
         returned WAITING, and waits for its turn until then; one of the kind ``retries`` goes back to that when it
-        cannot be started, until so many ``tries`` have failed. ``extend_until``, from 1.3 on: up to then it is
-        prolonged by itself if nobody else wants its resources.
+        cannot be started, until so many ``tries`` have failed. It starts no later than ``latest_start``, and is
+        ``at_least`` so long, such as ``PT4H``, if it cannot be as long as it asks for. ``extend_until``, from 1.3 on:
+        up to then it is prolonged by itself if nobody else wants its resources.
 
         ``time_zone``: an IANA name, for dates without offset and for days of durations. With one ``idempotency_key``
         at most one lease is made, however often and wherever this is called. Uncertain if no answer came after some
@@ -110,9 +113,12 @@ class Leases:
         if kind is not None:
             body["kind"] = kind
         if wait_until is not None:
-            body["wait"] = {"until": written(wait_until), **({} if tries is None else {"tries": tries})}
-        elif tries is not None:
-            raise ValueError("tries is for a lease that waits between them; give wait_until, too")
+            latest = None if latest_start is None else written(latest_start)
+            more = {"tries": tries, "latest": latest, "at_least": at_least}
+            given = {key: value for key, value in more.items() if value is not None}
+            body["wait"] = {"until": written(wait_until), **given}
+        elif any(each is not None for each in (tries, latest_start, at_least)):
+            raise ValueError("tries, latest_start and at_least are for a lease that waits; give wait_until, too")
         if extend_until is not None:
             body["extend_if_free"] = {"until": written(extend_until)}
         if {"wait", "extend_if_free"} & body.keys():

@@ -121,8 +121,9 @@ class FailedTry:
 class Wait:
     """How a lease waits for its turn, or waited in vain; ``position`` counts from 1, None before the first plan.
 
-    ``advance``: it is booked, and its start may become earlier. ``tries``: how many may fail of a lease of the kind
-    ``retries``; ``failed_tries``: those that did.
+    ``latest``: the latest start that will do; ``at_least``: how long it has to be, as ``PT3600S``, if it cannot be as
+    long as it asks for. ``advance``: it is booked, and its start may become earlier. ``tries``: how many may fail of a
+    lease of the kind ``retries``; ``failed_tries``: those that did.
     """
 
     queued_at: datetime
@@ -130,6 +131,8 @@ class Wait:
     position: int | None = None
     estimated_start: datetime | None = None
     reason: str | None = None
+    latest: datetime | None = None
+    at_least: str | None = None
     advance: bool = False
     tries: int | None = None
     failed_tries: tuple[FailedTry, ...] = ()

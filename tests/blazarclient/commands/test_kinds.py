@@ -144,3 +144,10 @@ def test_tries_are_asked_for_and_told_with_the_reason_of_each(run: Run, service:
 def test_tries_without_a_place_in_line_are_refused_before_anything_is_sent(run: Run, service: Any) -> None:
     code, _, err = run(*LINE[:-1], "--kind", "retries", "--tries", "5")
     assert (code != 0, "--queue-until" in err, sent(service, "POST")) == (True, True, [])
+
+
+def test_what_may_be_left_open_is_asked_for(run: Run, service: Any) -> None:
+    service.post(f"{URL}/leases", **says("lease", {**LEASE, "status": "WAITING"}, status_code=201, headers=V1_3))
+    code, _, err = run(*LINE, "+7d", "--latest-start", "+6h", "--at-least", "1h")
+    (post,) = sent(service, "POST")
+    assert (code, post.json()["wait"]) == (0, {"until": "+P7D", "latest": "+PT6H", "at_least": "PT1H"}), err

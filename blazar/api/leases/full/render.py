@@ -100,6 +100,8 @@ def _wait(value: Lease, view: View) -> Json | None:
     return {
         "queued_at": zulu(wait.queued_at),
         "until": zulu(wait.until),
+        "latest": _instant(wait.latest),
+        "at_least": None if wait.shortest is None else f"PT{wait.shortest.total_seconds():.0f}S",
         "position": wait.position,
         "estimated_start": _instant(wait.estimate),
         "reason": wait.reason,

@@ -70,6 +70,8 @@ def new_lease(
         kind=LeaseKind(body.get("kind", default)) if view.shape.kinds else LeaseKind.SCHEDULED,
         wait_until=_until(body, "wait"),
         tries=(body.get("wait") or {}).get("tries"),
+        latest_start=_latest(body),
+        at_least=_at_least(body),
         extend_until=_until(body, "extend_if_free"),
     )
     check_text(body)
@@ -209,17 +211,32 @@ def _condition(condition: Condition, caller: Caller, view: View) -> Condition:
     return Condition("label", condition.operator, condition.values) if condition.key == "resource" else condition
 
 
-def _until(body: Json, key: str) -> datetime | Duration | None:
+def _until(body: Json, key: str, field: str = "until") -> datetime | Duration | None:
     """Return until when something is asked for: a date or a duration; None if it is not."""
-    asked, place = body.get(key), in_body(key, "until")
+    asked, place = body.get(key), in_body(key, field)
     if asked is None:
         return None
     zone = moments.zone(body.get("time_zone", "UTC"), in_body("time_zone"))
-    until = moments.moment_or_duration(asked["until"], place, zone=zone)
+    until = moments.moment_or_duration(asked[field], place, zone=zone)
     if until is NOW:
         raise place.invalid("now", "a later date, or a duration such as +P3D")
     assert not isinstance(until, type(NOW))
     return until
+
+
+def _latest(body: Json) -> datetime | Duration | None:
+    """Return the latest start that will do for a lease that waits: a date, or a duration from its start."""
+    wait = body.get("wait") or {}
+    return _until(body, "wait", "latest") if "latest" in wait else None
+
+
+def _at_least(body: Json) -> Duration | None:
+    """Return how long a lease that waits has to be at least."""
+    wait = body.get("wait") or {}
+    if "at_least" not in wait:
+        return None
+    zone = moments.zone(body.get("time_zone", "UTC"), in_body("time_zone"))
+    return moments.duration(wait["at_least"], in_body("wait", "at_least"), zone=zone)
 
 
 def _dates(body: Json) -> tuple[Moment | None, End | None, BeforeEnd]:

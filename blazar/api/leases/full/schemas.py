@@ -47,6 +47,15 @@ _WAIT: Json = {
             "maximum": 100,
             "description": "how many tries of a lease of the kind retries may fail; by default as the operator has set",
         },
+        "latest": {
+            **_DATE,
+            "description": f"the latest start that will do: {moments.DATE_FORMAT}, or a duration from the start "
+            "such as +PT6H; by default any up to until",
+        },
+        "at_least": {
+            **_DATE,
+            "description": "how long it has to be at least, such as PT4H, if it cannot be as long as it asks for",
+        },
     },
     "description": "how the lease waits for its turn if there is not enough; left out: it is refused then",
 }
