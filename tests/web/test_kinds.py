@@ -159,6 +159,24 @@ def test_where_nothing_is_free_one_waits_in_line_and_starts_at_ones_turn(small, 
     expect(page.get_by_role("region", name="Its place in line")).to_have_count(0)
 
 
+def test_who_does_not_want_to_attend_to_it_lets_it_be_tried_again(small, page_of):
+    leased(small, BOB, "theirs", hosts_of(small))
+    page = page_of(small + "?min=2&book=wait", ALICE)
+    dialog = page.get_by_role("dialog", name="Wait in line")
+    dialog.get_by_label("Name", exact=True).fill("again")
+    dialog.get_by_label("Try again if it cannot be handed over").check()
+    dialog.get_by_label("How many tries may fail").fill("5")
+    assert serious(page) == []
+    dialog.get_by_role("button", name="Wait in line").click()
+    expect(page.get_by_role("region", name="Tries")).to_contain_text("No try has failed; up to 5 tries may.")
+    assert serious(page) == []
+    lease = of_name(small, "again")
+    assert (lease["kind"], lease["wait"]["tries"]) == ("retries", 5)  # type: ignore[index]
+    page.goto(small + "leases")
+    page.get_by_role("button", name="Tried again").click()
+    expect(page.get_by_role("row", name=re.compile("again"))).to_be_visible()
+
+
 def test_who_would_delay_others_is_told_how_many_and_takes_the_opening_with_a_click(small, page_of, complaints):
     complaints.expected.add("status of 409")
     hosts = hosts_of(small)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The pages: one row each. To add a page, add a row here; web/README.md tells the rest. */
-import { Activity, Boxes, CalendarDays, ClipboardList, type IconNode, Search, Server, Tickets } from "lucide";
+import { Activity, Boxes, CalendarDays, ClipboardList, type IconNode, Repeat, Search, Server, Tickets } from "lucide";
 import type { ComponentType } from "preact";
 import { AllLeasesPage } from "./pages/all-leases.tsx";
 import { CalendarPage } from "./pages/calendar.tsx";
@@ -9,6 +9,7 @@ import { HostsPage } from "./pages/hosts.tsx";
 import { LeasePage } from "./pages/lease.tsx";
 import { LeasesPage } from "./pages/leases.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
+import { SeriesPage } from "./pages/series.tsx";
 import { ResourcePage } from "./pages/resource.tsx";
 import { ResourcesPage } from "./pages/resources.tsx";
 
@@ -32,6 +33,7 @@ export const PAGES: readonly Page[] = [
   { path: "calendar", title: "Calendar", view: CalendarPage, icon: CalendarDays, full: true },
   { path: "leases", title: "My leases", view: LeasesPage, icon: Tickets },
   { path: "lease", title: "Lease", view: LeasePage },
+  { path: "series", title: "Series", view: SeriesPage, icon: Repeat, rule: "blazar:series:get" },
   { path: "resources", title: "Resources", view: ResourcesPage, icon: Boxes, rule: "blazar:resources:get" },
   { path: "resource", title: "Resource", view: ResourcePage, rule: "blazar:resources:get" },
   {

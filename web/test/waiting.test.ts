@@ -14,6 +14,7 @@ import {
   endInSentence,
   ordinal,
   placeInWords,
+  triesInWords,
   usageInWords,
   waitSentences,
 } from "../src/words/waiting.ts";
@@ -157,10 +158,25 @@ test("use is said as a look has found it", () => {
   assert.equal(usageInWords({ usage: null }, "UTC", NOW), null);
 });
 
+test("tries that have failed are counted", () => {
+  assert.equal(triesInWords(0, 3), "No try has failed; up to 3 tries may.");
+  assert.equal(triesInWords(1, 3), "1 of 3 tries has failed.");
+  assert.equal(triesInWords(3, 3), "All 3 tries have failed.");
+});
+
+test("what is tried again and has begun does not wait any more", () => {
+  const runs = lease({ status: "ACTIVE", kind: "retries", wait: wait({ tries: 3, failed_tries: [] }) });
+  assert.deepEqual(
+    momentsOf(runs, NOW).map((one) => one.title),
+    ["Asked for"],
+  );
+  assert.equal(stateOf(runs, NOW, "UTC").word, "active");
+});
+
 test("kinds are asked for only if not all are wanted", () => {
   assert.deepEqual(kindsOf("immediate,none"), ["immediate"]);
   assert.deepEqual(kindQuery(["immediate"]), { kind: "in:immediate" });
-  assert.deepEqual(kindQuery(["scheduled", "immediate"]), {});
+  assert.deepEqual(kindQuery(["scheduled", "immediate", "retries"]), {});
   assert.equal(queryOf(true, [], "", ["immediate"]).kind, "in:immediate");
   assert.equal(queryOf(false, ["waiting"], "").status, "in:WAITING,TIMED_OUT");
   assert.equal(queryOf(false, ["booked"], "").status, "in:CREATING,PENDING");

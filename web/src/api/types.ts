@@ -89,9 +89,12 @@ export interface Wait {
   estimated_start: Instant | null;
   /** Why no waiting helps as things are, or why its turn did not. */
   reason: string | null;
+  /** How many tries may fail; null: they are not counted. */
+  tries?: number | null;
+  failed_tries?: { at: Instant; reason: Reason }[];
 }
 
-export type LeaseKind = "scheduled" | "immediate";
+export type LeaseKind = "scheduled" | "immediate" | "retries";
 export type Usage = "unknown" | "used" | "idle" | "unused";
 
 export interface Lease {
@@ -120,6 +123,46 @@ export interface Lease {
   release_at?: Instant | null;
   wait?: Wait | null;
   extend_if_free?: { until: Instant; reason: string | null } | null;
+  /** The series that it is of. */
+  series_id?: string | null;
+}
+
+export type SeriesStatus = "CREATING" | "ACTIVE" | "ENDED" | "FAILED" | "DELETING" | "DELETED";
+
+/** One lease of a series, as its rule has it. */
+export interface Occurrence {
+  /** Its start by the rule, a local time, which names it for ever. */
+  recurrence_id: string;
+  start_date: Instant;
+  end_date: Instant;
+  state: "planned" | "booked" | "unfit" | "cancelled" | "over";
+  lease_id: string | null;
+  lease_status: string | null;
+  changed: boolean;
+  reason: string | null;
+  opening: { start_date: Instant; end_date: Instant } | null;
+}
+
+/** Leases that recur. Local times are those of its time zone. */
+export interface Series {
+  id: string;
+  name: string;
+  project_id: string;
+  user_id: string;
+  status: SeriesStatus;
+  reason: string | null;
+  rule: string;
+  start: string;
+  time_zone: string;
+  duration: string | null;
+  until_local: string | null;
+  fit: "all" | "as_many";
+  reservations: Wish[];
+  booked_until: Instant | null;
+  created_at: Instant;
+  deleted_at: Instant | null;
+  /** Not in lists. */
+  occurrences?: Occurrence[];
 }
 
 export interface Link {

@@ -15,13 +15,13 @@ import { present } from "../time/now.ts";
 import { zone } from "../time/zone.ts";
 import { againParams } from "../words/again.ts";
 import { momentsOf, sentence } from "../words/events.ts";
-import { conditionInWords, countdownOf, isPast, lengthOf, whatOfLease } from "../words/lease.ts";
+import { conditionInWords, countdownOf, isInLine, isPast, lengthOf, whatOfLease } from "../words/lease.ts";
 import { endInSentence } from "../words/waiting.ts";
 import { FeedsDialog } from "./lease/feeds.tsx";
 import { endingOf } from "./lease/end-now.tsx";
 import { ExtensionOffer } from "./lease/offer.tsx";
 import { Reservations } from "./lease/reservations.tsx";
-import { ReleaseBar, UsePanel, WaitPanel, goesOnInWords } from "./lease/standing.tsx";
+import { ReleaseBar, TriesPanel, UsePanel, WaitPanel, goesOnInWords } from "./lease/standing.tsx";
 import { ChangeDialog, EndNowDialog, ExtendDialog } from "./lease-actions.tsx";
 
 type Doing = "extend" | "change" | "end" | "feed";
@@ -68,7 +68,7 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
   const dialog = { lease, etag, onDone: done, onClose: () => show(null) };
   const proposed = Date.parse(place.value.params.get("end") ?? "");
   const past = isPast(lease);
-  const waits = lease.status === "WAITING" || lease.status === "TIMED_OUT";
+  const waits = isInLine(lease);
   return (
     <>
       <Head lease={lease} show={show} />
@@ -80,6 +80,7 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
       <div class="lease-columns">
         <div>
           <WaitPanel lease={lease} />
+          <TriesPanel lease={lease} />
           <Reservations lease={lease} />
           <details class="raw">
             <summary>As the API has it</summary>
@@ -108,7 +109,7 @@ function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
   // New dates give a failed lease another chance.
   const failed = lease.status === "ERROR";
   // What waits has nothing to be changed, and what waited in vain is asked for again.
-  const fixed = past || lease.status === "WAITING" || lease.status === "TIMED_OUT";
+  const fixed = past || isInLine(lease);
   const again = past || lease.status === "TIMED_OUT";
   const over = past ? endInSentence(lease) : null;
   const goesOn = goesOnInWords(lease, now);
@@ -127,6 +128,11 @@ function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
           {!mine && ` · project ${lease.project_id}, user ${lease.user_id}`}
         </p>
         {over && <p>{over}</p>}
+        {lease.series_id && (
+          <p>
+            It is one of <a href={hrefOf("series", { id: lease.series_id })}>a series</a>.
+          </p>
+        )}
         {goesOn && <p class="goes-on">{goesOn}</p>}
       </div>
       <Countdown lease={lease} />

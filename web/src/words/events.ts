@@ -2,7 +2,7 @@
 /** The life of a lease as a list of what has happened and what will, each in a sentence. */
 import type { Lease, LeaseEvent, Wait } from "../api/types.ts";
 import { duration, relative } from "../time/format.ts";
-import { endInWords } from "./lease.ts";
+import { endInWords, isInLine } from "./lease.ts";
 
 export type Progress = "done" | "doing" | "failed" | "due" | "never";
 
@@ -59,7 +59,8 @@ export function momentsOf(lease: Lease, now: number): Moment[] {
     title: lease.wait ? "Asked for" : "Booked",
     details: [],
   });
-  if (lease.wait) moments.push(giveUp(lease.wait, lease.deleted_at !== null, now));
+  // Of the kind that is tried again, the wait is known later, too.
+  if (lease.wait && isInLine(lease)) moments.push(giveUp(lease.wait, lease.deleted_at !== null, now));
   if (lease.deleted_at) {
     moments.push({ id: "deleted", at: Date.parse(lease.deleted_at), progress: "done", title: "Deleted", details: [] });
   }

@@ -17,6 +17,7 @@ export const FILTERS: readonly { value: Filter; text: string }[] = [
 export const KINDS: readonly { value: LeaseKind; text: string }[] = [
   { value: "scheduled", text: "Scheduled" },
   { value: "immediate", text: "Immediate" },
+  { value: "retries", text: "Tried again" },
 ];
 
 /** A degraded lease is in any state; without "Degraded" the filter is by state alone. */

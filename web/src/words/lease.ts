@@ -127,6 +127,11 @@ export function countdownOf(lease: Stateful, now: number): { words: string; at: 
 
 const BEGUN: readonly string[] = ["STARTING", "ACTIVE", "TERMINATING"];
 
+/** True of a lease that waits in line, or has done so in vain: nothing of it can be changed. */
+export function isInLine({ status }: Pick<Lease, "status">): boolean {
+  return status === "WAITING" || status === "TIMED_OUT";
+}
+
 /** True if nothing of the lease is left to change. */
 export function isPast(lease: Pick<Lease, "status" | "deleted_at">): boolean {
   return lease.status === "TERMINATED" || lease.deleted_at !== null;

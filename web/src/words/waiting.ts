@@ -48,6 +48,13 @@ export function waitSentences(wait: Wait, zone: string, now: number): string[] {
 export const WAITING_MEANS =
   "You get it when it is your turn and enough is free, for as long as you asked for; till then it costs nothing, and you can leave the line.";
 
+/** Returns how the tries of a lease have gone. */
+export function triesInWords(failed: number, tries: number): string {
+  if (failed === 0) return `No try has failed; up to ${plural(tries, "try", "tries")} may.`;
+  if (failed >= tries) return `All ${plural(tries, "try", "tries")} have failed.`;
+  return `${failed} of ${plural(tries, "try", "tries")} ${failed === 1 ? "has" : "have"} failed.`;
+}
+
 /** What the service says of those who are before somebody; null if it does not. */
 export interface Before {
   before: number;

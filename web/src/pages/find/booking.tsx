@@ -4,8 +4,8 @@ import { useRef, useState } from "preact/hooks";
 import { newKey, postOnce } from "../../api/client.ts";
 import { Refused, Unreachable, sentencesOf } from "../../api/errors.ts";
 import { parametersOf } from "../../api/kinds.ts";
-import { info } from "../../api/session.ts";
-import type { BeforeEnd, Lease, LeaseKind, Opening, WhyNot } from "../../api/types.ts";
+import { info, may } from "../../api/session.ts";
+import type { BeforeEnd, Lease, LeaseKind, Opening, Series, WhyNot } from "../../api/types.ts";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton } from "../../parts/basics.tsx";
 import { DateTimeField } from "../../parts/datetime.tsx";
@@ -17,11 +17,14 @@ import { present } from "../../time/now.ts";
 import { offsetName, toWire, zone, zoneName } from "../../time/zone.ts";
 import { endInWords, whatOf } from "../../words/lease.ts";
 import { type Question, bySchema, countOf, lengthInWords, lengthOf, wishOf } from "../../words/question.ts";
+import { type Repeat, whenOf } from "../../words/series.ts";
 import { endChoices, reminders } from "../../words/endings.ts";
-import { HandingOver, Instead, KindField, MoreField, PatienceField } from "./kinds.tsx";
+import { HandingOver, Instead, KindField, MoreField, PatienceField, TriesField } from "./kinds.tsx";
+import { FitPreview, RepeatField } from "./repeat.tsx";
 import { Why, cut, nowOr, windowOf } from "./openings.tsx";
 
 const MINUTE = 60_000;
+const FIVE_MINUTES = 5 * MINUTE;
 const WEEK = 7 * 86_400_000;
 
 /** How long an answer to a request for now or not at all may take, with what the service takes to return things. */
@@ -44,12 +47,15 @@ export function BookDialog({ question, opening, onClose }: BookProps) {
   const [remind, setRemind] = useState("");
   const [kind, setKind] = useState<LeaseKind>("scheduled");
   const [patience, setPatience] = useState<number | null>(opening ? null : cut(opened + WEEK));
+  const [tries, setTries] = useState<number | null>(null);
   const [more, setMore] = useState<string | null>(null);
   // A refusal names a start that delays nobody: taken, it stands in the place of the opening's own.
   const [moved, setMoved] = useState<number | null>(null);
   const first = moved ?? shown.start;
   const last = moved ?? (opening ? cut(Date.parse(opening.last_start_date)) : first);
   const [start, setStart] = useState<number | null>(cut(first));
+  const [repeat, setRepeat] = useState<Repeat | null>(null);
+  const [some, setSome] = useState(false);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const key = useRef(newKey());
@@ -57,11 +63,49 @@ export function BookDialog({ question, opening, onClose }: BookProps) {
   const end = begins + length;
   const atOnce = begins <= present.value + MINUTE;
   const immediate = kind === "immediate" && atOnce && patience === null;
+  const recurs = repeat !== null && patience === null && !immediate;
+  // A series begins at a time of the clock that is still to come when it is sent.
+  const firstOfAll = atOnce ? Math.ceil((opened + MINUTE) / FIVE_MINUTES) * FIVE_MINUTES : begins;
   const handingOver = busy && immediate;
-  const pointers = ["/name", "/kind", "/start_date", "/end_date", "/before_end_date", "/wait", "/extend_if_free"];
+  const pointers = [
+    "/name",
+    "/rule",
+    "/start",
+    "/kind",
+    "/start_date",
+    "/end_date",
+    "/before_end_date",
+    "/wait",
+    "/extend_if_free",
+  ];
   // That others wait is said below, with what to do instead.
   const othersWait = error instanceof Refused && error.has("others_wait");
   const { fields, others } = sentencesOf(othersWait ? null : error, pointers);
+  const reservations = () =>
+    question.wants.map((want, index) => ({ ...wishOf(want), before_end: ends[index] ?? "default" }));
+  const seriesBody = (): Record<string, unknown> => ({
+    name: name.trim(),
+    ...(repeat ? whenOf(repeat, firstOfAll, firstOfAll + length, zone.value) : {}),
+    ...(remind ? { before_end_date: `-${remind}` } : {}),
+    reservations: reservations(),
+  });
+  const submitSeries = async () => {
+    try {
+      const body = { ...seriesBody(), fit: some ? "as_many" : "all" };
+      const { data } = await postOnce<{ series: Series }>("v1/series", body, key.current);
+      note(`Booked: ${data.series.name}`);
+      go("series", { id: data.series.id });
+    } catch (refused) {
+      failed(refused);
+    }
+  };
+  // A definite answer ends this attempt; after a lost one the key stays, whatever is changed.
+  const failed = (refused: unknown) => {
+    if (refused instanceof Refused && refused.status < 500 && !refused.has("request_in_progress"))
+      key.current = newKey();
+    setError(refused);
+    setBusy(false);
+  };
   const submit = async () => {
     if (busy) return;
     if (name.trim() === "") {
@@ -70,17 +114,18 @@ export function BookDialog({ question, opening, onClose }: BookProps) {
     }
     setBusy(true);
     setError(null);
+    if (recurs) return await submitSeries();
     const body: Record<string, unknown> = {
       name: name.trim(),
-      kind: immediate ? "immediate" : "scheduled",
+      kind: patience !== null && tries !== null ? "retries" : immediate ? "immediate" : "scheduled",
       start_date: atOnce ? "now" : toWire(begins),
       // Just what the summary says: the end does not move while the dialog is open. Who waits gets the whole length.
       end_date: patience !== null && !question.exactly ? `+${question.length}` : toWire(end),
       time_zone: zone.value,
-      reservations: question.wants.map((want, index) => ({ ...wishOf(want), before_end: ends[index] ?? "default" })),
+      reservations: reservations(),
     };
     if (remind) body.before_end_date = `-${remind}`;
-    if (patience !== null) body.wait = { until: toWire(patience) };
+    if (patience !== null) body.wait = { until: toWire(patience), ...(tries === null ? {} : { tries }) };
     if (more !== null) body.extend_if_free = { until: `+${more}` };
     try {
       // What was wanted at once is not asked for again later by itself.
@@ -90,11 +135,7 @@ export function BookDialog({ question, opening, onClose }: BookProps) {
       note(lease.status === "WAITING" ? `In line: ${lease.name}` : `Booked: ${lease.name}`);
       go("lease", { id: lease.id });
     } catch (refused) {
-      // A definite answer ends this attempt; after a lost one the key stays, whatever is changed.
-      if (refused instanceof Refused && refused.status < 500 && !refused.has("request_in_progress"))
-        key.current = newKey();
-      setError(refused);
-      setBusy(false);
+      failed(refused);
     }
   };
   const changed = <T,>(set: (value: T) => void) => {
@@ -106,9 +147,11 @@ export function BookDialog({ question, opening, onClose }: BookProps) {
   const waits = patience !== null;
   const words = waits
     ? { title: "Wait in line", doing: "Asking…", verb: "Wait in line" }
-    : immediate
-      ? { title: "Book", doing: "Handing over…", verb: "Get it now" }
-      : { title: "Book", doing: "Booking…", verb: "Book" };
+    : recurs
+      ? { title: "Book a series", doing: "Booking…", verb: "Book the series" }
+      : immediate
+        ? { title: "Book", doing: "Handing over…", verb: "Get it now" }
+        : { title: "Book", doing: "Booking…", verb: "Book" };
   const actions = (
     <>
       <button type="button" onClick={onClose}>
@@ -126,9 +169,11 @@ export function BookDialog({ question, opening, onClose }: BookProps) {
         <br />
         {waits && !question.exactly
           ? `${question.from === null ? "as soon as it is your turn" : `from ${spoken(first, zone.value, present.value)} on, when it is your turn`}, for ${lengthInWords(question.length)}`
-          : atOnce
-            ? `now – ${moment(end, zone.value, present.value)}`
-            : range(begins, end, zone.value, present.value)}
+          : recurs
+            ? `first ${range(firstOfAll, firstOfAll + length, zone.value, present.value)}`
+            : atOnce
+              ? `now – ${moment(end, zone.value, present.value)}`
+              : range(begins, end, zone.value, present.value)}
         {(!waits || question.exactly) && (
           <span class="muted">
             {" "}
@@ -152,7 +197,22 @@ export function BookDialog({ question, opening, onClose }: BookProps) {
         )}
       </Field>
       {waits && <PatienceField patience={patience} error={fields.get("/wait")} onChange={changed(setPatience)} />}
-      {atOnce && !waits && <KindField kind={kind} error={fields.get("/kind")} onChange={changed(setKind)} />}
+      {waits && (
+        <TriesField
+          tries={tries}
+          error={fields.get("/wait/tries") ?? fields.get("/kind")}
+          onChange={changed(setTries)}
+        />
+      )}
+      {atOnce && !waits && !recurs && <KindField kind={kind} error={fields.get("/kind")} onChange={changed(setKind)} />}
+      {!waits && !immediate && may("blazar:series:post") && (
+        <RepeatField
+          repeat={repeat}
+          start={firstOfAll}
+          errors={{ rule: fields.get("/rule"), start: fields.get("/start") }}
+          onChange={changed(setRepeat)}
+        />
+      )}
       {!waits && last - first >= 5 * MINUTE && !question.exactly && (
         <DateTimeField
           label={`Start (any time until ${spoken(last, zone.value, present.value)})`}
@@ -203,13 +263,16 @@ export function BookDialog({ question, opening, onClose }: BookProps) {
           </select>
         )}
       </Field>
-      <MoreField
-        more={more}
-        end={waits ? null : end}
-        length={question.exactly ? "P1D" : question.length}
-        error={fields.get("/extend_if_free")}
-        onChange={changed(setMore)}
-      />
+      {recurs && <FitPreview body={{ ...seriesBody(), name: "series" }} some={some} onSome={setSome} />}
+      {!recurs && (
+        <MoreField
+          more={more}
+          end={waits ? null : end}
+          length={question.exactly ? "P1D" : question.length}
+          error={fields.get("/extend_if_free")}
+          onChange={changed(setMore)}
+        />
+      )}
       <FormErrors sentences={[fields.get("/end_date"), ...others].filter((one): one is string => Boolean(one))} />
       <Refusal error={error} question={question} />
       {immediate && isOpen(error) && (
@@ -226,7 +289,7 @@ export function BookDialog({ question, opening, onClose }: BookProps) {
           setPatience(null);
           setError(null);
         }}
-        onWait={waits ? null : () => changed(setPatience)(cut(present.value + WEEK))}
+        onWait={waits || recurs ? null : () => changed(setPatience)(cut(present.value + WEEK))}
       />
       {handingOver && <HandingOver />}
     </Dialog>

@@ -6,6 +6,7 @@ import type { LeaseKind } from "../../api/types.ts";
 import { DateTimeField } from "../../parts/datetime.tsx";
 import { Field } from "../../parts/field.tsx";
 import { LengthInput } from "../../parts/length.tsx";
+import { NumberInput } from "../../parts/number.tsx";
 import { spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
@@ -18,7 +19,7 @@ interface KindProps {
   onChange: (kind: LeaseKind) => void;
 }
 
-const KINDS: readonly { value: LeaseKind; text: string; hint: string }[] = [
+const KINDS: readonly { value: "scheduled" | "immediate"; text: string; hint: string }[] = [
   {
     value: "scheduled",
     text: "at its start; if that is late, it is tried again",
@@ -67,6 +68,36 @@ export function PatienceField(props: {
         onChange={(at) => at !== null && onChange(at)}
       />
     </>
+  );
+}
+
+/** Asks whether what could not be handed over at its turn is tried again, and how often. */
+export function TriesField(props: {
+  tries: number | null;
+  error: string | undefined;
+  onChange: (tries: number | null) => void;
+}) {
+  const { tries, error, onChange } = props;
+  return (
+    <div class="stack">
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={tries !== null}
+          onChange={(event) => onChange(event.currentTarget.checked ? 3 : null)}
+        />
+        Try again if it cannot be handed over at its turn
+      </label>
+      {tries !== null && (
+        <p class="row">
+          <span>at most</span>
+          <NumberInput label="How many tries may fail" value={tries} max={100} onChange={onChange} />
+          <span>failed {tries === 1 ? "try" : "tries"}</span>
+        </p>
+      )}
+      {tries !== null && <p class="hint">It keeps its place in line.</p>}
+      {error && <p class="field-error">{error}</p>}
+    </div>
   );
 }
 

@@ -7,7 +7,7 @@ import { note } from "../../parts/announce.tsx";
 import { BusyButton, When } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { FormErrors } from "../../parts/field.tsx";
-import { whatOf } from "../../words/lease.ts";
+import { isInLine, whatOf } from "../../words/lease.ts";
 import { goesWith } from "../../words/use.ts";
 import { ordinal } from "../../words/waiting.ts";
 import { ChangedNote, type LeaseDialogProps, useAttempt } from "./shared.tsx";
@@ -30,7 +30,7 @@ export function EndNowDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
   const { seen } = attempt;
   const begun = hasBegun(seen);
   const verb = endingOf(seen);
-  const waits = seen.status === "WAITING" || seen.status === "TIMED_OUT";
+  const waits = isInLine(seen);
   const submit = () =>
     void attempt.run(async (known, tag) => {
       if (begun) {

@@ -11,8 +11,8 @@ import { StateMark } from "../../parts/state.tsx";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { capital, sentence } from "../../words/events.ts";
-import { isPast } from "../../words/lease.ts";
-import { WAITING_MEANS, about, usageInWords, waitSentences, whyReleased } from "../../words/waiting.ts";
+import { isInLine, isPast } from "../../words/lease.ts";
+import { WAITING_MEANS, about, triesInWords, usageInWords, waitSentences, whyReleased } from "../../words/waiting.ts";
 
 /** Seconds tell nothing here. */
 function minute(instant: string): number {
@@ -22,7 +22,7 @@ function minute(instant: string): number {
 /** The place of a lease in line, or that it waited in vain. */
 export function WaitPanel({ lease }: { lease: Lease }) {
   const { wait } = lease;
-  if (!wait || isPast(lease)) return null;
+  if (!wait || isPast(lease) || !isInLine(lease)) return null;
   const here = zone.value;
   const now = present.value;
   const over = lease.status === "TIMED_OUT";
@@ -51,6 +51,28 @@ export function WaitPanel({ lease }: { lease: Lease }) {
         </dd>
       </dl>
       {!over && <p class="hint">{WAITING_MEANS}</p>}
+    </section>
+  );
+}
+
+/** Which tries of a lease have failed, and why. */
+export function TriesPanel({ lease }: { lease: Lease }) {
+  const failed = lease.wait?.failed_tries ?? [];
+  const tries = lease.wait?.tries ?? null;
+  if (tries === null || isPast(lease)) return null;
+  return (
+    <section class="card wait" aria-label="Tries">
+      <h2>Tries</h2>
+      <p>{triesInWords(failed.length, tries)}</p>
+      {failed.length > 0 && (
+        <ol class="tries">
+          {failed.map((one) => (
+            <li key={one.at}>
+              <When at={minute(one.at)} as="spoken" />: {sentence(one.reason.detail ?? one.reason.message)}
+            </li>
+          ))}
+        </ol>
+      )}
     </section>
   );
 }

@@ -12,7 +12,7 @@ import { hrefOf } from "../../router.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { againParams } from "../../words/again.ts";
-import { conditionInWords, endInWords, isPast, lengthOf, whatOf } from "../../words/lease.ts";
+import { conditionInWords, endInWords, isInLine, isPast, lengthOf, whatOf } from "../../words/lease.ts";
 import { sentence } from "../../words/events.ts";
 import { about, whyReleased } from "../../words/waiting.ts";
 import { ChangeDialog, EndNowDialog, ExtendDialog } from "../lease-actions.tsx";
@@ -114,7 +114,7 @@ function Row({ lease, whose, act, onChanged }: RowProps) {
             released {about(lease.release_at, zone.value, present.value)}: {whyReleased(lease.usage)}
           </p>
         )}
-        {!past && lease.wait?.reason && <p class="hint trouble">{sentence(lease.wait.reason)}</p>}
+        {!past && isInLine(lease) && lease.wait?.reason && <p class="hint trouble">{sentence(lease.wait.reason)}</p>}
       </td>
       <td>
         {lease.reservations.map((one) => (
@@ -162,7 +162,7 @@ function RowActions({ lease, past, act }: { lease: Lease; past: boolean; act: Ro
     </a>
   );
   if (past || !may("blazar:leases:put")) return may("blazar:leases:post") ? again : null;
-  if (lease.status === "WAITING" || lease.status === "TIMED_OUT") {
+  if (isInLine(lease)) {
     return (
       <button type="button" class="small" aria-label={`${endingOf(lease)}: ${lease.name}`} onClick={() => act("end")}>
         {endingOf(lease)}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Series of leases: a list of them, and one with its occurrences. */
+import { useState } from "preact/hooks";
+import { request } from "../api/client.ts";
+import { Refused, sentencesOf } from "../api/errors.ts";
+import { useLive } from "../api/live.ts";
+import { info, may, session } from "../api/session.ts";
+import type { Occurrence, Series } from "../api/types.ts";
+import { note } from "../parts/announce.tsx";
+import { BusyButton, Empty, PageHead, Skeleton, Trouble, When } from "../parts/basics.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { FormErrors } from "../parts/field.tsx";
+import { LeaseState, StateMark } from "../parts/state.tsx";
+import { hrefOf, place, setParams } from "../router.ts";
+import { range, spoken } from "../time/format.ts";
+import { present } from "../time/now.ts";
+import { shortName, zone } from "../time/zone.ts";
+import { capital, sentence } from "../words/events.ts";
+import { whatOf } from "../words/lease.ts";
+import { clockOf, fitInWords, occurrencePhase, ruleInWords, seriesPhase } from "../words/series.ts";
+
+/** The pages: `?id=` names a series; `?do=delete` opens the dialog that deletes it. */
+export function SeriesPage() {
+  const id = place.value.params.get("id");
+  return id ? <One key={id} id={id} /> : <All />;
+}
+
+const FIELDS = "name,status,rule,start,time_zone,duration,until_local,reservations,project_id,user_id,deleted_at";
+
+function All() {
+  const project_id = info.value?.project_id ?? session.value?.project?.id;
+  const watch = useLive<{ series: Series[] }>("v1/series", { project_id, fields: FIELDS, limit: 200 }, 30)!;
+  const { data, error } = watch.state.value;
+  return (
+    <>
+      <PageHead title="Series" lead="Leases that recur, such as each Monday of a term. Book one in Find a time.">
+        <a class="button primary" href={hrefOf("")}>
+          Find a time
+        </a>
+      </PageHead>
+      {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
+      {!data && error === null && <Skeleton lines={5} />}
+      {data && data.series.length === 0 && (
+        <Empty title="There are no series">
+          Find a time, choose Book, and say how often it recurs: each Monday until a day, for example.
+        </Empty>
+      )}
+      {data && data.series.length > 0 && (
+        <div class="table-scroll">
+          <table class="list stacked">
+            <thead>
+              <tr>
+                <th scope="col">Name</th>
+                <th scope="col">State</th>
+                <th scope="col">What</th>
+                <th scope="col">When</th>
+              </tr>
+            </thead>
+            <tbody>
+              {data.series.map((one) => (
+                <tr key={one.id}>
+                  <th scope="row">
+                    <a href={hrefOf("series", { id: one.id })}>{one.name}</a>
+                  </th>
+                  <td>
+                    <Phase {...seriesPhase(one.status)} />
+                  </td>
+                  <td>{one.reservations.map(whatOf).join(" and ")}</td>
+                  <td>
+                    {capital(ruleInWords(one.rule))}
+                    <p class="hint">{clockIn(one)}</p>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </>
+  );
+}
+
+/** The times of day, and of which zone they are if that is not the page's. */
+function clockIn(series: Series): string {
+  return series.time_zone === zone.value ? clockOf(series) : `${clockOf(series)} in ${shortName(series.time_zone)}`;
+}
+
+function Phase({ mark, word }: ReturnType<typeof seriesPhase>) {
+  return (
+    <span class={`state state-${mark}`}>
+      <StateMark mark={mark} />
+      <span class="state-word">{word}</span>
+    </span>
+  );
+}
+
+function One({ id }: { id: string }) {
+  const watch = useLive<{ series: Series }>(`v1/series/${encodeURIComponent(id)}`, {}, 10)!;
+  const { data, error } = watch.state.value;
+  if (!data && error instanceof Refused && [403, 404].includes(error.status)) {
+    const action = (
+      <a class="button primary" href={hrefOf("series")}>
+        Series
+      </a>
+    );
+    return (
+      <Empty title="There is no such series" action={action}>
+        It may belong to another project.
+      </Empty>
+    );
+  }
+  if (!data) return error ? <Trouble error={error} retry={() => void watch.read()} /> : <Skeleton lines={8} />;
+  const { series } = data;
+  const occurrences = series.occurrences ?? [];
+  const gone = ["DELETED", "DELETING", "ENDED", "FAILED"].includes(series.status);
+  const close = () => setParams({ do: null });
+  return (
+    <>
+      {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
+      <header class="lease-head">
+        <div class="lease-title">
+          <h1>{series.name}</h1>
+          <p>
+            <Phase {...seriesPhase(series.status)} />
+          </p>
+          <p class="muted">
+            {series.reservations.map(whatOf).join(" and ")}
+            <br />
+            {capital(ruleInWords(series.rule))}; {clockIn(series)}
+          </p>
+          {series.reason && <p class="missing">{sentence(series.reason)}</p>}
+          {series.booked_until && (
+            <p>
+              It has no end: it is booked so far up to{" "}
+              {spoken(Date.parse(series.booked_until), zone.value, present.value)}.
+            </p>
+          )}
+        </div>
+        {!gone && may("blazar:series:delete") && (
+          <div class="page-actions">
+            <button type="button" class="danger" onClick={() => setParams({ do: "delete" })}>
+              Delete the series
+            </button>
+          </div>
+        )}
+      </header>
+      <h2>Its leases</h2>
+      <p class="muted series-fit">{fitInWords(occurrences)}</p>
+      {occurrences.length > 0 && <Occurrences occurrences={occurrences} />}
+      {place.value.params.get("do") === "delete" && !gone && (
+        <DeleteDialog
+          series={series}
+          onClose={close}
+          onDone={() => {
+            close();
+            void watch.read();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+/** Occurrences in rows: those of a preview, too, which have no leases. */
+export function Occurrences({ occurrences }: { occurrences: readonly Occurrence[] }) {
+  const now = present.value;
+  const here = zone.value;
+  return (
+    <div class="table-scroll">
+      <table class="list stacked">
+        <thead>
+          <tr>
+            <th scope="col">When</th>
+            <th scope="col">State</th>
+          </tr>
+        </thead>
+        <tbody>
+          {occurrences.map((one) => (
+            <tr key={one.recurrence_id}>
+              <th scope="row">
+                {one.lease_id ? (
+                  <a href={hrefOf("lease", { id: one.lease_id })}>
+                    {range(Date.parse(one.start_date), Date.parse(one.end_date), here, now)}
+                  </a>
+                ) : (
+                  range(Date.parse(one.start_date), Date.parse(one.end_date), here, now)
+                )}
+              </th>
+              <td>
+                <StateOf one={one} />
+                {one.changed && <p class="hint">changed by itself</p>}
+                {one.state === "unfit" && one.reason && <p class="hint">{sentence(one.reason)}</p>}
+                {one.state === "unfit" && one.opening && (
+                  <p class="hint">
+                    It would fit from <When at={one.opening.start_date} /> until <When at={one.opening.end_date} />.
+                  </p>
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** The lease's own state where there is one. */
+function StateOf({ one }: { one: Occurrence }) {
+  if (one.lease_status === null || one.state !== "booked") return <Phase {...occurrencePhase(one)} />;
+  return <LeaseState lease={{ status: one.lease_status, start_date: one.start_date, end_date: one.end_date }} />;
+}
+
+function DeleteDialog(props: { series: Series; onClose: () => void; onDone: () => void }) {
+  const { series, onClose, onDone } = props;
+  const [running, setRunning] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const booked = (series.occurrences ?? []).filter((one) => one.state === "booked");
+  const submit = async () => {
+    if (busy) return;
+    setBusy(true);
+    setError(null);
+    try {
+      await request("DELETE", `v1/series/${series.id}`, { query: { running } });
+      note(`${series.name} is deleted`);
+      onDone();
+    } catch (refused) {
+      setError(refused);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title={`Delete the series: ${series.name}`}
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      actions={
+        <>
+          <button type="button" onClick={onClose}>
+            Keep it
+          </button>
+          <BusyButton type="submit" class="danger" busy={busy} doing="Deleting…">
+            Delete
+          </BusyButton>
+        </>
+      }
+    >
+      <p>
+        What of it has not begun is given back, so that others can book it. {booked.length}{" "}
+        {booked.length === 1 ? "is" : "are"} booked.
+      </p>
+      <label class="check">
+        <input type="checkbox" checked={running} onChange={(event) => setRunning(event.currentTarget.checked)} />
+        End what has begun, too
+      </label>
+      {running && <p class="hint">Its servers are deleted, as at the end of a lease.</p>}
+      <FormErrors sentences={sentencesOf(error, []).others} />
+    </Dialog>
+  );
+}
