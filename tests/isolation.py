@@ -164,6 +164,8 @@ SINCE_1_3 = [
     ("POST", "/series", SERIES, (201, 201, 403, 201, 403, 403, 401)),
     ("POST", "/series", {"colour": "red"}, (400, 400, 403, 400, 403, 403, 401)),
     ("GET", "/series/{series}", None, (200, 200, 200, 404, 404, 404, 401)),
+    ("PUT", "/series/{series}", {"name": "x"}, (200, 200, 403, 404, 404, 404, 401)),
+    ("PUT", "/series/{series}", {"colour": "red"}, (400, 400, 403, 404, 404, 404, 401)),
     ("DELETE", "/series/{series}", None, (204, 204, 403, 404, 404, 404, 401)),
 ]
 """Method, path, body, and the status that each of ``WHO`` gets, in version 1 from microversion 1.3 on."""

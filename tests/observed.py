@@ -45,7 +45,7 @@ class ObservedStore:
 
     def __init__(self, store: Store, around: Around) -> None:
         first = ("leases", "lease_pages", "idempotency", "calendar", "resources", "outbox", "events", "feeds")
-        for noun in (*first, "unused", "waiting_list", "extensions", "series"):
+        for noun in (*first, "unused", "waiting_list", "extensions", "series", "series_changes"):
             setattr(self, noun, _Noun(noun, getattr(store, noun), around))
 
 

@@ -38,6 +38,7 @@ from blazar.manager.requests.leases import LeaseService
 from blazar.manager.requests.refusals import Refusals
 from blazar.manager.requests.resources import ResourceService
 from blazar.manager.requests.series import SeriesService
+from blazar.manager.requests.series_changes import SeriesChanging
 from blazar.manager.requests.series_work import SeriesWork
 from blazar.manager.requests.updates import Updates
 from blazar.manager.requests.waiting_list import WaitingList
@@ -114,7 +115,8 @@ class ManagerService:
             self.waiting_list,
         )
         self.series_work = SeriesWork(runtime, booking, self.outbox, deletion, self.waiting_list)
-        self.series = SeriesService(runtime, self.series_work, self.outbox)
+        changing = SeriesChanging(runtime, booking, self.outbox, self.series_work)
+        self.series = SeriesService(runtime, self.series_work, self.outbox, changing)
         self.extensions = Extensions(runtime, self.leases, self.availability, self.waiting_list)
         health = Health(store, clock, settings)
         kinds = {

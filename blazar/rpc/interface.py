@@ -37,6 +37,7 @@ from blazar.model.resource_pages import (
     VisiblePage,
     VisibleResource,
 )
+from blazar.model.series_changes import SeriesChange
 from blazar.model.series_details import (
     SeriesDetails,
     SeriesOwner,
@@ -240,6 +241,12 @@ class SeriesOfLeases(Protocol):
 
     def replay(self, key: IdempotencyKey) -> SeriesDetails | None:
         """Return the series that was made with a key, as it is now; None if there is none. Conflict."""
+
+    def change(self, series_id: str, change: SeriesChange) -> SeriesDetails:
+        """Change a series from an occurrence on, all or nothing; return the one that goes on, which may be another.
+
+        For a dry run return what it would be. NotFound, InvalidInput, Conflict, NotEnoughResources, UsageDenied.
+        """
 
     def delete(self, series_id: str, *, ends_running: bool = False) -> None:
         """Begin to delete a series with its leases that have not begun, or with all of them. NotFound."""

@@ -129,8 +129,9 @@ class CalendarStore:
         reach: Window | None = None,
         count_of: str | None = None,
         generations: bool = False,
+        without: Collection[str] = (),
     ) -> RangeView:
-        """Return the calendars of kinds over a range of time, without the allocations of the lease ``besides``.
+        """Return the calendars of kinds over a range of time, without the lease ``besides`` and those of ``without``.
 
         For each kind it is said whether only whole resources are searched for. ``use_of`` names the project whose use
         is read in the same snapshot, ``reach`` the longer time of its usage, and ``count_of`` the project whose leases
@@ -146,7 +147,7 @@ class CalendarStore:
                     window,
                     whole_only=whole_only,
                     now=now,
-                    besides=besides,
+                    besides=({besides} if besides else set()).union(without),
                     cleaning=self._cleaning_time,
                 )
             use = None if use_of is None else _use(connection, use_of, window, besides or "", reach, now)

@@ -20,6 +20,7 @@ from blazar.store.outbox import OutboxStore
 from blazar.store.regions import RegionStore
 from blazar.store.resources import ResourceStore
 from blazar.store.series import SeriesStore
+from blazar.store.series_changes import SeriesChanges
 from blazar.store.transactions import Transactions
 from blazar.store.unused import UnusedStore
 from blazar.store.waiting_list import WaitingListStore
@@ -45,6 +46,7 @@ class Store:
         self.events = EventStore(self.transactions)
         self.feeds = FeedStore(self.transactions)
         self.series = SeriesStore(self.transactions, cleaning_time=cleaning_time)
+        self.series_changes = SeriesChanges(self.transactions, cleaning_time=cleaning_time)
         self.unused = UnusedStore(self.transactions)
         self.extensions = ExtensionStore(self.transactions)
         self.waiting_list = WaitingListStore(self.transactions)

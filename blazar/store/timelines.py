@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -29,17 +30,19 @@ def read_timeline(
     *,
     whole_only: bool,
     now: datetime,
-    besides: str | None,
+    besides: Collection[str],
     cleaning: timedelta,
 ) -> Timeline:
     """Return what is promised from the start of a window, or from now on if that is later, to its end.
 
-    The occupancy of each window in it is the one that ``read_occupancy`` returns.
+    Without the leases ``besides``. The occupancy of each window in it is the one that ``read_occupancy`` returns.
     """
     second_now = to_second(now)
     begin = max(window.start, second_now)
-    query = _promised(connection.dialect.name, whole_only, late=window.start <= now, besides=besides is not None)
-    values = {"kind": str(kind), "now": now, "begin": begin, "end": later(window.end, cleaning), "besides": besides}
+    query = _promised(connection.dialect.name, whole_only, late=window.start <= now, besides=bool(besides))
+    values: dict[str, object] = {"kind": str(kind), "now": now, "begin": begin, "end": later(window.end, cleaning)}
+    if besides:
+        values["besides"] = sorted(besides)
     uses: dict[int, list[Use]] = defaultdict(list)
     late: dict[int, list[Use]] = defaultdict(list)
     before: dict[int, int] = {}
@@ -90,7 +93,7 @@ def _promised(dialect: str, whole_only: bool, *, late: bool, besides: bool) -> s
     now, begin, end = (sa.bindparam(name, type_=instant) for name in ("now", "begin", "end"))
     of_kind = [a.kind == sa.bindparam("kind", type_=a.kind.type)]
     if besides:
-        of_kind.append(a.lease_id != sa.bindparam("besides", type_=a.lease_id.type))
+        of_kind.append(a.lease_id.not_in(sa.bindparam("besides", expanding=True, type_=a.lease_id.type)))
     sizes = () if whole_only else (a.units, sa.cast(a.unit, sa.Text()))
     nothing = () if whole_only else (sa.cast(_NOTHING, sa.Integer()), sa.cast(_NOTHING, sa.Text()))
     no_instant = sa.cast(_NOTHING, sa.BigInteger())

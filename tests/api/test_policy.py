@@ -81,6 +81,7 @@ DEFAULTS = {
     "blazar:feeds:delete": READER,
     "blazar:series:get": READER,
     "blazar:series:post": MEMBER,
+    "blazar:series:put": MEMBER,
     "blazar:series:delete": MEMBER,
     "blazar:availability:get": MEMBER,
 }

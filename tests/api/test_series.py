@@ -156,11 +156,69 @@ def test_a_series_without_an_end_by_the_wall_clock(sqlite):
     assert ask(http, path="/v1/series?dry_run=true", body={**body, **again}).status_code == 200
 
 
+def test_the_following_are_changed_and_are_another_series(http):
+    series = ask(http, body=DAILY).json["series"]
+    url = f"/v1/series/{series['id']}"
+    change = {"from": "2030-04-03T08:00:00", "duration": "PT2H", "name": "short"}
+    dry = ask(http, "PUT", f"{url}?dry_run=true", change).json["series"]
+    assert (dry["id"], [each["end_date"][11:16] for each in dry["occurrences"]]) == (None, ["08:00", "08:00"])
+    assert ask(http, "GET", url).json["series"] == series
+    answer = ask(http, "PUT", url, change)
+    rest = answer.json["series"]
+    assert answer.status_code == 200
+    assert answer.headers["Location"].endswith(rest["id"])
+    assert (rest["previous_id"], rest["name"], rest["duration"], rest["rule"]) == (
+        series["id"],
+        "short",
+        "PT2H",
+        "FREQ=DAILY;COUNT=2",
+    )
+    assert [each["lease_id"] for each in rest["occurrences"]] == [each["lease_id"] for each in series["occurrences"]][
+        1:
+    ]
+    old = ask(http, "GET", url).json["series"]
+    assert (old["rule"], old["occurrences"]) == ("FREQ=DAILY;UNTIL=20300403T075959", series["occurrences"][:1])
+    lease = ask(http, "GET", f"/v1/leases/{rest['occurrences'][0]['lease_id']}").json["lease"]
+    assert (lease["name"], lease["series_id"], lease["end_date"]) == ("short", rest["id"], "2030-04-03T08:00:00Z")
+
+
+def test_all_are_changed_and_stay_the_same_series(http):
+    series = ask(http, body=DAILY).json["series"]
+    url = f"/v1/series/{series['id']}"
+    changed = ask(http, "PUT", url, {"until_local": "09:30", "before_end_date": "-PT10M"}).json["series"]
+    assert (changed["id"], changed["duration"], changed["until_local"]) == (series["id"], None, "09:30:00")
+    assert {each["end_date"][11:] for each in changed["occurrences"]} == {"07:30:00Z"}
+    assert ask(http, "GET", url).json["series"]["occurrences"] == changed["occurrences"]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "code", "pointer"),
+    [
+        ({}, 400, "missing_field", "/name"),
+        ({"from": "2030-04-03T08:00"}, 400, "missing_field", "/name"),
+        ({"from": "2030-04-03T09:00", "name": "x"}, 400, "invalid_value", "/from"),
+        ({"from": "soon", "name": "x"}, 400, "invalid_date", "/from"),
+        ({"start": "2030-04-31T09:00"}, 400, "invalid_date", "/start"),
+        ({"rule": "FREQ=DAILY"}, 400, "invalid_value", "/rule"),
+        ({"duration": "PT25H"}, 400, "invalid_value", "/duration"),
+        ({"exdates": ["2030-04-09T08:00"]}, 400, "invalid_value", "/exdates"),
+        ({"reservations": [{**HOST, "min": 4}]}, 409, "not_enough_resources", None),
+        ({"id": "x"}, 400, "read_only_field", "/id"),
+        ({"status": "ENDED"}, 400, "read_only_field", "/status"),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused_and_changes_nothing(http, change, status, code, pointer):
+    series = ask(http, body=DAILY).json["series"]
+    url = f"/v1/series/{series['id']}"
+    assert fault(ask(http, "PUT", url, change)) == (status, code, pointer)
+    assert ask(http, "GET", url).json["series"] == series
+
+
 def test_nobody_sees_or_ends_a_series_of_another_project(http):
     url = f"/v1/series/{ask(http, body=DAILY).json['series']['id']}"
     stranger = token("hahn", "chemistry")
-    for method in ("GET", "DELETE"):
-        assert fault(ask(http, method, url, **stranger))[:2] == (404, "series_not_found")
+    for method, body in (("GET", None), ("PUT", {"name": "x"}), ("DELETE", None)):
+        assert fault(ask(http, method, url, body, **stranger))[:2] == (404, "series_not_found")
     assert ask(http, "GET", "/v1/series", **stranger).json["series"] == []
     assert fault(ask(http, "GET", "/v1/series?project_id=physics", **stranger))[:2] == (403, "forbidden")
     assert len(ask(http, "GET", "/v1/series?project_id=physics", **token("root", "demo", "admin")).json["series"]) == 1
@@ -172,6 +230,7 @@ def test_a_reader_sees_a_series_and_changes_nothing(http):
     reader = token("pierre", "physics", "reader")
     assert ask(http, "GET", url, **reader).status_code == 200
     assert ask(http, "DELETE", url, **reader).status_code == 403
+    assert ask(http, "PUT", url, {"name": "x"}, **reader).status_code == 403
     assert ask(http, body=DAILY, **reader).status_code == 403
 
 

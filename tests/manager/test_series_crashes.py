@@ -17,6 +17,7 @@ from blazar.model.errors import BlazarError, CloudUnavailable
 from blazar.model.lease import LeaseStatus
 from blazar.model.paging import Page
 from blazar.model.series import Fit
+from blazar.model.series_changes import SeriesChange
 from blazar.model.series_details import SeriesQuestion, SeriesStatus
 from tests.manager.test_between_writes import Between
 from tests.manager.test_commitments import Strict
@@ -273,6 +274,18 @@ def test_series_together_promise_nothing_twice(tmp_path_factory, data):
 
         killed_at(world, step, phase, act)
         if data.draw(st.booleans()) and (found := only(world)) is not None:
+            wanted = SeriesChange(
+                length=data.draw(st.sampled_from([2, 6])) * HOUR,
+                since=data.draw(st.none() | st.sampled_from([each.recurrence_id for each in found.occurrences])),
+                fit=data.draw(st.sampled_from(Fit)),
+            )
+
+            def alter(manager, id_=found.series.id, wanted=wanted) -> None:
+                with suppress(BlazarError):
+                    manager.series.change(id_, wanted)
+
+            killed_at(world, data.draw(st.integers(1, 20)), phase, alter)
+        if data.draw(st.booleans()) and (found := only(world)) is not None:
             world.manager.series.delete(found.series.id)
             world.run()
         kinds = Counter(each.status for each in world.store.leases.of_project(None))
@@ -286,5 +299,5 @@ def test_series_together_promise_nothing_twice(tmp_path_factory, data):
         every = world.manager.series.one(found.id).occurrences
         booked = [each for each in every if each.lease_id is not None]
         assert found.status in (SeriesStatus.ACTIVE, SeriesStatus.FAILED, SeriesStatus.ENDED)
-        if found.fit is Fit.ALL and found.status is SeriesStatus.ACTIVE:
+        if found.fit is Fit.ALL and found.status is SeriesStatus.ACTIVE and found.previous_id is None:
             assert len(booked) == len(every)

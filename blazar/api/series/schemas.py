@@ -63,6 +63,30 @@ SERIES_CREATE: Json = {
         "reservations": reservations(OF_1_3),
     },
 }
+SERIES_UPDATE: Json = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "from": {
+            **_LOCAL,
+            "description": "the recurrence_id of the first occurrence that changes; left out: all that have not begun",
+        },
+        "changed": {
+            "type": "boolean",
+            "description": "whether leases that were changed by themselves change, too; by default they stay as they "
+            "are",
+        },
+        "name": NAME,
+        **WHEN,
+        "before_end_date": BEFORE_END,
+        "fit": FIT,
+        "reservations": reservations(OF_1_3),
+    },
+}
+CHANGES: tuple[Json, ...] = (
+    {"from": "2030-05-06T09:00", "until_local": "13:30"},
+    {"name": "practical physics II", "reservations": [{"resource_type": "physical:host", "min": 3}]},
+)
 EXAMPLES: tuple[Json, ...] = (
     {
         "name": "practical physics",

@@ -26,10 +26,12 @@ def check_names(runtime: Runtime, lease: Lease) -> None:
     _check(runtime, lease, named)
 
 
-def names_taken(runtime: Runtime, leases: Sequence[Lease]) -> Mapping[str, Conflict]:
+def names_taken(
+    runtime: Runtime, leases: Sequence[Lease], without: frozenset[str] = frozenset()
+) -> Mapping[str, Conflict]:
     """Return which of some leases of a project have names that others have at the time, and why that cannot be.
 
-    By lease. One statement for each type, however many leases there are. InvalidInput.
+    By lease; those ``without`` have none. One statement for each type, however many leases there are. InvalidInput.
     """
     found: dict[str, Conflict] = {}
     if not leases or not any(True for _ in _names(runtime, leases[0])):
@@ -38,7 +40,8 @@ def names_taken(runtime: Runtime, leases: Sequence[Lease]) -> Mapping[str, Confl
 
     @cache
     def named(resource_type: str, parameter: str) -> tuple[NamedReservation, ...]:
-        return runtime.store.leases.named(leases[0].project_id, resource_type, parameter, span)
+        found = runtime.store.leases.named(leases[0].project_id, resource_type, parameter, span)
+        return tuple(each for each in found if each.lease_id not in without)
 
     for lease in leases:
         try:

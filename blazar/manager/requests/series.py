@@ -15,14 +15,15 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.availability import Deadline
 from blazar.manager.requests.new_leases import NewLeases
+from blazar.manager.requests.series_changes import SeriesChanging
 from blazar.manager.requests.series_leases import copied
 from blazar.manager.requests.series_planning import Planned, SeriesCheck
-from blazar.manager.requests.series_work import CHUNK, SeriesWork, first_to_come, unfit_of, unfit_sentence
-from blazar.model.clock import zulu
+from blazar.manager.requests.series_work import CHUNK, SeriesWork, check_fits, first_to_come, unfit_of, unfit_sentence
 from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources
 from blazar.model.recurrence import Occurrence
 from blazar.model.requests import Actor, IdempotencyKey
-from blazar.model.series import Fit, check_series
+from blazar.model.series import check_series
+from blazar.model.series_changes import SeriesChange
 from blazar.model.series_details import (
     OccurrenceState,
     Series,
@@ -36,16 +37,14 @@ from blazar.model.series_details import (
 )
 from blazar.store.idempotency import KeyTaken
 
-MOST_NAMED = 50
-"""Occurrences that a refusal names."""
-
 
 class SeriesService:
     """Answers the calls about series."""
 
-    def __init__(self, runtime: Runtime, work: SeriesWork, outbox: Outbox) -> None:
+    def __init__(self, runtime: Runtime, work: SeriesWork, outbox: Outbox, changing: SeriesChanging) -> None:
         self._runtime = runtime
         self._work = work
+        self._changing = changing
         self._enforcement = outbox.enforcement
         self._new_leases = NewLeases(runtime, outbox.enforcement)
         self._adding = threading.Lock()
@@ -102,7 +101,7 @@ class SeriesService:
         found = self._planned(series, every, is_dry=request.dry_run)
         if request.dry_run:
             return SeriesDetails(series, found)
-        self._check_fits(series, found)
+        check_fits(series, found)
         try:
             return self._begun(series, found, request.key)
         except KeyTaken:
@@ -110,6 +109,13 @@ class SeriesService:
             if request.key is None or (known := self.replay(request.key)) is None:
                 raise
             return known
+
+    def change(self, series_id: str, change: SeriesChange) -> SeriesDetails:
+        """Change a series from one of its occurrences on, all or nothing; return the one that goes on.
+
+        That is another one if occurrences before it stay as they are. For a dry run return what it would be.
+        """
+        return self._changing.change(series_id, change)
 
     def delete(self, series_id: str, *, ends_running: bool = False) -> None:
         """Delete a series with its leases that have not begun; ``ends_running``: also those that have. NotFound.
@@ -198,20 +204,6 @@ class SeriesService:
             if (error := objections.get(copy.lease.id)) is not None
         }
 
-    def _check_fits(self, series: Series, found: Sequence[SeriesOccurrence]) -> None:
-        """Raise NotEnoughResources if nothing would be booked of a series."""
-        unfit = [each for each in found if each.state is OccurrenceState.UNFIT]
-        if not unfit or (series.fit is Fit.AS_MANY and len(unfit) < len(found)):
-            return
-        first = unfit[0]
-        others = f" (and {len(unfit) - 1} more do not)" if len(unfit) > 1 else ""
-        advice = "ask for as many as fit with fit" if len(unfit) < len(found) else "choose other times"
-        raise NotEnoughResources(
-            f"{unfit_sentence(first.recurrence_id, first.reason or '')}{others}; {advice}, or see with dry_run when "
-            "they fit",
-            data={"unfit": len(unfit), "occurrences": [_told(each) for each in unfit[:MOST_NAMED]]},
-        )
-
 
 def _unfit(each: PlannedOccurrence, denied: dict[datetime, str]) -> SeriesOccurrence | None:
     """Return an occurrence as unfit, if it is."""
@@ -219,14 +211,3 @@ def _unfit(each: PlannedOccurrence, denied: dict[datetime, str]) -> SeriesOccurr
         return replace(unfit_of(each), opening=each.opening)
     why = denied.get(each.occurrence.recurrence_id)
     return None if why is None else unfit_of(each, why)
-
-
-def _told(each: SeriesOccurrence) -> dict[str, object]:
-    opening = each.opening
-    return {
-        "recurrence_id": each.recurrence_id.isoformat(),
-        "start_date": zulu(each.start),
-        "end_date": zulu(each.end),
-        "reason": each.reason,
-        "opening": None if opening is None else {"start_date": zulu(opening.start), "end_date": zulu(opening.end)},
-    }

@@ -73,8 +73,9 @@ class Planner:
         *,
         placements: int = 0,
         check: Callable[[], None] = _in_time,
+        without: frozenset[str] = frozenset(),
     ) -> Planned:
-        """Return the plan of occurrences, in the region in which most of them fit.
+        """Return the plan of occurrences, in the region in which most of them fit, leases ``without`` left out.
 
         ``placements`` is what the search for openings may cost, ``check`` raises an error if there is no time left. A
         number of statements that does not grow with the occurrences. InvalidInput, OthersWait.
@@ -94,6 +95,7 @@ class Planner:
             besides=None,
             count_of=project_id,
             generations=True,
+            without=without,
         )
         taken = self._waiting_list.taken(whole)
         left = {kind: _beside(timeline, taken.get(kind, {})) for kind, timeline in seen.timelines.items()}
@@ -138,11 +140,13 @@ def _beside(timeline: Timeline, taken: Mapping[int, Sequence[Use]]) -> Timeline:
 class SeriesCheck:
     """Asks enforcement for each lease of a part of a series, as if those before it had been granted.
 
-    What the project has is read once for all of them. ``use`` is that, which the booking must find unchanged.
+    What the project has is read once for all of them, leases ``without`` left out. ``use`` is that, which the booking
+    must find unchanged.
     """
 
     runtime: Runtime
     enforcement: Enforcement
+    without: frozenset[str] = frozenset()
     use: ProjectUse | None = None
     _passed: dict[str, dict[int, object]] = field(default_factory=dict)
 
@@ -152,15 +156,15 @@ class SeriesCheck:
         """Return why leases may not be booked, by id. EnforcementUnavailable if that cannot be decided."""
         if not wanted:
             return {}
-        found: dict[str, BlazarError] = dict(names_taken(self.runtime, [lease for lease, _ in wanted]))
+        found: dict[str, BlazarError] = dict(names_taken(self.runtime, [lease for lease, _ in wanted], self.without))
         first = wanted[0][0]
         bounds = None if self.enforcement.exempts(first.project_id) else self.runtime.settings.bounds
         checked = [each for each in wanted if each[0].id not in found]
         granted = 0
         if self.enforcement.needs_use and checked:
             self._read(first.project_id, [lease.window for lease, _ in checked])
-        others = list(self.use.leases) if self.use else []
-        usage = list(self.use.usage) if self.use else []
+        others = [each for each in self.use.leases if each.lease_id not in self.without] if self.use else []
+        usage = [each for each in self.use.usage if each.lease_id not in self.without] if self.use else []
         for lease, allocations in checked:
             more = len(lease.reservations)
             shown = view(self.runtime.store, lease, allocations) if self.enforcement.enabled else None

@@ -28,7 +28,7 @@ from blazar.manager.requests.preparing import prepared
 from blazar.manager.requests.series_leases import copied
 from blazar.manager.requests.series_planning import Planned, Planner, SeriesCheck
 from blazar.manager.requests.waiting_list import WaitingList
-from blazar.model.clock import said
+from blazar.model.clock import said, zulu
 from blazar.model.demand import Allocation
 from blazar.model.errors import (
     BlazarError,
@@ -70,6 +70,9 @@ ATTEMPTS = 12
 DUE = 20
 """Series that one round of a manager works on."""
 
+MOST_NAMED = 50
+"""Occurrences that a refusal names."""
+
 _PASSING = (CloudUnavailable, StoreUnavailable, EnforcementUnavailable, RoleMissing, Contention, OthersWait)
 
 
@@ -105,17 +108,22 @@ class SeriesWork(BackgroundThread):
 
     def run_once(self) -> int:
         """Work on the series that are due; return on how many. One statement if there are none. StoreUnavailable."""
-        runtime, done = self._runtime, 0
-        for series_id in runtime.store.series.due(runtime.clock.now(), DUE):
+        done = 0
+        for series_id in self._runtime.store.series.due(self._runtime.clock.now(), DUE):
             if self._stopping.is_set():
                 break
-            claim = runtime.claims.new()
-            until = runtime.claims.begin(claim)
-            series = runtime.store.series.claim(series_id, claim.token, now=runtime.clock.now(), until=until)
-            if series is not None:
-                self.work(series, claim)
-                done += 1
+            done += self.work_on(series_id)
         return done
+
+    def work_on(self, series_id: str) -> bool:
+        """Work on a series that is due; return False if another manager does. StoreUnavailable."""
+        runtime, claim = self._runtime, self._runtime.claims.new()
+        until = runtime.claims.begin(claim)
+        series = runtime.store.series.claim(series_id, claim.token, now=runtime.clock.now(), until=until)
+        if series is None:
+            return False
+        self.work(series, claim)
+        return True
 
     def work(self, series: Series, claim: Claim) -> BlazarError | None:
         """Work on a claimed series; return why it could not be booked, if it was to be booked as a whole.
@@ -404,3 +412,29 @@ def _granted(lease: Lease, now: datetime) -> Lease:
     assert creation is not None
     granted = lifecycle.arm(lifecycle.settle(lease, creation, now=now), now=now)
     return replace(granted, revision=lease.revision + 1)
+
+
+def check_fits(series: Series, found: Sequence[SeriesOccurrence]) -> None:
+    """Raise NotEnoughResources if nothing would be booked of a series."""
+    unfit = [each for each in found if each.state is OccurrenceState.UNFIT]
+    if not unfit or (series.fit is Fit.AS_MANY and len(unfit) < len(found)):
+        return
+    first = unfit[0]
+    others = f" (and {len(unfit) - 1} more do not)" if len(unfit) > 1 else ""
+    advice = "ask for as many as fit with fit" if len(unfit) < len(found) else "choose other times"
+    raise NotEnoughResources(
+        f"{unfit_sentence(first.recurrence_id, first.reason or '')}{others}; {advice}, or see with dry_run when "
+        "they fit",
+        data={"unfit": len(unfit), "occurrences": [_told(each) for each in unfit[:MOST_NAMED]]},
+    )
+
+
+def _told(each: SeriesOccurrence) -> dict[str, object]:
+    opening = each.opening
+    return {
+        "recurrence_id": each.recurrence_id.isoformat(),
+        "start_date": zulu(each.start),
+        "end_date": zulu(each.end),
+        "reason": each.reason,
+        "opening": None if opening is None else {"start_date": zulu(opening.start), "end_date": zulu(opening.end)},
+    }

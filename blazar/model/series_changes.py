@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of a series from one of its occurrences on: what is left of it before, and how it recurs from then on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from blazar.model.clock import said
+from blazar.model.duration import Duration
+from blazar.model.errors import InvalidInput
+from blazar.model.recurrence import LocalEnd, Recurrence
+from blazar.model.recurrence_rule import Rule
+from blazar.model.requests import Actor, ReservationRequest
+from blazar.model.series import Fit
+
+_SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesChange:
+    """Changes of a series ``since`` one of its occurrences, None for all that have not begun.
+
+    None leaves a value as it is. ``sets_before_end``: the warning changes, with ``before_end`` None to the operator's
+    lead time. ``with_changed``: leases that somebody changed by themselves are changed, too.
+    """
+
+    since: datetime | None = None
+    name: str | None = None
+    rule: Rule | None = None
+    start: datetime | None = None
+    zone: str | None = None
+    length: timedelta | LocalEnd | None = None
+    excluded: frozenset[datetime] | None = None
+    added: frozenset[datetime] | None = None
+    before_end: Duration | None = None
+    sets_before_end: bool = False
+    reservations: tuple[ReservationRequest, ...] | None = None
+    fit: Fit | None = None
+    with_changed: bool = False
+    asked_by: Actor | None = None
+    dry_run: bool = False
+
+    @property
+    def moves(self) -> bool:
+        """Return whether the starts change, and with them what dates are left out or added."""
+        return self.rule is not None or self.start is not None or self.zone is not None
+
+
+def until(recurrence: Recurrence, first: datetime) -> Recurrence:
+    """Return what is left of a series before one of its occurrences."""
+    rule = replace(recurrence.rule, count=None, until=first - _SECOND)
+    return replace(
+        recurrence,
+        rule=rule,
+        excluded=frozenset(each for each in recurrence.excluded if each < first),
+        added=frozenset(each for each in recurrence.added if each < first),
+    )
+
+
+def since(recurrence: Recurrence, first: datetime, change: SeriesChange) -> Recurrence:
+    """Return how a series recurs from one of its occurrences on, after a change. InvalidInput.
+
+    Of a COUNT the rest is left. Dates that are left out or added stay, unless the starts change.
+    """
+    before = list(recurrence.of_rule(recurrence.start.date(), first.date()))
+    if first not in before:
+        raise InvalidInput(
+            f"from: {said(first)} is an additional date; name an occurrence of the rule, or change its lease by itself",
+            pointer="/from",
+        )
+    rule = recurrence.rule
+    if rule.count is not None:
+        rule = replace(rule, count=rule.count - before.index(first))
+    kept = frozenset[datetime]() if change.moves else frozenset(each for each in recurrence.excluded if each >= first)
+    more = frozenset[datetime]() if change.moves else frozenset(each for each in recurrence.added if each >= first)
+    return Recurrence(
+        start=first if change.start is None else change.start,
+        zone=change.zone or recurrence.zone,
+        rule=rule if change.rule is None else change.rule,
+        length=recurrence.length if change.length is None else change.length,
+        excluded=kept if change.excluded is None else change.excluded,
+        added=more if change.added is None else change.added,
+    )
