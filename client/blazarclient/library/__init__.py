@@ -21,6 +21,7 @@ from blazarclient.library.kinds import Resources, kinds
 from blazarclient.library.leases import Leases
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.resources import properties as _properties
+from blazarclient.library.series import SeriesOfLeases
 from blazarclient.library.supply import Capacity, FloatingIp, FloatingIps, Promised
 from blazarclient.library.supply import capacity as _capacity
 from blazarclient.library.transport import REGIONS, Repeated, Transport, version_for
@@ -35,10 +36,12 @@ from blazarclient.library.values import (
     Info,
     Kind,
     Lease,
+    Occurrence,
     Opening,
     Property,
     RegisteredResource,
     Reservation,
+    Series,
 )
 from blazarclient.library.written import Date, written
 
@@ -55,12 +58,14 @@ __all__ = [
     "Info",
     "Kind",
     "Lease",
+    "Occurrence",
     "Opening",
     "Promised",
     "Property",
     "RegisteredResource",
     "Reservation",
     "Reservations",
+    "Series",
 ]
 
 
@@ -77,6 +82,7 @@ class Reservations:
         self.hosts = Hosts(self.transport)
         self.floating_ips = FloatingIps(self.transport)
         self.feeds = Feeds(self.transport)
+        self.series = SeriesOfLeases(self.transport)
 
     def kinds(self) -> tuple[Kind, ...]:
         """Return the kinds of resources that the service has. UnsupportedVersion below 1.2."""

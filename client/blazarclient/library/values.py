@@ -459,6 +459,61 @@ class Feed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Span:
+    """A time from a start to an end."""
+
+    start_date: datetime
+    end_date: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Occurrence:
+    """One occurrence of a series: its lease, or why there is none and when it would have fitted."""
+
+    recurrence_id: str
+    start_date: datetime
+    end_date: datetime
+    state: str
+    lease_id: str | None = None
+    lease_status: str | None = None
+    changed: bool = False
+    reason: str | None = None
+    opening: Span | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """Leases that recur. A list tells no ``occurrences``; of one that was only tried, ``id`` is None.
+
+    ``start``, ``exdates`` and ``rdates`` are local times of ``time_zone``.
+    """
+
+    id: str | None
+    name: str = ""
+    project_id: str = ""
+    user_id: str = ""
+    status: str = ""
+    reason: str | None = None
+    rule: str = ""
+    start: str = ""
+    time_zone: str = ""
+    duration: str | None = None
+    until_local: str | None = None
+    exdates: tuple[str, ...] = ()
+    rdates: tuple[str, ...] = ()
+    before_end_date: str | None = None
+    fit: str = ""
+    reservations: tuple[Mapping[str, Any], ...] = ()
+    booked_until: datetime | None = None
+    previous_id: str | None = None
+    revision: int = 0
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    deleted_at: datetime | None = None
+    occurrences: tuple[Occurrence, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Info:
     """What a client cannot know otherwise: the service's clock, what the caller may do, limits."""
 

@@ -18,8 +18,9 @@ from blazarclient.exception import Failed, NotFound
 from blazarclient.library import Reservations
 from blazarclient.library.leases import Leases
 from blazarclient.library.resources import Feeds, Hosts
+from blazarclient.library.series import SeriesOfLeases
 from blazarclient.library.supply import FloatingIp, FloatingIps
-from blazarclient.library.values import Feed, Host, Lease
+from blazarclient.library.values import Feed, Host, Lease, Series
 from blazarclient.library.written import in_capitals
 from blazarclient.sdk.errors import told
 
@@ -27,7 +28,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
 
-Value = Lease | Host | FloatingIp | Feed | str
+Value = Lease | Series | Host | FloatingIp | Feed | str
 """What a method is about: a value that the service told, or its id."""
 
 Part = Callable[[Reservations], S]
@@ -48,6 +49,10 @@ def _floating_ips(library: Reservations) -> FloatingIps:
 
 def _feeds(library: Reservations) -> Feeds:
     return library.feeds
+
+
+def _series(library: Reservations) -> SeriesOfLeases:
+    return library.series
 
 
 def _whole(library: Reservations) -> Reservations:
@@ -194,6 +199,13 @@ class Proxy(proxy.Proxy):
     floating_ips = _each(_floating_ips, FloatingIps.list)
     find_floating_ip = _unless_missing(_floating_ips, FloatingIps.find, _named)
     delete_floating_ip = _unless_missing(_floating_ips, FloatingIps.delete, _given)
+
+    create_series = _same(_series, SeriesOfLeases.create)
+    get_series = _of_one(_series, SeriesOfLeases.get)
+    series = _each(_series, SeriesOfLeases.list)
+    update_series = _of_one(_series, SeriesOfLeases.change)
+    find_series = _unless_missing(_series, SeriesOfLeases.find, _named)
+    delete_series = _unless_missing(_series, SeriesOfLeases.delete, _given)
 
     create_feed = _same(_feeds, Feeds.create)
     feeds = _each(_feeds, Feeds.list)
