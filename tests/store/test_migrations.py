@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 
 from blazar.cmd.db_manage import main
 from blazar.manager.common.settings import Settings
+from blazar.manager.requests.series_work import SeriesWork
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import Conflict
 from blazar.model.event_reasons import reason_of
@@ -20,8 +22,9 @@ from blazar.store import migrate
 from blazar.store.engine import WRITES, connect
 from blazar.store.store import Store
 from blazar.store.tables import resources
+from tests.observed import Killed
 from tests.store.builders import HOST, a_lease, hours
-from tests.world import NOON, World, a_host
+from tests.world import NOON, World, a_host, a_series
 
 
 def test_migrations_make_the_tables_that_the_code_works_with(database_url):
@@ -99,6 +102,27 @@ def test_earlier_versions_find_only_states_and_events_that_they_know(database_ur
         world.manager.leases.delete(lease.id)
     world.run()
     assert [each.id for each in world.manager.leases.all(None)] == [undecided.id]
+    engine.dispose()
+
+
+def test_leases_of_a_series_that_is_being_booked_are_undone_by_earlier_versions(database_url, monkeypatch):
+    engine = connect(database_url)
+    migrate.upgrade(engine)
+    world = World(engine)
+    booked = world.manager.series.create(a_series())
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr(SeriesWork, "_finish", die)
+    with suppress(Killed):
+        world.manager.series.create(a_series())
+    assert len(world.store.leases.of_project(None)) == 10
+    migrate.downgrade(engine, "0019")
+    migrate.upgrade(engine)
+    monkeypatch.undo()
+    world.run()
+    assert {lease.id for lease in world.manager.leases.all(None)} == {each.lease_id for each in booked.occurrences}
     engine.dispose()
 
 

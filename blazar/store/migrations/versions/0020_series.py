@@ -75,7 +75,15 @@ def upgrade() -> None:
     op.create_index("ix_leases_series_id", "leases", ["series_id"])
 
 
+# Nothing earlier goes on with leases that a series is being booked with: they are undone.
+UNDO = """
+UPDATE events SET due_at = time WHERE event_type = 'create_lease' AND due_at IS NULL AND lease_id IN
+(SELECT id FROM leases WHERE series_id IS NOT NULL AND status = 'CREATING' AND deleted_at IS NULL)
+"""
+
+
 def downgrade() -> None:
+    op.execute(UNDO)
     op.drop_index("ix_leases_series_id", "leases")
     with op.batch_alter_table("leases") as leases:
         for name in ("series_changed", "recurrence_id", "series_id"):
