@@ -90,7 +90,7 @@ def test_extra_specs_outdo_sizes_and_zero_takes_them_away():
     ids=lambda specs: str(specs)[:50],
 )
 def test_what_cannot_be_promised_is_refused_by_name(specs):
-    with pytest.raises(InvalidInput, match="flavor_id: ") as raised:
+    with pytest.raises(InvalidInput, match="^flavor ") as raised:
         per_instance_of(a_flavor(**specs))
     assert len(raised.value.message) < 300
 

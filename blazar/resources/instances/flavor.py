@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from blazar.clouds.ports import Cloud, Flavor, Quota
 from blazar.model.amounts import Amounts
 from blazar.model.demand import TraitRequirements
-from blazar.model.errors import InvalidInput
+from blazar.model.errors import InvalidInput, pointing_at
 from blazar.model.lease import Content, Json, Reservation
 from blazar.model.requirements import Anything, Requirement, parse_requirement
 from blazar.resources.actions import BEFORE_END, updated, with_action
@@ -58,8 +58,9 @@ class FlavorInstanceParameters:
         """Return the parameters of a complete request, for a flavor as JSON; InvalidInput names the field."""
         flavor = of_text(source)
         # Refused here rather than when the calendar is read.
-        per_instance_of(flavor)
-        traits_of(flavor)
+        with pointing_at("/flavor_id"):
+            per_instance_of(flavor)
+            traits_of(flavor)
         action = checked_before_end(given)
         return cls(
             checked_amount(given),

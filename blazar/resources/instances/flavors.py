@@ -62,8 +62,7 @@ def per_instance_of(flavor: Flavor) -> Amounts:
         amounts["VCPU"] = flavor.vcpus
     if not any(amounts.values()):
         raise InvalidInput(
-            f"flavor_id: the servers of flavor {flavor.id} take nothing of a host, so there is nothing to reserve; "
-            f"use another flavor"
+            f"flavor {flavor.id}: its servers take nothing of a host, so there is nothing to reserve; use another one"
         )
     return Amounts.of(amounts)
 
@@ -130,7 +129,7 @@ def of_text(text: str) -> Flavor:
 def _check_reservable(flavor: Flavor, key: str, value: str) -> None:
     if key == "aggregate_instance_extra_specs:reservation" or key.startswith(f"resources:{CLASS_PREFIX}"):
         raise InvalidInput(
-            f"flavor_id: {flavor.id} is the flavor of a reservation; give the one that it was made from, or another"
+            f"flavor {flavor.id}: it is the flavor of a reservation; give the one that it was made from, or another"
         )
     if _GROUP.match(key):
         raise _unusable(flavor, key, "asks for a separate group of resources, which cannot be reserved")
@@ -150,4 +149,4 @@ def _amount(flavor: Flavor, key: str, value: str) -> int:
 
 
 def _unusable(flavor: Flavor, key: str, what: str) -> InvalidInput:
-    return InvalidInput(f"flavor_id: extra spec {key[:80]} of flavor {flavor.id} {what}; use another flavor")
+    return InvalidInput(f"flavor {flavor.id}: its extra spec {key[:80]} {what}; use another flavor")

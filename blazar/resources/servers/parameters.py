@@ -113,8 +113,9 @@ class ServerParameters:
         sizes = {size: whole_number(given[size], size, least=least, what=what) for size, (least, what) in SIZES.items()}
         if source is not None:
             # Refused here rather than when the calendar is read.
-            per_instance_of(of_text(source))
-            traits_of(of_text(source))
+            with pointing_at(f"/{FLAVOR}"):
+                per_instance_of(of_text(source))
+                traits_of(of_text(source))
         if given[NETWORKS] == "none" and given[FLOATING_IP] is not None:
             raise InvalidInput(
                 f"{FLOATING_IP} is given, and {NETWORKS} is 'none': an address needs a port on a network; name "

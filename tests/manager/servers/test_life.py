@@ -18,7 +18,7 @@ from blazar.model.requests import LeaseChange, ReservationChange
 from blazar.resources.servers.boot import MOST_LOOKS, QUOTA_PAUSE
 from tests import oracle
 from tests.conformance.sites import PUBLIC_KEY
-from tests.world import NOON, PROJECT, World, servers
+from tests.world import NOON, PROJECT, World, flavored, servers
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 FLAVOR = Flavor("42", "c1.small", 8, 4096, 20, public=True)
@@ -281,6 +281,22 @@ def test_a_flavor_may_be_a_number(world, flavor):
     shown = lease.reservations[0].shown
     assert (shown["flavor"], shown["vcpus"], shown["memory_mb"], shown["disk_gb"]) == ("42", 8, 4096, 20)
     assert change(world, lease, flavor=flavor).reservations[0].parameters == lease.reservations[0].parameters
+
+
+@pytest.mark.parametrize(
+    ("specs", "why"),
+    [
+        ({"hw:mem_encryption": "true"}, "its extra spec hw:mem_encryption"),
+        ({"trait:X": "maybe"}, "its extra spec trait:X"),
+    ],
+)
+def test_a_flavor_that_cannot_be_promised_is_refused_where_it_is_named(world, specs, why):
+    world.simulated.operators.offer_flavor(Flavor("7", "odd", 1, 512, 1, public=True, extra_specs=specs))
+    sizes = dict.fromkeys(("vcpus", "memory_mb", "disk_gb"))
+    for wanted, field in ((servers(flavor="7", **sizes), "flavor"), (flavored(flavor_id="7"), "flavor_id")):
+        with pytest.raises(InvalidInput, match=f"^flavor 7: {why}") as refused:
+            world.lease(wanted, start=HOUR)
+        assert refused.value.pointer == f"/reservations/0/{field}"
 
 
 def test_user_data_is_never_shown(world):
