@@ -132,7 +132,7 @@ def test_another_name_leaves_it_promised(world):
     assert world.now(lease).is_promised
 
 
-def test_it_keeps_its_hosts_count_when_it_becomes_earlier(world):
+def test_it_gets_no_fewer_hosts_when_it_becomes_earlier(world):
     lease = promised(world, a_host(1, 3))
     assert len(world.hosts_of(lease)) == 3
     world.change(world.full, end=NOON + 90 * MINUTE)
@@ -201,7 +201,7 @@ def test_a_failed_host_is_replaced_and_the_promise_kept(sqlite):
     assert len(world.hosts_of(found)) == 2
 
 
-def test_where_nothing_can_replace_it_the_promise_keeps_its_time_and_takes_the_next_that_is_well(world):
+def test_where_nothing_can_replace_a_failed_host_the_promise_keeps_its_time(world):
     lease = promised(world, a_host(3))
     host = world.store.resources.catalog(HOST).resources[0]
     world.store.resources.set_failed(HOST, {host.id: "it is down"}, at=world.clock.now())
