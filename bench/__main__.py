@@ -11,7 +11,7 @@ import sys
 from dataclasses import asdict
 from functools import partial
 
-from bench import bus, requests, starts
+from bench import bus, maintenance, requests, starts
 from bench.kinds import KINDS
 from bench.requests import Figure
 from blazar.cmd import process
@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--leases", default="0,1000,10000,100000")
     parser.add_argument("--databases", default="sqlite,postgresql")
     parser.add_argument("--kinds", default=",".join(KINDS), help="resource types, with commas")
-    parser.add_argument("--only", choices=["grid", "bus", "throughput", "starts"])
+    parser.add_argument("--only", choices=["grid", "bus", "throughput", "starts", "maintenance"])
     parser.add_argument("--json", action="store_true", help="figures for machines, on standard output")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
@@ -58,6 +58,11 @@ def main() -> int:
         say("\nover the message bus")
         bused = [f for kind in options.databases.split(",") for f in bus.measure(kind, 1000, 10_000, say_figure)]
         report["bus"] = [asdict(figure) for figure in bused]
+    if options.only in (None, "maintenance"):
+        for base in options.databases.split(","):
+            for planned in maintenance.plan(base):
+                report.setdefault("maintenance", []).append(planned)
+                say("\nmaintenance: " + ", ".join(f"{key} {value}" for key, value in planned.items()))
     for only, name, measure in (
         ("throughput", "throughput", requests.throughput),
         *(("starts", "burst", partial(starts.burst, kind=kind)) for kind in kinds),

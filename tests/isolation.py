@@ -167,6 +167,12 @@ SINCE_1_3 = [
     ("PUT", "/series/{series}", {"name": "x"}, (200, 200, 403, 404, 404, 404, 401)),
     ("PUT", "/series/{series}", {"colour": "red"}, (400, 400, 403, 404, 404, 404, 401)),
     ("DELETE", "/series/{series}", None, (204, 204, 403, 404, 404, 404, 401)),
+    ("GET", "/maintenances", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("POST", "/maintenances", {"name": "x"}, (400, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/maintenances/0", None, (404, 403, 403, 403, 403, 403, 401)),
+    ("PATCH", "/maintenances/0", {"name": "x"}, (404, 403, 403, 403, 403, 403, 401)),
+    ("DELETE", "/maintenances/0", None, (404, 403, 403, 403, 403, 403, 401)),
+    ("POST", "/maintenances/0/end", None, (404, 403, 403, 403, 403, 403, 401)),
 ]
 """Method, path, body, and the status that each of ``WHO`` gets, in version 1 from microversion 1.3 on."""
 

@@ -45,7 +45,8 @@ class ObservedStore:
 
     def __init__(self, store: Store, around: Around) -> None:
         first = ("leases", "lease_pages", "idempotency", "calendar", "resources", "outbox", "events", "feeds")
-        for noun in (*first, "unused", "waiting_list", "extensions", "series", "series_changes"):
+        later = ("unused", "waiting_list", "extensions", "series", "series_changes", "maintenances")
+        for noun in (*first, *later):
             setattr(self, noun, _Noun(noun, getattr(store, noun), around))
 
 

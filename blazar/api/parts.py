@@ -17,6 +17,7 @@ from blazar.api.kinds import devices, generic, instances, networks, servers, sta
 from blazar.api.kinds.floating_ips import routes as floating_ips
 from blazar.api.kinds.hosts import routes as hosts
 from blazar.api.leases import routes as leases
+from blazar.api.maintenances import routes as maintenances
 from blazar.api.resources import routes as resources
 from blazar.api.routes import Part
 from blazar.api.series import routes as series
@@ -41,6 +42,7 @@ BUILTIN: tuple[Part, ...] = (
     calendar.PART,
     feeds.PART,
     series.PART,
+    maintenances.PART,
     availability.PART,
     info.PART,
 )

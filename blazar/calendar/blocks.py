@@ -10,6 +10,7 @@ from datetime import datetime
 
 from blazar.model.amounts import Amounts
 from blazar.model.calendar import Block, BlockKind, OutOfUse
+from blazar.model.maintenance import MaintenanceBlock
 from blazar.model.resource import Resource
 from blazar.model.window import Window
 
@@ -54,12 +55,26 @@ def blocks_for_operator(uses: Sequence[Use], window: Window) -> list[Block]:
     return _sorted(found)
 
 
-def out_of_use(resource: Resource, window: Window, *, reasons: bool) -> list[Block]:
+def out_of_use(
+    resource: Resource, window: Window, closed: Iterable[MaintenanceBlock] = (), *, reasons: bool
+) -> list[Block]:
     """Return why a resource takes no new allocations in a window, a block for each cause; usually none.
 
-    The causes of today are taken to last, except where the operator has said until when.
+    ``closed`` are its maintenance windows. The causes of today are taken to last, except where the operator has said
+    until when.
     """
-    return [
+    found = [
+        Block(
+            BlockKind.OUT_OF_USE,
+            max(each.window.start, window.start),
+            min(each.window.end, window.end),
+            code=OutOfUse.MAINTENANCE,
+            reason=each.reason if reasons else None,
+        )
+        for each in closed
+        if each.window.overlaps(window)
+    ]
+    return found + [
         Block(
             BlockKind.OUT_OF_USE,
             max(since or window.start, window.start),

@@ -19,11 +19,15 @@ from blazar.manager.events.sweep import Sweep
 from blazar.manager.events.worker import Worker
 from blazar.manager.health.enabling import Enabling
 from blazar.manager.health.healing import Healing
+from blazar.manager.health.healing_decisions import HealingDecisions
 from blazar.manager.health.health import Health
 from blazar.manager.health.missing import MissingResources
 from blazar.manager.health.monitor import Monitor
 from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.replanning import Replanner
+from blazar.manager.maintenance.moving import Moving
+from blazar.manager.maintenance.service import MaintenanceService
+from blazar.manager.maintenance.worker import MaintenanceWork
 from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.availability import AvailabilityService
 from blazar.manager.requests.calendar import CalendarService
@@ -123,6 +127,9 @@ class ManagerService:
             name: kind if isinstance(kind, CompleteKind) else CompleteKind(kind) for name, kind in plugins.kinds.items()
         }
         self.monitor = Monitor(runtime, kinds, health, self._healing, self.missing_resources)
+        moving = Moving(runtime, booking, HealingDecisions(runtime, replanner))
+        self.maintenance_work = MaintenanceWork(runtime, kinds, moving, opened=self._opened)
+        self.maintenances = MaintenanceService(runtime, wake=self.maintenance_work.wake)
         self.calendar = CalendarService(runtime, kinds)
         self.feeds = FeedService(runtime, kinds)
         self.service = FactService(runtime, enforcement)
@@ -134,6 +141,7 @@ class ManagerService:
         """Start working on events. ``alone``: no other manager runs, so all old claims are dropped at once."""
         if alone:
             self._store.events.drop_claims(at=self.clock.now() - timedelta(seconds=1))
+            self._store.maintenances.drop_claims(at=self.clock.now() - timedelta(seconds=1))
         self.claims.start()
         self.engine.start()
         self.outbox.start()
@@ -142,12 +150,18 @@ class ManagerService:
         self.series_work.start()
         self.monitor.start()
         self.enabling.start()
+        self.maintenance_work.start()
         self.forgetting.start()
         for sweep in self.sweeps:
             sweep.start()
 
     def _wake(self) -> None:
         self.engine.wake()
+        self.waiting_list.wake()
+
+    def _opened(self) -> None:
+        """Look again at hosts that were in maintenance, and at who waits for them."""
+        self.monitor.heal_soon()
         self.waiting_list.wake()
 
     def _sweep_soon(self) -> None:
@@ -162,6 +176,7 @@ class ManagerService:
         self.series_work.begin_stop()
         self.monitor.begin_stop()
         self.enabling.begin_stop()
+        self.maintenance_work.begin_stop()
         self.forgetting.begin_stop()
         for sweep in self.sweeps:
             sweep.begin_stop()
@@ -177,6 +192,7 @@ class ManagerService:
         self.series_work.stop()
         self.monitor.stop()
         self.enabling.stop()
+        self.maintenance_work.stop()
         self.forgetting.stop()
         self.engine.stop()
         self.outbox.stop()

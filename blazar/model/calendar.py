@@ -42,6 +42,7 @@ class OutOfUse(StrEnum):
     DISABLED = "disabled"
     FAILED = "failed"
     BEING_REMOVED = "being_removed"
+    MAINTENANCE = "maintenance"
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,23 @@ class ListsCandidates(Protocol):
 
 
 @runtime_checkable
+class Closes(Protocol):
+    """A kind whose resources can be closed for a maintenance window: the cloud itself gives nothing of them out.
+
+    What others have closed stays as it is. What this has closed bears a mark in the cloud, and nothing else says so.
+    """
+
+    def close(self, resources: Collection[Resource], mark: str) -> None:
+        """Ensure that resources are closed; those that are open get the mark."""
+
+    def reopen(self, resources: Collection[Resource], mark: str, others: Mapping[int, str]) -> None:
+        """Ensure that no resource has this mark: it is open, or has the other mark that is given for it by its id."""
+
+    def occupants(self, resources: Collection[Resource]) -> Mapping[int, int]:
+        """Return how many servers or the like are on resources, by calendar id; few calls."""
+
+
+@runtime_checkable
 class Describes(Protocol):
     """A kind that says how a resource is registered, what is known of it, and what members see. Without it: nothing."""
 
@@ -176,6 +193,7 @@ class CompleteKind:
         self._polls = able(plain, Polls)
         self._refreshes = able(plain, Refreshes)
         self._lists = able(plain, ListsCandidates)
+        self._closes = able(plain, Closes)
 
     def described(self, types: Mapping[str, Json | None]) -> KindDescription:
         """Return what users read of the kind; ``types`` are those that reserve it, with their schemas, where known."""
@@ -256,6 +274,25 @@ class CompleteKind:
         """Return what the cloud has to register; by default nothing is known of it."""
         return () if self._lists is None else tuple(self._lists.candidates())
 
+    @property
+    def closes(self) -> bool:
+        """Return whether resources of the kind can be closed."""
+        return self._closes is not None
+
+    def close(self, resources: Collection[Resource], mark: str) -> None:
+        """Ensure that resources are closed; by default there is nothing to do."""
+        if self._closes is not None:
+            self._closes.close(resources, mark)
+
+    def reopen(self, resources: Collection[Resource], mark: str, others: Mapping[int, str]) -> None:
+        """Ensure that no resource has this mark; by default there is nothing to do."""
+        if self._closes is not None:
+            self._closes.reopen(resources, mark, others)
+
+    def occupants(self, resources: Collection[Resource]) -> Mapping[int, int]:
+        """Return how many servers or the like are on resources, by calendar id; by default that is not known."""
+        return {} if self._closes is None else self._closes.occupants(resources)
+
     def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
         """Return the state of all registered resources; by default all are healthy."""
         if self._polls is None:
@@ -309,5 +346,5 @@ def _shape(plain: Kind) -> KindShape:
     return shape
 
 
-CAPABILITIES: tuple[type, ...] = (Enters, Refreshes)
+CAPABILITIES: tuple[type, ...] = (Enters, Refreshes, Closes)
 """The protocols that a kind has whole, or not at all."""

@@ -194,6 +194,23 @@ class RegionalKind(CompleteKind):
             raise failed[0]
         return tuple(found)
 
+    def close(self, resources: Collection[Resource], mark: str) -> None:
+        """Ensure that resources are closed, each in its region."""
+        for region, some in _by_region(resources).items():
+            self.within(region).close(some, mark)
+
+    def reopen(self, resources: Collection[Resource], mark: str, others: Mapping[int, str]) -> None:
+        """Ensure that no resource has this mark, each in its region."""
+        for region, some in _by_region(resources).items():
+            self.within(region).reopen(some, mark, others)
+
+    def occupants(self, resources: Collection[Resource]) -> Mapping[int, int]:
+        """Return how many servers or the like are on resources, by calendar id."""
+        found: dict[int, int] = {}
+        for region, some in _by_region(resources).items():
+            found |= self.within(region).occupants(some)
+        return found
+
     def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
         """Return the state of the registered resources of one region."""
         region = next((resource.region for resource in registered), "")
@@ -218,6 +235,13 @@ def _of(by_region: Mapping[str, T], regions: Regions, region: str) -> T:
     found = by_region.get(region or regions.default)
     if found is None:
         raise CloudUnavailable(f"the region {region} is not configured any more; an operator can add it again")
+    return found
+
+
+def _by_region(resources: Collection[Resource]) -> Mapping[str, list[Resource]]:
+    found: dict[str, list[Resource]] = {}
+    for each in resources:
+        found.setdefault(each.region, []).append(each)
     return found
 
 

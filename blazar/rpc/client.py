@@ -18,7 +18,16 @@ from blazar.model.errors import ManagerUnavailable, NothingDone, OtherVersion, T
 from blazar.model.lease import Lease
 from blazar.model.resource import HOST
 from blazar.rpc import codec
-from blazar.rpc.interface import AvailabilitySearch, Calendar, Feeds, Leases, Resources, SeriesOfLeases, Service
+from blazar.rpc.interface import (
+    AvailabilitySearch,
+    Calendar,
+    Feeds,
+    Leases,
+    Maintenances,
+    Resources,
+    SeriesOfLeases,
+    Service,
+)
 from blazar.rpc.manager_clock import ManagerClock
 
 LOG = logging.getLogger(__name__)
@@ -126,6 +135,7 @@ class RemoteManager:
         self.availability: AvailabilitySearch = cast(AvailabilitySearch, _Calls(self, "availability"))
         self.feeds: Feeds = cast(Feeds, _Calls(self, "feeds"))
         self.series: SeriesOfLeases = cast(SeriesOfLeases, _Calls(self, "series"))
+        self.maintenances: Maintenances = cast(Maintenances, _Calls(self, "maintenances"))
         self.service: Service = cast(Service, _Calls(self, "service"))
         # Load balancers and clients usually give up after a minute; the API should answer before that.
         conf.set_default("rpc_response_timeout", ANSWER_TIMEOUT)

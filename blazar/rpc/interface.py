@@ -23,6 +23,14 @@ from blazar.model.demand import ResourceAllocations
 from blazar.model.feed import Feed, FeedContent, FeedOwner, FeedPage, FeedQuestion, FeedRequest
 from blazar.model.lease import Lease, LeaseRevision
 from blazar.model.lease_details import BookedLease, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage, Verdict
+from blazar.model.maintenance import (
+    Answer,
+    Maintenance,
+    MaintenanceChange,
+    MaintenancePage,
+    MaintenanceQuestion,
+    MaintenanceRequest,
+)
 from blazar.model.paging import Page
 from blazar.model.requests import IdempotencyKey, LeaseChange, LeaseRequest, Registration, ResourceChange
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
@@ -252,6 +260,34 @@ class SeriesOfLeases(Protocol):
         """Begin to delete a series with its leases that have not begun, or with all of them. NotFound."""
 
 
+class Maintenances(Protocol):
+    """The calls about maintenance windows, which are for operators."""
+
+    def page(self, question: MaintenanceQuestion) -> MaintenancePage:
+        """Return a page of maintenance windows, without their leases; InvalidInput."""
+
+    def one(self, maintenance_id: str) -> Maintenance:
+        """Return a maintenance window with its leases; NotFound."""
+
+    def create(self, request: MaintenanceRequest, *, dry_run: bool = False) -> Answer:
+        """Return the impact of a maintenance window, and open it unless this is a dry run.
+
+        InvalidInput; Conflict, with the impact of now, if another one was shown; Contention.
+        """
+
+    def change(self, maintenance_id: str, change: MaintenanceChange, *, dry_run: bool = False) -> Answer:
+        """Return the impact of a change of a window, and make it unless this is a dry run.
+
+        As for creation, and NotFound, WrongState, PreconditionFailed.
+        """
+
+    def end(self, maintenance_id: str, revisions: tuple[int, ...] | None = None) -> Maintenance:
+        """End a window that has begun. NotFound, WrongState, PreconditionFailed."""
+
+    def delete(self, maintenance_id: str, revisions: tuple[int, ...] | None = None) -> None:
+        """Cancel a window that has not begun. NotFound, WrongState, PreconditionFailed."""
+
+
 class Service(Protocol):
     """The calls about the service itself."""
 
@@ -287,6 +323,10 @@ class Manager(Protocol):
         """The calls about series of leases."""
 
     @property
+    def maintenances(self) -> Maintenances:
+        """The calls about maintenance windows."""
+
+    @property
     def service(self) -> Service:
         """The calls about the service itself."""
 
@@ -298,6 +338,7 @@ NOUNS: Mapping[str, type] = {
     "availability": AvailabilitySearch,
     "feeds": Feeds,
     "series": SeriesOfLeases,
+    "maintenances": Maintenances,
     "service": Service,
 }
 """The parts of the interface by name. A call is named by its part and its method, as ``leases.create``."""

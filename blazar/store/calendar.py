@@ -20,11 +20,12 @@ from blazar.model.bounds import Bounds
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import StaleCalendar
 from blazar.model.lease import Lease, ReservationStatus
+from blazar.model.maintenance import LeasePlan
 from blazar.model.requests import IdempotencyKey
 from blazar.model.resource import ResourceKind
 from blazar.model.usage import OutboxMessage, ProjectUse
 from blazar.model.window import Window
-from blazar.store import allocation_writes, idempotency, lease_writes, outbox, shares, use_queries
+from blazar.store import allocation_writes, idempotency, lease_writes, maintenances, outbox, shares, use_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
 from blazar.store.earlier_users import EarlierUser, earlier_users
 from blazar.store.live_reads import live_allocations
@@ -205,11 +206,13 @@ class CalendarStore:
         at: datetime,
         use: ProjectUse | None = None,
         messages: Collection[OutboxMessage] = (),
+        maintained: tuple[str, LeasePlan] | None = None,
     ) -> Lease:
         """Write a changed lease and replace its live allocations with those of the plan, atomically.
 
         The generations of the plan are those of resources that are taken newly or for longer; ``use`` is as for
-        ``book``. StaleLease, StaleCalendar.
+        ``book``. ``maintained`` says that this is done for a maintenance window, and what is then planned.
+        StaleLease, StaleCalendar.
         """
 
         def work(connection: Connection) -> Lease:
@@ -220,6 +223,8 @@ class CalendarStore:
             lease_writes.save(connection, before, saved, saved.revision)
             allocation_writes.replace(connection, saved, plan.allocations, cleaning=self._cleaning_time, at=at)
             outbox.write(connection, messages, at=at)
+            if maintained is not None:
+                maintenances.write_plan(connection, *maintained)
             return saved
 
         with _stale_if_first(use):

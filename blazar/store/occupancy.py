@@ -19,7 +19,7 @@ from blazar.model.clock import later, to_second
 from blazar.model.resource import ResourceKind
 from blazar.model.window import Window
 from blazar.store.rows import AnyRow
-from blazar.store.tables import allocations
+from blazar.store.tables import allocations, maintenance_resources
 
 _SECOND = timedelta(seconds=1)
 _WHOLE_COLUMNS = (
@@ -110,7 +110,38 @@ def _promised(whole_only: bool, *, begun: bool, besides: bool) -> sa.CompoundSel
     after = _nearest(whole_only, before=False).where(
         *of_kind, allocations.c.blocks_until > end, allocations.c.starts_at >= end
     )
-    return sa.union_all(promised.distinct() if whole_only else promised, late if begun else before, after)
+    closed = _closed(whole_only, begin, end, besides=besides)
+    return sa.union_all(promised.distinct() if whole_only else promised, late if begun else before, after, closed)
+
+
+def _closed(
+    whole_only: bool, begin: sa.ColumnElement[datetime], end: sa.ColumnElement[datetime], *, besides: bool
+) -> sa.Select[Any]:
+    """Return the resources in maintenance in a window, in the columns of the uses inside it: nobody gets them.
+
+    What the lease itself has of the resource stays its own, for as long as it has it already.
+    """
+    m = maintenance_resources.c
+    nothing = sa.cast(sa.null(), sa.Text())
+    columns: tuple[Any, ...] = (nothing, nothing)
+    if not whole_only:
+        instants = (sa.cast(m.starts_at, sa.Text()), sa.cast(m.blocks_until, sa.Text()))
+        columns = (*instants, sa.literal_column("1"), nothing)
+    query = sa.select(m.resource_id, *columns).where(
+        m.kind == sa.bindparam("kind", type_=m.kind.type), m.blocks_until > begin, m.starts_at < end
+    )
+    if not besides:
+        return query
+    own = allocations.alias("own")
+    return query.where(
+        ~sa.exists().where(
+            own.c.resource_id == m.resource_id,
+            own.c.lease_id == sa.bindparam("besides", type_=own.c.lease_id.type),
+            own.c.released_at.is_(None),
+            sa.or_(own.c.starts_at <= m.starts_at, own.c.starts_at <= begin),
+            sa.or_(own.c.blocks_until >= m.blocks_until, own.c.blocks_until >= end),
+        )
+    )
 
 
 def late_users(now: sa.ColumnElement[datetime], begin: sa.ColumnElement[datetime]) -> Sequence[sa.ColumnElement[bool]]:

@@ -16,6 +16,7 @@ from blazar.store.idempotency import IdempotencyStore
 from blazar.store.lease_pages import LeasePages
 from blazar.store.leases import LeaseStore
 from blazar.store.made import MadeStore
+from blazar.store.maintenances import MaintenanceStore
 from blazar.store.outbox import OutboxStore
 from blazar.store.regions import RegionStore
 from blazar.store.resources import ResourceStore
@@ -50,3 +51,4 @@ class Store:
         self.unused = UnusedStore(self.transactions)
         self.extensions = ExtensionStore(self.transactions)
         self.waiting_list = WaitingListStore(self.transactions)
+        self.maintenances = MaintenanceStore(self.transactions, catalogs)

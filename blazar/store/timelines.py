@@ -18,7 +18,7 @@ from blazar.model.resource import ResourceKind
 from blazar.model.window import Window
 from blazar.store.occupancy import amounts_of, late_users
 from blazar.store.seconds import seconds
-from blazar.store.tables import allocations
+from blazar.store.tables import allocations, maintenance_resources
 
 _NOTHING = sa.null()
 
@@ -112,5 +112,47 @@ def _promised(dialect: str, whole_only: bool, *, late: bool, besides: bool) -> s
         sa.select(a.resource_id, first_start, no_instant, *nothing)
         .where(*of_kind, *whole, a.blocks_until > end, a.starts_at >= end)
         .group_by(a.resource_id),
+        _closed(dialect, whole_only, begin, end, besides=besides),
     )
     return sa.union_all(*parts)
+
+
+def _closed(
+    dialect: str,
+    whole_only: bool,
+    begin: sa.ColumnElement[datetime],
+    end: sa.ColumnElement[datetime],
+    *,
+    besides: bool,
+) -> sa.Select[Any]:
+    """Return the times of resources in maintenance, in the columns of uses: nobody gets them.
+
+    Time in which the lease itself has the resource already stays its own.
+    """
+    m = maintenance_resources.c
+    where = [m.kind == sa.bindparam("kind", type_=m.kind.type), m.blocks_until > begin, m.starts_at < end]
+    sizes: tuple[Any, ...] = () if whole_only else (sa.literal_column("1"), sa.cast(_NOTHING, sa.Text()))
+    if not besides:
+        return sa.select(m.resource_id, seconds(dialect, m.starts_at), seconds(dialect, m.blocks_until), *sizes).where(
+            *where
+        )
+    own = allocations.alias("own")
+    mine = sa.and_(
+        own.c.resource_id == m.resource_id,
+        own.c.lease_id == sa.bindparam("besides", type_=own.c.lease_id.type),
+        own.c.released_at.is_(None),
+    )
+    # Comparisons with what there is not are unknown, and leave the time as it is.
+    starts = sa.case(
+        (sa.and_(own.c.starts_at <= m.starts_at, own.c.blocks_until > m.starts_at), own.c.blocks_until),
+        else_=m.starts_at,
+    )
+    ends = sa.case(
+        (sa.and_(own.c.starts_at < m.blocks_until, own.c.blocks_until >= m.blocks_until), own.c.starts_at),
+        else_=m.blocks_until,
+    )
+    return (
+        sa.select(m.resource_id, seconds(dialect, starts), seconds(dialect, ends), *sizes)
+        .select_from(maintenance_resources.outerjoin(own, mine))
+        .where(*where, starts < ends)
+    )

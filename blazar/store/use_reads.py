@@ -19,10 +19,12 @@ from blazar.calendar.blocks import Use
 from blazar.model.amounts import Amounts
 from blazar.model.calendar import BlockLease
 from blazar.model.demand import Allocation
+from blazar.model.maintenance import MaintenanceBlock
 from blazar.model.resource import ResourceKind
 from blazar.model.window import Window
 from blazar.store.catalog import ResourceCatalog
 from blazar.store.live_reads import live_allocations
+from blazar.store.maintenances import blocks
 from blazar.store.occupancy import late_users
 from blazar.store.rows import CHUNK, AnyRow
 from blazar.store.seconds import instant_of, seconds
@@ -80,6 +82,10 @@ class UsesView:
             if any(use.start < window.end and use.end > window.start for use in uses):
                 used.add(resource_id)
         return frozenset(used)
+
+    def closed(self, window: Window) -> Mapping[int, Sequence[MaintenanceBlock]]:
+        """Return the maintenance windows of resources that overlap a window, by resource; one statement."""
+        return blocks(self._connection, self._kind, window)
 
     def live(
         self, narrowed: Mapping[str, Collection[object]], *, ending_after: datetime | None = None

@@ -83,6 +83,11 @@ DEFAULTS = {
     "blazar:series:post": MEMBER,
     "blazar:series:put": MEMBER,
     "blazar:series:delete": MEMBER,
+    "blazar:maintenances:get": ADMIN,
+    "blazar:maintenances:post": ADMIN,
+    "blazar:maintenances:update": ADMIN,
+    "blazar:maintenances:delete": ADMIN,
+    "blazar:maintenances:end": ADMIN,
     "blazar:availability:get": MEMBER,
 }
 

@@ -21,6 +21,7 @@ from blazar.api.routes import Part, Route
 from blazar.api.series.routes import GET as SEE_SERIES
 from blazar.api.served import Served
 from blazar.model.feed import FeedKind, FeedOwner, FeedRequest
+from blazar.model.maintenance import MaintenanceRequest
 from tests.api.conftest import token
 from tests.api.test_policy import policy
 from tests.world import a_series
@@ -68,6 +69,7 @@ def url(world):
         "network_id": lambda: world.register_segments(101)[0].external_id,
         "device_id": lambda: world.register_device().external_id,
         "feed_id": a_feed,
+        "maintenance_id": lambda: a_window(world),
         "secret": a_secret,
     }
     there = {"kind": "host", "resource_id": "1", "host_id": "1", "name": "gpu"}
@@ -79,6 +81,14 @@ def url(world):
 
     objects = Objects(there)
     return lambda row: row.url.format_map(objects)
+
+
+def a_window(world) -> str:
+    """Open a maintenance window, and return its id."""
+    now = world.clock.now()
+    request = MaintenanceRequest("new disks", now + timedelta(hours=1), now + timedelta(hours=2), hosts=("1",))
+    made = world.manager.maintenances.create(request).maintenance
+    return made.id
 
 
 def client(world, *, policy: Policy | None = None, routes: tuple[Route, ...] = ROUTES):

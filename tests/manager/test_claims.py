@@ -60,9 +60,16 @@ def book() -> Book:
     return Book()
 
 
+class NoWindows:
+    """Maintenance windows of which none is claimed."""
+
+    def renew_claims(self, tokens, *, now, until):
+        return frozenset()
+
+
 @pytest.fixture
 def claims(book, world) -> Claims:
-    return Claims(SimpleNamespace(events=book), world.clock, TTL)
+    return Claims(SimpleNamespace(events=book, maintenances=NoWindows()), world.clock, TTL)
 
 
 def test_a_claim_ends_for_its_holder_when_it_ends_for_others_unless_it_is_renewed(claims, book, world):

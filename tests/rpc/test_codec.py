@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blazar.clouds.openstack.service import VersionMissing
+from blazar.manager.maintenance.service import MaintenanceService
 from blazar.manager.requests.availability import AvailabilityService
 from blazar.manager.requests.calendar import CalendarService
 from blazar.manager.requests.facts import FactService
@@ -43,6 +44,7 @@ MANAGER = {
     "availability": AvailabilityService,
     "feeds": FeedService,
     "series": SeriesService,
+    "maintenances": MaintenanceService,
     "service": FactService,
 }
 """What the manager has for each part of the interface; the server makes calls with arguments by name."""

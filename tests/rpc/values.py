@@ -63,6 +63,21 @@ from blazar.model.lease_details import (
     LeaseState,
     Verdict,
 )
+from blazar.model.maintenance import (
+    AffectedLease,
+    Answer,
+    HostMove,
+    Impact,
+    Maintenance,
+    MaintenanceChange,
+    MaintenanceHost,
+    MaintenancePage,
+    MaintenanceQuestion,
+    MaintenanceRequest,
+    MaintenanceStatus,
+    Outcome,
+    PendingPolicy,
+)
 from blazar.model.paging import Condition, Operator, Page, Position
 from blazar.model.reading import ReadBounds
 from blazar.model.reasons import Cause, ReasonCode
@@ -416,6 +431,26 @@ feed_items = st.builds(
 )
 feed_contents = st.builds(FeedContent, feeds, windows, several(feed_items), several(windows))
 
+maintenance_statuses = st.sampled_from(MaintenanceStatus)
+pending_policies = st.sampled_from(PendingPolicy)
+wanted_revisions = st.none() | several(numbers)
+affected_leases = st.builds(
+    AffectedLease,
+    *[texts, numbers, texts, texts, texts, windows, texts, st.sampled_from(Outcome), several(texts)],
+    several(st.builds(HostMove, texts, texts, texts, numbers)),
+    several(instants),
+    *[st.booleans(), st.booleans(), maybe_instant],
+)
+maintenances = st.builds(
+    Maintenance,
+    *[texts, texts, maybe_text, windows, maintenance_statuses],
+    several(st.builds(MaintenanceHost, texts, texts, maybe_number)),
+    *[maybe_text, pending_policies, st.booleans(), numbers, instants, maybe_instant, maybe_text],
+    several(affected_leases),
+)
+impacts = st.builds(Impact, texts, windows, several(texts), several(affected_leases))
+maintenance_answers = st.builds(Answer, impacts, st.none() | maintenances)
+
 spans = st.integers(0, 10**8).map(lambda seconds: timedelta(seconds=seconds))
 
 ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
@@ -465,6 +500,28 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "feeds.create": {"request": feed_requests, "secret_hash": texts},
     "feeds.delete": {"feed_id": texts, "owner": st.none() | feed_owners},
     "feeds.content": {"secret_hash": texts},
+    "maintenances.page": {
+        "question": st.builds(MaintenanceQuestion, pages, several(maintenance_statuses)),
+    },
+    "maintenances.one": {"maintenance_id": texts},
+    "maintenances.create": {
+        "request": st.builds(
+            MaintenanceRequest,
+            *[texts, moments, instants | durations, several(texts), maybe_text, maybe_text],
+            *[pending_policies, st.booleans(), maybe_text],
+        ),
+        "dry_run": st.booleans(),
+    },
+    "maintenances.change": {
+        "maintenance_id": texts,
+        "change": st.builds(
+            MaintenanceChange,
+            *[maybe_text, st.none() | moments, st.none() | instants | durations, maybe_text, wanted_revisions],
+        ),
+        "dry_run": st.booleans(),
+    },
+    "maintenances.end": {"maintenance_id": texts, "revisions": wanted_revisions},
+    "maintenances.delete": {"maintenance_id": texts, "revisions": wanted_revisions},
     "service.facts": {"project_id": texts},
 }
 ANSWERS: dict[str, st.SearchStrategy[object]] = {
@@ -509,6 +566,12 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "feeds.create": feeds,
     "feeds.delete": st.none(),
     "feeds.content": feed_contents,
+    "maintenances.page": st.builds(MaintenancePage, several(maintenances), st.none() | positions, maybe_number),
+    "maintenances.one": maintenances,
+    "maintenances.create": maintenance_answers,
+    "maintenances.change": maintenance_answers,
+    "maintenances.end": maintenances,
+    "maintenances.delete": st.none(),
     "service.facts": st.builds(
         ServiceFacts,
         instants,

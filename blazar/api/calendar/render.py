@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 
+from blazar.api.microversion import Version
 from blazar.api.shapes import Json
 from blazar.model.amounts import Amounts
 from blazar.model.calendar import (
@@ -15,6 +17,7 @@ from blazar.model.calendar import (
     CalendarPage,
     CalendarRow,
     Capacity,
+    OutOfUse,
     PropertySummary,
 )
 from blazar.model.clock import zulu
@@ -23,8 +26,15 @@ from blazar.model.clock import zulu
 _instant = lru_cache(maxsize=8192)(zulu)
 
 
-def row(value: CalendarRow, leases: Mapping[str, BlockLease]) -> Json:
-    """Render a resource with its blocks; those who see names also see the label."""
+MAINTENANCE_SINCE: Version = (1, 3)
+
+
+def row(value: CalendarRow, leases: Mapping[str, BlockLease], version: Version | None = None) -> Json:
+    """Render a resource with its blocks; those who see names also see the label.
+
+    In versions that do not know maintenance windows a resource is disabled for their time.
+    """
+    knows = version is None or version >= MAINTENANCE_SINCE
     label = {} if value.label is None else {"label": value.label}
     return {
         "id": value.id,
@@ -34,8 +44,12 @@ def row(value: CalendarRow, leases: Mapping[str, BlockLease]) -> Json:
         "reservable": value.reservable,
         "capacity": dict(value.capacity.items),
         "properties": dict(value.properties),
-        "blocks": [block(each, leases) for each in value.blocks],
+        "blocks": [block(each if knows else _earlier(each), leases) for each in value.blocks],
     }
+
+
+def _earlier(value: Block) -> Block:
+    return replace(value, code=OutOfUse.DISABLED) if value.code is OutOfUse.MAINTENANCE else value
 
 
 def block(value: Block, leases: Mapping[str, BlockLease]) -> Json:

@@ -54,7 +54,7 @@ def calendar(call: Call) -> Response:
             occupied=asked.one("occupied_by") is not None,
         )
     )
-    shown = [asked.only(render.row(row, page.leases)) for row in page.rows]
+    shown = [asked.only(render.row(row, page.leases, call.version)) for row in page.rows]
     links = page_links(page.following)
     response = _as_of("calendar", render.calendar(page, shown), page.as_of, {"links": links})
     if page.following is not None:

@@ -15,8 +15,12 @@ from blazar.clouds.shared_read import SharedRead
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 
 AGGREGATES = "2.1"
+SERVICES = "2.52"
+"""The last in which a service is named by its host."""
 HYPERVISORS = "2.52"
 """The last in which the id of a hypervisor is the number that Blazar's API shows; it has sizes and pages."""
+
+_COMPUTE = "nova-compute"
 
 
 class OpenStackAggregates:
@@ -47,6 +51,16 @@ class OpenStackAggregates:
             raise NotFound(f"the cloud has no hypervisor {id}") from None
         return _hypervisor(answer["hypervisor"], self._zones())
 
+    def disable_service(self, service_name: str, reason: str) -> None:
+        """Disable the nova-compute of a host with a reason."""
+        body = {"host": service_name, "binary": _COMPUTE, "disabled_reason": reason}
+        self._nova.call("PUT", "/os-services/disable-log-reason", body=body, microversion=SERVICES)
+
+    def enable_service(self, service_name: str) -> None:
+        """Enable the nova-compute of a host."""
+        body = {"host": service_name, "binary": _COMPUTE}
+        self._nova.call("PUT", "/os-services/enable", body=body, microversion=SERVICES)
+
     def _id_of(self, hostname: str) -> str:
         """Return the id of the hypervisor with exactly this name; Nova's own search also finds parts of names."""
         try:
@@ -66,7 +80,7 @@ class OpenStackAggregates:
         answer = self._nova.get("/os-availability-zone/detail", microversion=AGGREGATES)
         for zone in answer["availabilityZoneInfo"]:
             for host, services in (zone.get("hosts") or {}).items():
-                if "nova-compute" in services:
+                if _COMPUTE in services:
                     zones[host] = zone["zoneName"]
         return zones
 
@@ -134,6 +148,7 @@ def _hypervisor(item: Json, zones: Mapping[str, str]) -> Hypervisor:
         availability_zone=zones.get(item["service"]["host"], ""),
         up=item["state"] == "up",
         enabled=item["status"] == "enabled",
+        disabled_reason=item["service"].get("disabled_reason"),
     )
 
 

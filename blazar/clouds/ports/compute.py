@@ -16,7 +16,8 @@ class Hypervisor:
     """A compute node as Nova shows it. ``memory_mb`` in MiB, ``local_gb`` in GiB, ``cpu_info`` JSON text.
 
     ``service_name`` is the host of the nova-compute service: the name by which aggregates name the node.
-    ``availability_zone`` is the zone the cloud shows for it ('' if it shows none).
+    ``availability_zone`` is the zone the cloud shows for it ('' if it shows none). ``disabled_reason`` is what was
+    given as the reason when its service was disabled.
     """
 
     id: str
@@ -31,6 +32,7 @@ class Hypervisor:
     availability_zone: str
     up: bool = True
     enabled: bool = True
+    disabled_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,8 @@ class Image:
 
 CHANGES = frozenset(
     {
+        "disable_service",
+        "enable_service",
         "create_aggregate",
         "set_aggregate_metadata",
         "delete_aggregate",
@@ -156,6 +160,13 @@ class Hypervisors(Protocol):
 
     def hypervisor(self, *, id: str | None = None, hostname: str | None = None) -> Hypervisor:
         """Return the hypervisor with exactly this id or hostname; NotFound if there is none."""
+
+    def disable_service(self, service_name: str, reason: str) -> None:
+        """Disable the nova-compute of a host, or give another reason if it is disabled: no server is placed there.
+        NotFound."""
+
+    def enable_service(self, service_name: str) -> None:
+        """Enable the nova-compute of a host; the reason is forgotten. NotFound."""
 
 
 class Aggregates(Protocol):

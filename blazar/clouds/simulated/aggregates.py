@@ -38,6 +38,18 @@ class SimulatedAggregates(SimulatedService):
                 raise NotFound(f"the cloud has no hypervisor {id if id is not None else hostname!r}")
             return _hypervisor(found, _zones(state))
 
+    def disable_service(self, service_name: str, reason: str) -> None:
+        """Disable the nova-compute of a host with a reason."""
+        with self._calls.changing("disable_service") as state:
+            for host in _of_service(state, service_name):
+                host.enabled, host.disabled_reason = False, reason
+
+    def enable_service(self, service_name: str) -> None:
+        """Enable the nova-compute of a host."""
+        with self._calls.changing("enable_service") as state:
+            for host in _of_service(state, service_name):
+                host.enabled, host.disabled_reason = True, None
+
     def aggregates(self) -> tuple[Aggregate, ...]:
         """Return all aggregates."""
         return self._shared_aggregates()
@@ -127,6 +139,13 @@ def _aggregate(aggregate: AggregateState) -> Aggregate:
     return Aggregate(aggregate.id, aggregate.name, aggregate.zone, tuple(aggregate.hosts), dict(aggregate.metadata))
 
 
+def _of_service(state: State, service_name: str) -> list[HostState]:
+    found = [host for host in state.hosts.values() if host.service_name == service_name]
+    if not found:
+        raise NotFound(f"the cloud has no nova-compute on {service_name}")
+    return found
+
+
 def _hypervisor(host: HostState, zones: Mapping[str, str]) -> Hypervisor:
     return Hypervisor(
         id=host.id,
@@ -141,4 +160,5 @@ def _hypervisor(host: HostState, zones: Mapping[str, str]) -> Hypervisor:
         availability_zone=zones.get(host.service_name, DEFAULT_ZONE),
         up=host.up,
         enabled=host.enabled,
+        disabled_reason=host.disabled_reason,
     )

@@ -33,15 +33,17 @@ class Operators:
         with self._storage.open(to_change=True) as state:
             _host(state, name).up = True
 
-    def host_disabled(self, name: str) -> None:
+    def host_disabled(self, name: str, reason: str | None = None) -> None:
         """Disable a host's nova-compute: it gets no new servers."""
         with self._storage.open(to_change=True) as state:
-            _host(state, name).enabled = False
+            host = _host(state, name)
+            host.enabled, host.disabled_reason = False, reason
 
     def host_enabled(self, name: str) -> None:
         """Enable a host's nova-compute."""
         with self._storage.open(to_change=True) as state:
-            _host(state, name).enabled = True
+            host = _host(state, name)
+            host.enabled, host.disabled_reason = True, None
 
     def host_vanishes(self, name: str) -> HostState:
         """Remove a host from Nova, as the deletion of its service does: also from all aggregates, and its providers.

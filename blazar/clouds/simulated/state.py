@@ -34,6 +34,7 @@ class HostState:
     cpu_info: str = '{"arch": "x86_64", "model": "simulated"}'
     up: bool = True
     enabled: bool = True
+    disabled_reason: str | None = None
     inventories: dict[str, dict[str, float]] = field(default_factory=dict)
     nested: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
     traits: list[str] = field(default_factory=list)

@@ -97,6 +97,9 @@ class Claims(BackgroundThread):
         deadline = self._clock.elapsed() + self.ttl.total_seconds()
         now = self._clock.now()
         renewed = self._store.events.renew_claims(held.keys(), now=now, until=now + self.ttl)
+        if rest := held.keys() - renewed:
+            # Claims on maintenance windows, besides those that are lost.
+            renewed |= self._store.maintenances.renew_claims(rest, now=now, until=now + self.ttl)
         for token, claim in held.items():
             if token in renewed:
                 # Else the database took so long that others may have read the claim as expired before it was renewed.

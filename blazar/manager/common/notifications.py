@@ -26,6 +26,8 @@ PROMISED = "lease.promised"
 ADVANCED = "lease.advanced"
 EXTENDED = "lease.extended"
 TIMED_OUT = "lease.timed_out"
+MOVED = "lease.moved"
+MAINTENANCE = "lease.maintenance"
 WARNING_OFF = "lease.event.before_end_lease.stop"
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from blazar.manager.common.runtime import Runtime
@@ -67,6 +67,21 @@ class HealingDecisions:
         _check_gone(decided.plan, to_replace, snapshot.tasks)
         return decided
 
+    def decide_maintenance(
+        self,
+        lease_id: str,
+        to_replace: Callable[[Snapshot], ToReplace],
+        attempt: int,
+        *,
+        only: frozenset[int] | None = None,
+    ) -> Decided:
+        """Decide on resources in maintenance, as many as can be replaced; StaleLease, WrongState, NotFound.
+
+        ``to_replace`` says which they are; ``only`` are the resources to choose from, None for all.
+        """
+        snapshot = self._settled_snapshot(lease_id)
+        return self._decided(snapshot, to_replace(snapshot), attempt, avoid=True, only=only)
+
     def decide_in_use(self, lease_id: str, to_replace: ToReplace, attempt: int, *, avoid: bool) -> Decided:
         """Decide on resources of a lease in use. StaleLease, WrongState; with ``avoid`` also NotEnoughResources."""
         snapshot = self._settled_snapshot(lease_id)
@@ -77,12 +92,20 @@ class HealingDecisions:
             _check_gone(decided.plan, to_replace, snapshot.tasks)
         return decided
 
-    def _decided(self, snapshot: Snapshot, to_replace: ToReplace, attempt: int, *, avoid: bool = False) -> Decided:
+    def _decided(
+        self,
+        snapshot: Snapshot,
+        to_replace: ToReplace,
+        attempt: int,
+        *,
+        avoid: bool = False,
+        only: frozenset[int] | None = None,
+    ) -> Decided:
         now = self._runtime.clock.now()
         plan, replanned = Plan(snapshot.allocations), frozenset[str]()
         if to_replace and now < snapshot.lease.window.end:
             replan = self._replanner.replan(
-                snapshot.tasks, snapshot.allocations, to_replace, now=now, attempt=attempt, avoid=avoid
+                snapshot.tasks, snapshot.allocations, to_replace, now=now, attempt=attempt, avoid=avoid, only=only
             )
             plan, replanned = replan.plan, replan.replanned
         used = {r.id for r in snapshot.lease.reservations if r.status is ReservationStatus.ACTIVE}

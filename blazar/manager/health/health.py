@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blazar.manager.common.settings import Settings
@@ -98,6 +98,9 @@ class Health:
         if resources and not polled.keys() & {resource.name for resource in resources}:
             LOG.warning("The cloud lists none of the registered %ss: the poll is ignored as unreliable", noun(kind))
         names = {resource.id: resource.name for resource in resources}
+        if verdict.failed and (begun := self._store.maintenances.begun(key[0])):
+            # In maintenance hosts restart, and are disabled by us: that heals nothing, as nobody gets them anyway.
+            verdict = replace(verdict, failed={id_: why for id_, why in verdict.failed.items() if id_ not in begun})
         now = self._clock.now()
         changed = self._store.resources.set_failed(kind, verdict.failed, at=now) | self._store.resources.set_recovered(
             kind, verdict.recovered, at=now

@@ -48,10 +48,12 @@ class Replanner:
         now: datetime,
         attempt: int,
         avoid: bool = False,
+        only: frozenset[int] | None = None,
     ) -> Replan:
         """Return the allocations of a lease with those ``to_replace`` replaced; failed ones are never chosen.
 
-        ``avoid``: the resources in ``to_replace`` are healthy, but must not be chosen again. First all replacements are
+        ``avoid``: the resources in ``to_replace`` are healthy, but must not be chosen again. ``only`` are the resources
+        to choose from; None: all. First all replacements are
         placed beside all that is kept; if that fails, reservations that have not started may exchange resources; if
         that fails too, each in turn gets as much as there is.
         """
@@ -66,7 +68,7 @@ class Replanner:
             reservations = [
                 self._held_reservation(task, held[task.reservation.id], to_replace, catalog) for task in mine
             ]
-            search = _Search(self._booking, kind, reservations, excluded, now, attempt)
+            search = _Search(self._booking, kind, reservations, excluded, now, attempt, only)
             held |= search.placed()
             generations |= search.generations
         before = {allocation.assignment for allocation in allocations}
@@ -179,6 +181,7 @@ class _Search:
     excluded: frozenset[int]
     now: datetime
     attempt: int
+    only: frozenset[int] | None = None
     generations: dict[int, int] = field(default_factory=dict)
 
     def placed(self) -> Mapping[str, tuple[Allocation, ...]]:
@@ -211,6 +214,7 @@ class _Search:
                 attempt=self.attempt,
                 project_id=lease.project_id,
                 excluded=self.excluded,
+                only=self.only,
             )
         except NotEnoughResources:
             return None

@@ -26,6 +26,7 @@ from blazar.model.calendar import (
     PropertySummaries,
     Viewer,
 )
+from blazar.model.maintenance import MaintenanceBlock
 from blazar.model.paging import Page, Position
 from blazar.model.resource import Resource, ResourceKind
 from blazar.model.window import Window
@@ -44,7 +45,7 @@ class CalendarService:
         self._bounds = runtime.settings.reads
 
     def page(self, question: CalendarQuestion) -> CalendarPage:
-        """Return a page of the calendar, in at most four statements. InvalidInput."""
+        """Return a page of the calendar, in at most five statements. InvalidInput."""
         now, viewer = self._clock.now(), question.viewer
         window = window_of(question.range, now, self._bounds, operator=viewer.owners)
         kind = kind_of(question.resource_type, self._types, self._kinds)
@@ -64,13 +65,17 @@ class CalendarService:
                 project_id=viewer.project_id,
                 resource_ids=[resource.id for resource in shown],
             )
-        rows = tuple(_row(each, uses.by_resource.get(each.id, ()), window, viewer, visible) for each in shown)
+            closed = view.closed(window)
+        rows = tuple(
+            _row(each, uses.by_resource.get(each.id, ()), closed.get(each.id, ()), window, viewer, visible)
+            for each in shown
+        )
         used = {block.lease_id for row in rows for block in row.blocks}
         leases = {id_: lease for id_, lease in uses.leases.items() if id_ in used}
         return CalendarPage(now, window, rows, leases, following, len(found) if question.page.with_count else None)
 
     def capacity(self, question: CapacityQuestion) -> Capacity:
-        """Return how much is free over time, in two statements. InvalidInput."""
+        """Return how much is free over time, in three statements. InvalidInput."""
         now = self._clock.now()
         window = window_of(question.range, now, self._bounds, operator=question.viewer.owners)
         kind = kind_of(question.resource_type, self._types, self._kinds)
@@ -97,8 +102,15 @@ def _paged(found: Sequence[Resource], page: Page, visible: Visible) -> tuple[lis
     return page_of(found, page, value_of=lambda each: visible.sort_value(each, page.sort_key), id_of=visible.id_of)
 
 
-def _row(resource: Resource, uses: Sequence[Use], window: Window, viewer: Viewer, visible: Visible) -> CalendarRow:
-    blocks = out_of_use(resource, window, reasons=viewer.owners)
+def _row(
+    resource: Resource,
+    uses: Sequence[Use],
+    closed: Sequence[MaintenanceBlock],
+    window: Window,
+    viewer: Viewer,
+    visible: Visible,
+) -> CalendarRow:
+    blocks = out_of_use(resource, window, closed, reasons=viewer.owners)
     blocks += blocks_for_operator(uses, window) if viewer.owners else blocks_for_member(uses, window)
     return CalendarRow(
         id=visible.id_of(resource),

@@ -12,6 +12,7 @@ from blazar.manager.requests.visible import Visible, no_such_property
 from blazar.model.calendar import PROJECT_GROUP, RESOURCE_MEASURE, Capacity, CapacityQuestion
 from blazar.model.duration import Duration
 from blazar.model.errors import InvalidInput
+from blazar.model.maintenance import MaintenanceBlock
 from blazar.model.reading import ReadBounds
 from blazar.model.resource import Resource
 from blazar.model.window import Window
@@ -44,7 +45,8 @@ def capacity(
             code="invalid_query",
             parameter="measure",
         )
-    supplies = [_supply(resource, keys, window, measure) for resource in found]
+    closed = view.closed(window)
+    supplies = [_supply(each, keys, window, measure, closed.get(each.id, ())) for each in found]
     _check_size(len({supply.group for supply in supplies}), step, window, bounds)
     uses = view.uses(
         window,
@@ -91,11 +93,18 @@ def _check_size(groups: int, step: timedelta, window: Window, bounds: ReadBounds
         )
 
 
-def _supply(resource: Resource, keys: Sequence[str], window: Window, measure: str | None) -> Supply:
+def _supply(
+    resource: Resource,
+    keys: Sequence[str],
+    window: Window,
+    measure: str | None,
+    closed: Sequence[MaintenanceBlock],
+) -> Supply:
+    out = out_of_use(resource, window, closed, reasons=False)
     properties = resource.properties
     return Supply(
         resource.id,
         tuple(properties.get(key) for key in keys),
         1 if measure is None else resource.capacity.get(measure),
-        tuple((block.start, block.end or window.end) for block in out_of_use(resource, window, reasons=False)),
+        tuple((block.start, block.end or window.end) for block in out),
     )

@@ -26,6 +26,7 @@ from blazar.model.feed import (
     FeedQuestion,
     FeedRequest,
 )
+from blazar.model.maintenance import MaintenanceBlock
 from blazar.model.requirements import parse_requirement
 from blazar.model.resource import Resource, ResourceKind
 from blazar.model.window import Window
@@ -123,14 +124,16 @@ class FeedService:
             found = [each for each in view.catalog.matching(wanted) if each.is_open_to(feed.project_id)]
             ids = [each.id for each in found]
             uses = view.uses(window, as_of=now, whose=Whose.NOBODYS, resource_ids=ids).by_resource
-        taken = [_taken(each, uses.get(each.id, ()), window) for each in found]
+            closed = view.closed(window)
+        taken = [_taken(each, uses.get(each.id, ()), closed.get(each.id, ()), window) for each in found]
         return tuple(Window(start, end) for start, end in _all_taken(taken, window))
 
 
-def _taken(resource: Resource, uses: Iterable[Use], window: Window) -> list[Span]:
+def _taken(resource: Resource, uses: Iterable[Use], closed: Sequence[MaintenanceBlock], window: Window) -> list[Span]:
     """Return when a resource is not free: used, also in part, being cleaned, or out of use."""
     spans = [(max(use.start, window.start), min(max(use.end, use.clean_at), window.end)) for use in uses]
-    spans += ((block.start, block.end or window.end) for block in out_of_use(resource, window, reasons=False))
+    out = out_of_use(resource, window, closed, reasons=False)
+    spans += ((block.start, block.end or window.end) for block in out)
     return joined([(start, end) for start, end in spans if start < end])
 
 

@@ -120,6 +120,20 @@ class Hosts:
         """Ensure that the host is not in the freepool."""
         self._registration.ensure_left(_service_name(in_cloud))
 
+    def close(self, resources: Collection[Resource], mark: str) -> None:
+        """Ensure that the nova-computes of hosts are disabled; those that were enabled get the mark as the reason."""
+        self._registration.close([str(each.attributes["service_name"]) for each in resources], mark)
+
+    def reopen(self, resources: Collection[Resource], mark: str, others: Mapping[int, str]) -> None:
+        """Ensure that no nova-compute is disabled for this reason: it is enabled, or has another mark as its reason."""
+        by_service = {str(each.attributes["service_name"]): others.get(each.id) for each in resources}
+        self._registration.reopen(by_service, mark)
+
+    def occupants(self, resources: Collection[Resource]) -> Mapping[int, int]:
+        """Return how many servers hosts run, by calendar id."""
+        counts = self._registration.server_counts()
+        return {each.id: counts.get(str(each.attributes["service_name"]), 0) for each in resources}
+
     def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
         """Return the state of all hosts: two calls to Nova, and one to Placement if it has no changes."""
         in_use = uses.in_use()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from blazar.clouds.ports import Cloud, Hypervisor
 from blazar.model.errors import Conflict, NotFound
+from blazar.model.maintenance import MARK
 from blazar.model.resource import PropertyValue, ResourceDetails
 from blazar.resources.aggregates.freepool import Freepool
 from blazar.resources.aggregates.membership import AggregateNames
@@ -51,6 +52,28 @@ class HostRegistration:
     def server_counts(self) -> Mapping[str, int]:
         """Return how many servers run on each host that has some, by service name."""
         return self._cloud.compute.server_counts()
+
+    def close(self, services: Collection[str], mark: str) -> None:
+        """Ensure that the nova-computes of hosts are disabled; those that were enabled get the mark as the reason.
+
+        Those that Nova does not know are left out.
+        """
+        for each in self.hypervisors():
+            if each.service_name in services and each.enabled:
+                self._cloud.compute.disable_service(each.service_name, mark)
+
+    def reopen(self, services: Mapping[str, str | None], mark: str) -> None:
+        """Ensure that no nova-compute is disabled for this reason: it gets the other one given for it, or is enabled.
+
+        What anybody has disabled for another reason stays disabled.
+        """
+        for each in self.hypervisors():
+            if each.service_name in services and not each.enabled and each.disabled_reason == mark:
+                other = services[each.service_name]
+                if other is None:
+                    self._cloud.compute.enable_service(each.service_name)
+                else:
+                    self._cloud.compute.disable_service(each.service_name, other)
 
     def details(self, hostname: str, attributes: Attributes) -> ResourceDetails:
         """Return the attributes, inventory and traits of a host; NotFound if Placement does not know it."""
@@ -143,7 +166,7 @@ def _failure(
 ) -> str | None:
     if not hypervisor.up:
         return "its nova-compute is down"
-    if not hypervisor.enabled:
+    if not hypervisor.enabled and not (hypervisor.disabled_reason or "").startswith(MARK):
         return "its nova-compute is disabled"
     if places is not None and hypervisor.service_name not in places:
         return f"it is neither in the aggregate {freepool!r} nor in that of a reservation"

@@ -270,6 +270,15 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "show_feed": [Ask()],
     "delete_feed": [_DELETE],
     "read_feed": [Ask()],
+    "list_maintenances": [Ask(403), Ask(403, query="status=ACTIVE")],
+    "create_maintenance": [
+        Ask(403, body={"name": "x", "start_date": "now", "end_date": "+P1D", "hosts": ["{host}"]}),
+        Ask(403, query="dry_run=true", body={"name": "x", "start_date": "now", "end_date": "+P1D", "hosts": ["1"]}),
+    ],
+    "show_maintenance": [Ask(403)],
+    "update_maintenance": [Ask(403, body={"name": "x"})],
+    "delete_maintenance": [Ask(403)],
+    "end_maintenance": [Ask(403)],
     "find_availability": [
         Ask(body={"reservations": [_host("1.1")], "duration": "P2D", "latest": "+P20D", "limit": 20}),
         Ask(body={"reservations": [_host("1.1", **_TOO_MANY)], "duration": "P1D"}),

@@ -22,6 +22,7 @@ from blazar.clouds.simulated import State
 from blazar.clouds.simulated.state import NetworkState, SubnetState
 from blazar.model.errors import CloudRefused
 from blazar.model.lease import Lease
+from blazar.model.maintenance import MaintenanceRequest
 from blazar.model.requests import Disabling, ReservationRequest, ResourceChange
 from blazar.model.resource import HOST
 from blazar.store.tables import events, feeds, leases, reservations, resources
@@ -171,7 +172,13 @@ def marked(folder: Path) -> Marked:
     disabling = Disabling(f"{MARK} has broken it", None)
     world.manager.resources.change(HOST, host_id(4), ResourceChange({}, disabled=True, disabling=disabling))
     labels = {each.external_id: each.label for each in world.manager.resources.all(HOST)}
+    begin = NOON + timedelta(days=5)
+    window = MaintenanceRequest(
+        f"disks of {MARK}", begin, begin + HOUR, hosts=(host_id(RESTRICTED),), reason=f"{MARK} wants more"
+    )
+    maintenance = world.manager.maintenances.create(window).maintenance
     own = {
+        "maintenance": mine.id,
         **_of(mine, own_feed, own_feed),
         **{"user": "curie", "project": OWN, "name": "gpu", "flavor": "own-1"},
         **{"label": labels[host_id(1)], "host": host_id(1), "floating_ip": address.external_id},
@@ -181,6 +188,7 @@ def marked(folder: Path) -> Marked:
     }
     own |= {f"my_{place}": value for place, value in own.items()}
     other = {
+        "maintenance": maintenance.id,
         **_of(theirs, feed, revoked),
         **{"user": f"user-of-{MARK}", "project": OTHER, "name": f"{MARK}_rack", "flavor": f"{MARK}1"},
         **{"label": labels[host_id(RESTRICTED)], "host": host_id(RESTRICTED)},

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of maintenance windows: reads the calendar once, decides, and says what that means for each lease."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from blazar.calendar import maintenance as pure
+from blazar.calendar import openings
+from blazar.calendar.maintenance import Piece
+from blazar.calendar.openings import Budget, BudgetSpent, KindSearch
+from blazar.calendar.timeline import Timeline, Use, instant, second
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.lease.booking import visible
+from blazar.model.clock import END_OF_TIME, later
+from blazar.model.demand import Affinity, Demand
+from blazar.model.errors import BlazarError, InvalidInput
+from blazar.model.lease import Content, Lease, LeaseStatus, ReservationStatus
+from blazar.model.maintenance import AffectedLease, Impact, LeasePlan, Outcome, PendingPolicy
+from blazar.model.resource import Resource, ResourceKind
+from blazar.model.window import Window
+from blazar.resources.regional import in_region
+from blazar.store.catalog import ResourceCatalog
+from blazar.store.maintenances import HeldPiece, PlanningView, shown_moves
+
+MOST_SEARCHED = 20
+"""Leases for which other times are searched: an operator reads no more, and a search takes its time."""
+
+MOST_OPENINGS = 3
+SEARCHED_AHEAD = timedelta(days=30)
+PLACEMENTS = 200
+"""What the search for one lease may cost."""
+
+WAITING = frozenset({str(LeaseStatus.PENDING), str(LeaseStatus.CREATING)})
+"""Leases that have not started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A plan, what it means, and the generations of its hosts that it was made on, by calendar id."""
+
+    impact: Impact
+    plans: tuple[LeasePlan, ...]
+    hosts: Mapping[int, int]
+
+
+class Planner:
+    """Plans maintenance windows."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def draft(
+        self,
+        kind: ResourceKind,
+        choose: Hosts,
+        window: Window,
+        pending: PendingPolicy,
+        *,
+        now: datetime,
+        besides: str | None = None,
+    ) -> Draft:
+        """Return the plan for a window over hosts of a kind; ``besides`` is the window that it takes the place of.
+
+        A constant number of statements, and a few more if leases find no other host. InvalidInput if the hosts are
+        none. What is over by now does not count: a window that has begun is planned from now on.
+        """
+        store = self._runtime.store
+        with store.maintenances.planning(kind, now, besides=besides) as view:
+            hosts = choose.of(view.catalog)
+            generations = view.generations([host.id for host in hosts])
+        board = _Board(self._runtime, kind, view, now)
+        span = max(second(window.start), second(now)), second(window.end)
+        plan = pure.plan(
+            board.held,
+            board.candidates,
+            board.closed,
+            span,
+            frozenset(host.id for host in hosts),
+            move=pending is PendingPolicy.MOVE,
+        )
+        plans = _plans(plan, board, pending)
+        searched = [each.lease_id for each in plans if each.outcome is Outcome.NEEDS_OTHER_TIME][:MOST_SEARCHED]
+        if searched:
+            found = self._openings(kind, store.leases.by_ids(searched), board, view, hosts, span)
+            plans = [replace(each, openings=found.get(each.lease_id, ())) for each in plans]
+        return Draft(_impact(window, hosts, plans, board, view.catalog), tuple(plans), generations)
+
+    def _openings(
+        self,
+        kind: ResourceKind,
+        leases: Iterable[Lease],
+        board: _Board,
+        view: PlanningView,
+        hosts: Collection[Resource],
+        span: pure.Span,
+    ) -> Mapping[str, tuple[datetime, ...]]:
+        """Return starts near their own at which leases fit, if they have nothing else than resources of the kind."""
+        uses = board.uses
+        for host in hosts:
+            uses[host.id] = sorted([*uses.get(host.id, ()), (*span, 1, None)], key=lambda use: use[0])
+        found = {}
+        for lease in leases:
+            demands = board.demands_of(lease)
+            if demands:
+                found[lease.id] = self._near(lease, kind, demands, board.without(lease.id, uses), view.catalog)
+        return found
+
+    def _near(
+        self,
+        lease: Lease,
+        kind: ResourceKind,
+        demands: Sequence[Demand],
+        uses: Mapping[int, Sequence[Use]],
+        catalog: ResourceCatalog,
+    ) -> tuple[datetime, ...]:
+        now = second(self._runtime.clock.now())
+        whole = all(demand.whole for demand in demands)
+        cleaning = int(self._runtime.store.calendar.cleaning_time.total_seconds())
+        timeline = Timeline(uses, now=now, cleaning=cleaning, whole_only=whole, is_sorted=True)
+        budget = Budget(PLACEMENTS)
+        search = KindSearch(
+            demands,
+            timeline,
+            catalog.resources,
+            visible(catalog, lease.project_id),
+            budget,
+            self._runtime.settings.strategy,
+        )
+        wanted, length = second(lease.window.start), int(lease.window.duration.total_seconds())
+        latest = second(later(lease.window.end, SEARCHED_AHEAD))
+        try:
+            nearest = openings.nearest([search], length=length, wanted=wanted, earliest=now, latest=latest)
+            after = openings.search(
+                [search], budget, length=length, earliest=wanted, latest=latest, limit=MOST_OPENINGS - 1
+            )
+        except (BudgetSpent, InvalidInput):
+            return ()
+        starts = {each.start for each in after.openings} | ({nearest} if nearest is not None else set())
+        return tuple(instant(start) for start in sorted(starts))
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """Which hosts are meant: by their ids, or all that meet a requirement."""
+
+    ids: tuple[str, ...] = ()
+    requirement: object = None
+    calendar_ids: frozenset[int] | None = None
+
+    def of(self, catalog: ResourceCatalog) -> tuple[Resource, ...]:
+        """Return the hosts. InvalidInput names those that are not registered, and a requirement that none meets."""
+        if self.calendar_ids is not None:
+            return tuple(each for each in catalog.resources if each.id in self.calendar_ids)
+        if self.ids:
+            known = {each.external_id: each for each in catalog.resources}
+            if missing := sorted(set(self.ids) - known.keys()):
+                raise InvalidInput(
+                    f"hosts has {', '.join(id_[:80] for id_ in missing[:3])}, which is not registered; give ids as "
+                    "GET /v1/os-hosts shows them",
+                    code="unknown_reference",
+                    pointer="/hosts",
+                )
+            return tuple(known[id_] for id_ in sorted(set(self.ids)))
+        found = tuple(catalog.matching(self.requirement))  # type: ignore[arg-type]
+        if not found:
+            raise InvalidInput(
+                "requirement is met by no registered host; give another one, or hosts", pointer="/requirement"
+            )
+        return found
+
+
+@dataclass(slots=True)
+class _Board:
+    """The calendar as the plan needs it: pieces with what their reservations ask for."""
+
+    runtime: Runtime
+    kind: ResourceKind
+    view: PlanningView
+    now: datetime
+    rows: dict[Piece, HeldPiece] = field(default_factory=dict)
+    _demands: dict[tuple[str, str, str], Demand | None] = field(default_factory=dict)
+    _candidates: dict[tuple[str, str, str, str], list[Resource]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = {each.id: each.name for each in self.view.catalog.resources}
+        now, restricted = second(self.now), self.view.catalog.restricted
+        for row in self.view.pieces:
+            demand = self._demand(row) if self._waits(row) else None
+            movable = demand is not None and names.get(row.resource_id) not in demand.required
+            end = max(row.clean_at, now + 1) if not row.released else row.clean_at
+            self.rows[
+                Piece(
+                    row.lease_id,
+                    row.reservation_id,
+                    row.resource_id,
+                    row.start,
+                    max(end, row.start + 1),
+                    row.count,
+                    row.per_instance,
+                    Affinity.ANY if demand is None else demand.affinity,
+                    movable,
+                    "\0".join((row.resource_type, row.region, row.parameters, row.project_id if restricted else "")),
+                )
+            ] = row
+
+    @property
+    def held(self) -> Iterable[Piece]:
+        """Return all pieces."""
+        return self.rows.keys()
+
+    @property
+    def closed(self) -> Mapping[int, Sequence[pure.Span]]:
+        """Return the other maintenance windows."""
+        return {
+            id_: [(second(each.window.start), second(each.window.end)) for each in found]
+            for id_, found in self.view.closed.items()
+        }
+
+    @property
+    def uses(self) -> dict[int, list[Use]]:
+        """Return what is on each resource, other maintenance windows among it, in the order of time."""
+        found: dict[int, list[Use]] = defaultdict(list)
+        for piece in self.rows:
+            found[piece.resource_id].append((piece.start, piece.end, piece.count, piece.per_instance))
+        for id_, spans in self.closed.items():
+            found[id_] += [(start, end, 1, None) for start, end in spans]
+        for uses in found.values():
+            uses.sort(key=lambda use: use[0])
+        return found
+
+    def without(self, lease_id: str, uses: Mapping[int, list[Use]]) -> Mapping[int, list[Use]]:
+        """Return uses without those of a lease."""
+        left: dict[int, list[Use]] = {}
+        for piece in self.rows:
+            if piece.lease_id == lease_id:
+                id_ = piece.resource_id
+                left[id_] = list(left.get(id_, uses[id_]))
+                left[id_].remove((piece.start, piece.end, piece.count, piece.per_instance))
+        return {**uses, **left}
+
+    def candidates(self, piece: Piece) -> Sequence[Resource]:
+        """Return the resources that a piece could have, the smallest first."""
+        row = self.rows[piece]
+        project = row.project_id if self.view.catalog.restricted else ""
+        key = row.resource_type, row.region, row.parameters, project
+        if key not in self._candidates:
+            demand = self._demand(row)
+            found = [] if demand is None else self.view.catalog.matching(demand.requirement)
+            self._candidates[key] = [
+                r
+                for r in found
+                if demand is not None
+                and r.reservable
+                and demand.traits.met_by(r.traits)
+                and (not project or r.is_open_to(project))
+            ]
+        return self._candidates[key]
+
+    def demands_of(self, lease: Lease) -> list[Demand] | None:
+        """Return the demands of a lease; None if it also has what is of another kind."""
+        found = []
+        for reservation in lease.reservations:
+            known = self.runtime.types.get(reservation.resource_type)
+            if known is None:
+                return None
+            if known.expands:
+                continue
+            if known.kind != self.kind:
+                return None
+            demand = self._asked(reservation.resource_type, reservation.region, reservation.parameters)
+            if demand is None:
+                return None
+            found.append(demand)
+        return found
+
+    def _waits(self, row: HeldPiece) -> bool:
+        return not row.released and row.lease_status in WAITING and row.status == str(ReservationStatus.PENDING)
+
+    def _demand(self, row: HeldPiece) -> Demand | None:
+        key = row.resource_type, row.region, row.parameters
+        if key not in self._demands:
+            content = Content(json.loads(row.parameters))
+            self._demands[key] = self._asked(row.resource_type, row.region, content)
+        return self._demands[key]
+
+    def _asked(self, resource_type: str, region: str, parameters: Content) -> Demand | None:
+        """Return what a reservation asks for; None if its type is not enabled, or its request no longer valid."""
+        known = self.runtime.types.get(resource_type)
+        if known is None or known.expands:
+            return None
+        try:
+            demand = known.demand(parameters, known=self.view.catalog.keys())
+        except BlazarError:
+            return None
+        return in_region(demand, region) if region else demand
+
+
+def _plans(plan: pure.Plan, board: _Board, pending: PendingPolicy) -> list[LeasePlan]:
+    """Return what becomes of each lease, in the order in which leases can be moved."""
+    moves: dict[str, list[pure.Move]] = {}
+    stuck: dict[str, list[Piece]] = defaultdict(list)
+    for move in plan.moves:
+        moves.setdefault(move.piece.lease_id, []).append(move)
+    for piece in (*plan.fixed, *plan.left):
+        if not board.rows[piece].released:
+            stuck[piece.lease_id].append(piece)
+    order = list(dict.fromkeys((*moves, *sorted(stuck, key=lambda id_: (stuck[id_][0].start, id_)))))
+    return [
+        _lease_plan(number, id_, moves.get(id_, ()), stuck.get(id_, ()), board, pending)
+        for number, id_ in enumerate(order)
+    ]
+
+
+def _lease_plan(
+    number: int,
+    lease_id: str,
+    moves: Sequence[pure.Move],
+    stuck: Sequence[Piece],
+    board: _Board,
+    pending: PendingPolicy,
+) -> LeasePlan:
+    targets: dict[str, dict[int, dict[int, int]]] = defaultdict(dict)
+    for move in moves:
+        targets[move.piece.reservation_id][move.piece.resource_id] = dict(move.targets)
+    for piece in stuck:
+        targets[piece.reservation_id].setdefault(piece.resource_id, {})
+    outcome = _outcome(moves, [board.rows[piece] for piece in stuck], pending)
+    return LeasePlan(
+        lease_id,
+        outcome,
+        number,
+        targets,
+        makes_room=bool(moves) and all(move.makes_room for move in moves) and not stuck,
+        done=not moves,
+        content=None if moves or outcome is not Outcome.NEEDS_OTHER_TIME else str(outcome),
+    )
+
+
+def _outcome(moves: Sequence[pure.Move], stuck: Sequence[HeldPiece], pending: PendingPolicy) -> Outcome:
+    if moves:
+        return Outcome.PARTLY_MOVED if stuck else Outcome.MOVED
+    if any(row.lease_status not in WAITING for row in stuck):
+        return Outcome.ACTIVE
+    return Outcome.STAYS if pending is PendingPolicy.LEAVE else Outcome.NEEDS_OTHER_TIME
+
+
+def _impact(
+    window: Window,
+    hosts: Sequence[Resource],
+    plans: Sequence[LeasePlan],
+    board: _Board,
+    catalog: ResourceCatalog,
+) -> Impact:
+    names = {each.id: each.external_id for each in catalog.resources}
+    rows: dict[str, HeldPiece] = {}
+    for row in board.rows.values():
+        rows.setdefault(row.lease_id, row)
+    leases = tuple(_affected(plan, rows[plan.lease_id], names) for plan in plans)
+    ids = tuple(sorted(host.external_id for host in hosts))
+    said = [
+        window.start.isoformat(),
+        window.end.isoformat(),
+        ids,
+        sorted(
+            (
+                each.lease_id,
+                each.revision,
+                str(each.outcome),
+                [(m.reservation_id, m.source, m.target, m.count) for m in each.moves],
+            )
+            for each in leases
+        ),
+    ]
+    digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
+    shown = tuple(sorted(leases, key=lambda each: (each.window.start, each.lease_id)))
+    return Impact(digest, window, ids, shown)
+
+
+def _affected(plan: LeasePlan, row: HeldPiece, names: Mapping[int, str]) -> AffectedLease:
+    return AffectedLease(
+        plan.lease_id,
+        row.lease_revision,
+        row.name,
+        row.project_id,
+        row.user_id,
+        Window(instant(row.start), min(instant(max(row.end, row.start + 1)), END_OF_TIME)),
+        row.lease_status,
+        plan.outcome,
+        tuple(sorted({names[source] for sources in plan.targets.values() for source in sources})),
+        shown_moves(plan, names),
+        plan.openings,
+        plan.makes_room,
+        plan.done,
+        plan.told_at,
+    )

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The work on maintenance windows: leases are moved, owners told, hosts closed at the start and opened at the end.
+
+Each window is claimed by one manager at a time. All steps are ensures: what a manager that dies has left is done again,
+or found done, by another one. That a host was disabled by us is known from its mark in the cloud alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+
+from blazar.context import scope
+from blazar.manager.common.background import BackgroundThread
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.notifications import MAINTENANCE, MOVED
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.maintenance.moving import Moving
+from blazar.model.errors import BlazarError, NotFound, StaleCalendar
+from blazar.model.maintenance import (
+    DAY,
+    MARK,
+    OPEN,
+    LeasePlan,
+    Maintenance,
+    MaintenanceStatus,
+    Outcome,
+    PendingPolicy,
+)
+from blazar.model.resource import Resource, ResourceKind
+from blazar.resources.kinds import CompleteKind
+from blazar.store.maintenances import DueMaintenance
+
+LOG = logging.getLogger(__name__)
+
+SOON = timedelta(seconds=5)
+"""When leases that were busy are tried again, and what the cloud did not do."""
+
+HOURLY = timedelta(hours=1)
+"""How often it is tried to move what found nothing free."""
+
+Status = MaintenanceStatus
+
+
+class MaintenanceWork(BackgroundThread):
+    """Works on the maintenance windows that are due. Any number of managers may do so.
+
+    ``opened`` is called when hosts have returned.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        kinds: Mapping[ResourceKind, CompleteKind],
+        moving: Moving,
+        *,
+        opened: Callable[[], None],
+    ) -> None:
+        super().__init__("maintenance")
+        self._runtime = runtime
+        self._store = runtime.store.maintenances
+        self._kinds = kinds
+        self._moving = moving
+        self._opened = opened
+
+    def run_once(self) -> int:
+        """Work on what is due; return on how many windows. One statement while there is nothing to do."""
+        worked = 0
+        for due in self._store.due(self._runtime.clock.now()):
+            if self._stopping.is_set():
+                break
+            worked += self._work(due)
+        return worked
+
+    def _work(self, due: DueMaintenance) -> bool:
+        claims = self._runtime.claims
+        claim = claims.new()
+        if not self._store.claim(due, claim.token, until=claims.begin(claim)):
+            return False
+        with claims.held(claim):
+            trouble: str | None = None
+            try:
+                following = self._progress(due.id, claim)
+            except StaleCalendar:
+                # An operator has changed it, or another manager has taken over: what is due then is written.
+                return True
+            except BlazarError as error:
+                LOG.warning("Maintenance %s cannot go on yet: %s", due.id, error.message)
+                following, trouble = self._runtime.clock.now() + SOON, error.message
+            except Exception as error:
+                # The edge of one window: others go on whatever is wrong with this one.
+                LOG.exception("Maintenance %s failed; it will be tried again", due.id)
+                following, trouble = self._runtime.clock.now() + SOON, f"internal error: {type(error).__name__}"
+            self._store.let_go(due.id, claim.token, due_at=following, trouble=trouble)
+        return True
+
+    def _progress(self, id_: str, claim: Claim) -> datetime | None:
+        """Do all that can be done now; return when there is something to do next."""
+        maintenance, clock = self._store.one(id_), self._runtime.clock
+        kind, hosts = self._hosts(maintenance)
+        if maintenance.status is Status.PLANNED and maintenance.window.start <= clock.now():
+            maintenance = self._advance(maintenance, Status.STARTING, claim)
+        if maintenance.status in (Status.STARTING, Status.ACTIVE) and maintenance.window.end <= clock.now():
+            maintenance = self._advance(maintenance, Status.ENDING, claim)
+        if maintenance.status is Status.STARTING:
+            maintenance = self._start(maintenance, kind, hosts, claim)
+        if maintenance.status is Status.ENDING:
+            maintenance = self._end(maintenance, kind, hosts, claim)
+        busy = False
+        if maintenance.status in OPEN and maintenance.pending is PendingPolicy.MOVE:
+            busy = self._move(maintenance, frozenset(host.id for host in hosts))
+        later = self._tell(maintenance)
+        return self._following(maintenance, later, busy=busy)
+
+    def _following(self, maintenance: Maintenance, later: datetime | None, *, busy: bool) -> datetime | None:
+        now = self._runtime.clock.now()
+        times = [] if later is None else [later]
+        if busy:
+            times.append(now + SOON)
+        if maintenance.status in OPEN:
+            begun = maintenance.status is not Status.PLANNED
+            times.append(maintenance.window.end if begun else maintenance.window.start)
+            if any(plan.outcome in _LEFT for plan in self._store.plans(maintenance.id)):
+                times.append(now + HOURLY)
+        return min(times, default=None)
+
+    def _hosts(self, maintenance: Maintenance) -> tuple[ResourceKind, tuple[Resource, ...]]:
+        kind = self._store.kind_of(maintenance.id)
+        known = self._runtime.store.resources.by_ids(self._store.resource_ids(maintenance.id))
+        return kind, tuple(known[id_] for id_ in sorted(known))
+
+    def _advance(
+        self, maintenance: Maintenance, status: Status, claim: Claim, **more: Mapping[int, int]
+    ) -> Maintenance:
+        after = self._store.advance(maintenance, status, claim.token, at=self._runtime.clock.now(), **more)
+        LOG.info("Maintenance %s (%s) is %s", maintenance.id, maintenance.name, status)
+        return after
+
+    def _start(
+        self, maintenance: Maintenance, kind: ResourceKind, hosts: tuple[Resource, ...], claim: Claim
+    ) -> Maintenance:
+        """Close the hosts, if that is asked for, and count their servers; these stay where they are."""
+        plain = self._kinds[kind]
+        with scope(limit=self._runtime.settings.poll_limit):
+            if maintenance.disable_service:
+                plain.close(hosts, MARK + maintenance.id)
+            servers = plain.occupants(hosts)
+        return self._advance(maintenance, Status.ACTIVE, claim, servers=servers)
+
+    def _end(
+        self, maintenance: Maintenance, kind: ResourceKind, hosts: tuple[Resource, ...], claim: Claim
+    ) -> Maintenance:
+        """Open the hosts that this window has closed and no other one needs closed."""
+        plain, ids = self._kinds[kind], {host.id for host in hosts}
+        with scope(limit=self._runtime.settings.poll_limit):
+            if maintenance.disable_service:
+                others = self._marks(ids, maintenance)
+                plain.reopen(hosts, MARK + maintenance.id, others)
+                # One that has begun meanwhile has found them closed by this one.
+                for mark in sorted({mark for id_, mark in self._marks(ids, maintenance).items() if id_ not in others}):
+                    now = self._marks(ids, maintenance)
+                    plain.close([host for host in hosts if now.get(host.id) == mark], mark)
+        ended = self._advance(maintenance, Status.DONE, claim)
+        self._opened()
+        return ended
+
+    def _marks(self, ids: set[int], maintenance: Maintenance) -> Mapping[int, str]:
+        return {id_: MARK + other for id_, other in self._store.closing(ids, besides=maintenance.id).items()}
+
+    def _move(self, maintenance: Maintenance, hosts: frozenset[int]) -> bool:
+        """Carry out the plans for leases, and try again what found nothing free; return whether any is busy."""
+        plans = self._store.plans(maintenance.id)
+        planned = [plan for plan in plans if not plan.done]
+        busy = False
+        for plan in planned or [plan for plan in plans if plan.outcome in _LEFT]:
+            if self._stopping.is_set():
+                return True
+            busy |= not self._moving.carry_out(maintenance, hosts, plan)
+        return busy
+
+    def _tell(self, maintenance: Maintenance) -> datetime | None:
+        """Tell the owners of leases what they do not know yet; return when to tell what must wait until then.
+
+        Each content once, and at most one in a day. If a manager dies between the message and the note of it, another
+        one repeats the message.
+        """
+        now = self._runtime.clock.now()
+        waits: list[datetime] = []
+        for plan in self._store.plans(maintenance.id):
+            if plan.content is None or plan.content == plan.told or not plan.done:
+                continue
+            if plan.told_at is not None and plan.told_at + DAY > now:
+                waits.append(plan.told_at + DAY)
+                continue
+            self._tell_one(maintenance, plan, now)
+        return min(waits, default=None)
+
+    def _tell_one(self, maintenance: Maintenance, plan: LeasePlan, now: datetime) -> None:
+        try:
+            lease = self._runtime.store.leases.one(plan.lease_id)
+        except NotFound:
+            self._store.forget_plan(maintenance.id, plan.lease_id)
+            return
+        moved = plan.outcome in (Outcome.MOVED, Outcome.PARTLY_MOVED)
+        self._runtime.notifier.notify(MOVED if moved else MAINTENANCE, lease)
+        self._store.note_told(maintenance.id, plan, at=now)
+
+    def _round(self) -> float:
+        self.run_once()
+        now, longest = self._runtime.clock.now(), self._runtime.settings.longest_sleep
+        due = self._store.next_due()
+        wait = longest if due is None else min(longest, due - now)
+        return max(0.1, wait.total_seconds())
+
+    def _failed(self, error: Exception) -> float:
+        if isinstance(error, BlazarError):
+            LOG.error("Maintenance windows cannot be worked on (%s); retrying soon", error.message)
+        else:
+            LOG.error("Work on maintenance windows failed; retrying soon", exc_info=error)
+        return SOON.total_seconds()
+
+
+_LEFT = (Outcome.NEEDS_OTHER_TIME, Outcome.PARTLY_MOVED)

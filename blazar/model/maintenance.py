@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Maintenance windows: operators book hosts out for a time, over existing leases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from blazar.model.duration import Duration
+from blazar.model.errors import NotFound
+from blazar.model.paging import Page, Position
+from blazar.model.requests import Moment
+from blazar.model.window import Window
+
+MARK = "blazar maintenance "
+"""What the reason of a compute service begins with that is disabled for a maintenance: the id follows."""
+
+
+class MaintenanceStatus(StrEnum):
+    """The states of a maintenance window."""
+
+    PLANNED = "PLANNED"
+    STARTING = "STARTING"
+    ACTIVE = "ACTIVE"
+    ENDING = "ENDING"
+    DONE = "DONE"
+    CANCELLED = "CANCELLED"
+
+
+OPEN = (MaintenanceStatus.PLANNED, MaintenanceStatus.STARTING, MaintenanceStatus.ACTIVE)
+"""States in which the window can still change."""
+
+BEGUN = (MaintenanceStatus.STARTING, MaintenanceStatus.ACTIVE, MaintenanceStatus.ENDING)
+"""States in which work on the hosts is expected: what polls find of them does not count."""
+
+
+class PendingPolicy(StrEnum):
+    """What becomes of leases that have not started."""
+
+    MOVE = "move"
+    """They get other hosts where that is possible, at the same time."""
+    LEAVE = "leave"
+
+
+class Outcome(StrEnum):
+    """What a maintenance window means for a lease."""
+
+    MOVED = "moved"
+    PARTLY_MOVED = "partly_moved"
+    """Some of its hosts are replaced; for the others nothing is free."""
+    NEEDS_OTHER_TIME = "needs_other_time"
+    """It keeps its hosts, as nothing else is free in its time."""
+    STAYS = "stays"
+    """It keeps its hosts, as the operator wants."""
+    ACTIVE = "active"
+    """It has started, and keeps its hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostMove:
+    """A count of a reservation that leaves a host for another, both by their ids in the API."""
+
+    reservation_id: str
+    source: str
+    target: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AffectedLease:
+    """A lease that a maintenance window affects, and what becomes of it.
+
+    ``makes_room``: it has no host in maintenance, and is moved so that another can be. ``done``: what is planned has
+    been carried out. ``openings`` are starts near its own at which it fits. ``told_at`` is when its owner was told.
+    """
+
+    lease_id: str
+    revision: int
+    name: str
+    project_id: str
+    user_id: str
+    window: Window
+    status: str
+    outcome: Outcome
+    hosts: tuple[str, ...] = ()
+    moves: tuple[HostMove, ...] = ()
+    openings: tuple[datetime, ...] = ()
+    makes_room: bool = False
+    done: bool = False
+    told_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """What a maintenance window would do. ``id`` changes with anything that it says."""
+
+    id: str
+    window: Window
+    hosts: tuple[str, ...]
+    leases: tuple[AffectedLease, ...]
+
+    @property
+    def summary(self) -> Mapping[str, int]:
+        """Return how many leases have each outcome."""
+        return {str(each): sum(lease.outcome is each for lease in self.leases) for each in Outcome}
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceHost:
+    """A host of a maintenance window. ``servers`` is how many it ran at the start; None: not known."""
+
+    id: str
+    name: str
+    servers: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Maintenance:
+    """A maintenance window. ``trouble`` is why its last step could not be made; it is tried again."""
+
+    id: str
+    name: str
+    reason: str | None
+    window: Window
+    status: MaintenanceStatus
+    hosts: tuple[MaintenanceHost, ...]
+    requirement: str | None
+    pending: PendingPolicy
+    disable_service: bool
+    revision: int
+    created_at: datetime
+    updated_at: datetime | None = None
+    trouble: str | None = None
+    leases: tuple[AffectedLease, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceRequest:
+    """A request for a maintenance window: its hosts by id, or all that meet a requirement.
+
+    ``impact_id`` is that of an impact that was shown: another impact refuses the request.
+    """
+
+    name: str
+    start: Moment
+    end: datetime | Duration
+    hosts: tuple[str, ...] = ()
+    requirement: str | None = None
+    reason: str | None = None
+    pending: PendingPolicy = PendingPolicy.MOVE
+    disable_service: bool = False
+    impact_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceChange:
+    """A change of a maintenance window; what is None stays. ``revisions`` are those that it is made for."""
+
+    name: str | None = None
+    start: Moment | None = None
+    end: datetime | Duration | None = None
+    impact_id: str | None = None
+    revisions: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The impact of a request, and the maintenance window unless it was a dry run."""
+
+    impact: Impact
+    maintenance: Maintenance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceQuestion:
+    """A page of maintenance windows, of some states only if given."""
+
+    page: Page
+    statuses: tuple[MaintenanceStatus, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenancePage:
+    """A page of maintenance windows, without their leases."""
+
+    items: tuple[Maintenance, ...]
+    following: Position | None = None
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceBlock:
+    """The time for which a resource is in maintenance."""
+
+    resource_id: int
+    window: Window
+    maintenance_id: str = ""
+    reason: str | None = None
+
+
+DAY = timedelta(days=1)
+"""An owner is told at most once in this time of changes by the same maintenance window."""
+
+
+def unknown_maintenance(id_: str) -> NotFound:
+    """Return the error for a maintenance window that does not exist."""
+    return NotFound(
+        f"Maintenance window {id_[:80]} not found; see the list for their ids", code="maintenance_not_found"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LeasePlan:
+    """What is stored of a lease in a maintenance window, by calendar ids, to be carried out.
+
+    ``targets`` are, by reservation and the host to leave, the hosts to take with the counts; ``content`` says what the
+    owner should know, ``told`` what it has been told.
+    """
+
+    lease_id: str
+    outcome: Outcome
+    position: int
+    targets: Mapping[str, Mapping[int, Mapping[int, int]]] = field(default_factory=dict)
+    openings: tuple[datetime, ...] = ()
+    makes_room: bool = False
+    done: bool = False
+    content: str | None = None
+    told: str | None = None
+    told_at: datetime | None = None
