@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.web.conftest import ADMIN, ALICE, PATIENCE, query_of, serious
+from tests.web.conftest import ADMIN, ALICE, PATIENCE, query_of, serious, standalone
 from tests.web.service import asked
 
 BOB = "bob:chemistry:member"
@@ -49,6 +51,14 @@ def state(page: Page) -> Locator:
 
 def whole(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:00Z")
+
+
+@pytest.fixture
+def lined(tmp_path: Path) -> Iterator[str]:
+    """The pages of a service that promises no starts: who waits has a place in line until the turn comes."""
+    settings = tmp_path / "blazar.conf"
+    settings.write_text("[api]\npromises = 0\n", encoding="utf-8")
+    yield from standalone(tmp_path, "--config-file", str(settings))
 
 
 def test_what_is_needed_now_or_not_at_all_is_in_use_with_the_answer(small, page_of):
@@ -123,9 +133,9 @@ def test_while_the_cloud_fails_nothing_is_left_of_what_was_wanted_now(small, tmp
     expect(state(page)).to_have_text("active", timeout=60_000)
 
 
-def test_where_nothing_is_free_one_waits_in_line_and_starts_at_ones_turn(small, page_of):
-    theirs = leased(small, BOB, "theirs", hosts_of(small))
-    page = page_of(small + "?min=2", ALICE)
+def test_where_nothing_is_free_one_waits_in_line_and_starts_at_ones_turn(lined, page_of):
+    theirs = leased(lined, BOB, "theirs", hosts_of(lined))
+    page = page_of(lined + "?min=2", ALICE)
     offer = page.get_by_role("region", name="Wait in line")
     expect(offer).to_contain_text("You get it when it is your turn")
     assert serious(page) == []
@@ -148,20 +158,33 @@ def test_where_nothing_is_free_one_waits_in_line_and_starts_at_ones_turn(small, 
     expect(page.get_by_role("button", name="Change", exact=True)).to_have_count(0)
     expect(page.get_by_text("It goes on by itself until")).to_be_visible()
     assert serious(page) == []
-    lease = of_name(small, "in%20line")
+    lease = of_name(lined, "in%20line")
     assert (lease["status"], lease["wait"]["position"]) == ("WAITING", 1)  # type: ignore[index]
-    page.goto(small + "leases")
+    page.goto(lined + "leases")
     page.get_by_role("button", name="Waiting in line").click()
     expect(page.get_by_role("row", name=re.compile("in line"))).to_contain_text("1st, probably from")
-    page.goto(page_of_lease(small, lease))
-    asked(small, BOB, "DELETE", f"v1/leases/{theirs['id']}", **NEXT)
+    page.goto(page_of_lease(lined, lease))
+    asked(lined, BOB, "DELETE", f"v1/leases/{theirs['id']}", **NEXT)
     expect(state(page)).to_have_text("active", timeout=60_000)
     expect(page.get_by_role("region", name="Its place in line")).to_have_count(0)
 
 
-def test_who_does_not_want_to_attend_to_it_lets_it_be_tried_again(small, page_of):
-    leased(small, BOB, "theirs", hosts_of(small))
-    page = page_of(small + "?min=2&book=wait", ALICE)
+def test_a_promised_start_is_said_and_becomes_earlier(small, page_of):
+    theirs = leased(small, BOB, "theirs", hosts_of(small))
+    lease = leased(small, ALICE, "promised", 2, wait={"until": "+P2D"})
+    page = page_of(page_of_lease(small, lease), ALICE)
+    expect(state(page)).to_have_text("booked", timeout=60_000)
+    expect(page.get_by_text("starts in 5 h, or earlier")).to_be_visible()
+    expect(page.get_by_role("region", name="Its promised start")).to_contain_text("at the latest")
+    assert serious(page) == []
+    asked(small, BOB, "DELETE", f"v1/leases/{theirs['id']}", **NEXT)
+    expect(state(page)).to_have_text("active", timeout=60_000)
+    expect(page.get_by_role("region", name="Its promised start")).to_have_count(0)
+
+
+def test_who_does_not_want_to_attend_to_it_lets_it_be_tried_again(lined, page_of):
+    leased(lined, BOB, "theirs", hosts_of(lined))
+    page = page_of(lined + "?min=2&book=wait", ALICE)
     dialog = page.get_by_role("dialog", name="Wait in line")
     dialog.get_by_label("Name", exact=True).fill("again")
     dialog.get_by_label("Try again if it cannot be handed over").check()
@@ -170,21 +193,21 @@ def test_who_does_not_want_to_attend_to_it_lets_it_be_tried_again(small, page_of
     dialog.get_by_role("button", name="Wait in line").click()
     expect(page.get_by_role("region", name="Tries")).to_contain_text("No try has failed; up to 5 tries may.")
     assert serious(page) == []
-    lease = of_name(small, "again")
+    lease = of_name(lined, "again")
     assert (lease["kind"], lease["wait"]["tries"]) == ("retries", 5)  # type: ignore[index]
-    page.goto(small + "leases")
+    page.goto(lined + "leases")
     page.get_by_role("button", name="Tried again").click()
     expect(page.get_by_role("row", name=re.compile("again"))).to_be_visible()
 
 
-def test_who_would_delay_others_is_told_how_many_and_takes_the_opening_with_a_click(small, page_of, complaints):
+def test_who_would_delay_others_is_told_how_many_and_takes_the_opening_with_a_click(lined, page_of, complaints):
     complaints.expected.add("status of 409")
-    hosts = hosts_of(small)
+    hosts = hosts_of(lined)
     free = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(hours=5)
-    leased(small, BOB, "theirs", hosts, end_date=whole(free))
-    leased(small, CAROL, "before", hosts - 1, end_date="+PT3H", wait={"until": "+P2D"})
+    leased(lined, BOB, "theirs", hosts, end_date=whole(free))
+    leased(lined, CAROL, "before", hosts - 1, end_date="+PT3H", wait={"until": "+P2D"})
     window = f"start={whole(free)}&end={whole(free + timedelta(hours=2))}"
-    page = page_of(f"{small}?min=2&{window}", ALICE, timezone_id="UTC")
+    page = page_of(f"{lined}?min=2&{window}", ALICE, timezone_id="UTC")
     page.get_by_role("button", name=re.compile("^Book ")).click()
     dialog = page.get_by_role("dialog", name="Book")
     dialog.get_by_label("Name", exact=True).fill("mine")
@@ -196,13 +219,13 @@ def test_who_would_delay_others_is_told_how_many_and_takes_the_opening_with_a_cl
     expect(dialog.get_by_text("1 lease waits in line")).to_have_count(0)
     dialog.get_by_role("button", name="Book", exact=True).click()
     expect(page.get_by_role("heading", name="mine", exact=True)).to_be_visible()
-    assert of_name(small, "mine")["start_date"] == whole(free + timedelta(hours=3))
+    assert of_name(lined, "mine")["start_date"] == whole(free + timedelta(hours=3))
 
 
-def test_who_does_not_need_it_any_more_leaves_the_line(small, page_of):
-    leased(small, BOB, "theirs", hosts_of(small))
-    lease = leased(small, ALICE, "patient", wait={"until": "+P2D"})
-    page = page_of(small + "leases", ALICE)
+def test_who_does_not_need_it_any_more_leaves_the_line(lined, page_of):
+    leased(lined, BOB, "theirs", hosts_of(lined))
+    lease = leased(lined, ALICE, "patient", wait={"until": "+P2D"})
+    page = page_of(lined + "leases", ALICE)
     page.get_by_role("button", name="Leave the line: patient").click()
     dialog = page.get_by_role("dialog", name="Leave the line: patient")
     expect(dialog.get_by_role("button", name="Stay in line")).to_be_focused()
@@ -210,13 +233,13 @@ def test_who_does_not_need_it_any_more_leaves_the_line(small, page_of):
     assert serious(page) == []
     dialog.get_by_role("button", name="Leave the line").click()
     expect(page.get_by_role("heading", name="You have no leases")).to_be_visible()
-    assert shown(small, lease["id"])["deleted_at"] is not None
+    assert shown(lined, lease["id"])["deleted_at"] is not None
 
 
-def test_who_waited_in_vain_sees_that_and_asks_again(small, page_of):
-    leased(small, BOB, "theirs", hosts_of(small))
-    lease = leased(small, ALICE, "in vain", 2, wait={"until": "+PT1S"})
-    page = page_of(page_of_lease(small, lease), ALICE)
+def test_who_waited_in_vain_sees_that_and_asks_again(lined, page_of):
+    leased(lined, BOB, "theirs", hosts_of(lined))
+    lease = leased(lined, ALICE, "in vain", 2, wait={"until": "+PT1S"})
+    page = page_of(page_of_lease(lined, lease), ALICE)
     expect(state(page)).to_have_text("timed out", timeout=60_000)
     expect(page.get_by_role("region", name="Its place in line")).to_contain_text("It waited in vain")
     assert serious(page) == []
@@ -284,16 +307,16 @@ def test_a_lease_on_its_last_day_is_offered_the_longest_end_in_one_click(small, 
     assert shown(small, row["id"], CAROL)["end_date"] == whole(taken)
 
 
-def test_operators_see_how_many_wait_and_the_longest_wait(small, page_of):
-    leased(small, BOB, "theirs", hosts_of(small))
-    leased(small, ALICE, "first", wait={"until": "+P2D"})
-    leased(small, CAROL, "second", wait={"until": "+P2D"})
-    page = page_of(small + "overview", ADMIN)
+def test_operators_see_how_many_wait_and_the_longest_wait(lined, page_of):
+    leased(lined, BOB, "theirs", hosts_of(lined))
+    leased(lined, ALICE, "first", wait={"until": "+P2D"})
+    leased(lined, CAROL, "second", wait={"until": "+P2D"})
+    page = page_of(lined + "overview", ADMIN)
     tile = page.locator(".tile").filter(has_text="Waiting in line")
     expect(tile.get_by_role("heading")).to_have_text("Waiting in line 2")
     expect(tile).to_contain_text("The longest wait:")
     assert serious(page) == []
-    page.goto(small + "all-leases")
+    page.goto(lined + "all-leases")
     page.get_by_role("button", name="waiting in line").click()
     expect(page.get_by_role("row", name=re.compile("first"))).to_be_visible()
     expect(page.get_by_role("row", name=re.compile("second"))).to_be_visible()
@@ -301,14 +324,14 @@ def test_operators_see_how_many_wait_and_the_longest_wait(small, page_of):
 
 
 @pytest.mark.parametrize("look", ["dark", "phone"])
-def test_pages_of_leases_in_line_are_accessible(small, page_of, look):
+def test_pages_of_leases_in_line_are_accessible(lined, page_of, look):
     options = {"color_scheme": "dark"} if look == "dark" else {"viewport": {"width": 390, "height": 844}}
-    leased(small, BOB, "theirs", hosts_of(small))
-    lease = leased(small, ALICE, "patient", wait={"until": "+P2D"})
-    vain = leased(small, ALICE, "in vain", wait={"until": "+PT1S"})
-    page = page_of(page_of_lease(small, vain), ALICE, **options)
+    leased(lined, BOB, "theirs", hosts_of(lined))
+    lease = leased(lined, ALICE, "patient", wait={"until": "+P2D"})
+    vain = leased(lined, ALICE, "in vain", wait={"until": "+PT1S"})
+    page = page_of(page_of_lease(lined, vain), ALICE, **options)
     expect(state(page)).to_have_text("timed out", timeout=60_000)
-    for address in (page_of_lease(small, lease), small + "leases", small + "?min=1", small + "?min=1&book=wait"):
+    for address in (page_of_lease(lined, lease), lined + "leases", lined + "?min=1", lined + "?min=1&book=wait"):
         assert serious(page) == []
         assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
         page.goto(address)

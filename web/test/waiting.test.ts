@@ -158,6 +158,15 @@ test("use is said as a look has found it", () => {
   assert.equal(usageInWords({ usage: null }, "UTC", NOW), null);
 });
 
+test("a promised start may become earlier", () => {
+  const promised = lease({ status: "PENDING", wait: wait({ advance: true, position: null, estimated_start: null }) });
+  assert.deepEqual(stateOf(promised, NOW, "UTC"), {
+    mark: "booked",
+    word: "booked",
+    next: "starts in 6 h, or earlier",
+  });
+});
+
 test("tries that have failed are counted", () => {
   assert.equal(triesInWords(0, 3), "No try has failed; up to 3 tries may.");
   assert.equal(triesInWords(1, 3), "1 of 3 tries has failed.");

@@ -84,11 +84,17 @@ export interface LeaseEvent {
 export interface Wait {
   queued_at: Instant;
   until: Instant;
+  /** The latest start that will do; null: any. */
+  latest?: Instant | null;
+  /** How long it has to be at least, a duration; null: as it asks for. */
+  at_least?: string | null;
   /** From 1; null before the first plan. */
   position: number | null;
   estimated_start: Instant | null;
   /** Why no waiting helps as things are, or why its turn did not. */
   reason: string | null;
+  /** Its start was promised: it may become earlier, and never later. */
+  advance?: boolean;
   /** How many tries may fail; null: they are not counted. */
   tries?: number | null;
   failed_tries?: { at: Instant; reason: Reason }[];

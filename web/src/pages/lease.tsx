@@ -21,7 +21,7 @@ import { FeedsDialog } from "./lease/feeds.tsx";
 import { endingOf } from "./lease/end-now.tsx";
 import { ExtensionOffer } from "./lease/offer.tsx";
 import { Reservations } from "./lease/reservations.tsx";
-import { ReleaseBar, TriesPanel, UsePanel, WaitPanel, goesOnInWords } from "./lease/standing.tsx";
+import { PromisePanel, ReleaseBar, TriesPanel, UsePanel, WaitPanel, goesOnInWords } from "./lease/standing.tsx";
 import { ChangeDialog, EndNowDialog, ExtendDialog } from "./lease-actions.tsx";
 
 type Doing = "extend" | "change" | "end" | "feed";
@@ -80,6 +80,7 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
       <div class="lease-columns">
         <div>
           <WaitPanel lease={lease} />
+          <PromisePanel lease={lease} />
           <TriesPanel lease={lease} />
           <Reservations lease={lease} />
           <details class="raw">

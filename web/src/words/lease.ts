@@ -86,7 +86,8 @@ function nextOf(lease: Stateful, start: number, end: number, now: number, zone: 
     case "TIMED_OUT":
       return lease.wait ? `waited until ${about(lease.wait.until, zone, now)}` : "";
     case "PENDING":
-      return now >= start ? `due ${relative(start, now)}` : `starts ${relative(start, now)}`;
+      if (now >= start) return `due ${relative(start, now)}`;
+      return `starts ${relative(start, now)}${lease.wait?.advance ? ", or earlier" : ""}`;
     case "CREATING":
       return `starts ${relative(start, now)}`;
     case "STARTING":

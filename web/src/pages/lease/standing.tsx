@@ -11,12 +11,30 @@ import { StateMark } from "../../parts/state.tsx";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { capital, sentence } from "../../words/events.ts";
+import { lengthInWords } from "../../words/length.ts";
 import { isInLine, isPast } from "../../words/lease.ts";
 import { WAITING_MEANS, about, triesInWords, usageInWords, waitSentences, whyReleased } from "../../words/waiting.ts";
 
 /** Seconds tell nothing here. */
 function minute(instant: string): number {
   return Math.floor(Date.parse(instant) / 60_000) * 60_000;
+}
+
+/** That a lease that waited has a start, which can only become earlier. */
+export function PromisePanel({ lease }: { lease: Lease }) {
+  if (lease.status !== "PENDING" || !lease.wait?.advance) return null;
+  return (
+    <section class="card wait" aria-label="Its promised start">
+      <h2>
+        <StateMark mark="booked" /> Promised
+      </h2>
+      <p>
+        It starts <When at={Math.ceil(Date.parse(lease.start_date) / 60_000) * 60_000} as="spoken" /> at the latest. If
+        something becomes free, it starts earlier, and is as long as before.
+      </p>
+      <p class="hint">Other dates or reservations of your own end that: then it starts when you say.</p>
+    </section>
+  );
 }
 
 /** The place of a lease in line, or that it waited in vain. */
@@ -49,6 +67,20 @@ export function WaitPanel({ lease }: { lease: Lease }) {
         <dd>
           <When at={minute(wait.until)} as="spoken" />
         </dd>
+        {wait.latest && (
+          <>
+            <dt>Starts by</dt>
+            <dd>
+              <When at={minute(wait.latest)} as="spoken" />
+            </dd>
+          </>
+        )}
+        {wait.at_least && (
+          <>
+            <dt>For at least</dt>
+            <dd>{lengthInWords(wait.at_least)}</dd>
+          </>
+        )}
       </dl>
       {!over && <p class="hint">{WAITING_MEANS}</p>}
     </section>
