@@ -81,7 +81,7 @@ def test_earlier_versions_find_only_states_and_events_that_they_know(database_ur
     engine = connect(database_url)
     migrate.upgrade(engine)
     policies = UsePolicies(UsePolicy(UseMode.ON))
-    world = World(engine, settings=Settings(use_policies=policies))
+    world = World(engine, settings=Settings(use_policies=policies, promises=0))
     world.waits = True
     immediate = world.lease(a_host(2), kind=LeaseKind.IMMEDIATE)
     world.run()
