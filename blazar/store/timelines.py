@@ -139,7 +139,7 @@ def _closed(
     own = allocations.alias("own")
     mine = sa.and_(
         own.c.resource_id == m.resource_id,
-        own.c.lease_id == sa.bindparam("besides", type_=own.c.lease_id.type),
+        own.c.lease_id.in_(sa.bindparam("besides", expanding=True, type_=own.c.lease_id.type)),
         own.c.released_at.is_(None),
     )
     # Comparisons with what there is not are unknown, and leave the time as it is.
