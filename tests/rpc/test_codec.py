@@ -8,6 +8,7 @@ import contextlib
 import inspect
 import json
 import zlib
+from dataclasses import fields, is_dataclass
 from typing import Any, get_type_hints
 
 import pytest
@@ -59,7 +60,22 @@ def hints_of(protocol: type) -> dict[str, dict[str, Any]]:
 
 def same(one: object, other: object) -> bool:
     """Tell whether two values are equal and print the same: to ``==``, 1 and True are one."""
-    return one == other and repr(one).replace("TzInfo(0)", "datetime.timezone.utc") == repr(other)
+    return one == other and printed(one).replace("TzInfo(0)", "datetime.timezone.utc") == printed(other)
+
+
+def printed(value: object) -> str:
+    """Print a value; sets in one order, as equal ones may have different orders."""
+    match value:
+        case frozenset():
+            return f"frozenset({sorted(map(printed, value))})"
+        case tuple() | list():
+            return f"{type(value).__name__}({', '.join(map(printed, value))})"
+        case dict():
+            return str([(printed(key), printed(each)) for key, each in value.items()])
+    if not is_dataclass(value):
+        return repr(value)
+    parts = (f"{field.name}={printed(getattr(value, field.name))}" for field in fields(value))
+    return f"{type(value).__name__}({', '.join(parts)})"
 
 
 def test_every_call_of_the_interface_can_be_made_and_no_other():
