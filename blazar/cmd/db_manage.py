@@ -165,11 +165,15 @@ def _purge(engine: Engine, options: argparse.Namespace) -> int:
     _check_newest(engine)
     store = Store(engine)
     if options.dry_run:
-        print(f"{_told(store.leases.purgeable(options.before))} would be deleted")
+        counts = {**store.leases.purgeable(options.before), **store.series.purgeable(options.before)}
+        print(f"{_told(counts)} would be deleted")
         return 0
     total: Counter[str] = Counter(leases=0)
     # Short transactions, so that other users of the database do not wait.
     while done := store.leases.purge(options.before, options.batch):
+        total.update(done)
+    # Series after their leases.
+    while done := store.series.purge(options.before, options.batch):
         total.update(done)
     print(f"{_told(total)} deleted")
     return 0

@@ -163,6 +163,30 @@ class SeriesStore:
                 found[row.lease_id].append(allocation_of(row))
         return {lease_id: tuple(each) for lease_id, each in found.items()}
 
+    def purgeable(self, before: datetime) -> Mapping[str, int]:
+        """Return the number of series over since before then, of which no lease is on record, and their occurrences."""
+        past = sa.select(series.c.id).where(_is_purgeable(before))
+        with self._transactions.reading() as connection:
+            total = connection.execute(sa.select(sa.func.count()).select_from(past.subquery())).scalar_one()
+            of_them = sa.select(sa.func.count()).where(occurrences.c.series_id.in_(past)).select_from(occurrences)
+            return {"series": total, "occurrences": connection.execute(of_them).scalar_one()}
+
+    def purge(self, before: datetime, limit: int) -> Mapping[str, int]:
+        """Delete at most ``limit`` of these series for good; return the number of rows by table, empty if none is."""
+
+        def work(connection: Connection) -> Mapping[str, int]:
+            first = sa.select(series.c.id).where(_is_purgeable(before)).order_by(series.c.id).limit(limit)
+            ids = list(connection.execute(first.with_for_update()).scalars())
+            if not ids:
+                return {}
+            parts = connection.execute(occurrences.delete().where(occurrences.c.series_id.in_(ids))).rowcount
+            return {
+                "series": connection.execute(series.delete().where(series.c.id.in_(ids))).rowcount,
+                "occurrences": parts,
+            }
+
+        return self._transactions.write(work)
+
     # What requests write.
 
     def add(
@@ -500,6 +524,12 @@ def _hold(connection: Connection, series_id: str, token: str, now: datetime, **v
     )
     if not written.rowcount:
         raise ClaimLost(f"series {series_id} was deleted, or another manager works on it")
+
+
+def _is_purgeable(before: datetime) -> sa.ColumnElement[bool]:
+    over = (str(SeriesStatus.ENDED), str(SeriesStatus.FAILED), str(SeriesStatus.DELETED))
+    on_record = sa.exists().where(leases.c.series_id == series.c.id)
+    return sa.and_(series.c.status.in_(over), series.c.updated_at < before, ~on_record)
 
 
 def _one(connection: Connection, series_id: str) -> Series:

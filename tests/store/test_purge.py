@@ -10,12 +10,13 @@ import pytest
 import sqlalchemy as sa
 
 from blazar.cmd.db_manage import main
+from blazar.model.errors import NotFound
 from blazar.model.lease import LeaseStatus
 from blazar.model.usage import OutboxMessage
 from blazar.store.leases import PARTS, LeaseStore
 from blazar.store.tables import leases, metadata, reservations
 from tests.store.builders import HOUR, NOON
-from tests.world import ManualClock, World, a_host, instances
+from tests.world import ManualClock, World, a_host, a_series, instances
 
 DAY = timedelta(days=1)
 
@@ -142,3 +143,15 @@ def test_a_date_to_come_and_tables_of_another_revision_are_refused(engine, url, 
     assert "is not in the past" in capsys.readouterr().err
     assert purged(sqlite_url, "2020-01-01") == 1
     assert "upgrade" in capsys.readouterr().err
+
+
+def test_series_go_with_the_last_of_their_leases(engine, url, capsys):
+    world = World(engine)
+    over, lasting = (world.manager.series.create(a_series(rule=f"FREQ=DAILY;COUNT={n}")) for n in (2, 9))
+    world.run_to(NOON + 8 * DAY)
+    assert purged(url, "2030-04-09", "--dry-run") == 0
+    assert purged(url, "2030-04-09") == 0
+    assert "2 occurrences" in capsys.readouterr().out.splitlines()[-1]
+    with pytest.raises(NotFound):
+        world.manager.series.one(over.series.id)
+    assert len(world.manager.series.one(lasting.series.id).occurrences) == 9
