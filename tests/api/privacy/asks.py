@@ -58,6 +58,11 @@ def _lease(*reservations: dict[str, Any], days: str = "05-01", **more: Any) -> d
     return {"name": "mine", **dates, "reservations": list(reservations), **more}
 
 
+def _series(*reservations: dict[str, Any]) -> dict[str, Any]:
+    when = {"rule": "FREQ=DAILY;COUNT=2", "start": "2030-08-12T10:00", "duration": "PT1H"}
+    return {"name": "mine", **when, "reservations": list(reservations)}
+
+
 def _soon(*reservations: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Return a lease for a time in which almost all is promised or out of use."""
     dates = {"start_date": "2030-04-03 12:30", "end_date": "2030-04-03 20:00"}
@@ -279,6 +284,17 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "update_maintenance": [Ask(403, body={"name": "x"})],
     "delete_maintenance": [Ask(403)],
     "end_maintenance": [Ask(403)],
+    "list_series": [Ask(query="with_count=true"), Ask(query="project_id={project}"), Ask(query="marker={series}")],
+    "create_series": [
+        Ask(201, body=_series(_host("1.1")), writes=True),
+        Ask(409, body=_series(_host("1.1", **_TOO_MANY))),
+    ],
+    "show_series": [Ask()],
+    "update_series": [
+        Ask(body={"name": "x"}, writes=True),
+        Ask(400, body={"from": "2030-08-06T10:00", "name": "x"}),
+    ],
+    "delete_series": [_DELETE],
     "find_availability": [
         Ask(body={"reservations": [_host("1.1")], "duration": "P2D", "latest": "+P20D", "limit": 20}),
         Ask(body={"reservations": [_host("1.1", **_TOO_MANY)], "duration": "P1D"}),

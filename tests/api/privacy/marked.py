@@ -41,6 +41,13 @@ PEOPLE = {
 OPERATOR = {**token("root", "demo", "admin"), "OpenStack-API-Version": "reservation 1.1"}
 THEIRS = {**token(f"user-of-{MARK}", OTHER, "member", "reader"), "OpenStack-API-Version": "reservation 1.1"}
 MINE = {**PEOPLE["member"], "OpenStack-API-Version": "reservation 1.1"}
+NEWEST = {"OpenStack-API-Version": "reservation 1.3"}
+SERIES = {
+    "rule": "FREQ=DAILY;COUNT=1",
+    "start": "2030-08-05T10:00",
+    "duration": "PT1H",
+    "reservations": [{"resource_type": "physical:host", "min": 1}],
+}
 HOSTS, RESTRICTED = 6, 6
 """How many hosts there are, and the one that only the other project may use."""
 CLEANING = timedelta(minutes=10)
@@ -163,6 +170,10 @@ def marked(folder: Path) -> Marked:
         http.post("/v1/feeds", json={"kind": "project", "name": name}, headers=headers).json["feed"]
         for name, headers in ((f"first of {MARK}", THEIRS), (f"feed of {MARK}", THEIRS), ("mine", MINE))
     )
+    their_series, own_series = (
+        http.post("/v1/series", json={**SERIES, "name": name}, headers={**who, **NEWEST}).json["series"]["id"]
+        for name, who in ((f"series of {MARK}", THEIRS), ("mine", MINE))
+    )
     # Who knows the secret of a live one may read it.
     assert http.delete(f"/v1/feeds/{revoked['id']}", headers=THEIRS).status_code == 204
     # A failed host's lease is degraded, and a reason may be anything that the cloud has said.
@@ -180,6 +191,7 @@ def marked(folder: Path) -> Marked:
     own = {
         "maintenance": mine.id,
         **_of(mine, own_feed, own_feed),
+        "series": own_series,
         **{"user": "curie", "project": OWN, "name": "gpu", "flavor": "own-1"},
         **{"label": labels[host_id(1)], "host": host_id(1), "floating_ip": address.external_id},
         "network": segment.external_id,
@@ -190,6 +202,7 @@ def marked(folder: Path) -> Marked:
     other = {
         "maintenance": maintenance.id,
         **_of(theirs, feed, revoked),
+        "series": their_series,
         **{"user": f"user-of-{MARK}", "project": OTHER, "name": f"{MARK}_rack", "flavor": f"{MARK}1"},
         **{"label": labels[host_id(RESTRICTED)], "host": host_id(RESTRICTED)},
         "resource": labels[host_id(RESTRICTED)],
