@@ -395,7 +395,7 @@ def first_to_come(occurrences: Sequence[SeriesOccurrence], now: datetime) -> Win
 
 def unfit_sentence(recurrence_id: datetime, reason: str) -> str:
     """Return why a series cannot be booked as a whole."""
-    return f"the occurrence of {said(recurrence_id)} does not fit: {reason}"
+    return f"the occurrence of {said(recurrence_id)} does not fit: {reason.removesuffix('.')}"
 
 
 def unfit_of(planned: PlannedOccurrence, reason: str | None = None) -> SeriesOccurrence:
