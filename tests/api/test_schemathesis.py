@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ from blazar.api.leases.routes import new_caches
 from blazar.api.parts import installed
 from blazar.api.served import Served
 from blazar.api.waiters import Waiters
+from blazar.model.maintenance import MaintenanceRequest
+from blazar.model.recurrence import LocalEnd
 from tests.api.conftest import app_of
 from tests.manager.healing.steps import ON_NODE_1
 from tests.tables import new_sqlite
@@ -50,8 +52,11 @@ REFUSED = {
     "POST /v1/leases/{lease_id}/keep",
     "PUT /v1/leases/{lease_id}/hold",
     "DELETE /v1/leases/{lease_id}/hold",
+    "POST /v1/maintenances/{maintenance_id}/end",
 }
-"""The reservation of their examples is not on the host or device that is there; the use of leases is not looked at."""
+"""The reservation of their examples is not on the host or device that is there; the use of leases is not looked at; the
+maintenance has not begun.
+"""
 ON_THINGS = {"PUT /v1/resources/{kind}/{resource_id}"}
 """The capacity and the hook of a host cannot be changed, those of a generic resource can."""
 NOT_FOUND = {"GET /openapi.json"}
@@ -83,7 +88,18 @@ class Fuzzed:
         more = {"usage_type": "storage", "rack": "r7"}
         segment = world.manager.resources.register("network", segment_request(102, capabilities=more))
         device = world.manager.resources.register("device", device_request("board-1", capabilities=more))
-        series = world.manager.series.create(a_series(project="demo", start=datetime(2030, 6, 1, 8)))
+        # Only that host: another one must be free to be removed.
+        weekly = a_series(
+            a_host(needs=ON_NODE_1),
+            project="demo",
+            rule="FREQ=WEEKLY;BYDAY=MO,WE;COUNT=12",
+            start=datetime(2030, 5, 6, 9),
+            length=LocalEnd(time(12, 30)),
+        )
+        series = world.manager.series.create(weekly)
+        begin = datetime(2030, 5, 1, tzinfo=UTC)
+        disks = MaintenanceRequest("new disks", begin, begin + timedelta(days=1), hosts=("2",))
+        maintenance = world.manager.maintenances.create(disks).maintenance
         lease = world.lease(a_host(needs=ON_NODE_1), start=timedelta(hours=1), hours=4, project="demo")
 
         # A request that waits for an immediate lease lets time pass in the world, and the manager work.
@@ -103,12 +119,14 @@ class Fuzzed:
             "9f0d0a3e-6f0e-4f57-9d0a-0e1f2a3b4c5d": lease.id,
             "cn12.example": "node-4",
             "88889999-aaaa-4bbb-8ccc-ddddeeeeffff": "public",
+            '["12", "13"]': '["2", "3"]',
         }
         thing = world.register_thing(capabilities=more)
         self._things = {"kind": thing.kind, "resource_id": thing.external_id}
         names = {"lease_id": lease.id, "floating_ip_id": address.external_id, "host_id": "3", "name": "rack"}
         names |= {"kind": "host", "resource_id": "3", "network_id": segment.external_id}
         names |= {"device_id": device.external_id, "series_id": series.series.id}
+        names |= {"maintenance_id": maintenance.id}
         return {**names, "feed_id": feed["id"], "secret": feed["url"].rpartition("/")[2].removesuffix(".ics")}
 
     def paths(self, label: str, names: Mapping[str, str]) -> Mapping[str, str]:
