@@ -187,6 +187,13 @@ def test_what_only_the_run_tells_is_empty_in_a_preview(heat):
     assert [r.properties["size"] for r in planned if r.name == "disk"] == [0]
 
 
+@pytest.mark.parametrize("more", [{"parameters": {"nobody": 1}}, {"environment": {"parameters": {"nobody": 1}}}])
+def test_parameters_that_the_template_does_not_have_are_refused(heat, more):
+    with pytest.raises(StackRefused) as refused:
+        heat.preview({"a": RANDOM}, **more)
+    assert "nobody" in refused.value.explanation
+
+
 @pytest.mark.parametrize(
     ("resources", "words"),
     [

@@ -53,7 +53,10 @@ class Expansion:
         given = {**_section(self.plan, "parameters"), **self.plan.parameters}
         defaults = _section(self.plan, "parameter_defaults")
         try:
-            return tuple(self._of_template(self.plan.template, {**defaults, **given}, ()))
+            template: Mapping[str, Any] = self.plan.template
+            if unknown := given.keys() - template.get("parameters", {}).keys():
+                raise refused(f"The Parameter ({min(unknown)}) was not defined in template.")
+            return tuple(self._of_template(template, {**defaults, **given}, ()))
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             # Heat checks each value, and says what is wrong with it; here, that something is.
             raise refused(f"It cannot be read ({type(error).__name__}).") from error
