@@ -25,7 +25,7 @@ from blazar.model.requests import IdempotencyKey
 from blazar.model.resource import ResourceKind
 from blazar.model.usage import OutboxMessage, ProjectUse
 from blazar.model.window import Window
-from blazar.store import allocation_writes, idempotency, lease_writes, maintenances, outbox, shares, use_queries
+from blazar.store import allocation_writes, idempotency, lease_writes, maintenance_plans, outbox, shares, use_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
 from blazar.store.earlier_users import EarlierUser, earlier_users
 from blazar.store.live_reads import live_allocations
@@ -224,7 +224,7 @@ class CalendarStore:
             allocation_writes.replace(connection, saved, plan.allocations, cleaning=self._cleaning_time, at=at)
             outbox.write(connection, messages, at=at)
             if maintained is not None:
-                maintenances.write_plan(connection, *maintained)
+                maintenance_plans.write_plan(connection, *maintained)
             return saved
 
         with _stale_if_first(use):

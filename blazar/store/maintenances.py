@@ -4,22 +4,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.model.amounts import Amounts
 from blazar.model.clock import END_OF_TIME, to_second
 from blazar.model.errors import StaleCalendar
 from blazar.model.maintenance import (
     BEGUN,
-    AffectedLease,
-    HostMove,
     LeasePlan,
     Maintenance,
     MaintenanceBlock,
@@ -27,7 +23,6 @@ from blazar.model.maintenance import (
     MaintenancePage,
     MaintenanceQuestion,
     MaintenanceStatus,
-    Outcome,
     PendingPolicy,
     unknown_maintenance,
 )
@@ -36,17 +31,14 @@ from blazar.model.resource import ResourceKind
 from blazar.model.window import Window
 from blazar.store import allocation_writes, resource_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
-from blazar.store.occupancy import amounts_of
+from blazar.store.held_pieces import HeldPiece, held_pieces
+from blazar.store.maintenance_plans import affected, insert_plans, plan_of, replace_plans, write_plan
 from blazar.store.paging import follows, instant_of, ordered_by
 from blazar.store.rows import AnyRow, chunks
-from blazar.store.seconds import seconds
 from blazar.store.tables import (
-    allocations,
-    leases,
     maintenance_leases,
     maintenance_resources,
     maintenances,
-    reservations,
     resources,
 )
 from blazar.store.transactions import Transactions
@@ -56,33 +48,6 @@ _NEXT_DUE = sa.select(sa.func.min(maintenances.c.due_at, type_=maintenances.c.du
 _OPEN_HOSTS = sa.select(maintenance_resources.c.resource_id, maintenance_resources.c.maintenance_id).join(
     maintenances, maintenances.c.id == maintenance_resources.c.maintenance_id
 )
-
-
-@dataclass(frozen=True, slots=True)
-class HeldPiece:
-    """What a lease has of a resource from now on, in seconds since the epoch; ``clean_at`` is when others may have it.
-
-    ``parameters`` are those of the reservation, as JSON. ``released``: only the cleaning is left.
-    """
-
-    resource_id: int
-    lease_id: str
-    reservation_id: str
-    start: int
-    end: int
-    clean_at: int
-    count: int
-    per_instance: Amounts | None
-    released: bool
-    lease_status: str
-    lease_revision: int
-    name: str
-    project_id: str
-    user_id: str
-    status: str
-    resource_type: str
-    region: str
-    parameters: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +80,7 @@ class MaintenanceStore:
         """Open what a plan is made of, in four statements; ``besides`` is the window that is planned again."""
         with self._transactions.reading() as connection:
             catalog = self._catalogs.read(connection, kind)
-            pieces = _pieces(connection, kind, now)
+            pieces = held_pieces(connection, kind, now)
             every = blocks(connection, kind, Window(to_second(now), END_OF_TIME))
             others = {id_: [b for b in found if b.maintenance_id != besides] for id_, found in every.items()}
             yield PlanningView(catalog, pieces, others, lambda ids: _generations(connection, ids))
@@ -161,7 +126,7 @@ class MaintenanceStore:
                 for id_ in sorted(hosts)
             ]
             connection.execute(maintenance_resources.insert(), rows)
-            _insert_plans(connection, maintenance.id, plans)
+            insert_plans(connection, maintenance.id, plans)
             resource_queries.raise_version(connection, kind)
 
         self._transactions.write(work)
@@ -207,7 +172,7 @@ class MaintenanceStore:
                 .values(starts_at=after.window.start, blocks_until=until)
             )
             if plans is not None:
-                _replace_plans(connection, before.id, plans)
+                replace_plans(connection, before.id, plans)
             resource_queries.raise_version(connection, kind)
 
         self._transactions.write(work)
@@ -219,7 +184,7 @@ class MaintenanceStore:
             if row is None:
                 raise unknown_maintenance(maintenance_id)
             hosts = _hosts(connection, [maintenance_id])
-            return replace(_maintenance(row, hosts[maintenance_id]), leases=_affected(connection, maintenance_id))
+            return replace(_maintenance(row, hosts[maintenance_id]), leases=affected(connection, maintenance_id))
 
     def kind_of(self, maintenance_id: str) -> ResourceKind:
         """Return the kind of the resources of a window; NotFound."""
@@ -260,7 +225,7 @@ class MaintenanceStore:
         m = maintenance_leases.c
         query = sa.select(maintenance_leases).where(m.maintenance_id == maintenance_id)
         with self._transactions.reading() as connection:
-            return tuple(_plan_of(row) for row in connection.execute(query.order_by(m.position, m.lease_id)))
+            return tuple(plan_of(row) for row in connection.execute(query.order_by(m.position, m.lease_id)))
 
     def begun(self, kind: ResourceKind) -> frozenset[int]:
         """Return the resources of a kind that are in maintenance now; one statement."""
@@ -392,140 +357,6 @@ def blocks(connection: Connection, kind: ResourceKind, window: Window) -> Mappin
     return found
 
 
-def write_plan(connection: Connection, maintenance_id: str, plan: LeasePlan) -> None:
-    """Write what has become of a lease, in the transaction in which that becomes true."""
-    m = maintenance_leases.c
-    connection.execute(
-        maintenance_leases.update()
-        .where(m.maintenance_id == maintenance_id, m.lease_id == plan.lease_id)
-        .values(
-            outcome=str(plan.outcome),
-            targets=_targets_json(plan),
-            openings=_openings_json(plan),
-            done=plan.done,
-            content=plan.content,
-        )
-    )
-
-
-def _insert_plans(connection: Connection, maintenance_id: str, plans: Iterable[LeasePlan]) -> None:
-    rows = [
-        {
-            "maintenance_id": maintenance_id,
-            "lease_id": plan.lease_id,
-            "position": plan.position,
-            "outcome": str(plan.outcome),
-            "makes_room": plan.makes_room,
-            "targets": _targets_json(plan),
-            "openings": _openings_json(plan),
-            "done": plan.done,
-            "content": plan.content,
-            "told": plan.told,
-            "told_at": plan.told_at,
-        }
-        for plan in plans
-    ]
-    if rows:
-        connection.execute(maintenance_leases.insert(), rows)
-
-
-def _replace_plans(connection: Connection, maintenance_id: str, plans: Collection[LeasePlan]) -> None:
-    """Write other plans; what owners have been told, and where leases have been moved before, stays on record."""
-    m = maintenance_leases.c
-    earlier = {
-        row.lease_id: _plan_of(row)
-        for row in connection.execute(sa.select(maintenance_leases).where(m.maintenance_id == maintenance_id))
-    }
-    kept = [
-        replace(plan, told=earlier[plan.lease_id].told, told_at=earlier[plan.lease_id].told_at)
-        if plan.lease_id in earlier
-        else plan
-        for plan in plans
-    ]
-    planned = {plan.lease_id for plan in plans}
-    moved = (Outcome.MOVED, Outcome.PARTLY_MOVED)
-    kept += [each for id_, each in earlier.items() if id_ not in planned and each.done and each.outcome in moved]
-    connection.execute(maintenance_leases.delete().where(m.maintenance_id == maintenance_id))
-    _insert_plans(connection, maintenance_id, kept)
-
-
-def _targets_json(plan: LeasePlan) -> dict[str, Any]:
-    return {
-        reservation: {str(source): {str(id_): n for id_, n in found.items()} for source, found in sources.items()}
-        for reservation, sources in plan.targets.items()
-    }
-
-
-def _openings_json(plan: LeasePlan) -> list[str]:
-    return [each.isoformat() for each in plan.openings]
-
-
-def _plan_of(row: AnyRow) -> LeasePlan:
-    return LeasePlan(
-        row.lease_id,
-        Outcome(row.outcome),
-        row.position,
-        {
-            reservation: {int(source): {int(id_): n for id_, n in found.items()} for source, found in sources.items()}
-            for reservation, sources in row.targets.items()
-        },
-        tuple(datetime.fromisoformat(each) for each in row.openings),
-        row.makes_room,
-        row.done,
-        row.content,
-        row.told,
-        row.told_at,
-    )
-
-
-def _pieces(connection: Connection, kind: ResourceKind, now: datetime) -> tuple[HeldPiece, ...]:
-    """Return all that is promised of a kind from now on, late users among it, in one statement."""
-    a, dialect = allocations.c, connection.dialect.name
-    query = (
-        sa.select(
-            a.resource_id,
-            a.lease_id,
-            a.reservation_id,
-            seconds(dialect, a.starts_at),
-            seconds(dialect, a.ends_at),
-            seconds(dialect, a.blocks_until),
-            a.units,
-            sa.cast(a.unit, sa.Text()),
-            sa.case((a.released_at.is_not(None), 1), else_=0),
-            leases.c.status,
-            leases.c.revision,
-            leases.c.name,
-            leases.c.project_id,
-            leases.c.user_id,
-            reservations.c.status,
-            reservations.c.resource_type,
-            reservations.c.region,
-            sa.cast(reservations.c.parameters, sa.Text()),
-        )
-        .join(leases, leases.c.id == a.lease_id)
-        .join(reservations, reservations.c.id == a.reservation_id)
-        .where(a.kind == str(kind), sa.or_(a.blocks_until > now, a.released_at.is_(None)))
-        .order_by(a.id)
-    )
-    return tuple(
-        HeldPiece(
-            resource_id,
-            lease_id,
-            reservation_id,
-            start,
-            end,
-            clean_at,
-            count,
-            None if text is None else amounts_of(text),
-            bool(released),
-            *rest,
-        )
-        for resource_id, lease_id, reservation_id, start, end, clean_at, count, text, released, *rest in (
-            connection.execute(query)
-        )
-    )
-
-
 def _generations(connection: Connection, ids: Collection[int]) -> Mapping[int, int]:
     found: dict[int, int] = {}
     for part in chunks(sorted(ids)):
@@ -563,67 +394,6 @@ def _maintenance(row: AnyRow, hosts: Sequence[MaintenanceHost]) -> Maintenance:
         row.created_at,
         row.updated_at,
         row.trouble,
-    )
-
-
-def _affected(connection: Connection, maintenance_id: str) -> tuple[AffectedLease, ...]:
-    """Return the leases of a window as they are now, in two statements for each few thousand hosts."""
-    m = maintenance_leases.c
-    query = (
-        sa.select(
-            *maintenance_leases.c,
-            leases.c.revision,
-            leases.c.name,
-            leases.c.project_id,
-            leases.c.user_id,
-            leases.c.starts_at,
-            leases.c.ends_at,
-            leases.c.status,
-        )
-        .join(leases, leases.c.id == m.lease_id)
-        .where(m.maintenance_id == maintenance_id)
-        .order_by(leases.c.starts_at, m.lease_id)
-    )
-    rows = [(_plan_of(row), row) for row in connection.execute(query)]
-    ids = {
-        id_
-        for plan, _ in rows
-        for sources in plan.targets.values()
-        for source, targets in sources.items()
-        for id_ in (source, *targets)
-    }
-    names: dict[int, str] = {}
-    for part in chunks(sorted(ids)):
-        known = sa.select(resources.c.id, resources.c.external_id).where(resources.c.id.in_(part))
-        names.update((id_, external_id) for id_, external_id in connection.execute(known))
-    return tuple(
-        AffectedLease(
-            plan.lease_id,
-            row.revision,
-            row.name,
-            row.project_id,
-            row.user_id,
-            Window(row.starts_at, row.ends_at),
-            row.status,
-            plan.outcome,
-            tuple(sorted({names[source] for sources in plan.targets.values() for source in sources})),
-            shown_moves(plan, names),
-            plan.openings,
-            plan.makes_room,
-            plan.done,
-            plan.told_at,
-        )
-        for plan, row in rows
-    )
-
-
-def shown_moves(plan: LeasePlan, names: Mapping[int, str]) -> tuple[HostMove, ...]:
-    """Return the moves of a plan by the ids that the API shows."""
-    return tuple(
-        HostMove(reservation, names[source], names[target], count)
-        for reservation, sources in sorted(plan.targets.items())
-        for source, targets in sorted(sources.items())
-        for target, count in sorted(targets.items())
     )
 
 

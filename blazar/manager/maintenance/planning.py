@@ -26,7 +26,9 @@ from blazar.model.resource import Resource, ResourceKind
 from blazar.model.window import Window
 from blazar.resources.regional import in_region
 from blazar.store.catalog import ResourceCatalog
-from blazar.store.maintenances import HeldPiece, PlanningView, shown_moves
+from blazar.store.held_pieces import HeldPiece
+from blazar.store.maintenance_plans import shown_moves
+from blazar.store.maintenances import PlanningView
 
 MOST_SEARCHED = 20
 """Leases for which other times are searched: an operator reads no more, and a search takes its time."""

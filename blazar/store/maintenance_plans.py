@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a maintenance window does to leases, as its rows say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.maintenance import (
+    AffectedLease,
+    HostMove,
+    LeasePlan,
+    Outcome,
+)
+from blazar.model.window import Window
+from blazar.store.rows import AnyRow, chunks
+from blazar.store.tables import (
+    leases,
+    maintenance_leases,
+    resources,
+)
+
+
+def write_plan(connection: Connection, maintenance_id: str, plan: LeasePlan) -> None:
+    """Write what has become of a lease, in the transaction in which that becomes true."""
+    m = maintenance_leases.c
+    connection.execute(
+        maintenance_leases.update()
+        .where(m.maintenance_id == maintenance_id, m.lease_id == plan.lease_id)
+        .values(
+            outcome=str(plan.outcome),
+            targets=_targets_json(plan),
+            openings=_openings_json(plan),
+            done=plan.done,
+            content=plan.content,
+        )
+    )
+
+
+def insert_plans(connection: Connection, maintenance_id: str, plans: Iterable[LeasePlan]) -> None:
+    """Write what is planned for leases of a new window."""
+    rows = [
+        {
+            "maintenance_id": maintenance_id,
+            "lease_id": plan.lease_id,
+            "position": plan.position,
+            "outcome": str(plan.outcome),
+            "makes_room": plan.makes_room,
+            "targets": _targets_json(plan),
+            "openings": _openings_json(plan),
+            "done": plan.done,
+            "content": plan.content,
+            "told": plan.told,
+            "told_at": plan.told_at,
+        }
+        for plan in plans
+    ]
+    if rows:
+        connection.execute(maintenance_leases.insert(), rows)
+
+
+def replace_plans(connection: Connection, maintenance_id: str, plans: Collection[LeasePlan]) -> None:
+    """Write other plans; what owners have been told, and where leases have been moved before, stays on record."""
+    m = maintenance_leases.c
+    earlier = {
+        row.lease_id: plan_of(row)
+        for row in connection.execute(sa.select(maintenance_leases).where(m.maintenance_id == maintenance_id))
+    }
+    kept = [
+        replace(plan, told=earlier[plan.lease_id].told, told_at=earlier[plan.lease_id].told_at)
+        if plan.lease_id in earlier
+        else plan
+        for plan in plans
+    ]
+    planned = {plan.lease_id for plan in plans}
+    moved = (Outcome.MOVED, Outcome.PARTLY_MOVED)
+    kept += [each for id_, each in earlier.items() if id_ not in planned and each.done and each.outcome in moved]
+    connection.execute(maintenance_leases.delete().where(m.maintenance_id == maintenance_id))
+    insert_plans(connection, maintenance_id, kept)
+
+
+def _targets_json(plan: LeasePlan) -> dict[str, Any]:
+    return {
+        reservation: {str(source): {str(id_): n for id_, n in found.items()} for source, found in sources.items()}
+        for reservation, sources in plan.targets.items()
+    }
+
+
+def _openings_json(plan: LeasePlan) -> list[str]:
+    return [each.isoformat() for each in plan.openings]
+
+
+def plan_of(row: AnyRow) -> LeasePlan:
+    """Return the plan for a lease from its row."""
+    return LeasePlan(
+        row.lease_id,
+        Outcome(row.outcome),
+        row.position,
+        {
+            reservation: {int(source): {int(id_): n for id_, n in found.items()} for source, found in sources.items()}
+            for reservation, sources in row.targets.items()
+        },
+        tuple(datetime.fromisoformat(each) for each in row.openings),
+        row.makes_room,
+        row.done,
+        row.content,
+        row.told,
+        row.told_at,
+    )
+
+
+def affected(connection: Connection, maintenance_id: str) -> tuple[AffectedLease, ...]:
+    """Return the leases of a window as they are now, in two statements for each few thousand hosts."""
+    m = maintenance_leases.c
+    query = (
+        sa.select(
+            *maintenance_leases.c,
+            leases.c.revision,
+            leases.c.name,
+            leases.c.project_id,
+            leases.c.user_id,
+            leases.c.starts_at,
+            leases.c.ends_at,
+            leases.c.status,
+        )
+        .join(leases, leases.c.id == m.lease_id)
+        .where(m.maintenance_id == maintenance_id)
+        .order_by(leases.c.starts_at, m.lease_id)
+    )
+    rows = [(plan_of(row), row) for row in connection.execute(query)]
+    ids = {
+        id_
+        for plan, _ in rows
+        for sources in plan.targets.values()
+        for source, targets in sources.items()
+        for id_ in (source, *targets)
+    }
+    names: dict[int, str] = {}
+    for part in chunks(sorted(ids)):
+        known = sa.select(resources.c.id, resources.c.external_id).where(resources.c.id.in_(part))
+        names.update((id_, external_id) for id_, external_id in connection.execute(known))
+    return tuple(
+        AffectedLease(
+            plan.lease_id,
+            row.revision,
+            row.name,
+            row.project_id,
+            row.user_id,
+            Window(row.starts_at, row.ends_at),
+            row.status,
+            plan.outcome,
+            tuple(sorted({names[source] for sources in plan.targets.values() for source in sources})),
+            shown_moves(plan, names),
+            plan.openings,
+            plan.makes_room,
+            plan.done,
+            plan.told_at,
+        )
+        for plan, row in rows
+    )
+
+
+def shown_moves(plan: LeasePlan, names: Mapping[int, str]) -> tuple[HostMove, ...]:
+    """Return the moves of a plan by the ids that the API shows."""
+    return tuple(
+        HostMove(reservation, names[source], names[target], count)
+        for reservation, sources in sorted(plan.targets.items())
+        for source, targets in sorted(sources.items())
+        for target, count in sorted(targets.items())
+    )
