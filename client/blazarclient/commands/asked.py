@@ -165,7 +165,8 @@ def wait(asked: Asked, now: datetime) -> dict[str, Any]:
             if value is not None:
                 raise IncorrectLease(f"{option} is for a lease that waits in line; give --queue-until, too")
         return {}
-    found: dict[str, Any] = {"until": queue(asked.queue_until, now)}
+    with times.named("--queue-until"):
+        found: dict[str, Any] = {"until": queue(asked.queue_until, now)}
     if asked.tries is not None:
         found["tries"] = int(asked.tries)
     if asked.latest_start is not None:
