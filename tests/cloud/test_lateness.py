@@ -14,6 +14,8 @@ from tests import openstack
 from tests.cloud.deployment import Deployment, deployed
 from tests.conftest import fresh_database
 
+pytestmark = pytest.mark.timeout(900)
+
 LEASES = int(os.environ.get("BLAZAR_LEASES", "50"))
 HOSTS = 3
 LENGTH, GAP = 8.0, 4.0
