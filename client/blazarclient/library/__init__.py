@@ -19,6 +19,7 @@ from typing import Any
 from blazarclient.library.decoding import decode
 from blazarclient.library.kinds import Resources, kinds
 from blazarclient.library.leases import Leases
+from blazarclient.library.maintenances import Maintenances
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.resources import properties as _properties
 from blazarclient.library.series import SeriesOfLeases
@@ -26,6 +27,7 @@ from blazarclient.library.supply import Capacity, FloatingIp, FloatingIps, Promi
 from blazarclient.library.supply import capacity as _capacity
 from blazarclient.library.transport import REGIONS, Repeated, Transport, version_for
 from blazarclient.library.values import (
+    AffectedLease,
     Alternative,
     Availability,
     Block,
@@ -36,6 +38,8 @@ from blazarclient.library.values import (
     Info,
     Kind,
     Lease,
+    Maintenance,
+    MaintenanceImpact,
     Occurrence,
     Opening,
     Property,
@@ -46,6 +50,7 @@ from blazarclient.library.values import (
 from blazarclient.library.written import Date, written
 
 __all__ = [
+    "AffectedLease",
     "Alternative",
     "Availability",
     "Block",
@@ -58,6 +63,8 @@ __all__ = [
     "Info",
     "Kind",
     "Lease",
+    "Maintenance",
+    "MaintenanceImpact",
     "Occurrence",
     "Opening",
     "Promised",
@@ -83,6 +90,7 @@ class Reservations:
         self.floating_ips = FloatingIps(self.transport)
         self.feeds = Feeds(self.transport)
         self.series = SeriesOfLeases(self.transport)
+        self.maintenances = Maintenances(self.transport)
 
     def kinds(self) -> tuple[Kind, ...]:
         """Return the kinds of resources that the service has. UnsupportedVersion below 1.2."""

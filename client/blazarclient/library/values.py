@@ -514,6 +514,79 @@ class Series:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HostMove:
+    """A lease's move from a host in maintenance to another one, by their ids."""
+
+    reservation_id: str
+    from_host: str
+    to_host: str
+    count: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffectedLease:
+    """What a maintenance window does to a lease. ``openings`` are starts near its own at which it fits."""
+
+    lease_id: str
+    name: str = ""
+    project_id: str = ""
+    user_id: str = ""
+    start_date: datetime
+    end_date: datetime
+    status: str = ""
+    outcome: str
+    makes_room: bool = False
+    hosts: tuple[str, ...] = ()
+    moves: tuple[HostMove, ...] = ()
+    openings: tuple[datetime, ...] = ()
+    done: bool = False
+    told_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaintenanceImpact:
+    """What a maintenance window would do; its ``id`` is another one as soon as that is something else."""
+
+    id: str
+    start_date: datetime
+    end_date: datetime
+    hosts: tuple[str, ...] = ()
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    leases: tuple[AffectedLease, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaintenanceHost:
+    """A host of a maintenance window. ``servers`` were on it when the window began; None before."""
+
+    id: str
+    name: str = ""
+    servers: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Maintenance:
+    """A period in which hosts are booked out. A list tells no ``leases``."""
+
+    id: str
+    name: str = ""
+    reason: str | None = None
+    start_date: datetime
+    end_date: datetime
+    status: str = ""
+    hosts: tuple[MaintenanceHost, ...] = ()
+    requirement: Any = None
+    pending: str = ""
+    active: str = ""
+    disable_service: bool = False
+    trouble: str | None = None
+    revision: int = 0
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    leases: tuple[AffectedLease, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Info:
     """What a client cannot know otherwise: the service's clock, what the caller may do, limits."""
 
