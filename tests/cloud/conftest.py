@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from blazar.clouds.openstack.volumes import VOLUMES
 from blazar.clouds.ports import Compute
 from tests import openstack
 from tests.cloud.deployment import Deployment, deployed
 from tests.conftest import fresh_database
+from tests.contract.storage import THIN, RealStorage
 from tests.openstack import Servers
 
 # Fixtures of the tests of the pages: what the browser complains of fails a test.
@@ -64,6 +66,24 @@ def pair(started_pair: Deployment) -> Deployment:
     started_pair.revive()
     started_pair.renew()
     return started_pair
+
+
+@pytest.fixture
+def storage() -> Iterator[RealStorage]:
+    """The project ``demo``, and a private type of a pool of Cinder."""
+    made = RealStorage()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def away() -> Iterator[Callable[[], None]]:
+    """Lets the public type of the cloud lead to another pool than that of the reservations."""
+    cinder = openstack.access("admin").volume
+    (found,) = [each for each in cinder.get("/types", microversion=VOLUMES)["volume_types"] if each["name"] == "fake"]
+    path, specs = f"/types/{found['id']}/extra_specs", {"extra_specs": {"pool_name": THIN}}
+    yield lambda: cinder.call("POST", path, body=specs, microversion=VOLUMES)
+    cinder.call("DELETE", f"{path}/pool_name", microversion=VOLUMES)
 
 
 @pytest.fixture(scope="module")

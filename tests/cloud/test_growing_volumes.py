@@ -14,9 +14,7 @@ from blazar.clouds.ports import VolumeQuota
 from tests import openstack
 from tests.cloud.deployment import Deployment, deployed
 from tests.cloud.test_reserving_volumes import POOLS
-from tests.cloud.test_reserving_volumes import away as away
 from tests.cloud.test_reserving_volumes import nothing_left as nothing_left
-from tests.cloud.test_reserving_volumes import storage as storage
 from tests.conftest import fresh_database
 from tests.contract.storage import NAME, THICK, RealStorage
 

@@ -8,15 +8,17 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
 
+from blazar.clouds.ports import VolumeQuota
 from tests import openstack
 from tests.cloud.deployment import Deployment, a_host, in_minutes
 from tests.contract.builders import RealBuilder
+from tests.contract.storage import NAME, THICK, RealStorage, ready
 from tests.isolation import lease_in
 from tests.openstack import HOME, ExternalNetwork, eventually
 
@@ -40,6 +42,7 @@ def stopped(name: str) -> Iterator[None]:
 
 nova_stopped = partial(stopped, "nova-api")
 neutron_stopped = partial(stopped, "neutron")
+cinder_stopped = partial(stopped, "cinder-api")
 
 
 def owner(pair: Deployment, lease_id: str, event: str) -> str | None:
@@ -220,6 +223,45 @@ def test_a_manager_dies_while_neutron_is_away_in_the_start_and_the_end_of_an_add
     eventually(lambda: is_settled(pair))
 
 
+@pytest.mark.nightly
+def test_a_manager_dies_while_cinder_is_away_in_the_start_and_the_end_of_volumes(
+    pair: Deployment, storage: RealStorage, away: Callable[[], None]
+):
+    away()
+    volumes = storage.cloud.volumes
+    pool = next(each for each in volumes.volume_pools() if each.pool_name == THICK)
+    given = {"pool": pool.name, "volume_type": NAME, "gigabytes": 20}
+    answer = pair.call("admin", "POST", "/resources/volume", given, version="1.2")
+    assert answer.status == 201, answer
+    registered = answer.body["resource"]["id"]
+    room = {"resource_type": "virtual:volume", "size": 3, "amount": 2, "volume_type": NAME, "name": "data"}
+    soon = datetime.now(UTC) + timedelta(seconds=6)
+    dates = {"start_date": f"{soon:%FT%TZ}", "end_date": f"{soon + timedelta(hours=1):%FT%TZ}"}
+    answer = pair.call("demo", "POST", "/leases", {"name": "away", "reservations": [room], **dates}, root="/v2")
+    assert answer.status == 201, answer
+    lease = lease_in(answer.body)["id"]
+    with cinder_stopped():
+        pair.kill(eventually(lambda: owner(pair, lease, "start_lease")))
+        assert pair.lease(lease)["status"] == "STARTING"
+    (reservation,) = pair.reaches(lease, "ACTIVE")["reservations"]
+    made = [ready(storage, id_) for id_ in reservation["volume_ids"]]
+    assert [(each.name, each.size_gb) for each in made] == [("data-1", 3), ("data-2", 3)]
+    assert volumes.volume_quota(storage.project, NAME) == VolumeQuota(6, 2)
+    pair.revive()
+
+    storage.attach(made[0].id, storage.server())
+    with cinder_stopped():
+        pair.end(lease)
+        pair.kill(eventually(lambda: owner(pair, lease, "end_lease")))
+    pair.reaches(lease, "TERMINATED")
+    assert [volumes.volume(each.id) for each in made] == [None, None]
+    assert volumes.volume_type_access(storage.type_id) == frozenset()
+    assert volumes.volume_quota(storage.project, NAME) == VolumeQuota(0, 0)
+    eventually(lambda: is_settled(pair))
+    pair.forget_leases()
+    assert pair.call("admin", "DELETE", f"/resources/volume/{registered}", version="1.2").status == 204
+
+
 def new_lease(**room: str) -> dict[str, object]:
     return {
         "name": "refused",
@@ -234,7 +276,7 @@ def new_lease(**room: str) -> dict[str, object]:
 def the_cloud_goes_on() -> Iterator[None]:
     """Whatever becomes of a test, the cloud is left running."""
     yield
-    for name in ("nova-api", "neutron"):
+    for name in ("nova-api", "neutron", "cinder-api"):
         pid = json.loads((HOME / "run" / f"{name}.json").read_text())["pid"]
         os.killpg(pid, signal.SIGCONT)
 

@@ -10,8 +10,6 @@ import pytest
 
 from tests import openstack
 from tests.cloud.deployment import Deployment, in_minutes
-from tests.cloud.test_reserving_volumes import away as away
-from tests.cloud.test_reserving_volumes import storage as storage
 from tests.contract.storage import NAME, THICK, RealStorage
 from tests.contract.test_booting import RealNova
 from tests.openstack import ExternalNetwork, eventually

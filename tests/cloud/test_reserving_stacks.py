@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.cloud.deployment import Deployment
-from tests.cloud.test_reserving_volumes import away as away
 from tests.contract.storage import NAME, THICK, RealStorage
 from tests.openstack import ExternalNetwork
 

@@ -3,35 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
-from blazar.clouds.openstack.volumes import VOLUMES
 from blazar.clouds.ports import VolumeQuota
-from tests import openstack
 from tests.cloud.deployment import Deployment
-from tests.contract.storage import NAME, THICK, THIN, RealStorage, ready
+from tests.contract.storage import NAME, THICK, RealStorage, ready
 
 POOLS = "/resources/volume"
-
-
-@pytest.fixture
-def storage() -> Iterator[RealStorage]:
-    """The project ``demo``, and a private type of a pool of Cinder."""
-    made = RealStorage()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def away() -> Iterator[Callable[[], None]]:
-    """Lets the public type of the cloud lead to another pool than that of the reservations."""
-    cinder = openstack.access("admin").volume
-    (found,) = [each for each in cinder.get("/types", microversion=VOLUMES)["volume_types"] if each["name"] == "fake"]
-    path, specs = f"/types/{found['id']}/extra_specs", {"extra_specs": {"pool_name": THIN}}
-    yield lambda: cinder.call("POST", path, body=specs, microversion=VOLUMES)
-    cinder.call("DELETE", f"{path}/pool_name", microversion=VOLUMES)
 
 
 @pytest.fixture(autouse=True)
