@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 from datetime import timedelta
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +18,7 @@ from blazar.model.calendar import BlockKind, CalendarQuestion, CapacityQuestion,
 from blazar.model.duration import Duration
 from blazar.model.errors import (
     BlazarError,
+    CloudUnavailable,
     Conflict,
     InvalidInput,
     NotEnoughResources,
@@ -37,6 +39,7 @@ from blazar.model.maintenance import (
 from blazar.model.paging import Page
 from blazar.model.requests import NOW, Actor, ResourceChange
 from blazar.model.resource import HOST
+from blazar.resources.kinds import CompleteKind
 from tests.observed import Killed, ObservedStore
 from tests.promises import check_promises
 from tests.statements import counted
@@ -195,6 +198,66 @@ def test_a_host_that_restarts_in_maintenance_heals_nothing_and_counts_again_afte
     for _ in range(3):
         world.manager.monitor.run_once()
     assert next(h.failure for h in world.manager.resources.all(HOST) if h.name == name) == "its nova-compute is down"
+
+
+def test_what_polls_counted_in_maintenance_does_not_count_after_its_end(engine):
+    world = World(engine, hosts=2)
+    made = opened(world, "node-1")
+    work_to(world, NOON + HOUR)
+    world.simulated.operators.host_down("node-1")
+    world.manager.monitor.run_once()
+    world.manager.maintenances.end(made.id)
+    work(world)
+    world.manager.monitor.run_once()
+    assert [host.failure for host in world.manager.resources.all(HOST)] == [None, None]
+    world.manager.monitor.run_once()
+    assert next(h.failure for h in world.manager.resources.all(HOST) if h.name == "node-1")
+
+
+def test_a_host_that_is_registered_no_more_is_not_disabled_but_enabled_again_if_it_was(engine):
+    world = World(engine, hosts=3)
+    made = opened(world, "node-1", "node-2", disable_service=True)
+    world.manager.resources.unregister(HOST, id_of(world, "node-1"))
+    work_to(world, NOON + HOUR)
+    assert states(world)["node-1"] == (True, None)
+    assert states(world)["node-2"] == (False, MARK + made.id)
+    world.manager.resources.unregister(HOST, id_of(world, "node-2"))
+    work_to(world, NOON + 5 * HOUR)
+    assert shown(world, made).status is MaintenanceStatus.DONE
+    assert states(world)["node-2"] == (True, None)
+
+
+def test_leases_move_while_nova_cannot_be_reached_at_the_start(engine):
+    world = World(engine, hosts=3)
+    lease = world.lease(a_host(), start=2 * HOUR)
+    (name,) = world.hosts_of(lease)
+    made = world.manager.maintenances.create(asked(world, name, start=timedelta(0), disable_service=True)).maintenance
+    with patch.object(CompleteKind, "close", side_effect=CloudUnavailable("Nova cannot be reached")):
+        world.manager.maintenance_work.run_once()
+    assert (shown(world, made).status, shown(world, made).trouble) == ("STARTING", "Nova cannot be reached")
+    assert world.hosts_of(lease) != {name}
+    assert world.notifier.types.count("lease.moved") == 1
+    world.clock.by(seconds=5)
+    work(world)
+    assert (shown(world, made).status, shown(world, made).trouble) == ("ACTIVE", None)
+    assert world.notifier.types.count("lease.moved") == 1
+
+
+def test_a_window_that_another_manager_ends_while_hosts_are_closed_leaves_none_closed(engine):
+    world = World(engine, hosts=2)
+    made = opened(world, "node-1", disable_service=True)
+    other, close = world.another_manager(), CompleteKind.close
+
+    def late(kind, hosts, mark):
+        world.manager.maintenances.end(made.id)
+        work(world, other)
+        close(kind, hosts, mark)
+
+    world.clock.to(NOON + HOUR)
+    with patch.object(CompleteKind, "close", late):
+        world.manager.maintenance_work.run_once()
+    assert shown(world, made).status is MaintenanceStatus.DONE
+    assert states(world)["node-1"] == (True, None)
 
 
 def test_leases_that_have_started_are_listed_with_the_servers_of_their_hosts(engine):

@@ -98,9 +98,15 @@ class Health:
         if resources and not polled.keys() & {resource.name for resource in resources}:
             LOG.warning("The cloud lists none of the registered %ss: the poll is ignored as unreliable", noun(kind))
         names = {resource.id: resource.name for resource in resources}
-        if verdict.failed and (begun := self._store.maintenances.begun(key[0])):
-            # In maintenance hosts restart, and are disabled by us: that heals nothing, as nobody gets them anyway.
-            verdict = replace(verdict, failed={id_: why for id_, why in verdict.failed.items() if id_ not in begun})
+        well = {resource.id for resource in resources if resource.failure is None}
+        if (verdict.failed or verdict.counts.keys() & well) and (begun := self._store.maintenances.begun(key[0])):
+            # In maintenance hosts restart, and are disabled by us: that heals nothing, as nobody gets them anyway, and
+            # does not count after the end either.
+            verdict = replace(
+                verdict,
+                failed={id_: why for id_, why in verdict.failed.items() if id_ not in begun},
+                counts={id_: n for id_, n in verdict.counts.items() if id_ not in begun or id_ not in well},
+            )
         now = self._clock.now()
         changed = self._store.resources.set_failed(kind, verdict.failed, at=now) | self._store.resources.set_recovered(
             kind, verdict.recovered, at=now

@@ -17,7 +17,7 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.notifications import MAINTENANCE, MOVED
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.maintenance.moving import Moving
-from blazar.model.errors import BlazarError, NotFound, StaleCalendar
+from blazar.model.errors import BlazarError, ClaimLost, CloudError, NotFound, StaleCalendar
 from blazar.model.maintenance import (
     DAY,
     MARK,
@@ -103,14 +103,23 @@ class MaintenanceWork(BackgroundThread):
             maintenance = self._advance(maintenance, Status.STARTING, claim)
         if maintenance.status in (Status.STARTING, Status.ACTIVE) and maintenance.window.end <= clock.now():
             maintenance = self._advance(maintenance, Status.ENDING, claim)
-        if maintenance.status is Status.STARTING:
-            maintenance = self._start(maintenance, kind, hosts, claim)
-        if maintenance.status is Status.ENDING:
-            maintenance = self._end(maintenance, kind, hosts, claim)
+        refused: CloudError | None = None
+        try:
+            if maintenance.status is Status.STARTING:
+                maintenance = self._start(maintenance, kind, hosts, claim)
+            if maintenance.status is Status.ENDING:
+                maintenance = self._end(maintenance, kind, hosts, claim)
+        except ClaimLost:
+            raise
+        except CloudError as error:
+            # Leases that have not started are moved in the database alone, and may start before the cloud is back.
+            refused = error
         busy = False
         if maintenance.status in OPEN and maintenance.pending is PendingPolicy.MOVE:
             busy = self._move(maintenance, frozenset(host.id for host in hosts))
         later = self._tell(maintenance)
+        if refused is not None:
+            raise refused
         return self._following(maintenance, later, busy=busy)
 
     def _following(self, maintenance: Maintenance, later: datetime | None, *, busy: bool) -> datetime | None:
@@ -144,9 +153,17 @@ class MaintenanceWork(BackgroundThread):
         plain = self._kinds[kind]
         with scope(limit=self._runtime.settings.poll_limit):
             if maintenance.disable_service:
-                plain.close(hosts, MARK + maintenance.id)
+                # What is registered no more is its operators' alone.
+                registered = {each.id for each in self._runtime.store.resources.catalog(kind).resources}
+                plain.close([host for host in hosts if host.id in registered], MARK + maintenance.id)
             servers = plain.occupants(hosts)
-        return self._advance(maintenance, Status.ACTIVE, claim, servers=servers)
+            try:
+                return self._advance(maintenance, Status.ACTIVE, claim, servers=servers)
+            except StaleCalendar:
+                # It may have ended meanwhile, and another manager may have opened hosts before they were closed here.
+                if maintenance.disable_service and self._store.one(maintenance.id).status not in OPEN:
+                    plain.reopen(hosts, MARK + maintenance.id, self._marks({host.id for host in hosts}, maintenance))
+                raise
 
     def _end(
         self, maintenance: Maintenance, kind: ResourceKind, hosts: tuple[Resource, ...], claim: Claim
