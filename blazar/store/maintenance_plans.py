@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.model.errors import StaleCalendar
 from blazar.model.maintenance import (
     AffectedLease,
     HostMove,
@@ -27,9 +28,12 @@ from blazar.store.tables import (
 
 
 def write_plan(connection: Connection, maintenance_id: str, plan: LeasePlan) -> None:
-    """Write what has become of a lease, in the transaction in which that becomes true."""
+    """Write what has become of a lease, in the transaction in which that becomes true.
+
+    StaleCalendar if the window has been planned again meanwhile, without this lease.
+    """
     m = maintenance_leases.c
-    connection.execute(
+    written = connection.execute(
         maintenance_leases.update()
         .where(m.maintenance_id == maintenance_id, m.lease_id == plan.lease_id)
         .values(
@@ -40,6 +44,8 @@ def write_plan(connection: Connection, maintenance_id: str, plan: LeasePlan) -> 
             content=plan.content,
         )
     )
+    if not written.rowcount:
+        raise StaleCalendar("the maintenance window was planned again in the meantime")
 
 
 def insert_plans(connection: Connection, maintenance_id: str, plans: Iterable[LeasePlan]) -> None:

@@ -159,7 +159,7 @@ class MaintenanceStore:
                     status=str(after.status),
                     revision=before.revision + 1,
                     updated_at=at,
-                    due_at=None if cancelled else at,
+                    due_at=at,
                     claimed_by=None,
                 )
             )
@@ -322,6 +322,14 @@ class MaintenanceStore:
 
         self._transactions.write(work)
         return replace(before, status=status, revision=before.revision + 1, updated_at=at)
+
+    def check_claim(self, maintenance: Maintenance, token: str) -> None:
+        """Raise StaleCalendar if a window has changed, or the claim on it is another; one statement."""
+        m = maintenances.c
+        mine = (m.id == maintenance.id, m.claimed_by == token, m.revision == maintenance.revision)
+        with self._transactions.reading() as connection:
+            if connection.execute(sa.select(m.id).where(*mine)).scalar() is None:
+                raise StaleCalendar("the maintenance window was changed, or is worked on by another manager")
 
     def save_plan(self, maintenance_id: str, plan: LeasePlan) -> None:
         """Write what has become of a lease that keeps its hosts."""

@@ -397,6 +397,33 @@ def test_another_time_is_planned_again_and_shown_before(engine):
     assert shown(world, made).status is MaintenanceStatus.DONE
 
 
+@pytest.mark.parametrize("moment", ["between two leases", "within one"])
+@pytest.mark.parametrize("change", ["deleted", "shortened"])
+def test_a_window_that_is_changed_while_leases_are_moved_moves_no_more(engine, change, moment):
+    world = World(engine, hosts=4)
+    leases = [world.lease(a_host(), start=2 * HOUR) for _ in range(2)]
+    names = frozenset().union(*map(world.hosts_of, leases))
+    made = world.manager.maintenances.create(asked(world, *names)).maintenance
+    left = [2]
+
+    def around(name, operation, *arguments, **more):
+        if name == ("maintenances.check_claim" if moment == "between two leases" else "calendar.rebook"):
+            left[0] -= 1
+            if left[0] == 0 and change == "deleted":
+                world.manager.maintenances.delete(made.id)
+            elif left[0] == 0:
+                world.manager.maintenances.change(made.id, MaintenanceChange(end=NOON + 1.5 * HOUR))
+        return operation(*arguments, **more)
+
+    work(world, world.another_manager(store=ObservedStore(world.store, around)))
+    work(world)
+    moved = {lease.id for lease in leases if not world.hosts_of(lease) & names}
+    # One that is being moved at this instant has a place in a deleted window, and its owner is told.
+    assert len(moved) == (2 if (change, moment) == ("deleted", "within one") else 1)
+    assert {lease.id for kind, lease in world.notifier.told if kind == "lease.moved"} == moved
+    check_promises(world.store, since=NOON)
+
+
 def test_what_found_nothing_free_is_moved_when_something_is_and_its_owner_told_a_day_later(engine):
     world = World(engine, hosts=2)
     first = world.lease(a_host(), start=48 * HOUR)

@@ -116,7 +116,7 @@ class MaintenanceWork(BackgroundThread):
             refused = error
         busy = False
         if maintenance.status in OPEN and maintenance.pending is PendingPolicy.MOVE:
-            busy = self._move(maintenance, frozenset(host.id for host in hosts))
+            busy = self._move(maintenance, frozenset(host.id for host in hosts), claim)
         later = self._tell(maintenance)
         if refused is not None:
             raise refused
@@ -185,27 +185,33 @@ class MaintenanceWork(BackgroundThread):
     def _marks(self, ids: set[int], maintenance: Maintenance) -> Mapping[int, str]:
         return {id_: MARK + other for id_, other in self._store.closing(ids, besides=maintenance.id).items()}
 
-    def _move(self, maintenance: Maintenance, hosts: frozenset[int]) -> bool:
-        """Carry out the plans for leases, and try again what found nothing free; return whether any is busy."""
+    def _move(self, maintenance: Maintenance, hosts: frozenset[int], claim: Claim) -> bool:
+        """Carry out the plans for leases, and try again what found nothing free; return whether any is busy.
+
+        StaleCalendar as soon as an operator changes or deletes the window: the other leases stay.
+        """
         plans = self._store.plans(maintenance.id)
         planned = [plan for plan in plans if not plan.done]
         busy = False
         for plan in planned or [plan for plan in plans if plan.outcome in _LEFT]:
             if self._stopping.is_set():
                 return True
+            self._store.check_claim(maintenance, claim.token)
             busy |= not self._moving.carry_out(maintenance, hosts, plan)
         return busy
 
     def _tell(self, maintenance: Maintenance) -> datetime | None:
         """Tell the owners of leases what they do not know yet; return when to tell what must wait until then.
 
-        Each content once, and at most one in a day. If a manager dies between the message and the note of it, another
-        one repeats the message.
+        Each content once, and at most one in a day; of a window that is over, only where leases are now. If a manager
+        dies between the message and the note of it, another one repeats the message.
         """
         now = self._runtime.clock.now()
         waits: list[datetime] = []
         for plan in self._store.plans(maintenance.id):
             if plan.content is None or plan.content == plan.told or not plan.done:
+                continue
+            if maintenance.status not in OPEN and plan.outcome not in _MOVED:
                 continue
             if plan.told_at is not None and plan.told_at + DAY > now:
                 waits.append(plan.told_at + DAY)
@@ -219,7 +225,7 @@ class MaintenanceWork(BackgroundThread):
         except NotFound:
             self._store.forget_plan(maintenance.id, plan.lease_id)
             return
-        moved = plan.outcome in (Outcome.MOVED, Outcome.PARTLY_MOVED)
+        moved = plan.outcome in _MOVED
         self._runtime.notifier.notify(MOVED if moved else MAINTENANCE, lease)
         self._store.note_told(maintenance.id, plan, at=now)
 
@@ -238,4 +244,5 @@ class MaintenanceWork(BackgroundThread):
         return SOON.total_seconds()
 
 
+_MOVED = (Outcome.MOVED, Outcome.PARTLY_MOVED)
 _LEFT = (Outcome.NEEDS_OTHER_TIME, Outcome.PARTLY_MOVED)
