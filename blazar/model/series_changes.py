@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 from blazar.model.clock import said
 from blazar.model.duration import Duration
 from blazar.model.errors import InvalidInput
-from blazar.model.recurrence import LocalEnd, Recurrence
+from blazar.model.recurrence import MOST_DAYS, LocalEnd, Recurrence
 from blazar.model.recurrence_rule import Rule
 from blazar.model.requests import Actor, ReservationRequest
 from blazar.model.series import Fit
 
 _SECOND = timedelta(seconds=1)
+_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +59,39 @@ def until(recurrence: Recurrence, first: datetime) -> Recurrence:
     )
 
 
-def since(recurrence: Recurrence, first: datetime, change: SeriesChange) -> Recurrence:
+def since(recurrence: Recurrence, first: datetime, change: SeriesChange, last: datetime | None = None) -> Recurrence:
     """Return how a series recurs from one of its occurrences on, after a change. InvalidInput.
 
-    Of a COUNT the rest is left. Dates that are left out or added stay, unless the starts change.
+    ``last`` is the one before it. Of a COUNT the rest is left. Dates that are left out or added stay, unless the
+    starts change.
     """
-    before = list(recurrence.of_rule(recurrence.start.date(), first.date()))
-    if first not in before:
-        raise InvalidInput(
-            f"from: {said(first)} is an additional date; name an occurrence of the rule, or change its lease by itself",
-            pointer="/from",
-        )
-    rule = recurrence.rule
+    start, rule = _of_rule(recurrence, first, last), recurrence.rule
     if rule.count is not None:
-        rule = replace(rule, count=rule.count - before.index(first))
+        before = list(recurrence.of_rule(recurrence.start.date(), start.date()))
+        rule = replace(rule, count=rule.count - before.index(start))
     kept = frozenset[datetime]() if change.moves else frozenset(each for each in recurrence.excluded if each >= first)
     more = frozenset[datetime]() if change.moves else frozenset(each for each in recurrence.added if each >= first)
     return Recurrence(
-        start=first if change.start is None else change.start,
+        start=start if change.start is None else change.start,
         zone=change.zone or recurrence.zone,
         rule=rule if change.rule is None else change.rule,
         length=recurrence.length if change.length is None else change.length,
         excluded=kept if change.excluded is None else change.excluded,
         added=more if change.added is None else change.added,
     )
+
+
+def _of_rule(recurrence: Recurrence, first: datetime, last: datetime | None) -> datetime:
+    """Return the start by the rule with which a series goes on from one of its occurrences on. InvalidInput.
+
+    That is another one only for an occurrence that has kept its time while the starts of the series changed.
+    """
+    begin = max(first, recurrence.start).date()
+    coming = recurrence.of_rule(begin, begin + MOST_DAYS * _DAY)
+    found = next((each for each in coming if last is None or each > last), None)
+    if found is None or (found != first and first in recurrence.added):
+        raise InvalidInput(
+            f"from: {said(first)} is an additional date; name an occurrence of the rule, or change its lease by itself",
+            pointer="/from",
+        )
+    return found

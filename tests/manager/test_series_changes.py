@@ -124,6 +124,58 @@ def test_what_has_begun_or_was_changed_by_itself_or_cancelled_stays(engine):
     nothing_is_promised_twice(world)
 
 
+def test_what_was_cancelled_or_changed_by_itself_stays_at_another_time_of_day_too(engine):
+    """Its day has nothing else: neither is what was deleted booked again, nor has a day two leases."""
+    world = World(engine)
+    made = world.manager.series.create(a_series())
+    own = leases(world, made)
+    world.manager.leases.delete(own[1].id)
+    world.change(own[2], end=own[2].window.end + HOUR)
+    kept = world.now(own[2]).window
+    changed = change(world, made, start=FIRST + HOUR)
+    world.run()
+    assert [(each.recurrence_id, str(each.state)) for each in changed.occurrences] == [
+        (FIRST + HOUR, "booked"),
+        (FIRST + DAY, "cancelled"),
+        (FIRST + 2 * DAY, "booked"),
+        (FIRST + 3 * DAY + HOUR, "booked"),
+        (FIRST + 4 * DAY + HOUR, "booked"),
+    ]
+    assert [lease.id for lease in live(world)] == [own[n].id for n in (0, 2, 3, 4)]
+    assert world.now(own[2]).window == kept
+    nothing_is_promised_twice(world)
+
+
+def test_all_are_changed_again_although_the_first_to_come_stayed_at_its_old_time(sqlite):
+    world = World(sqlite)
+    made = world.manager.series.create(a_series())
+    own = leases(world, made)
+    world.manager.leases.delete(own[0].id)
+    moved = change(world, made, start=FIRST + HOUR)
+    again = change(world, moved, length=3 * HOUR)
+    world.run()
+    assert again.series.id == made.series.id
+    assert [lease.id for lease in live(world)] == [lease.id for lease in own[1:]]
+    assert {lease.window.start.hour for lease in live(world)} == {9}
+    assert {lease.window.duration for lease in live(world)} == {3 * HOUR}
+    assert again.series.recurrence.rule.count == 5
+
+
+def test_an_added_date_that_stays_takes_nothing_from_the_rule_on_its_day(sqlite):
+    world = World(sqlite)
+    later = FIRST + DAY + 6 * HOUR
+    made = world.manager.series.create(a_series(added=frozenset({later})))
+    (extra,) = (each for each in made.occurrences if each.recurrence_id == later)
+    world.change(world.now_of(extra.lease_id), end=extra.end + HOUR)
+    changed = change(world, made, added=frozenset())
+    assert states(world, changed) == {"booked": 6}
+    assert [lease.id for lease in live(world)] == [each.lease_id for each in made.occurrences]
+    rest = change(world, changed, since=later, length=2 * HOUR)
+    assert [each.recurrence_id for each in rest.occurrences] == [later, *(FIRST + n * DAY for n in (2, 3, 4))]
+    assert rest.series.recurrence.rule.count == 3
+    assert [lease.id for lease in live(world)] == [each.lease_id for each in made.occurrences]
+
+
 def test_another_rule_moves_deletes_and_books_leases(engine):
     world = World(engine)
     made = world.manager.series.create(a_series(rule="FREQ=DAILY;COUNT=4"))

@@ -8,7 +8,7 @@ transaction: leases whose occurrence stays on its day get other dates, the other
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -122,7 +122,7 @@ class SeriesChanging:
                 f"start: it is not after {said(max(earlier))}, the occurrence before the change; choose a later one"
             )
             raise InvalidInput(sentence, pointer="/start")
-        recurrence = since(before.recurrence, first, change)
+        recurrence = since(before.recurrence, first, change, max(earlier, default=None))
         template = before.template
         if change.reservations is not None and change.asked_by is not None:
             template = replace(template, reservations=change.reservations, operator=change.asked_by.operator)
@@ -158,7 +158,8 @@ class SeriesChanging:
                 kept[each.recurrence_id] = each
             else:
                 changing[lease.id] = lease
-        coming = tuple(each for each in every if each.recurrence_id not in kept)
+        named = {each.recurrence_id for each in found.occurrences} | recurrence.added
+        coming = _coming(every, kept, named)
         if not coming:
             raise InvalidInput("from: no occurrence is left to be changed", pointer="/from")
         return _Wanted(before, old if earlier else None, new, first, changing, kept, coming)
@@ -297,6 +298,22 @@ def _first(every: Sequence[SeriesOccurrence], wanted: datetime | None, now: date
     if wanted not in to_come:
         raise InvalidInput(f"from: the occurrence of {said(wanted)} has begun; give a later one", pointer="/from")
     return wanted
+
+
+def _coming(
+    every: Sequence[Occurrence], kept: Collection[datetime], named: Collection[datetime]
+) -> tuple[Occurrence, ...]:
+    """Return the occurrences that are planned: not those that are kept, whatever the time of their day is now.
+
+    ``named`` are those that a series had before, or that are added by their date: they are meant by themselves.
+    """
+    ids = {each.recurrence_id for each in every}
+    days = {each.date() for each in kept if each not in ids}
+    return tuple(
+        each
+        for each in every
+        if each.recurrence_id not in kept and (each.recurrence_id in named or each.recurrence_id.date() not in days)
+    )
 
 
 def _day(lease: Lease) -> date:
