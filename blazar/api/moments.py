@@ -99,13 +99,8 @@ def duration(text: str, place: Place, *, zone: str = "UTC") -> Duration:
     return _duration(text, text, place, zone)
 
 
-def moment_or_duration(
-    text: str, place: Place, *, zone: str = "UTC", backward: bool = False, wanted: str | None = None
-) -> Moment | Duration:
-    """Return a date, ``NOW``, or a duration with its sign; ``-`` only if it may go ``backward``. InvalidInput.
-
-    ``wanted`` says what would fit, by default a date or a duration from the start.
-    """
+def moment_or_duration(text: str, place: Place, *, zone: str = "UTC", backward: bool = False) -> Moment | Duration:
+    """Return a date, ``NOW``, or a duration with its sign; ``-`` only if it may go ``backward``. InvalidInput."""
     if text[:1] == "+" or (backward and text[:1] == "-"):
         found = _duration(text[1:], text, place, zone)
         return _backward(found) if text[0] == "-" else found
@@ -113,7 +108,7 @@ def moment_or_duration(
         raise place.invalid(text, "the + as %2B: in a query a + is a space")
     if text[:1] in ("-", "P") or _SHORT.fullmatch(text):
         signs = "+ or -" if backward else "+"
-        raise place.invalid(text, f"{wanted or DATE_FORMAT}, or a duration with its sign, {signs}")
+        raise place.invalid(text, f"{DATE_FORMAT}, or a duration with its sign, {signs}")
     return moment(text, place, zone=zone)
 
 

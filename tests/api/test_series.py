@@ -280,6 +280,22 @@ def test_a_series_that_cannot_be_is_refused_with_its_place(http, change, code, p
     assert ask(http, "GET", "/v1/series").json["series"] == []
 
 
+@pytest.mark.parametrize(
+    ("change", "advice"),
+    [
+        ({"before_end_date": "2030-04-02"}, "give a duration with its sign, +P1D from each start or -PT2H"),
+        ({"before_end_date": ""}, "give a duration with its sign, +P1D from each start or -PT2H"),
+        ({"before_end_date": "PT2H"}, "give a duration with its sign, +P1D from each start or -PT2H"),
+        ({"exdates": ["2030-04-03T08:00"] * 201}, "at most 200"),
+        ({"rdates": ["2030-04-03T08:00"] * 201}, "at most 200"),
+    ],
+)
+def test_a_refusal_says_what_would_do(http, change, advice):
+    (error,) = ask(http, body={**DAILY, **change}).json["errors"]
+    assert advice in error["detail"]
+    assert "or 'now'" not in error["detail"]
+
+
 def test_a_rule_that_never_comes_true_costs_no_more_days_than_there_are():
     """Other expanders walk to the year 9999: no rule may have this one look at more than three years of days."""
 

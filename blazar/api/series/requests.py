@@ -93,10 +93,10 @@ def before_end_of(text: str | None, zone: str) -> Duration | None:
     """Return when each lease of a series warns before its end. InvalidInput."""
     if text is None:
         return None
-    place, wanted = in_body("before_end_date"), "a duration with its sign, such as -PT2H, or null"
-    found = moments.moment_or_duration(text, place, zone=zone, backward=True, wanted=wanted)
+    place = in_body("before_end_date")
+    found = moments.moment_or_duration(text, place, zone=zone, backward=True) if text[:1] in ("+", "-") else None
     if not isinstance(found, Duration):
-        raise place.invalid(text, wanted)
+        raise place.invalid(text, "a duration with its sign, +P1D from each start or -PT2H before each end, or null")
     return found
 
 

@@ -37,8 +37,8 @@ WHEN: Json = {
         "maxLength": 16,
         "description": "when each ends by the wall clock, such as 17:00, or 06:00+1d on the next day",
     },
-    "exdates": {**_LOCALS, "description": "starts of the rule that are left out"},
-    "rdates": {**_LOCALS, "description": "starts beside those of the rule"},
+    "exdates": {**_LOCALS, "description": f"starts of the rule that are left out, at most {MOST_DATES}"},
+    "rdates": {**_LOCALS, "description": f"starts beside those of the rule, at most {MOST_DATES}"},
 }
 BEFORE_END: Json = {
     "type": ["string", "null"],
