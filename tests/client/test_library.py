@@ -246,3 +246,22 @@ def test_openstacksdk_books_and_waits(world, way):
     reservation.delete_lease("11111111-2222-4333-8444-000000000001")
     with pytest.raises(openstack.exceptions.NotFoundException):
         reservation.get_lease("11111111-2222-4333-8444-000000000001")
+
+
+def test_openstacksdk_books_hosts_out_for_maintenance(world, way):
+    login = {"auth_type": "admin_token", "auth": {"endpoint": way.url, "token": ADMIN}}
+    reservation = sdk.reservation(openstack.connect(load_yaml_config=False, load_envvars=False, **login))
+    lease = reservation.create_lease("training", reservations=[HOST], start_date=NOON + HOUR, end_date="+2h")
+    [host] = {each.resource_id for each in reservation.allocations() if each.reservations}
+    window = {"start_date": "2030-04-01T12:30:00Z", "end_date": "+PT6H", "hosts": [host]}
+    impact = reservation.maintenance_impact("disks", **window)
+    assert [(each.lease_id, each.outcome) for each in impact.leases] == [(lease.id, "moved")]
+    assert list(reservation.maintenances()) == []
+    made = reservation.create_maintenance("disks", impact_id=impact.id, **window)
+    assert reservation.find_maintenance("disks").id == made.id
+    assert reservation.update_maintenance(made, end_date="+PT7H").end_date == made.end_date + HOUR
+    with pytest.raises(openstack.exceptions.ConflictException, match="delete it instead"):
+        reservation.end_maintenance(made)
+    reservation.delete_maintenance(made)
+    assert reservation.get_maintenance(made).status == "CANCELLED"
+    assert reservation.find_maintenance("disks") is None

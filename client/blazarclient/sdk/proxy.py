@@ -17,10 +17,11 @@ from openstack import exceptions, proxy
 from blazarclient.exception import Failed, NotFound
 from blazarclient.library import Reservations
 from blazarclient.library.leases import Leases
+from blazarclient.library.maintenances import Maintenances
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.series import SeriesOfLeases
 from blazarclient.library.supply import FloatingIp, FloatingIps
-from blazarclient.library.values import Feed, Host, Lease, Series
+from blazarclient.library.values import Feed, Host, Lease, Maintenance, Series
 from blazarclient.library.written import in_capitals
 from blazarclient.sdk.errors import told
 
@@ -28,7 +29,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
 
-Value = Lease | Series | Host | FloatingIp | Feed | str
+Value = Lease | Series | Maintenance | Host | FloatingIp | Feed | str
 """What a method is about: a value that the service told, or its id."""
 
 Part = Callable[[Reservations], S]
@@ -53,6 +54,10 @@ def _feeds(library: Reservations) -> Feeds:
 
 def _series(library: Reservations) -> SeriesOfLeases:
     return library.series
+
+
+def _maintenances(library: Reservations) -> Maintenances:
+    return library.maintenances
 
 
 def _whole(library: Reservations) -> Reservations:
@@ -206,6 +211,15 @@ class Proxy(proxy.Proxy):
     update_series = _of_one(_series, SeriesOfLeases.change)
     find_series = _unless_missing(_series, SeriesOfLeases.find, _named)
     delete_series = _unless_missing(_series, SeriesOfLeases.delete, _given)
+
+    maintenance_impact = _same(_maintenances, Maintenances.impact)
+    create_maintenance = _same(_maintenances, Maintenances.create)
+    get_maintenance = _of_one(_maintenances, Maintenances.get)
+    maintenances = _each(_maintenances, Maintenances.list)
+    update_maintenance = _of_one(_maintenances, Maintenances.change)
+    end_maintenance = _of_one(_maintenances, Maintenances.end)
+    find_maintenance = _unless_missing(_maintenances, Maintenances.find, _named)
+    delete_maintenance = _unless_missing(_maintenances, Maintenances.delete, _given)
 
     create_feed = _same(_feeds, Feeds.create)
     feeds = _each(_feeds, Feeds.list)
