@@ -25,7 +25,16 @@ from blazar.model.requests import IdempotencyKey
 from blazar.model.resource import ResourceKind
 from blazar.model.usage import OutboxMessage, ProjectUse
 from blazar.model.window import Window
-from blazar.store import allocation_writes, idempotency, lease_writes, maintenance_plans, outbox, shares, use_queries
+from blazar.store import (
+    allocation_writes,
+    idempotency,
+    lease_writes,
+    maintenance_plans,
+    outbox,
+    resource_queries,
+    shares,
+    use_queries,
+)
 from blazar.store.catalog import CatalogCache, ResourceCatalog
 from blazar.store.earlier_users import EarlierUser, earlier_users
 from blazar.store.live_reads import live_allocations
@@ -47,10 +56,6 @@ _OF_LEASE = (
         allocations.c.released_at.is_(None),
     )
     .order_by(allocations.c.id)
-)
-# A statement of every booking, built once: building one costs as much as executing it.
-_GENERATIONS = sa.select(resources.c.id, resources.c.generation).where(
-    resources.c.id.in_(sa.bindparam("ids", expanding=True))
 )
 
 
@@ -116,7 +121,7 @@ class CalendarStore:
                 besides=besides,
                 cleaning=self._cleaning_time,
             )
-            generations = partial(_generations, connection)
+            generations = partial(resource_queries.generations, connection)
             yield CalendarView(Snapshot(catalog.resources, occupancy), catalog, generations)
 
     def range(
@@ -369,11 +374,3 @@ def _stale_if_first(use: ProjectUse | None) -> Iterator[None]:
         if use is None or use.version:
             raise
         raise StaleCalendar("the project was granted another lease or change in the meantime") from error
-
-
-def _generations(connection: Connection, ids: Collection[int]) -> Mapping[int, int]:
-    """Return the generations of resources."""
-    found: dict[int, int] = {}
-    for part in chunks(sorted(ids)):
-        found.update((id_, generation) for id_, generation in connection.execute(_GENERATIONS, {"ids": part}))
-    return found

@@ -23,10 +23,10 @@ from blazar.model.feed import (
     unknown_feed,
 )
 from blazar.model.lease import EventType
-from blazar.model.paging import Page, Position, unknown_marker
+from blazar.model.paging import Position
 from blazar.model.window import Window
 from blazar.store.lease_pages import UNDONE
-from blazar.store.paging import follows, instant_of, ordered_by
+from blazar.store.paging import after_marker, ordered_by
 from blazar.store.tables import UtcTime, allocations, events, feeds, leases, reservations, resources
 from blazar.store.transactions import Transactions
 from blazar.store.use_queries import UNGRANTED
@@ -72,7 +72,7 @@ class FeedStore:
             where.append(feeds.c.project_id == question.project_id)
         page = question.page
         with self._transactions.reading() as connection:
-            after = _after(connection, page, where)
+            after = after_marker(connection, page, *_ORDER, where)
             query = _FEEDS.where(*where, *after).order_by(*ordered_by(page, *_ORDER)).limit(page.limit + 1)
             found = [_feed_of(tuple(row)) for row in connection.execute(query)]
             total = sa.select(sa.func.count()).select_from(feeds).where(*where)
@@ -200,20 +200,6 @@ def _owned(owner: FeedOwner | None) -> list[sa.ColumnElement[bool]]:
     if owner is None:
         return []
     return [feeds.c.project_id == owner.project_id, feeds.c.user_id == owner.user_id]
-
-
-def _after(connection: Connection, page: Page, where: Sequence[sa.ColumnElement[bool]]) -> list[sa.ColumnElement[bool]]:
-    """Return the condition for what follows the marker of a page."""
-    if page.after is None:
-        return []
-    if isinstance(page.after, str):
-        query = sa.select(feeds.c.created_at).where(feeds.c.id == page.after, *where)
-        place, id_ = connection.execute(query).scalar_one_or_none(), page.after
-        if place is None:
-            raise unknown_marker()
-    else:
-        place, id_ = instant_of(page.after.value or ""), page.after.id
-    return [follows(page, *_ORDER, place, id_)]
 
 
 def _shown_by(feed: Feed) -> list[sa.ColumnElement[bool]]:

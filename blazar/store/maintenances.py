@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -26,14 +27,14 @@ from blazar.model.maintenance import (
     PendingPolicy,
     unknown_maintenance,
 )
-from blazar.model.paging import Page, Position, unknown_marker
+from blazar.model.paging import Position
 from blazar.model.resource import ResourceKind
 from blazar.model.window import Window
 from blazar.store import allocation_writes, resource_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
 from blazar.store.held_pieces import HeldPiece, held_pieces
 from blazar.store.maintenance_plans import affected, insert_plans, plan_of, replace_plans, write_plan
-from blazar.store.paging import follows, instant_of, ordered_by
+from blazar.store.paging import after_marker, ordered_by
 from blazar.store.rows import AnyRow, chunks
 from blazar.store.tables import (
     maintenance_leases,
@@ -83,7 +84,7 @@ class MaintenanceStore:
             pieces = held_pieces(connection, kind, now)
             every = blocks(connection, kind, Window(to_second(now), END_OF_TIME))
             others = {id_: [b for b in found if b.maintenance_id != besides] for id_, found in every.items()}
-            yield PlanningView(catalog, pieces, others, lambda ids: _generations(connection, ids))
+            yield PlanningView(catalog, pieces, others, partial(resource_queries.generations, connection))
 
     def add(
         self,
@@ -203,7 +204,8 @@ class MaintenanceStore:
         m, page = maintenances.c, question.page
         where = [m.status.in_(list(map(str, question.statuses)))] if question.statuses else []
         with self._transactions.reading() as connection:
-            query = sa.select(maintenances).where(*where, *_after(connection, page, where))
+            after = after_marker(connection, page, m.created_at, m.id, where)
+            query = sa.select(maintenances).where(*where, *after)
             rows = connection.execute(query.order_by(*ordered_by(page, m.created_at, m.id)).limit(page.limit + 1)).all()
             total = sa.select(sa.func.count()).select_from(maintenances).where(*where)
             count = connection.execute(total).scalar_one() if page.with_count else None
@@ -365,14 +367,6 @@ def blocks(connection: Connection, kind: ResourceKind, window: Window) -> Mappin
     return found
 
 
-def _generations(connection: Connection, ids: Collection[int]) -> Mapping[int, int]:
-    found: dict[int, int] = {}
-    for part in chunks(sorted(ids)):
-        query = sa.select(resources.c.id, resources.c.generation).where(resources.c.id.in_(part))
-        found.update((id_, generation) for id_, generation in connection.execute(query))
-    return found
-
-
 def _hosts(connection: Connection, ids: Collection[str]) -> Mapping[str, list[MaintenanceHost]]:
     found: dict[str, list[MaintenanceHost]] = defaultdict(list)
     r = maintenance_resources.c
@@ -403,18 +397,3 @@ def _maintenance(row: AnyRow, hosts: Sequence[MaintenanceHost]) -> Maintenance:
         row.updated_at,
         row.trouble,
     )
-
-
-def _after(
-    connection: Connection, page: Page, where: Sequence[sa.ColumnElement[bool]]
-) -> tuple[sa.ColumnElement[bool], ...]:
-    """Return the condition for what follows the marker of a page."""
-    m = maintenances.c
-    if page.after is None:
-        return ()
-    if isinstance(page.after, Position):
-        return (follows(page, m.created_at, m.id, instant_of(page.after.value or ""), page.after.id),)
-    found = connection.execute(sa.select(m.created_at).where(m.id == page.after, *where)).scalar()
-    if found is None:
-        raise unknown_marker()
-    return (follows(page, m.created_at, m.id, found, page.after),)

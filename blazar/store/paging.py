@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from blazar.model.paging import Page, unknown_marker
 
@@ -26,6 +28,25 @@ def follows(page: Page, key: Column, id_: Column, place: Any, place_id: str) -> 
     if page.descending:
         return sa.and_(key <= place, sa.or_(key < place, id_ < place_id))
     return sa.and_(key >= place, sa.or_(key > place, id_ > place_id))
+
+
+def after_marker(
+    connection: Connection, page: Page, created_at: Column, id_: Column, where: Sequence[sa.ColumnElement[bool]]
+) -> list[sa.ColumnElement[bool]]:
+    """Return the condition for what follows the marker of a page of a list in the order in which it was created.
+
+    A marker that is an id must be one of the list, of which ``where`` are the conditions; InvalidInput if it is none.
+    """
+    if page.after is None:
+        return []
+    if isinstance(page.after, str):
+        query = sa.select(created_at).where(id_ == page.after, *where)
+        place, marker = connection.execute(query).scalar_one_or_none(), page.after
+        if place is None:
+            raise unknown_marker()
+    else:
+        place, marker = instant_of(page.after.value or ""), page.after.id
+    return [follows(page, created_at, id_, place, marker)]
 
 
 def instant_of(text: str) -> datetime:

@@ -27,6 +27,11 @@ _VERSION = sa.select(inventory_versions.c.version).where(
     inventory_versions.c.kind == sa.bindparam("of", type_=inventory_versions.c.kind.type)
 )
 
+# A statement of every booking, built once: building one costs as much as executing it.
+_GENERATIONS = sa.select(resources.c.id, resources.c.generation).where(
+    resources.c.id.in_(sa.bindparam("ids", expanding=True))
+)
+
 
 def version(connection: Connection, kind: ResourceKind) -> int:
     """Return the version of the catalog of a kind."""
@@ -188,3 +193,11 @@ def _property_ids(connection: Connection, kind: ResourceKind, names: Collection[
         )
     )
     return {row.name: row.id for row in rows}
+
+
+def generations(connection: Connection, ids: Collection[int]) -> Mapping[int, int]:
+    """Return the generations of resources."""
+    found: dict[int, int] = {}
+    for part in chunks(sorted(ids)):
+        found.update((id_, generation) for id_, generation in connection.execute(_GENERATIONS, {"ids": part}))
+    return found

@@ -22,7 +22,7 @@ from blazar.model.errors import ClaimLost, StaleCalendar
 from blazar.model.exceeded import Exceeded
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus
 from blazar.model.lease_json import cause_json
-from blazar.model.paging import Page, Position, unknown_marker
+from blazar.model.paging import Position
 from blazar.model.reasons import Cause, ReasonCode
 from blazar.model.requests import IdempotencyKey
 from blazar.model.series_details import (
@@ -41,7 +41,7 @@ from blazar.model.series_details import (
 from blazar.model.usage import OutboxMessage, ProjectUse
 from blazar.store import allocation_writes, idempotency, lease_writes, outbox, use_queries
 from blazar.store.leases import many
-from blazar.store.paging import follows, instant_of, ordered_by
+from blazar.store.paging import after_marker, ordered_by
 from blazar.store.rows import ALLOCATION_COLUMNS, allocation_of, local_text
 from blazar.store.series_rows import (
     OCCURRENCE_COLUMNS,
@@ -103,7 +103,7 @@ class SeriesStore:
         if question.statuses:
             where.append(series.c.status.in_([str(status) for status in question.statuses]))
         with self._transactions.reading() as connection:
-            after = _after(connection, page, where)
+            after = after_marker(connection, page, *_ORDER, where)
             query = sa.select(*SERIES_COLUMNS).where(*where, *after).order_by(*ordered_by(page, *_ORDER))
             found = [series_of(row) for row in connection.execute(query.limit(page.limit + 1))]
             total = sa.select(sa.func.count()).select_from(series).where(*where)
@@ -537,17 +537,3 @@ def _one(connection: Connection, series_id: str) -> Series:
     if row is None:
         raise unknown_series(series_id)
     return series_of(row)
-
-
-def _after(connection: Connection, page: Page, where: Sequence[sa.ColumnElement[bool]]) -> list[sa.ColumnElement[bool]]:
-    """Return the condition for what follows the marker of a page."""
-    if page.after is None:
-        return []
-    if isinstance(page.after, str):
-        query = sa.select(series.c.created_at).where(series.c.id == page.after, *where)
-        place, id_ = connection.execute(query).scalar_one_or_none(), page.after
-        if place is None:
-            raise unknown_marker()
-    else:
-        place, id_ = instant_of(page.after.value or ""), page.after.id
-    return [follows(page, *_ORDER, place, id_)]

@@ -18,14 +18,6 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8Zc1zq7o1fJt0sQ6bM1yN2p8s6Y0kQyq8m2
 
 
 @pytest.fixture
-def storage() -> Iterator[RealStorage]:
-    """The project ``demo``, and a private type of a pool of Cinder."""
-    made = RealStorage()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def outside() -> Iterator[ExternalNetwork]:
     """An external network of these tests' own."""
     network = ExternalNetwork(104)
