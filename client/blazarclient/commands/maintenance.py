@@ -113,7 +113,7 @@ class _OneWindow(One):
 class ImpactOfMaintenance(Rows, _Window):
     """Show what a maintenance window would do to leases
 
-    Nothing is booked. The answer has an id for --impact-id of maintenance create.
+    Nothing is booked. Of a window that does not start now it says with which start and id to open just that one.
     """
 
     answers = IMPACT
@@ -129,7 +129,11 @@ class ImpactOfMaintenance(Rows, _Window):
         zone = now_in(parsed_args).tzinfo or timezone.utc
         impact = self.library.maintenances.impact(parsed_args.name, **self.given(parsed_args))
         words = [f"{count} {name.replace('_', ' ')}" for name, count in impact.summary.items() if count]
-        self.tell(f"{len(impact.leases)} leases ({', '.join(words) or 'none'}); open it with --impact-id {impact.id}")
+        count = len(impact.leases)
+        found = f"{count} {'lease' if count == 1 else 'leases'} ({', '.join(words) or 'none'})"
+        # What starts now is another window in the next second, with another impact.
+        again = f"; open it with --start {utc(impact.start_date)} --impact-id {impact.id}"
+        self.tell(found if parsed_args.start.strip().lower() == "now" else found + again)
 
         def row(lease: AffectedLease) -> tuple[Any, ...]:
             if self.structured(parsed_args):

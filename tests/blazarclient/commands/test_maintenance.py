@@ -72,13 +72,21 @@ def test_the_impact_names_each_lease_and_the_id_to_open_the_window_with(run: Run
     }
     service.post(f"{URL}/maintenances?dry_run=true", json={"impact": impact}, headers=NEW)
     code, out, err = run("maintenance", "impact", *WORDS)
-    assert (code, "1 leases (1 moved); open it with --impact-id b33f" in err) == (0, True), err
+    again = "1 lease (1 moved); open it with --start 2026-12-01T07:00:00Z --impact-id b33f"
+    assert (code, again in err) == (0, True), err
     assert "moved" in out
     assert "1 to 3" in out
     (request,) = sent(service, "POST")
     assert request.headers["OpenStack-API-Version"] == "reservation 1.3"
     times = {"start_date": "2026-12-01T07:00:00Z", "end_date": "+PT12H"}
     assert request.json() == {"name": "disks", **times, "hosts": ["1"]}
+
+
+def test_the_impact_of_what_starts_now_has_no_id_to_come_back_with(run: Run, service: Any) -> None:
+    impact = {"id": "b33f", "start_date": WINDOW["start_date"], "end_date": WINDOW["end_date"], "leases": []}
+    service.post(f"{URL}/maintenances?dry_run=true", json={"impact": impact}, headers=NEW)
+    code, _, err = run("maintenance", "impact", "disks", "--host", "node-1", "--end", "+12h")
+    assert (code, "0 leases (none)" in err, "--impact-id" in err) == (0, True, False), err
 
 
 def test_a_window_is_opened_and_shown_with_its_leases(run: Run, service: Any) -> None:
