@@ -72,9 +72,11 @@ class RecordingNotifier:
     """Remembers what the world was told: (type, status of the lease)."""
 
     told: list[tuple[str, Lease]] = field(default_factory=list)
+    extendable_until: datetime | None = None
 
-    def notify(self, notification: str, lease: Lease) -> None:
+    def notify(self, notification: str, lease: Lease, *, extendable_until: datetime | None = None) -> None:
         self.told.append((notification, lease))
+        self.extendable_until = extendable_until
 
     @property
     def types(self) -> list[str]:

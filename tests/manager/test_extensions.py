@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from blazar.model.duration import Duration
-from blazar.model.errors import InvalidInput, UsageDenied
+from blazar.model.errors import EnforcementUnavailable, InvalidInput, UsageDenied
 from blazar.model.lease import EventType, Lease, LeaseStatus
 from blazar.model.requests import ReservationChange
 from tests.manager.enforcement.recording import RecordingFilter
@@ -79,6 +79,42 @@ def test_it_takes_nothing_from_who_waits(world):
     assert world.now(lease).extend.reason == "others wait for resources of this kind"
     world.run_to(NOON + 3 * HOUR)
     assert [world.now(each).status for each in (lease, waiting)] == [LeaseStatus.TERMINATED, LeaseStatus.ACTIVE]
+
+
+def warned(world: World, *, hours: int = 3) -> timedelta | None:
+    """Return how long after noon a lease could end, as the warning before its end says."""
+    world.run_to(NOON + (hours - 1) * HOUR)
+    assert world.notifier.types[-1] == "lease.event.before_end_lease"
+    until = world.notifier.extendable_until
+    return until - NOON if until else None
+
+
+def test_a_warning_says_how_long_a_lease_could_be(world):
+    world.lease(a_host(3), hours=3)
+    world.lease(a_host(), start=7 * HOUR, project="chemistry")
+    assert warned(world) == 7 * HOUR
+
+
+def test_a_warning_offers_nothing_that_is_promised_to_others(world):
+    world.lease(a_host(3), hours=3)
+    world.lease(a_host(), start=3 * HOUR, project="chemistry")
+    assert warned(world) is None
+
+
+def test_a_warning_offers_nothing_while_others_wait(world):
+    world.waits = True
+    world.lease(a_host(3), hours=3)
+    world.lease(a_host(), project="chemistry", wait=DAY)
+    assert warned(world) is None
+
+
+def test_a_warning_is_sent_although_the_offer_is_not_known(world, monkeypatch):
+    def fail(question):
+        raise EnforcementUnavailable("nobody answers")
+
+    world.lease(a_host(), hours=3)
+    monkeypatch.setattr(world.manager.availability, "find", fail)
+    assert warned(world) is None
 
 
 class Denies(RecordingFilter):

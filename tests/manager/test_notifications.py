@@ -44,6 +44,11 @@ def test_the_payload_is_the_lease_as_the_api_shows_it(world):
     assert told["reservations"][0]["min"] == 1
 
 
+def test_the_payload_of_a_warning_has_the_latest_end_that_the_lease_could_have(world):
+    lease = world.lease()
+    assert payload(lease, lease.window.end)["extendable_until"] == payload(lease)["end_date"]
+
+
 def test_a_bus_that_is_not_there_harms_no_lease(world, tmp_path, caplog):
     conf = a_configuration(
         "[oslo_messaging_notifications]",

@@ -426,8 +426,8 @@ class Life(RuleBasedStateMachine):
             whole = world.store.leases.one(lease.id, including_deleted=True)
             assert all(e.status is not EventStatus.IN_PROGRESS and e.due_at is None for e in whole.events), whole
             assert whole.end_reason is not None
-            # Handed over, or refused, or deleted before that.
-            assert not whole.is_undecided or whole.end_reason is EndReason.DELETED
+            # Handed over, or refused at its time, or deleted or undone before that.
+            assert not whole.is_undecided or whole.end_reason in (EndReason.DELETED, EndReason.REFUSED)
         assert world.reservation_aggregates() == []
         assert world.pool() == {f"node-{n}" for n in range(1, HOSTS + 1)}
         with world.simulated.inspect() as state:

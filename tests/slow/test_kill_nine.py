@@ -360,7 +360,7 @@ def check(store: Store, cloud: SimulatedCloud, leases: tuple[Lease, ...]) -> Non
     for lease in (*leases, *store.leases.past()):
         # Handed over, or refused, or deleted before that.
         kept = store.leases.one(lease.id, including_deleted=True)
-        assert not kept.is_undecided or kept.end_reason is EndReason.DELETED
+        assert not kept.is_undecided or kept.end_reason in (EndReason.DELETED, EndReason.REFUSED)
         assert kept.end_reason is not EndReason.REFUSED or kept.deleted_at is not None
     check_at_rest(store, cloud, now=datetime.now(UTC), offered=OFFERED)
 
