@@ -78,7 +78,7 @@ Found = tuple[str, str, ResourceDetails]
 class Quiet:
     """Tells nobody."""
 
-    def notify(self, notification: str, lease: Lease) -> None:
+    def notify(self, notification: str, lease: Lease, *, extendable_until: datetime | None = None) -> None:
         pass
 
 

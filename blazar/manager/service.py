@@ -98,7 +98,13 @@ class ManagerService:
         replacements = StartReplacements(runtime, replanner, booking)
         self.sweeps = tuple(Sweep(runtime, region) for region in plugins.regions)
         self.sweep = self.sweeps[0]
-        worker = Worker(runtime, self.outbox, replacements, taken_over=self._sweep_soon)
+        worker = Worker(
+            runtime,
+            self.outbox,
+            replacements,
+            taken_over=self._sweep_soon,
+            extendable_until=lambda lease: self.extensions.offer(lease),
+        )
         changes = CloudChanges(runtime, worker)
         self.engine = Engine(runtime, worker)
         self._healing = Healing(runtime, replanner, booking, changes)

@@ -39,8 +39,11 @@ def of_event(event_type: str) -> str:
 class Notifier(Protocol):
     """Emits notifications."""
 
-    def notify(self, notification: str, lease: Lease) -> None:
-        """Emit a notification about a lease. Never raises: a lease does not fail because the bus does."""
+    def notify(self, notification: str, lease: Lease, *, extendable_until: datetime | None = None) -> None:
+        """Emit a notification about a lease. Never raises: a lease does not fail because the bus does.
+
+        ``extendable_until`` is the latest end that the lease could have, for who is told that it ends.
+        """
 
 
 class MessagingNotifier:
@@ -50,16 +53,16 @@ class MessagingNotifier:
         transport = oslo_messaging.get_notification_transport(conf)
         self._notifier = oslo_messaging.Notifier(transport, publisher_id=publisher_id)
 
-    def notify(self, notification: str, lease: Lease) -> None:
+    def notify(self, notification: str, lease: Lease, *, extendable_until: datetime | None = None) -> None:
         """Emit a notification about a lease."""
         try:
-            self._notifier.info({}, notification, payload(lease))
+            self._notifier.info({}, notification, payload(lease, extendable_until))
         except Exception:
             # The edge to a message bus: whatever its drivers raise, the work on the lease continues.
             LOG.exception("Notification %s about lease %s could not be sent", notification, lease.id)
 
 
-def payload(lease: Lease) -> dict[str, Any]:
+def payload(lease: Lease, extendable_until: datetime | None = None) -> dict[str, Any]:
     """Return a notification's payload: the lease as the API shows it, without what is internal."""
     return {
         "lease_id": lease.id,
@@ -71,6 +74,7 @@ def payload(lease: Lease) -> dict[str, Any]:
         "end_date": _iso(lease.window.end),
         "status": str(lease.status),
         **({"release_at": _iso(lease.use.release_at)} if lease.use and lease.use.release_at else {}),
+        **({"extendable_until": _iso(extendable_until)} if extendable_until else {}),
         "degraded": lease.degraded,
         "created_at": _spaced(lease.created_at),
         "updated_at": _spaced(lease.updated_at),

@@ -27,12 +27,19 @@ class Claiming:
     """Claims due events, or postpones, drops or settles those that nobody has to work on now."""
 
     def __init__(
-        self, runtime: Runtime, outbox: Outbox, read_ahead: ReadAhead, *, taken_over: Callable[[], None]
+        self,
+        runtime: Runtime,
+        outbox: Outbox,
+        read_ahead: ReadAhead,
+        *,
+        taken_over: Callable[[], None],
+        extendable_until: Callable[[Lease], datetime | None],
     ) -> None:
         self._runtime = runtime
         self._outbox = outbox
         self._read_ahead = read_ahead
         self._taken_over = taken_over
+        self._extendable_until = extendable_until
 
     def claim(self, lease: Lease, event: Event, claim: Claim, read_at: datetime) -> Lease | None:
         """Return the lease with its event claimed; None if there is nothing to do for it now. StaleLease."""
@@ -141,7 +148,8 @@ class Claiming:
             self._outbox.wake()
         if event.event_type == EventType.BEFORE_END and first and self._warns(lease):
             # Notify before the action: a warning is of no use after slow snapshots.
-            self._runtime.notifier.notify(of_event(EventType.BEFORE_END), saved)
+            latest = self._extendable_until(saved)
+            self._runtime.notifier.notify(of_event(EventType.BEFORE_END), saved, extendable_until=latest)
         return saved
 
     def _warns(self, lease: Lease) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from datetime import datetime
 
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
@@ -37,10 +38,13 @@ class Worker:
         replacements: StartReplacements,
         *,
         taken_over: Callable[[], None],
+        extendable_until: Callable[[Lease], datetime | None],
     ) -> None:
         self._runtime = runtime
         self.read_ahead = ReadAhead(runtime)
-        self._claiming = Claiming(runtime, outbox, self.read_ahead, taken_over=taken_over)
+        self._claiming = Claiming(
+            runtime, outbox, self.read_ahead, taken_over=taken_over, extendable_until=extendable_until
+        )
         looking = Looking(runtime, self.read_ahead)
         self._recording = Recording(runtime, outbox, looking.policy)
         actions = Actions(runtime, self.read_ahead)

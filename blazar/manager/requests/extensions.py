@@ -3,7 +3,7 @@
 
 A while before its end, ahead of any warning, a lease gets the latest end that is free and that its project may have.
 That is an ordinary change, so that what is promised to others stays theirs. Until its end it is tried again. It takes
-nothing that a lease on the waiting list could have.
+nothing that a lease on the waiting list could have. Who is warned that a lease ends is told how long it could be.
 """
 
 from __future__ import annotations
@@ -59,6 +59,15 @@ class Extensions(BackgroundThread):
         found = self._runtime.store.extensions.ending_by(now + self._lead, now=now)
         return sum(self._prolonged(lease_id) for lease_id in found if not self._stopping.is_set())
 
+    def offer(self, lease: Lease) -> datetime | None:
+        """Return the latest end that a lease could have, asked for now; None if it is no later or is not known."""
+        try:
+            end, _ = self._latest_end(lease, None)
+        except BlazarError as error:
+            LOG.info("How long lease %s could be extended is not known: %s", lease.id, error.message)
+            return None
+        return end if end > lease.window.end else None
+
     def _prolonged(self, lease_id: str) -> bool:
         try:
             lease = self._runtime.store.leases.one(lease_id)
@@ -81,8 +90,8 @@ class Extensions(BackgroundThread):
         self._runtime.notifier.notify(EXTENDED, prolonged)
         return True
 
-    def _latest_end(self, lease: Lease, until: datetime) -> tuple[datetime, str]:
-        """Return the latest end that is free, and why it is no later."""
+    def _latest_end(self, lease: Lease, until: datetime | None) -> tuple[datetime, str]:
+        """Return the latest end that is free, ``until`` at most, and why it is no later."""
         kinds = frozenset(self._runtime.kinds_of(lease).values())
         if self._waiting_list.is_awaited(kinds):
             return lease.window.end, OTHERS_WAIT
@@ -90,7 +99,7 @@ class Extensions(BackgroundThread):
         extension = self._availability.find(asked).extension
         if extension is None:
             return lease.window.end, _REASONS[None]
-        return min(extension.open_until, until), _REASONS[extension.limited_by]
+        return min(extension.open_until, until or extension.open_until), _REASONS[extension.limited_by]
 
     def _refused(self, lease_id: str, error: BlazarError) -> None:
         LOG.warning("Lease %s is not prolonged: %s", lease_id, error.message)

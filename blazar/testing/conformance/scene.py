@@ -32,7 +32,7 @@ MOST_ROUNDS = 200
 class _Told:
     types: list[str] = field(default_factory=list)
 
-    def notify(self, notification: str, lease: Lease) -> None:
+    def notify(self, notification: str, lease: Lease, *, extendable_until: datetime | None = None) -> None:
         self.types.append(notification)
 
 
