@@ -21,6 +21,7 @@ from blazar.api.maintenances import routes as maintenances
 from blazar.api.resources import routes as resources
 from blazar.api.routes import Part
 from blazar.api.series import routes as series
+from blazar.api.surgery import routes as surgery
 from blazar.model import extensions
 from blazar.model.errors import InvalidInput
 
@@ -43,6 +44,7 @@ BUILTIN: tuple[Part, ...] = (
     feeds.PART,
     series.PART,
     maintenances.PART,
+    surgery.PART,
     availability.PART,
     info.PART,
 )

@@ -50,7 +50,7 @@ from blazar.resources.optional import (
     Restores,
     SavesWork,
 )
-from blazar.resources.probes import ProbesUse, States
+from blazar.resources.probes import NamesUsers, ProbesUse, States
 from blazar.resources.quotas import Needs, NeedsQuota, NeedsQuotaAsPart
 from blazar.resources.references import reservation_at
 from blazar.resources.schemas import check_schemas
@@ -90,6 +90,7 @@ class CompleteType:
         self._lists_projects = able(plain, ListsProjects)
         self._lists_in_projects = able(plain, ListsInProjects)
         self._probes_use = able(plain, ProbesUse)
+        self._names_users = able(plain, NamesUsers)
         self._tells_gone = able(plain, TellsGone)
         if self.schema is not None:
             check_schemas(f"schema of the type {self.resource_type}", [dict(self.schema)])
@@ -198,6 +199,10 @@ class CompleteType:
     def in_use(self, task: Task) -> Mapping[int, int]:
         """Return the count in use of each resource, by calendar id; by default none."""
         return self._reports_use.in_use(task) if self._reports_use else {}
+
+    def users(self, task: Task, resource: Resource) -> tuple[str, ...]:
+        """Return the ids of what runs on a resource of a reservation in use; by default none is known."""
+        return () if self._names_users is None else self._names_users.users(task, resource)
 
     @property
     def probes_use(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from blazar.clouds.ports import Compute, Server
 from blazar.model.lease import Lease
+from blazar.model.resource import Resource
 from blazar.model.unused import DEAD_STATES, IDLE_STATES
 from blazar.resources.base import Task
 
@@ -27,6 +28,14 @@ class ProbesUse(Protocol):
         cloud does not say must never look like nothing: then CloudUnavailable is raised. The calls are few: one list
         for a lease that is used.
         """
+
+
+@runtime_checkable
+class NamesUsers(Protocol):
+    """A type that can name what runs on one of its resources. Without it nobody is told what is in the way."""
+
+    def users(self, task: Task, resource: Resource) -> tuple[str, ...]:
+        """Return the ids of the servers on a resource of a reservation in use; of other projects none."""
 
 
 def states_of(servers: tuple[Server, ...]) -> States:

@@ -71,6 +71,10 @@ class RegionalType(CompleteType):
         """Return the count in use of each resource, by calendar id."""
         return self.within(task.reservation.region).in_use(task)
 
+    def users(self, task: Task, resource: Resource) -> tuple[str, ...]:
+        """Return the ids of what runs on a resource of a reservation in use."""
+        return self.within(task.reservation.region).users(task, resource)
+
     def probe(self, task: Task) -> States | None:
         """Return how many things users have in a reservation in use, by state; None if it cannot tell."""
         return self.within(task.reservation.region).probe(task)

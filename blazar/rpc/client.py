@@ -27,6 +27,7 @@ from blazar.rpc.interface import (
     Resources,
     SeriesOfLeases,
     Service,
+    Surgery,
 )
 from blazar.rpc.manager_clock import ManagerClock
 
@@ -136,6 +137,7 @@ class RemoteManager:
         self.feeds: Feeds = cast(Feeds, _Calls(self, "feeds"))
         self.series: SeriesOfLeases = cast(SeriesOfLeases, _Calls(self, "series"))
         self.maintenances: Maintenances = cast(Maintenances, _Calls(self, "maintenances"))
+        self.surgery: Surgery = cast(Surgery, _Calls(self, "surgery"))
         self.service: Service = cast(Service, _Calls(self, "service"))
         # Load balancers and clients usually give up after a minute; the API should answer before that.
         conf.set_default("rpc_response_timeout", ANSWER_TIMEOUT)

@@ -54,6 +54,7 @@ from blazar.model.series_details import (
     SeriesRequest,
 )
 from blazar.model.service import ServiceFacts
+from blazar.model.surgery import Operated, SwapRequest, Terms
 
 
 class Leases(Protocol):
@@ -288,6 +289,19 @@ class Maintenances(Protocol):
         """Cancel a window that has not begun. NotFound, WrongState, PreconditionFailed."""
 
 
+class Surgery(Protocol):
+    """The calls that give leases other resources, or make more or fewer leases of the same ones.
+
+    Each is all or nothing, and done once for each key. A dry run returns what would come of it.
+    """
+
+    def swap(self, lease_id: str, request: SwapRequest, terms: Terms) -> Operated:
+        """Give up a host of a reservation for another one.
+
+        NotFound, InvalidInput, Conflict, WrongState, NotEnoughResources, UsageDenied, PreconditionFailed, CloudError.
+        """
+
+
 class Service(Protocol):
     """The calls about the service itself."""
 
@@ -327,6 +341,10 @@ class Manager(Protocol):
         """The calls about maintenance windows."""
 
     @property
+    def surgery(self) -> Surgery:
+        """The calls for surgery on leases."""
+
+    @property
     def service(self) -> Service:
         """The calls about the service itself."""
 
@@ -339,6 +357,7 @@ NOUNS: Mapping[str, type] = {
     "feeds": Feeds,
     "series": SeriesOfLeases,
     "maintenances": Maintenances,
+    "surgery": Surgery,
     "service": Service,
 }
 """The parts of the interface by name. A call is named by its part and its method, as ``leases.create``."""

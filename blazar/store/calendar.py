@@ -18,7 +18,6 @@ from blazar.calendar.timeline import Timeline
 from blazar.model.amounts import Amounts
 from blazar.model.bounds import Bounds
 from blazar.model.demand import Allocation, Plan
-from blazar.model.errors import StaleCalendar
 from blazar.model.lease import Lease, ReservationStatus
 from blazar.model.maintenance import LeasePlan
 from blazar.model.requests import IdempotencyKey
@@ -43,7 +42,7 @@ from blazar.store.rows import ALLOCATION_COLUMNS, allocation_of, chunks
 from blazar.store.shares import USED
 from blazar.store.tables import allocations, leases, reservations, resources
 from blazar.store.timelines import read_timeline
-from blazar.store.transactions import Clash, Transactions
+from blazar.store.transactions import Transactions
 from blazar.store.use_reads import UsesView
 
 __all__ = ["CalendarStore", "CalendarView", "EarlierUser", "RangeView"]
@@ -199,7 +198,7 @@ class CalendarStore:
             allocation_writes.insert(connection, plan.allocations, self._cleaning_time)
             return lease
 
-        with _stale_if_first(use):
+        with use_queries.stale_if_first(use):
             return self._transactions.write(work)
 
     def rebook(
@@ -212,15 +211,18 @@ class CalendarStore:
         use: ProjectUse | None = None,
         messages: Collection[OutboxMessage] = (),
         maintained: tuple[str, LeasePlan] | None = None,
+        key: IdempotencyKey | None = None,
     ) -> Lease:
         """Write a changed lease and replace its live allocations with those of the plan, atomically.
 
         The generations of the plan are those of resources that are taken newly or for longer; ``use`` is as for
-        ``book``. ``maintained`` says that this is done for a maintenance window, and what is then planned.
-        StaleLease, StaleCalendar.
+        ``book``, and so is ``key``. ``maintained`` says that this is done for a maintenance window, and what is then
+        planned. StaleLease, StaleCalendar.
         """
 
         def work(connection: Connection) -> Lease:
+            if key is not None:
+                idempotency.insert(connection, key, before.id, at)
             if use is not None:
                 use_queries.raise_version(connection, use)
             saved = replace(after, revision=before.revision + 1)
@@ -232,7 +234,7 @@ class CalendarStore:
                 maintenance_plans.write_plan(connection, *maintained)
             return saved
 
-        with _stale_if_first(use):
+        with use_queries.stale_if_first(use):
             return self._transactions.write(work)
 
     def of_lease(self, lease_id: str) -> tuple[Allocation, ...]:
@@ -363,14 +365,3 @@ def _use(
         return use
     usage, own = use_queries.over_time(connection, project_id, reach, besides, now)
     return replace(use, usage=usage, own_usage=own)
-
-
-@contextmanager
-def _stale_if_first(use: ProjectUse | None) -> Iterator[None]:
-    """Raise StaleCalendar if the first two bookings of a project that is limited by its ``use`` conflict."""
-    try:
-        yield
-    except Clash as error:
-        if use is None or use.version:
-            raise
-        raise StaleCalendar("the project was granted another lease or change in the meantime") from error

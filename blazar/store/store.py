@@ -22,6 +22,7 @@ from blazar.store.regions import RegionStore
 from blazar.store.resources import ResourceStore
 from blazar.store.series import SeriesStore
 from blazar.store.series_changes import SeriesChanges
+from blazar.store.surgery import SurgeryStore
 from blazar.store.transactions import Transactions
 from blazar.store.unused import UnusedStore
 from blazar.store.waiting_list import WaitingListStore
@@ -48,6 +49,7 @@ class Store:
         self.feeds = FeedStore(self.transactions)
         self.series = SeriesStore(self.transactions, cleaning_time=cleaning_time)
         self.series_changes = SeriesChanges(self.transactions, cleaning_time=cleaning_time)
+        self.surgery = SurgeryStore(self.transactions, cleaning_time=cleaning_time)
         self.unused = UnusedStore(self.transactions)
         self.extensions = ExtensionStore(self.transactions)
         self.waiting_list = WaitingListStore(self.transactions)

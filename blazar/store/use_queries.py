@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -17,6 +19,7 @@ from blazar.model.spending import UsageRecord
 from blazar.model.usage import LeaseUse, ProjectUse
 from blazar.model.window import Window
 from blazar.store.tables import allocations, leases, project_uses, reservations
+from blazar.store.transactions import Clash
 
 GIVEN_BACK = (str(LeaseStatus.TERMINATED), str(LeaseStatus.DELETING))
 """States of leases that no longer count: ended, or being deleted by their owner."""
@@ -142,3 +145,14 @@ def raise_version(connection: Connection, use: ProjectUse) -> None:
     )
     if not raised.rowcount:
         raise StaleCalendar("the project was granted another lease or change in the meantime")
+
+
+@contextmanager
+def stale_if_first(use: ProjectUse | None) -> Iterator[None]:
+    """Raise StaleCalendar if the first two bookings of a project that is limited by its ``use`` conflict."""
+    try:
+        yield
+    except Clash as error:
+        if use is None or use.version:
+            raise
+        raise StaleCalendar("the project was granted another lease or change in the meantime") from error

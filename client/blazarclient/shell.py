@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, str] = {
     "lease move": f"{_NEW}.change:MoveLease",
     "lease end": f"{_NEW}.change:EndLease",
     "lease keep": f"{_NEW}.change:KeepLease",
+    "lease swap": f"{_NEW}.surgery:SwapHost",
     "lease watch": f"{_NEW}.watch:WatchLease",
     "history": f"{_NEW}.listing:History",
     "why": f"{_NEW}.watch:Why",

@@ -83,6 +83,8 @@ DEFAULTS = {
     "blazar:series:post": MEMBER,
     "blazar:series:put": MEMBER,
     "blazar:series:delete": MEMBER,
+    "blazar:leases:swap": MEMBER,
+    "blazar:leases:swap_to": ADMIN,
     "blazar:maintenances:get": ADMIN,
     "blazar:maintenances:post": ADMIN,
     "blazar:maintenances:update": ADMIN,

@@ -68,6 +68,7 @@ def url(world):
         "floating_ip_id": lambda: world.register_addresses(10)[0].external_id,
         "network_id": lambda: world.register_segments(101)[0].external_id,
         "device_id": lambda: world.register_device().external_id,
+        "reservation_id": lambda: "none",
         "feed_id": a_feed,
         "maintenance_id": lambda: a_window(world),
         "secret": a_secret,

@@ -53,9 +53,10 @@ REFUSED = {
     "PUT /v1/leases/{lease_id}/hold",
     "DELETE /v1/leases/{lease_id}/hold",
     "POST /v1/maintenances/{maintenance_id}/end",
+    "POST /v1/leases/{lease_id}/reservations/{reservation_id}/swap",
 }
 """The reservation of their examples is not on the host or device that is there; the use of leases is not looked at; the
-maintenance has not begun.
+maintenance has not begun; the reservation needs the one host that it has.
 """
 ON_THINGS = {"PUT /v1/resources/{kind}/{resource_id}"}
 """The capacity and the hook of a host cannot be changed, those of a generic resource can."""
@@ -126,7 +127,7 @@ class Fuzzed:
         names = {"lease_id": lease.id, "floating_ip_id": address.external_id, "host_id": "3", "name": "rack"}
         names |= {"kind": "host", "resource_id": "3", "network_id": segment.external_id}
         names |= {"device_id": device.external_id, "series_id": series.series.id}
-        names |= {"maintenance_id": maintenance.id}
+        names |= {"maintenance_id": maintenance.id, "reservation_id": lease.reservations[0].id}
         return {**names, "feed_id": feed["id"], "secret": feed["url"].rpartition("/")[2].removesuffix(".ics")}
 
     def paths(self, label: str, names: Mapping[str, str]) -> Mapping[str, str]:

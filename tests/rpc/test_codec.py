@@ -24,6 +24,7 @@ from blazar.manager.requests.feeds import FeedService
 from blazar.manager.requests.leases import LeaseService
 from blazar.manager.requests.resources import ResourceService
 from blazar.manager.requests.series import SeriesService
+from blazar.manager.requests.surgery import SurgeryService
 from blazar.model import errors
 from blazar.model.errors import BlazarError, CloudRefused, NotFound
 from blazar.rpc import codec
@@ -46,6 +47,7 @@ MANAGER = {
     "feeds": FeedService,
     "series": SeriesService,
     "maintenances": MaintenanceService,
+    "surgery": SurgeryService,
     "service": FactService,
 }
 """What the manager has for each part of the interface; the server makes calls with arguments by name."""

@@ -107,6 +107,7 @@ from blazar.model.resource_pages import (
     VisibleResource,
 )
 from blazar.model.service import ServiceFacts, StatedLimit
+from blazar.model.surgery import Operated, Partner, SwapRequest, Terms
 from blazar.model.unused import LeaseUse, Usage
 from blazar.model.window import Window
 
@@ -286,6 +287,7 @@ lease_changes = st.builds(
     dry_run=st.booleans(),
     reservations=several(st.builds(ReservationChange, texts, parameters, maybe_text)),
     asked_by=st.none() | st.builds(Actor, texts, texts, st.booleans()),
+    key=st.none() | keys,
 )
 resources = st.builds(
     Resource,
@@ -453,6 +455,18 @@ maintenance_answers = st.builds(Answer, impacts, st.none() | maintenances)
 
 spans = st.integers(0, 10**8).map(lambda seconds: timedelta(seconds=seconds))
 
+partners = st.none() | st.builds(Partner, texts, texts)
+swaps = st.builds(SwapRequest, texts, texts, maybe_text, partners)
+terms = st.builds(
+    Terms,
+    st.builds(Actor, texts, texts, st.booleans()),
+    st.booleans(),
+    wanted_revisions,
+    st.booleans(),
+    st.none() | keys,
+)
+operated = st.builds(Operated, several(details), st.booleans())
+
 ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "leases.all": {"project_id": maybe_text},
     "leases.revisions": {"project_id": maybe_text},
@@ -500,6 +514,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "feeds.create": {"request": feed_requests, "secret_hash": texts},
     "feeds.delete": {"feed_id": texts, "owner": st.none() | feed_owners},
     "feeds.content": {"secret_hash": texts},
+    "surgery.swap": {"lease_id": texts, "request": swaps, "terms": terms},
     "maintenances.page": {
         "question": st.builds(MaintenanceQuestion, pages, several(maintenance_statuses)),
     },
@@ -566,6 +581,7 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "feeds.create": feeds,
     "feeds.delete": st.none(),
     "feeds.content": feed_contents,
+    "surgery.swap": operated,
     "maintenances.page": st.builds(MaintenancePage, several(maintenances), st.none() | positions, maybe_number),
     "maintenances.one": maintenances,
     "maintenances.create": maintenance_answers,

@@ -114,7 +114,7 @@ class ChangeDecisions:
         if change.empty:
             return Unchanged(lease, lease)
         if lease.status not in lifecycle.STABLE or lease.is_undecided:
-            raise _busy(lease)
+            raise busy(lease)
         if change.words_only:
             if change.name is None:
                 check_not_ended(lease)
@@ -140,14 +140,14 @@ class ChangeDecisions:
         plan = self._plan(lease, draft, tasks, allocations, change, private=private, now=now, attempt=attempt)
         if change.advances is not None:
             _check_no_less(lease, allocations, plan.allocations)
-        new = _changed_in_use(draft.after, allocations, plan.allocations)
+        new = changed_in_use(draft.after, allocations, plan.allocations)
         return Change(lease, draft, plan, tasks, allocations, new)
 
     def question(self, lease: Lease, asked: Asked) -> ChangeQuestion:
         """Return what a change asks of the calendar, to look for free time for it. As for ``decide``."""
         now = self._runtime.clock.now()
         if lease.status not in lifecycle.STABLE or lease.is_undecided:
-            raise _busy(lease)
+            raise busy(lease)
         check_not_ended(lease)
         allocations, tasks = self._held(lease, asked)
         draft = self._draft(lease, tasks, asked, now)
@@ -379,7 +379,7 @@ def check_not_ended(lease: Lease) -> None:
         )
 
 
-def _busy(lease: Lease) -> WrongState:
+def busy(lease: Lease) -> WrongState:
     """Return why a lease cannot be changed at present: Busy if that is worth waiting for."""
     if lease.status is LeaseStatus.WAITING:
         sentence = "the lease waits for its turn, and cannot be changed; delete it and ask for another, or wait"
@@ -401,7 +401,7 @@ def changed_by_itself(lease: Lease) -> PartOfSeries | None:
     return None if lease.series is None else replace(lease.series, changed=True)
 
 
-def _changed_in_use(after: Lease, before: Collection[Allocation], planned: Collection[Allocation]) -> frozenset[str]:
+def changed_in_use(after: Lease, before: Collection[Allocation], planned: Collection[Allocation]) -> frozenset[str]:
     """Return the reservations in use that get other resources, or another count or size on one, than they hold."""
     held, wanted = _by_reservation(before), _by_reservation(planned)
     return frozenset(

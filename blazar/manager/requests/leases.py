@@ -222,20 +222,21 @@ class LeaseService:
                     raise
                 waits = self._waiting_list.preview(grant.new, place)
                 grant.check_bounds()
-                return self._previewed(waits, ())
+                return self.previewed(waits, ())
             if grant.checked:
                 grant.check(plan)
             grant.check_bounds()
-        return self._previewed(lifecycle.move(grant.lease, LeaseStatus.PENDING), plan.allocations)
+        return self.previewed(lifecycle.move(grant.lease, LeaseStatus.PENDING), plan.allocations)
 
     def change(self, lease_id: str, change: LeaseChange) -> LeaseDetails:
         """Change a lease as ``update`` does; for a dry run return what it would be."""
         if change.dry_run:
             with self._refusals.of_change(lease_id, change):
-                return self._previewed(*self._updates.preview(lease_id, change))
+                return self.previewed(*self._updates.preview(lease_id, change))
         return self.details(self.update(lease_id, change).id)
 
-    def _previewed(self, lease: Lease, held: Sequence[Allocation]) -> LeaseDetails:
+    def previewed(self, lease: Lease, held: Sequence[Allocation]) -> LeaseDetails:
+        """Return a lease that is not written, with the resources that it would have."""
         names = self._runtime.store.lease_pages.resources({each.resource_id for each in held})
         resources = tuple(
             HeldResource(

@@ -49,6 +49,9 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+Decide = Callable[[Asked, int], Change | Unchanged]
+"""Decides on a change at an attempt, from the lease and the calendar as they are."""
+
 
 class ChangeGrant:
     """One change of a lease for a user: checked by enforcement, and written, or begun if it is made in steps."""
@@ -106,7 +109,8 @@ class ChangeGrant:
             Occasion.UPDATED, after, plan.allocations, by=self.caller(after), before=(before, found.allocations)
         )
         use = self._enforcement_check.use
-        return self._runtime.store.calendar.rebook(before, after, plan, at=now, use=use, messages=messages)
+        key = self.change.key
+        return self._runtime.store.calendar.rebook(before, after, plan, at=now, use=use, messages=messages, key=key)
 
 
 class Updates:
@@ -123,13 +127,14 @@ class Updates:
         self._decisions = ChangeDecisions(runtime, booking)
         self._line = Line(runtime)
 
-    def update(self, lease_id: str, change: LeaseChange) -> Lease:
+    def update(self, lease_id: str, change: LeaseChange, decide: Decide | None = None) -> Lease:
         """Change a lease, all or nothing. NotFound, InvalidInput, WrongState, NotEnoughResources, CloudError.
 
-        Busy if other work on the lease is in progress.
+        Busy if other work on the lease is in progress. ``decide`` says what the change leads to, if the change itself
+        does not.
         """
         with scope(limit=self._runtime.settings.request_limit):
-            found, saved = self._changed(lease_id, change)
+            found, saved = self._changed(lease_id, change, decide)
             if not isinstance(found, Change):
                 return self._completed(saved, partial(report_flags, self._runtime)) or saved
             seen = [saved]
@@ -161,18 +166,20 @@ class Updates:
         self._runtime.notifier.notify(UPDATED, done)
         report_flags(self._runtime, found.lease, done)
 
-    def preview(self, lease_id: str, change: LeaseChange) -> tuple[Lease, tuple[Allocation, ...]]:
+    def preview(
+        self, lease_id: str, change: LeaseChange, decide: Decide | None = None
+    ) -> tuple[Lease, tuple[Allocation, ...]]:
         """Return what a dry run of a change would make of a lease, and of what it holds. The errors of ``update``."""
         grant = ChangeGrant(self._runtime, self._changes, self._outbox, change)
         with scope(limit=self._runtime.settings.request_limit):
-            found, after = self._granted(lease_id, grant)
+            found, after = self._granted(lease_id, grant, decide)
         if isinstance(found, Change):
             return after, found.plan.allocations
         return after, tuple(self._runtime.store.calendar.of_lease(lease_id))
 
-    def _changed(self, lease_id: str, change: LeaseChange) -> tuple[Change | Unchanged, Lease]:
+    def _changed(self, lease_id: str, change: LeaseChange, decide: Decide | None) -> tuple[Change | Unchanged, Lease]:
         grant = ChangeGrant(self._runtime, self._changes, self._outbox, change)
-        found, saved = self._granted(lease_id, grant)
+        found, saved = self._granted(lease_id, grant, decide)
         if isinstance(found, Change):
             if grant.in_steps(found):
                 with self._runtime.claims.held(grant.claim):
@@ -184,13 +191,14 @@ class Updates:
         """Return what a change asks of the calendar; nothing is changed. As for ``update``."""
         return self._informed(lease.id, change, lambda asked: self._decisions.question(lease, asked))
 
-    def _granted(self, lease_id: str, grant: ChangeGrant) -> tuple[Change | Unchanged, Lease]:
+    def _granted(self, lease_id: str, grant: ChangeGrant, decided: Decide | None) -> tuple[Change | Unchanged, Lease]:
         """Decide and write."""
+        decided = decided or (lambda asked, number: self._decisions.decide(lease_id, asked, number))
 
         def attempt(asked: Asked) -> tuple[Change | Unchanged, Lease]:
 
             def decide(number: int) -> Change | Unchanged:
-                found = self._decisions.decide(lease_id, asked, number)
+                found = decided(asked, number)
                 if grant.change.advances is None:
                     # A promise stands before all that wait.
                     self._line.check(found)
@@ -256,6 +264,7 @@ class Updates:
                 Plan(found.plan.allocations),
                 at=now,
                 messages=messages,
+                key=grant.change.key,
             )
 
         return self._changes.finish(updating, event.id, grant.claim, write, what="changed")

@@ -8,11 +8,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 from blazar.manager.common.runtime import Runtime
 from blazar.model.clock import monotonic
 from blazar.model.errors import NotFound, WrongState
 from blazar.model.lease import Lease
+
+T = TypeVar("T")
 
 POLL_SECONDS = 0.1
 """Seconds between two reads of a lease that a request waits for."""
@@ -63,7 +66,7 @@ class Patience:
         self._runtime = runtime
         self.waiting = Waiting()
 
-    def until_free(self, change: Callable[[], Lease]) -> Lease:
+    def until_free(self, change: Callable[[], T]) -> T:
         """Make a change; while it raises Busy, retry it as long as the patience lasts."""
         end = self._end()
         try:

@@ -181,6 +181,11 @@ class PhysicalHost:
         used = (r for r in task.resources if self._compute.servers_on(str(r.attributes["service_name"])))
         return dict.fromkeys((resource.id for resource in used), 1)
 
+    def users(self, task: Task, resource: Resource) -> tuple[str, ...]:
+        """Return the ids of the project's servers on a host."""
+        servers = self._compute.servers_on(str(resource.attributes["service_name"]))
+        return tuple(sorted(server.id for server in servers if server.project_id == task.lease.project_id))
+
     def probe(self, task: Task) -> States:
         """Return the states of the project's servers on the hosts, and of those booted into the reservation elsewhere.
 

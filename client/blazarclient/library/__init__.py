@@ -25,6 +25,7 @@ from blazarclient.library.resources import properties as _properties
 from blazarclient.library.series import SeriesOfLeases
 from blazarclient.library.supply import Capacity, FloatingIp, FloatingIps, Promised
 from blazarclient.library.supply import capacity as _capacity
+from blazarclient.library.surgery import Surgery
 from blazarclient.library.transport import REGIONS, Repeated, Transport, version_for
 from blazarclient.library.values import (
     AffectedLease,
@@ -91,6 +92,7 @@ class Reservations:
         self.feeds = Feeds(self.transport)
         self.series = SeriesOfLeases(self.transport)
         self.maintenances = Maintenances(self.transport)
+        self.surgery = Surgery(self.transport)
 
     def kinds(self) -> tuple[Kind, ...]:
         """Return the kinds of resources that the service has. UnsupportedVersion below 1.2."""

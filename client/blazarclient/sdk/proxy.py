@@ -21,6 +21,7 @@ from blazarclient.library.maintenances import Maintenances
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.series import SeriesOfLeases
 from blazarclient.library.supply import FloatingIp, FloatingIps
+from blazarclient.library.surgery import Surgery
 from blazarclient.library.values import Feed, Host, Lease, Maintenance, Series
 from blazarclient.library.written import in_capitals
 from blazarclient.sdk.errors import told
@@ -58,6 +59,10 @@ def _series(library: Reservations) -> SeriesOfLeases:
 
 def _maintenances(library: Reservations) -> Maintenances:
     return library.maintenances
+
+
+def _surgery(library: Reservations) -> Surgery:
+    return library.surgery
 
 
 def _whole(library: Reservations) -> Reservations:
@@ -153,6 +158,7 @@ class Proxy(proxy.Proxy):
     extend_lease = _of_one(_leases, Leases.extend)
     end_lease = _of_one(_leases, Leases.end)
     keep_lease = _of_one(_leases, Leases.keep)
+    swap_host = _of_one(_surgery, Surgery.swap)
     find_lease = _unless_missing(_leases, Leases.find, _named)
 
     def delete_lease(self, lease: Lease | str, ignore_missing: bool = True, *, if_match: str | None = None) -> None:

@@ -164,6 +164,12 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "keep_lease": _new(Ask(409)),
     "hold_lease": _new(Ask(403)),
     "let_go_of_lease": _new(Ask(403)),
+    "swap_host": [
+        Ask(400, body={"host": "{host}"}),
+        Ask(400, query="dry_run=true", body={"host": "{label}"}),
+        Ask(403, body={"host": "{label}", "for": "{label}"}),
+        Ask(400, body={"host": "x", "for": "y", "with": {"lease_id": "{lease}", "reservation_id": "{reservation}"}}),
+    ],
     "list_hosts_in_lease": _old(Ask()),
     "list_networks_in_lease": _old(Ask()),
     "list_devices_in_lease": _old(Ask()),

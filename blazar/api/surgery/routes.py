@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Surgery on leases, from version 1.3 on: each verb is all or nothing, and done once for each ``Idempotency-Key``."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from blazar.api.answers import Answer
+from blazar.api.bodies import normalized
+from blazar.api.context import Call, identifier
+from blazar.api.leases.full import render
+from blazar.api.leases.full.keys import IDEMPOTENCY_KEY, key_of
+from blazar.api.leases.full.view import OF_1_3, View, view_of
+from blazar.api.leases.full.visible import visible
+from blazar.api.preconditions import IF_MATCH
+from blazar.api.queries import option
+from blazar.api.readers import Flag
+from blazar.api.routes import ADMIN, MEMBER, Body, Part, Root, Route, Rule, in_path
+from blazar.api.shapes import Json
+from blazar.api.surgery.components import LEASES, SWAP, SWAPS
+from blazar.model.errors import InvalidInput, NotFound, PreconditionFailed
+from blazar.model.requests import Actor
+from blazar.model.surgery import Operated, Partner, SwapRequest, Terms
+
+SWAP_RULE = Rule("blazar:leases:swap", MEMBER, "Give up a host of a reservation for another one.")
+SWAP_TO = Rule("blazar:leases:swap_to", ADMIN, "Name the host that a reservation gets for the one that it gives up.")
+
+
+def swap(call: Call, lease_id: str, reservation_id: str) -> Answer:
+    """Give up a host of a reservation for another one; with ``dry_run`` show what would come of it."""
+    owner = visible(call, lease_id)
+    body = call.read()
+    terms, view = _terms(call, body, f"POST /v1/leases/{owner.id}/reservations/{reservation_id}/swap")
+    asked = call.checked(normalized(body))
+    target, other = asked.get("for"), asked.get("with")
+    partner = None
+    if other is not None:
+        if target is None:
+            sentence = "for is missing; name the host of the other reservation that this one gets"
+            raise InvalidInput(sentence, code="missing_field", pointer="/for")
+        partner = Partner(_other(call, other["lease_id"], "/with/lease_id"), identifier(other["reservation_id"]))
+    elif target is not None:
+        owned = {"project_id": owner.project_id, "user_id": owner.user_id}
+        call.services.policy.check(SWAP_TO.name, call.caller, owned)
+    request = SwapRequest(identifier(reservation_id), asked["host"], target, partner)
+    try:
+        return _answer(call.manager.surgery.swap(owner.id, request, terms), view, terms)
+    except PreconditionFailed as error:
+        raise view.tags.refused(error) from error
+
+
+def _other(call: Call, lease_id: str, pointer: str) -> str:
+    """Return the id of another lease that the body names. InvalidInput if the caller may not see it, Denied."""
+    try:
+        return visible(call, lease_id).id
+    except NotFound as error:
+        raise InvalidInput(error.message, code="unknown_reference", pointer=pointer) from error
+
+
+def _terms(call: Call, body: Json, route: str) -> tuple[Terms, View]:
+    view, dry_run = view_of(call, OF_1_3), call.asked.one("dry_run", False)
+    caller = call.caller
+    return Terms(
+        Actor(caller.user_id, caller.project_id, call.is_operator),
+        names=view.names,
+        revisions=view.tags.wanted(),
+        dry_run=dry_run,
+        key=None if dry_run else key_of(body, caller, route=route),
+    ), view
+
+
+def _answer(found: Operated, view: View, terms: Terms, *, status: int | None = None) -> Answer:
+    leases = [render.lease(each, view) for each in found.leases]
+    etag = None if terms.dry_run else view.tags.of(found.leases[0].lease.revision)
+    replayed = {"Idempotency-Replayed": "true"} if found.replayed else {}
+    return Answer({"leases": leases}, status=200 if terms.dry_run else status, etag=etag, headers=replayed)
+
+
+def _itself(value: Json) -> Json:
+    return value
+
+
+_DRY_RUN = option("dry_run", Flag(), "only say what would come of it; nothing is changed")
+_LEASE_ID = in_path("lease_id", "the lease's id")
+_verb = partial(
+    Route,
+    root=Root.V1,
+    method="POST",
+    on_target=True,
+    render=_itself,
+    errors=(404, 409, 412),
+    since=(1, 3),
+)
+
+PART = Part(
+    "surgery",
+    routes=(
+        _verb(
+            path="/leases/{lease_id}/reservations/{reservation_id}/swap",
+            name="swap_host",
+            summary="Give up a host of a reservation for another one",
+            handler=swap,
+            rule=SWAP_RULE,
+            body=Body("HostSwap", SWAP, SWAPS),
+            answers={200: LEASES},
+            parameters=(
+                _LEASE_ID,
+                in_path("reservation_id", "the reservation's id"),
+                _DRY_RUN,
+                IDEMPOTENCY_KEY,
+                IF_MATCH,
+            ),
+        ),
+    ),
+    rules=(SWAP_RULE,),
+    views=(SWAP_TO,),
+)

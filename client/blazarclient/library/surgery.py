@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Surgery on leases: other hosts for those that they have. All of it needs microversion 1.3 of the service."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from blazarclient.library.decoding import decode
+from blazarclient.library.transport import KINDS, Transport, part_of_path
+from blazarclient.library.values import Lease
+from blazarclient.library.written import id_of
+
+
+class Surgery:
+    """Operations on leases, each all or nothing. A lost answer is asked for once more, and nothing is done twice."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def swap(
+        self,
+        lease: Lease | str,
+        reservation_id: str,
+        host: str,
+        target: str | None = None,
+        *,
+        partner: tuple[Lease | str, str] | None = None,
+        dry_run: bool = False,
+        if_match: str | None = None,
+    ) -> tuple[Lease, ...]:
+        """Give up a host of a reservation for another one, any or ``target``; return the leases that have changed.
+
+        ``partner``: another lease and its reservation, which gets the host and gives up ``target``. Conflict if servers
+        run on the host, or nothing else fits.
+        """
+        body: dict[str, Any] = {"host": host}
+        if target is not None:
+            body["for"] = target
+        if partner is not None:
+            body["with"] = {"lease_id": id_of(partner[0]), "reservation_id": partner[1]}
+        path = f"/leases/{part_of_path(id_of(lease))}/reservations/{part_of_path(reservation_id)}/swap"
+        return self._operate(path, body, dry_run, if_match)
+
+    def _operate(self, path: str, body: Mapping[str, Any], dry_run: bool, if_match: str | None) -> tuple[Lease, ...]:
+        headers = {"If-Match": if_match} if if_match else {}
+        if not dry_run:
+            headers["Idempotency-Key"] = str(uuid.uuid4())
+        answer = self._transport.ask(
+            "POST",
+            path,
+            body=body,
+            query={"dry_run": True} if dry_run else None,
+            headers=headers,
+            repeatable=True,
+            microversion=KINDS,
+        )
+        first, *rest = (decode(Lease, each) for each in answer.part("leases"))
+        return dataclasses.replace(first, etag=answer.etag), *rest

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Surgery on leases over HTTP: who may do it, what comes back, and how it is refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.api.conftest import app_of, client_of, token
+from tests.world import PROJECT, World, a_host
+
+HOUR = timedelta(hours=1)
+OPERATOR = token("root", "admin", "admin")
+
+
+@pytest.fixture
+def world(a_world) -> World:
+    return a_world(hosts=4)
+
+
+@pytest.fixture
+def http(world):
+    return client_of(app_of(world.manager))
+
+
+def call(http, path: str, body=None, *, operator: bool = False, who: str = PROJECT, **headers):
+    version = {"OpenStack-API-Version": "reservation 1.3"}
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    caller = OPERATOR if operator else token("curie", who)
+    return http.post(path, json=body, headers={**version, **caller, **sent})
+
+
+def swap_of(lease) -> str:
+    return f"/v1/leases/{lease.id}/reservations/{lease.reservations[0].id}/swap"
+
+
+def code(answer):
+    (error,) = answer.json["errors"]
+    return answer.status_code, error["code"].removeprefix("reservation."), error.get("pointer")
+
+
+def label(world: World, lease) -> str:
+    (found,) = {each.label for each in world.manager.leases.details(lease.id).held if not each.released}
+    return found
+
+
+def test_a_member_gives_up_a_host_and_gets_any_that_fits(world, http):
+    lease = world.lease(a_host(), start=HOUR)
+    before = label(world, lease)
+    planned = call(http, f"{swap_of(lease)}?dry_run=true", {"host": before})
+    assert planned.status_code == 200
+    assert "ETag" not in planned.headers
+    done = call(http, swap_of(lease), {"host": before, "for": None}, Idempotency_Key="once")
+    (shown,) = done.json["leases"]
+    (held,) = shown["reservations"][0]["allocations"]
+    assert held["resource"]["id"] == label(world, lease) != before
+    assert done.headers["ETag"] == f'"{world.now(lease).revision}.3.m"'
+    again = call(http, swap_of(lease), {"host": before, "for": None}, Idempotency_Key="once")
+    assert again.json == done.json
+    assert again.headers["Idempotency-Replayed"] == "true"
+    other = call(http, swap_of(lease), {"host": "else"}, Idempotency_Key="once")
+    assert code(other) == (409, "idempotency_key_reused", None)
+
+
+def test_naming_the_host_to_get_is_for_operators(world, http):
+    lease = world.lease(a_host(), start=HOUR)
+    (host,) = world.hosts_of(lease)
+    free = min({"node-1", "node-2", "node-3", "node-4"} - {host})
+    assert code(call(http, swap_of(lease), {"host": label(world, lease), "for": free}))[:2] == (403, "forbidden")
+    assert call(http, swap_of(lease), {"host": host, "for": free}, operator=True).status_code == 200
+    assert world.hosts_of(lease) == {free}
+
+
+def test_an_unknown_host_a_changed_lease_and_a_missing_reservation_are_refused(world, http):
+    lease = world.lease(a_host(), start=HOUR)
+    assert code(call(http, swap_of(lease), {"host": "cn99"})) == (400, "unknown_reference", "/host")
+    assert code(call(http, swap_of(lease), {})) == (400, "missing_field", "/host")
+    stale = call(http, swap_of(lease), {"host": label(world, lease)}, If_Match='"7.3.m"')
+    assert code(stale)[:2] == (412, "precondition_failed")
+    missing = call(http, f"/v1/leases/{lease.id}/reservations/none/swap", {"host": "x"})
+    assert code(missing)[:2] == (404, "reservation_not_found")
+
+
+def test_leases_of_one_project_exchange_hosts_and_foreign_ones_are_not_there(world, http):
+    lease, other = world.lease(a_host(), start=HOUR), world.lease(a_host(), start=HOUR)
+    foreign = world.lease(a_host(), start=HOUR, project="chemistry")
+
+    def body(partner):
+        where = {"lease_id": partner.id, "reservation_id": partner.reservations[0].id}
+        return {"host": label(world, lease), "for": label(world, partner), "with": where}
+
+    mine, theirs = world.hosts_of(lease), world.hosts_of(other)
+    done = call(http, swap_of(lease), body(other))
+    assert [each["id"] for each in done.json["leases"]] == [lease.id, other.id]
+    assert (world.hosts_of(lease), world.hosts_of(other)) == (theirs, mine)
+    refused = call(http, swap_of(lease), body(foreign))
+    assert code(refused) == (400, "unknown_reference", "/with/lease_id")
+    without = {key: value for key, value in body(other).items() if key != "for"}
+    assert code(call(http, swap_of(lease), without)) == (400, "missing_field", "/for")
+    hosts = {"host": min(world.hosts_of(lease)), "for": min(world.hosts_of(foreign))}
+    assert call(http, swap_of(lease), {**body(foreign), **hosts}, operator=True).status_code == 200

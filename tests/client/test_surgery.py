@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client and surgery on leases."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from blazarclient.exception import Conflict
+from blazarclient.shell import main
+
+from tests.api.conftest import app_of
+from tests.client.serving import library, serving
+from tests.world import World, a_host
+
+HOUR = timedelta(hours=1)
+WHO = "curie:physics"
+OPERATOR = "root:admin:admin"
+
+
+@pytest.fixture
+def world(a_world) -> World:
+    return a_world(hosts=3)
+
+
+@pytest.fixture
+def way(world):
+    with serving(app_of(world.manager)) as way:
+        yield way
+
+
+def run(way, who: str, *words: str) -> int:
+    return main(["--os-auth-type", "admin_token", "--os-token", who, "--os-endpoint", way.url, *words])
+
+
+def label(world: World, lease) -> str:
+    (found,) = {each.label for each in world.manager.leases.details(lease.id).held if not each.released}
+    return found
+
+
+def test_a_host_is_swapped_by_its_label(world, way, capsys):
+    lease = world.lease(a_host(), start=HOUR, name="training")
+    before = label(world, lease)
+    assert run(way, WHO, "lease", "swap", "training", "--host", before, "--dry-run") == 0
+    assert "Nothing was changed" in capsys.readouterr().err
+    assert label(world, lease) == before
+    assert run(way, WHO, "lease", "swap", "training", "--host", before) == 0
+    assert label(world, lease) != before
+    assert run(way, WHO, "lease", "swap", "training", "--host", before) != 0
+    assert "has no host" in capsys.readouterr().err
+
+
+def test_an_operator_names_the_host_that_a_lease_gets(world, way):
+    lease = world.lease(a_host(), start=HOUR, name="training")
+    (host,) = world.hosts_of(lease)
+    free = min({"node-1", "node-2", "node-3"} - {host})
+    assert run(way, OPERATOR, "lease", "swap", lease.id, "--host", host, "--for", free) == 0
+    assert world.hosts_of(lease) == {free}
+
+
+def test_two_leases_exchange_hosts(world, way):
+    lease, other = (world.lease(a_host(), start=HOUR, name=name) for name in ("one", "two"))
+    mine, theirs = world.hosts_of(lease), world.hosts_of(other)
+    words = ("--host", label(world, lease), "--for", label(world, other), "--with", "two")
+    assert run(way, WHO, "lease", "swap", "one", *words) == 0
+    assert (world.hosts_of(lease), world.hosts_of(other)) == (theirs, mine)
+
+
+def test_a_host_with_servers_is_kept(world, way):
+    lease = world.lease(a_host())
+    world.run()
+    (host,) = world.hosts_of(lease)
+    server = world.simulated.users.boot_server("work", project_id="physics", user_id="curie", host=host)
+    with pytest.raises(Conflict, match=server.id):
+        library(way.url, WHO).surgery.swap(lease.id, lease.reservations[0].id, label(world, lease))
