@@ -135,6 +135,7 @@ class Servers:
         flavor_id: str | None = None,
         group: str | None = None,
         forced: str | None = None,
+        tags: tuple[str, ...] = (),
         wait: bool = True,
     ) -> dict[str, Any]:
         """Boot a server and return it when it is ACTIVE or ERROR.
@@ -151,6 +152,8 @@ class Servers:
             server["host"] = host
         if forced:
             server["availability_zone"] = f"nova:{forced}"
+        if tags:
+            server["tags"] = list(tags)
         body: dict[str, Any] = {"server": server}
         hints = {name: value for name, value in (("reservation", hint), ("group", group)) if value}
         if hints:

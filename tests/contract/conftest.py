@@ -183,8 +183,15 @@ def real_site() -> Iterator[Site]:
         compute.add_host(zone.id, host)
     with openstack.servers("admin") as servers:
 
-        def boot(host: str, *, locked: bool = False, status: str = "ACTIVE") -> Server:
-            made = servers.boot(host=host)
+        def boot(
+            host: str,
+            *,
+            locked: bool = False,
+            status: str = "ACTIVE",
+            group: str | None = None,
+            tags: tuple[str, ...] = (),
+        ) -> Server:
+            made = servers.boot(host=host, group=group, tags=tags)
             if locked:
                 servers.act(made["id"], {"lock": None})
             if status == "ERROR":

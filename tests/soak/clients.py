@@ -15,7 +15,7 @@ from typing import Any
 import requests
 
 from blazar.clouds.simulated import SimulatedCloud
-from blazar.clouds.simulated.state import ServerState
+from blazar.clouds.simulated.server_state import ServerState
 from blazar.model.errors import BlazarError, Conflict, NotFound
 from blazar.model.lease import EventType, Lease, LeaseStatus, Reservation
 from blazar.resources.floating_ips.registration import mark

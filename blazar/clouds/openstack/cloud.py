@@ -7,6 +7,7 @@ from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.aggregates import OpenStackAggregates
 from blazar.clouds.openstack.booting import OpenStackBooting
 from blazar.clouds.openstack.credentials import Credentials
+from blazar.clouds.openstack.evacuation import OpenStackEvacuation
 from blazar.clouds.openstack.flavors import OpenStackFlavors
 from blazar.clouds.openstack.network import OpenStackNetwork
 from blazar.clouds.openstack.placement import OpenStackPlacement
@@ -32,9 +33,11 @@ class OpenStackCompute(OpenStackAggregates, OpenStackServers, OpenStackFlavors):
 
 def open_cloud(access: Access, *, az_aware: bool = True, hooks: Hooks | None = None) -> Cloud:
     """Return a ``Cloud`` of OpenStack adapters, without calling any service; by default no ``hooks`` are called."""
+    placement = OpenStackPlacement(access)
     return Cloud(
         compute=OpenStackCompute(access, az_aware=az_aware),
-        placement=OpenStackPlacement(access),
+        placement=placement,
+        evacuation=OpenStackEvacuation(access, placement),
         network=OpenStackNetwork(access),
         segments=OpenStackSegments(access),
         projects=OpenStackProjects(access),

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
 from blazar.clouds.openstack.access import Access
-from blazar.clouds.openstack.service import Json
+from blazar.clouds.openstack.service import Json, Service
 from blazar.clouds.ports import Flavor, ServerGroup
 from blazar.model.errors import NotFound, RoleMissing
 
@@ -98,16 +98,8 @@ class OpenStackFlavors:
 
     def server_groups(self, name: str | None = None) -> tuple[ServerGroup, ...]:
         """Return the groups of all projects with this name, or all."""
-        found: list[ServerGroup] = []
-        offset = 0
-        while True:
-            query = {"all_projects": "true", "limit": PAGE, "offset": offset}
-            page = self._nova.get("/os-server-groups", microversion=GROUPS, params=query)["server_groups"]
-            found += [ServerGroup(g["id"], g["name"], g["policy"]) for g in page if name in (None, g["name"])]
-            if not page:
-                return tuple(found)
-            # A cloud may have a smaller limit.
-            offset += len(page)
+        found = group_pages(self._nova)
+        return tuple(ServerGroup(g["id"], g["name"], g["policy"]) for g in found if name in (None, g["name"]))
 
     def create_server_group(self, name: str, policy: str, project_id: str) -> str:
         """Create a group in a project if the service user has a role there, else in the service user's own project.
@@ -130,6 +122,19 @@ class OpenStackFlavors:
     def delete_server_group(self, group_id: str) -> None:
         """Delete a group."""
         self._nova.call("DELETE", f"/os-server-groups/{quote(group_id, safe='')}", microversion=GROUPS)
+
+
+def group_pages(nova: Service) -> Iterator[Json]:
+    """Yield the server groups of all projects, as Nova shows them."""
+    offset = 0
+    while True:
+        query = {"all_projects": "true", "limit": PAGE, "offset": offset}
+        page = nova.get("/os-server-groups", microversion=GROUPS, params=query)["server_groups"]
+        yield from page
+        if not page:
+            return
+        # A cloud may have a smaller limit.
+        offset += len(page)
 
 
 def _path(flavor_id: str) -> str:

@@ -14,6 +14,7 @@ from blazar.clouds.inventories import CLASS_PREFIX, inventory_of
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json, StaleGeneration
 from blazar.clouds.ports import ReservedCapacity
+from blazar.model.amounts import Amounts
 from blazar.model.errors import CloudRefused, CloudUnavailable, NotFound
 from blazar.model.resource import ResourceInventory
 
@@ -39,6 +40,36 @@ class OpenStackPlacement:
         It takes one call for the list of all providers (two for a single host), two for each host and one for each
         provider nested in it; the latter only if the generation differs from that of the last call.
         """
+        found: dict[str, ResourceInventory] = {}
+        for name, (uuid, tree) in self._trees(hypervisor_hostnames).items():
+            # A provider may vanish meanwhile; its host is left out, as one that was not listed.
+            with suppress(NotFound):
+                read = {
+                    provider["uuid"]: self._read_provider(provider, is_root=provider["uuid"] == uuid)
+                    for provider in tree
+                }
+                found[name] = inventory_of((inventories for inventories, _ in read.values()), read[uuid][1])
+        return found
+
+    def consumers(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, Mapping[str, Amounts]]:
+        """Return who has allocations on hosts and of how much, without those of the classes of reservations.
+
+        It takes one call for each host and each provider nested in it, besides those for the list.
+        """
+        found: dict[str, Mapping[str, Amounts]] = {}
+        for name, (_, tree) in self._trees(hypervisor_hostnames).items():
+            with suppress(NotFound):
+                held: dict[str, Amounts] = defaultdict(Amounts)
+                for provider in tree:
+                    path = f"/resource_providers/{provider['uuid']}/allocations"
+                    body = self._placement.get(path, microversion=MICROVERSION)["allocations"]
+                    for consumer, allocation in body.items():
+                        held[consumer] += Amounts.of(allocation["resources"])
+                found[name] = dict(held)
+        return found
+
+    def _trees(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, tuple[str, list[Json]]]:
+        """Return the uuid of each host's own provider, with all providers of its tree but that of reservations."""
         wanted = set(hypervisor_hostnames)
         providers = self._providers() if len(wanted) != 1 else self._tree(*wanted)
         roots = {
@@ -49,16 +80,7 @@ class OpenStackPlacement:
             root = provider["root_provider_uuid"]
             if root in roots and not provider["name"].startswith(PREFIX):
                 trees[root].append(provider)
-        found: dict[str, ResourceInventory] = {}
-        for uuid, name in roots.items():
-            # A provider may vanish meanwhile; its host is left out, as one that was not listed.
-            with suppress(NotFound):
-                read = {
-                    provider["uuid"]: self._read_provider(provider, is_root=provider["uuid"] == uuid)
-                    for provider in trees[uuid]
-                }
-                found[name] = inventory_of((inventories for inventories, _ in read.values()), read[uuid][1])
-        return found
+        return {name: (uuid, trees[uuid]) for uuid, name in roots.items()}
 
     def _providers(self) -> list[Json]:
         answer = self._placement.get("/resource_providers", microversion=MICROVERSION)

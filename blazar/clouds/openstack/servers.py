@@ -208,13 +208,13 @@ def _server(item: Json) -> Server:
         locked=bool(item.get("locked")),
         flavor=flavor.get("original_name"),
         extra_specs=dict(flavor.get("extra_specs") or {}),
-        amounts=_amounts(flavor),
+        amounts=amounts_of(flavor),
         created_at=item.get("created", ""),
-        hints=None if "scheduler_hints" not in item else _hinted(item),
+        hints=None if "scheduler_hints" not in item else hints_of(item),
     )
 
 
-def _amounts(flavor: Json) -> Amounts:
+def amounts_of(flavor: Json) -> Amounts:
     """Return what a flavor takes by Nova's own reckoning: swap is in MiB, and rounded up to GiB of the disk."""
     disk = flavor.get("disk", 0) + flavor.get("ephemeral", 0) + -(-int(flavor.get("swap") or 0) // 1024)
     return Amounts.of({"VCPU": flavor.get("vcpus", 0), "MEMORY_MB": flavor.get("ram", 0), "DISK_GB": disk})
@@ -232,9 +232,10 @@ def _image(item: Json) -> Image:
 
 
 def _is_hinted(item: Json, reservation_id: str) -> bool:
-    return reservation_id in _hinted(item)
+    return reservation_id in hints_of(item)
 
 
-def _hinted(item: Json) -> frozenset[str]:
+def hints_of(item: Json) -> frozenset[str]:
+    """Return the reservations that a server was booted into by a hint."""
     hint = (item.get("scheduler_hints") or {}).get("reservation")
     return frozenset(map(str, hint)) if isinstance(hint, list) else frozenset({str(hint)} if hint else ())

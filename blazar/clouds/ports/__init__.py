@@ -13,7 +13,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from blazar.clouds.ports import booting, compute, hooks, network, placement, projects, quotas, segments, stacks, volumes
+from blazar.clouds.ports import (
+    booting,
+    compute,
+    evacuation,
+    hooks,
+    network,
+    placement,
+    projects,
+    quotas,
+    segments,
+    stacks,
+    volumes,
+)
 from blazar.clouds.ports.booting import BootedServer, BootImage, Booting, BootNetwork, ServerRequest
 from blazar.clouds.ports.compute import (
     Aggregate,
@@ -33,6 +45,7 @@ from blazar.clouds.ports.compute import (
     ServerGroups,
     Servers,
 )
+from blazar.clouds.ports.evacuation import Evacuation, HostRoom, Move, MovePhase, Occupant, OccupantGroup, Special
 from blazar.clouds.ports.hooks import HookAction, HookAnswer, HookCall, HookResult, Hooks, NoHooks
 from blazar.clouds.ports.network import FloatingIp, Network, NetworkInfo, Subnet
 from blazar.clouds.ports.others import OtherPorts
@@ -84,6 +97,7 @@ __all__ = [
     "Cloud",
     "Compute",
     "CopyState",
+    "Evacuation",
     "Flavor",
     "Flavors",
     "FloatingIp",
@@ -92,6 +106,7 @@ __all__ = [
     "HookCall",
     "HookResult",
     "Hooks",
+    "HostRoom",
     "Hypervisor",
     "Hypervisors",
     "Image",
@@ -99,12 +114,16 @@ __all__ = [
     "Migration",
     "MigrationState",
     "Migrations",
+    "Move",
+    "MovePhase",
     "Network",
     "NetworkInfo",
     "NewSubnet",
     "Limit",
     "NoHooks",
     "NoQuotas",
+    "Occupant",
+    "OccupantGroup",
     "OtherPorts",
     "Placement",
     "PlannedResource",
@@ -126,6 +145,7 @@ __all__ = [
     "ServerGroups",
     "ServerRequest",
     "Servers",
+    "Special",
     "Stack",
     "StackExists",
     "StackPlan",
@@ -142,12 +162,9 @@ __all__ = [
     "Volumes",
 ]
 
-CHANGES = frozenset().union(
-    *(
-        port.CHANGES
-        for port in (booting, compute, placement, network, segments, projects, quotas, volumes, stacks, hooks)
-    )
-)
+_PORTS = (booting, compute, evacuation, placement, network, segments, projects, quotas, volumes, stacks, hooks)
+
+CHANGES = frozenset().union(*(port.CHANGES for port in _PORTS))
 """The calls of all ports that change the cloud."""
 
 
@@ -157,6 +174,7 @@ class Cloud:
 
     compute: Compute
     placement: Placement
+    evacuation: Evacuation
     network: Network
     segments: Segments
     projects: Projects

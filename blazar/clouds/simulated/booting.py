@@ -11,8 +11,9 @@ from blazar.clouds.ports.booting import BootedServer, BootImage, BootNetwork, Se
 from blazar.clouds.simulated.boot_state import BootImageState
 from blazar.clouds.simulated.placement import used
 from blazar.clouds.simulated.projects import check_role
+from blazar.clouds.simulated.server_state import ServerState
 from blazar.clouds.simulated.service import SimulatedService
-from blazar.clouds.simulated.state import FlavorState, HostState, NetworkState, ServerState, State
+from blazar.clouds.simulated.state import FlavorState, HostState, NetworkState, State
 from blazar.model.errors import CloudRefused, Conflict
 from blazar.model.reasons import Cause, ReasonCode
 

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from blazar.clouds.ports import Cloud, OtherPorts
 from blazar.clouds.simulated.aggregates import SimulatedAggregates
 from blazar.clouds.simulated.booting import SimulatedBooting
+from blazar.clouds.simulated.evacuation import SimulatedEvacuation
 from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.flavors import SimulatedFlavors
 from blazar.clouds.simulated.hooks import SimulatedHooks
@@ -54,6 +55,7 @@ class SimulatedCloud:
         calls = Calls(storage, self.faults)
         self.compute = SimulatedCompute(calls, clock, self.durations)
         self.placement = SimulatedPlacement(calls, clock, self.durations)
+        self.evacuation = SimulatedEvacuation(calls, clock, self.durations)
         self.network = SimulatedNetwork(calls, clock, self.durations)
         self.segments = SimulatedSegments(calls, clock, self.durations)
         self.projects = SimulatedProjects(calls, clock, self.durations)
@@ -75,6 +77,7 @@ class SimulatedCloud:
         return Cloud(
             compute=self.compute,
             placement=self.placement,
+            evacuation=self.evacuation,
             network=self.network,
             segments=self.segments,
             projects=self.projects,

@@ -8,7 +8,9 @@ from collections.abc import Collection
 from dataclasses import asdict
 
 from blazar.clouds.ports import Flavor, Image, Server
+from blazar.clouds.simulated.moves import end_move
 from blazar.clouds.simulated.network import existing_network, is_taken
+from blazar.clouds.simulated.server_state import MoveFault
 from blazar.clouds.simulated.servers import image_of, server_of
 from blazar.clouds.simulated.state import FlavorState, HostState, PortState, State, ThingState
 from blazar.clouds.simulated.storage import StateStorage
@@ -67,6 +69,22 @@ class Operators:
         with self._storage.open(to_change=True) as state:
             host.id = id or host.id
             state.hosts[host.id] = host
+
+    def spoil_move(self, server_id: str, fault: MoveFault | None) -> None:
+        """Let the next move of a server have a fault (None: no more)."""
+        with self._storage.open(to_change=True) as state:
+            state.move_faults.pop(server_id, None)
+            if fault is not None:
+                state.move_faults[server_id] = fault.value
+
+    def finish_move(self, server_id: str, *, fails: bool = False) -> None:
+        """End the last move of a server, which hangs or is beyond the point of return; those behind it begin."""
+        with self._storage.open(to_change=True) as state:
+            now = self._clock.now()
+            move = state.servers[server_id].migrations[-1]
+            if not move.is_open(now):
+                raise Conflict(f"the move of server {server_id} is over")
+            end_move(state, move, now, arrives=not fails)
 
     def list_servers(self) -> tuple[Server, ...]:
         """Return all servers."""

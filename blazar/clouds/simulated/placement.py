@@ -9,8 +9,9 @@ from datetime import datetime
 
 from blazar.clouds.inventories import inventory_of
 from blazar.clouds.ports import ReservedCapacity
+from blazar.clouds.simulated.server_state import ServerState
 from blazar.clouds.simulated.service import SimulatedService
-from blazar.clouds.simulated.state import HostState, ServerState, State
+from blazar.clouds.simulated.state import HostState, State
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 from blazar.model.resource import ResourceInventory
 
@@ -21,7 +22,7 @@ class SimulatedPlacement(SimulatedService):
     def inventories(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, ResourceInventory]:
         """Return the inventories and traits of hosts."""
         with self._calls.reading("inventories") as state:
-            return {h.name: _inventory_of(h) for h in state.hosts.values() if h.name in hypervisor_hostnames}
+            return {h.name: inventory_of_host(h) for h in state.hosts.values() if h.name in hypervisor_hostnames}
 
     def reservation_provider(self, hypervisor_hostname: str) -> str | None:
         """Return the host's reservation provider."""
@@ -126,7 +127,7 @@ def used(state: State, hypervisor_hostname: str, resource_class: str, now: datet
     )
 
 
-def _inventory_of(host: HostState) -> ResourceInventory:
+def inventory_of_host(host: HostState) -> ResourceInventory:
     """Return the inventory of a host: its sizes, unless its state has others; one instance may take all of it."""
     sizes = {"VCPU": host.vcpus, "MEMORY_MB": host.memory_mb, "DISK_GB": host.local_gb}
     own = {
@@ -137,7 +138,7 @@ def _inventory_of(host: HostState) -> ResourceInventory:
 
 
 def _has_room(state: State, host: HostState, server: ServerState, now: datetime) -> bool:
-    inventory = _inventory_of(host)
+    inventory = inventory_of_host(host)
     others = state.occupants(host.service_name, now)
     return all(
         sum(getattr(other, size) for other in others) + getattr(server, size) <= inventory.capacity.get(name)

@@ -10,8 +10,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from blazar.clouds.ports import Image, Migration, MigrationState, Server
+from blazar.clouds.simulated.moves import begin_move
+from blazar.clouds.simulated.server_state import ServerState
 from blazar.clouds.simulated.service import SimulatedService
-from blazar.clouds.simulated.state import ImageState, MoveState, ServerState, State
+from blazar.clouds.simulated.state import ImageState, State
 from blazar.model.amounts import Amounts
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 
@@ -87,9 +89,7 @@ class SimulatedServers(SimulatedService):
                 raise Conflict(f"server {server_id} is {server.status_at(now)}")
             if server.location(now) == service_name:
                 raise CloudRefused(f"server {server_id} is on {service_name} already")
-            over = now + self._durations.migration
-            settled = over if live else over + self._durations.settling
-            server.migrations.append(MoveState(service_name, live, over.isoformat(), settled.isoformat()))
+            begin_move(state, server, service_name, now, self._durations, live=live)
 
     def confirm_migration(self, server_id: str) -> None:
         """Confirm a cold migration."""

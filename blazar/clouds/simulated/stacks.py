@@ -23,6 +23,7 @@ from blazar.clouds.ports.stacks import (
 )
 from blazar.clouds.simulated.placement import used
 from blazar.clouds.simulated.projects import check_role
+from blazar.clouds.simulated.server_state import ServerState
 from blazar.clouds.simulated.service import SimulatedService
 from blazar.clouds.simulated.stack_state import StackResourceState, StackState
 from blazar.clouds.simulated.state import (
@@ -31,7 +32,6 @@ from blazar.clouds.simulated.state import (
     HostState,
     NetworkState,
     PortState,
-    ServerState,
     State,
     SubnetState,
 )

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from blazar.clouds.ports import MigrationState
 from blazar.clouds.simulated.boot_state import BootState
+from blazar.clouds.simulated.server_state import MoveState, ServerState
 from blazar.clouds.simulated.stack_state import StackState
 from blazar.clouds.simulated.volume_state import BlockStorage
 
@@ -52,93 +52,6 @@ class AggregateState:
 
 
 @dataclass(slots=True)
-class MoveState:
-    """A migration of a server.
-
-    ``over_at`` and ``settled_at`` are the instants (ISO 8601) at which the server arrives, and from which the move can
-    be confirmed.
-    """
-
-    host: str
-    live: bool
-    over_at: str
-    settled_at: str
-    confirmed: bool = False
-
-    def has_arrived(self, now: datetime) -> bool:
-        """Return whether the server is on the other host."""
-        return datetime.fromisoformat(self.over_at) <= now
-
-    def state_at(self, now: datetime) -> MigrationState:
-        """Return the progress of the migration."""
-        if datetime.fromisoformat(self.settled_at) > now:
-            return MigrationState.RUNNING
-        return MigrationState.DONE if self.live or self.confirmed else MigrationState.TO_CONFIRM
-
-
-@dataclass(slots=True)
-class ServerState:
-    """A server; ``gone_at`` is the instant (ISO 8601) at which its deletion is complete. ``hint`` is the reservation
-    that it was booted into; ``memory_mb`` in MiB, ``disk_gb`` in GiB. It is in BUILD until ``active_at``."""
-
-    id: str
-    name: str
-    project_id: str
-    user_id: str
-    host: str | None
-    status: str = "ACTIVE"
-    locked: bool = False
-    gone_at: str | None = None
-    hint: str | None = None
-    vcpus: int = 1
-    memory_mb: int = 512
-    disk_gb: int = 1
-    flavor: str | None = None
-    flavor_name: str = "tiny"
-    extra_specs: dict[str, str] = field(default_factory=dict)
-    created_at: str = ""
-    migrations: list[MoveState] = field(default_factory=list)
-    active_at: str = ""
-    public_key: str | None = None
-    user_data: str | None = None
-    metadata: dict[str, str] = field(default_factory=dict)
-    networks: list[str] = field(default_factory=list)
-    tags: list[str] = field(default_factory=list)
-
-    def is_gone(self, now: datetime) -> bool:
-        """Return whether the deletion is complete."""
-        return self.gone_at is not None and datetime.fromisoformat(self.gone_at) <= now
-
-    def location(self, now: datetime) -> str | None:
-        """Return the host that the server is on."""
-        arrived = self._arrivals(now)
-        return arrived[-1] if arrived else self.host
-
-    def former_location(self, now: datetime) -> str | None:
-        """Return the host that the server was on before its last migration."""
-        arrived = self._arrivals(now)
-        return arrived[-2] if len(arrived) > 1 else self.host
-
-    def is_settling(self, now: datetime) -> bool:
-        """Return whether the server has arrived by a cold migration that is not complete."""
-        last = self.migrations[-1] if self.migrations else None
-        return last is not None and last.has_arrived(now) and last.state_at(now) is not MigrationState.DONE
-
-    def status_at(self, now: datetime) -> str:
-        """Return Nova's status of the server."""
-        match self.migrations[-1].state_at(now) if self.migrations else None:
-            case MigrationState.RUNNING:
-                return "MIGRATING" if self.migrations[-1].live else "RESIZE"
-            case MigrationState.TO_CONFIRM:
-                return "VERIFY_RESIZE"
-        building = self.status == "ACTIVE" and self.active_at and datetime.fromisoformat(self.active_at) > now
-        return "BUILD" if building else self.status
-
-    def _arrivals(self, now: datetime) -> list[str]:
-        return [move.host for move in self.migrations if move.has_arrived(now)]
-
-
-@dataclass(slots=True)
 class FlavorState:
     """A flavor, and the projects that have access if it is private."""
 
@@ -157,11 +70,12 @@ class FlavorState:
 
 @dataclass(slots=True)
 class GroupState:
-    """A server group."""
+    """A server group; ``members`` are ids of servers."""
 
     id: str
     name: str
     policy: str
+    members: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -286,7 +200,7 @@ class State:
     ``ranges`` is None in a cloud without the extension for ranges of segments; ``most_networks`` is the quota of each
     project, None without a limit.
     ``things`` are those with a hook, by id. The service user has no role in the ``closed_projects``.
-    ``block`` is the state of Cinder.
+    ``block`` is the state of Cinder. ``move_faults`` are what becomes of the next move of a server, by its id.
     """
 
     hosts: dict[str, HostState] = field(default_factory=dict)
@@ -312,6 +226,7 @@ class State:
     block: BlockStorage = field(default_factory=BlockStorage)
     stacks: dict[str, StackState] = field(default_factory=dict)
     boot: BootState = field(default_factory=BootState)
+    move_faults: dict[str, str] = field(default_factory=dict)
 
     def copy(self) -> State:
         """Return a copy that shares nothing with this state."""
@@ -351,6 +266,7 @@ class State:
             block=BlockStorage.from_json(data.get("block", {})),
             stacks={key: StackState.from_json(value) for key, value in data.get("stacks", {}).items()},
             boot=BootState.from_json(data.get("boot")),
+            move_faults=dict(data.get("move_faults", {})),
         )
 
     def occupants(self, service_name: str, now: datetime) -> list[ServerState]:

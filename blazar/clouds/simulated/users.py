@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from blazar.clouds.inventories import CLASS_PREFIX
 from blazar.clouds.ports import Server
 from blazar.clouds.simulated.network import existing_floating_ip
 from blazar.clouds.simulated.placement import used
+from blazar.clouds.simulated.server_state import ServerState
 from blazar.clouds.simulated.servers import server_of
-from blazar.clouds.simulated.state import ServerState
 from blazar.clouds.simulated.storage import StateStorage
 from blazar.model.clock import Clock
 from blazar.model.errors import Conflict, NotFound
@@ -35,9 +35,15 @@ class Users:
         status: str = "ACTIVE",
         hint: str | None = None,
         vcpus: int = 1,
+        memory_mb: int = 512,
+        disk_gb: int = 1,
         extra_specs: Mapping[str, str] | None = None,
+        tags: Collection[str] = (),
+        volume_backed: bool = False,
+        task_state: str | None = None,
+        group: str | None = None,
     ) -> Server:
-        """Boot a server on a host (None: on none, as if shelved), without the scheduler."""
+        """Boot a server on a host (None: on none, as if shelved) and in a server group, without the scheduler."""
         with self._storage.open(to_change=True) as state:
             now = self._clock.now()
             if host is not None and all(known.service_name != host for known in state.hosts.values()):
@@ -52,11 +58,31 @@ class Users:
                 locked,
                 hint=hint,
                 vcpus=vcpus,
+                memory_mb=memory_mb,
+                disk_gb=disk_gb,
                 extra_specs=dict(extra_specs or {}),
                 created_at=now.isoformat(),
+                tags=list(tags),
+                volume_backed=volume_backed,
+                task_state=task_state,
             )
             state.servers[server.id] = server
+            if group is not None:
+                state.groups[group].members.append(server.id)
             return server_of(server, now)
+
+    def begin_boot(self, name: str, *, host: str, project_id: str = "p") -> str:
+        """Begin to boot a server that Placement has given room on a host, where Nova does not list it yet."""
+        with self._storage.open(to_change=True) as state:
+            server = ServerState(str(uuid.uuid4()), name, project_id, "u", None, "BUILD", claimed=host)
+            state.servers[server.id] = server
+            return server.id
+
+    def finish_boot(self, server_id: str) -> None:
+        """Let a server whose boot has begun run on its host."""
+        with self._storage.open(to_change=True) as state:
+            server = state.servers[server_id]
+            server.host, server.claimed, server.status = server.claimed, None, "ACTIVE"
 
     def boot_reserved(self, flavor_id: str, *, project_id: str, user_id: str = "u", name: str = "work") -> Server:
         """Boot a server with the flavor of a reservation; Conflict if no host has free reserved capacity."""

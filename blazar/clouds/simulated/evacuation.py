@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulated moves of servers off a host, with what Nova and Placement say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+
+from blazar.clouds.ports import HostRoom, Move, Occupant, OccupantGroup
+from blazar.clouds.simulated.moves import begin_move, cancel_move, end_move
+from blazar.clouds.simulated.placement import inventory_of_host
+from blazar.clouds.simulated.server_state import MoveState, ServerState
+from blazar.clouds.simulated.service import SimulatedService
+from blazar.clouds.simulated.state import HostState, State
+from blazar.model.amounts import Amounts
+from blazar.model.errors import CloudRefused, Conflict, NotFound
+
+
+class SimulatedEvacuation(SimulatedService):
+    """Implements the evacuation port."""
+
+    def occupants(self, service_name: str) -> tuple[Occupant, ...]:
+        """Return the servers on a host."""
+        with self._calls.reading("occupants") as state:
+            now = self._clock.now()
+            return tuple(_occupant(state, server, now) for server in state.occupants(service_name, now))
+
+    def moves_of(self, server_id: str) -> tuple[Move, ...]:
+        """Return the moves of a server."""
+        with self._calls.reading("moves_of") as state:
+            now = self._clock.now()
+            server = state.servers.get(server_id)
+            return () if server is None else tuple(_move(server, move, now) for move in server.migrations)
+
+    def open_moves(self, service_name: str) -> tuple[Move, ...]:
+        """Return the open moves from a host or to it."""
+        with self._calls.reading("open_moves") as state:
+            now = self._clock.now()
+            found = [
+                _move(server, move, now)
+                for server in state.servers.values()
+                for move in server.migrations
+                if service_name in (move.host, move.source) and move.is_open(now)
+            ]
+            return tuple(sorted(found, key=lambda move: int(move.id)))
+
+    def rooms(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, HostRoom]:
+        """Return the room on hosts."""
+        with self._calls.reading("rooms") as state:
+            now = self._clock.now()
+            return {
+                host.name: _room(state, host, now) for host in state.hosts.values() if host.name in hypervisor_hostnames
+            }
+
+    def move_server(self, server_id: str, service_name: str, *, live: bool) -> None:
+        """Begin a move, which fails at once if the scheduler would refuse the host."""
+        with self._calls.changing("move_server") as state:
+            now = self._clock.now()
+            state.remove_gone(now)
+            server = _existing(state, server_id)
+            target = next((host for host in state.hosts.values() if host.service_name == service_name), None)
+            if target is None:
+                raise CloudRefused(f"the cloud has no compute host {service_name}")
+            status, task = server.status_at(now), server.task_at(now)
+            if task is not None or status not in (("ACTIVE", "PAUSED") if live else ("ACTIVE", "SHUTOFF")):
+                raise Conflict(f"server {server_id} is {status} ({task or 'no task'})")
+            if server.location(now) == service_name:
+                raise CloudRefused(f"server {server_id} is on {service_name} already")
+            admitted = _admits(state, target, server, now)
+            move = begin_move(state, server, service_name, now, self._durations, live=live)
+            if not admitted:
+                end_move(state, move, now, arrives=False)
+
+    def abort_move(self, server_id: str, move_id: str) -> None:
+        """Abort a live move; those that are queued behind it begin."""
+        with self._calls.changing("abort_move") as state:
+            now = self._clock.now()
+            state.remove_gone(now)
+            moves = {str(move.id): move for move in _existing(state, server_id).migrations}
+            if move_id not in moves:
+                raise NotFound(f"server {server_id} has no migration {move_id}")
+            move = moves[move_id]
+            if not move.live or move.status_at(now) not in ("queued", "running"):
+                raise Conflict(f"migration {move_id} of server {server_id} is {move.status_at(now)}")
+            cancel_move(state, move, now)
+
+
+def _existing(state: State, server_id: str) -> ServerState:
+    if server_id not in state.servers:
+        raise NotFound(f"there is no server {server_id}")
+    return state.servers[server_id]
+
+
+def _occupant(state: State, server: ServerState, now: datetime) -> Occupant:
+    return Occupant(
+        id=server.id,
+        name=server.name,
+        project_id=server.project_id,
+        user_id=server.user_id,
+        host=server.location(now) or "",
+        status=server.status_at(now),
+        task_state=server.task_at(now),
+        locked=server.locked,
+        tags=frozenset(server.tags),
+        hints=frozenset({server.hint} if server.hint else ()),
+        flavor=server.flavor_name,
+        extra_specs=dict(server.extra_specs),
+        amounts=_size(server),
+        volume_backed=server.volume_backed,
+        group=_group_of(state, server),
+    )
+
+
+def _move(server: ServerState, move: MoveState, now: datetime) -> Move:
+    return Move(
+        id=str(move.id),
+        consumer=move.consumer,
+        server_id=server.id,
+        status=move.status_at(now),
+        live=move.live,
+        source=move.source,
+        target=move.host,
+        started_at=datetime.fromisoformat(move.asked_at or move.over_at),
+        changed_at=move.changed_at(now),
+    )
+
+
+def _group_of(state: State, server: ServerState) -> OccupantGroup | None:
+    group = next((group for group in state.groups.values() if server.id in group.members), None)
+    return None if group is None else OccupantGroup(group.id, group.policy, frozenset(group.members))
+
+
+def _size(server: ServerState) -> Amounts:
+    disk = 0 if server.volume_backed else server.disk_gb
+    return Amounts.of({"VCPU": server.vcpus, "MEMORY_MB": server.memory_mb, "DISK_GB": disk})
+
+
+def _room(state: State, host: HostState, now: datetime) -> HostRoom:
+    held = {consumer: _size(server) for place, consumer, server in _claims(state, now) if place == host.service_name}
+    return HostRoom(inventory_of_host(host), held)
+
+
+def _claims(state: State, now: datetime) -> Iterator[tuple[str | None, str, ServerState]]:
+    """Yield who holds resources where: while a server moves, it holds them on its target, its move on its source."""
+    for server in state.servers.values():
+        if server.is_gone(now):
+            continue
+        last = server.migrations[-1] if server.migrations else None
+        if last is not None and last.is_open(now):
+            yield last.source, last.consumer, server
+            yield last.host, server.id, server
+        else:
+            yield server.location(now) or server.claimed, server.id, server
+
+
+def _admits(state: State, host: HostState, server: ServerState, now: datetime) -> bool:
+    """Return whether the scheduler lets a server onto a host: its filters, with Blazar's own, and its room."""
+    pools = [aggregate for aggregate in state.aggregates.values() if host.service_name in aggregate.hosts]
+    kept = any(pool.name == "freepool" for pool in pools)
+    reservations = {pool.name for pool in pools if "blazar:owner" in pool.metadata}
+    if kept or (reservations and server.hint not in reservations):
+        return False
+    group = _group_of(state, server)
+    if group is not None and not _suits(state, group, host.service_name, server, now):
+        return False
+    return host.up and host.enabled and _room(state, host, now).has_room_for(_size(server))
+
+
+def _suits(state: State, group: OccupantGroup, target: str, server: ServerState, now: datetime) -> bool:
+    others = [state.servers[member] for member in group.members if member in state.servers and member != server.id]
+    places = {other.location(now) for other in others if not other.is_gone(now)} - {None}
+    match group.policy:
+        case "anti-affinity":
+            return target not in places
+        case "affinity":
+            return not places or target in places
+    return True
