@@ -273,6 +273,18 @@ def test_a_series_without_an_end_is_booked_ahead_each_day(short):
     assert found.series.status is SeriesStatus.ACTIVE
 
 
+def test_a_series_without_an_end_is_booked_ahead_at_any_fraction_of_a_second(short):
+    world = short
+    world.clock.by(seconds=0.25)
+    made = world.manager.series.create(rolling())
+    assert made.series.booked_until == NOON + 7 * DAY
+    world.clock.to(NOON + 2 * DAY + timedelta(seconds=0.5))
+    world.run()
+    found = world.manager.series.one(made.series.id)
+    assert [each.recurrence_id for each in found.occurrences] == [FIRST + n * DAY for n in range(9)]
+    assert found.series.booked_until == NOON + 9 * DAY
+
+
 def test_any_manager_books_a_series_further_once(short):
     world = short
     made = world.manager.series.create(rolling())

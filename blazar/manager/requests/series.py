@@ -19,6 +19,7 @@ from blazar.manager.requests.series_changes import SeriesChanging
 from blazar.manager.requests.series_leases import copied
 from blazar.manager.requests.series_planning import Planned, SeriesCheck
 from blazar.manager.requests.series_work import CHUNK, SeriesWork, check_fits, first_to_come, unfit_of, unfit_sentence
+from blazar.model.clock import to_second
 from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources
 from blazar.model.recurrence import Occurrence
 from blazar.model.requests import Actor, IdempotencyKey
@@ -96,7 +97,7 @@ class SeriesService:
             fit=request.fit,
             status=SeriesStatus.CREATING,
             created_at=now,
-            booked_until=None if ends else now + limits.horizon,
+            booked_until=None if ends else to_second(now) + limits.horizon,
         )
         found = self._planned(series, every, is_dry=request.dry_run)
         if request.dry_run:

@@ -23,7 +23,7 @@ from blazar.manager.requests.new_leases import NewLease, NewLeases
 from blazar.manager.requests.series_leases import copied
 from blazar.manager.requests.series_planning import Planned, SeriesCheck
 from blazar.manager.requests.series_work import SeriesWork, check_fits, first_to_come, unfit_of
-from blazar.model.clock import said
+from blazar.model.clock import said, to_second
 from blazar.model.demand import Allocation
 from blazar.model.errors import BlazarError, Conflict, InvalidInput
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, PartOfSeries
@@ -138,7 +138,7 @@ class SeriesChanging:
             recurrence=recurrence,
             template=template,
             fit=fit,
-            booked_until=None if recurrence.rule.ends else now + limits.horizon,
+            booked_until=None if recurrence.rule.ends else to_second(now) + limits.horizon,
             updated_at=now,
             **(
                 {"previous_id": before.id, "created_at": now, "revision": 0}

@@ -28,7 +28,7 @@ from blazar.manager.requests.preparing import prepared
 from blazar.manager.requests.series_leases import copied
 from blazar.manager.requests.series_planning import Planned, Planner, SeriesCheck
 from blazar.manager.requests.waiting_list import WaitingList
-from blazar.model.clock import said, zulu
+from blazar.model.clock import said, to_second, zulu
 from blazar.model.demand import Allocation
 from blazar.model.errors import (
     BlazarError,
@@ -192,10 +192,11 @@ class SeriesWork(BackgroundThread):
     def _look_ahead(self, series: Series, claim: Claim, since: datetime) -> None:
         """Record the occurrences of a series without an end that have come near."""
         store, now = self._runtime.store.series, self._runtime.clock.now()
-        until = now + self._runtime.settings.series.horizon
+        until = to_second(now) + self._runtime.settings.series.horizon
         if until <= since:
             return
-        window = Window(max(since, now), until)
+        # What has been booked before its end is known, and not recorded again.
+        window = Window(to_second(max(since, now)), until)
         known = store.known(series.id, window.start)
         coming = [each for each in series.recurrence.occurrences(window) if each.recurrence_id not in known]
         found = [SeriesOccurrence(each.recurrence_id, each.start, each.end) for each in coming]
