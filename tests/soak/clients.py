@@ -65,15 +65,17 @@ class Api:
         self._session.headers["X-Auth-Token"] = token
         self.answers: Counter[str] = Counter()
 
-    def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """Make a request; return the status and what came."""
+    def ask(self, method: str, path: str, body: object = None, version: str | None = None) -> tuple[int, Any]:
+        """Make a request, of a microversion if given; return the status and what came."""
+        if path.startswith("/v1/resources"):
+            version = "reservation 1.2"
         try:
-            headers = {"OpenStack-API-Version": "reservation 1.2"} if path.startswith("/v1/resources") else {}
+            headers = {"OpenStack-API-Version": version} if version else {}
             answer = self._session.request(method, self._url + path, json=body, headers=headers, timeout=PATIENCE)
         except requests.RequestException as error:
             self._watch.found(f"{method} {path}: no answer: {error}")
             return 0, None
-        self.answers[f"{method} {path.split('/')[2]} {answer.status_code}"] += 1
+        self.answers[f"{method} {path.split('/')[2].partition('?')[0]} {answer.status_code}"] += 1
         if answer.status_code not in (200, 201, 202, 204, 400, 404, 409, 503):
             self._watch.found(f"{method} {path} {body}: {answer.status_code} {answer.text}")
         return answer.status_code, answer.json() if answer.content and answer.status_code < 300 else None

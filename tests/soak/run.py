@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -24,27 +23,23 @@ import kombu
 
 from blazar.clouds.simulated import SimulatedCloud
 from blazar.clouds.simulated.volume_state import PoolState
-from blazar.model.errors import BlazarError, NotFound
-from blazar.model.lease import Event, EventStatus, LeaseStatus
-from blazar.model.resource import GENERIC, KINDS, VOLUME
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from blazar.store.store import Store
 from tests.conftest import RABBITMQ, fresh_database
-from tests.oracle import check_at_rest
 from tests.soak.clients import OPERATOR, Api, User
 from tests.soak.plan import ADDRESSES, DEVICES, HOSTS, OFFERED, POOL_GB, POOLS, SEGMENTS, THINGS, Plan
+from tests.soak.planners import Caller, Operator, Planner
 from tests.soak.processes import manage, serve
+from tests.soak.rest import come_to_rest, give_all_back, leave_traces, read_logs, serve_everybody
 from tests.soak.watch import Watch
 from tests.world import device_request, thing_request
 
 MANAGERS = 3
 CLIENTS = 8
+PLANNERS = 4
 CLAIMS = (1, 5)
 """Seconds that a claim lasts: in the first half of the time, and in the second."""
-
-REST = 150
-"""Seconds within which everything has to come to rest when the trouble is over."""
 
 CONF = """
 [DEFAULT]
@@ -79,10 +74,14 @@ class Report:
     answers: Counter[str]
     looks: int
     leases: int
+    served: int
     folder: Path
 
     def __str__(self) -> str:
-        lines = [f"seed {self.seed}; {self.leases} leases; the watcher looked {self.looks} times; logs: {self.folder}"]
+        lines = [
+            f"seed {self.seed}; {self.leases} leases, {self.served} of them after they had waited; "
+            f"the watcher looked {self.looks} times; logs: {self.folder}"
+        ]
         lines += [f"{name}: {number}" for name, number in sorted(self.deeds.items())]
         lines += [f"{name}: {number}" for name, number in sorted(self.answers.items())]
         return "\n".join([*lines, f"{len(self.findings)} findings", *self.findings])
@@ -247,6 +246,7 @@ def _soak(plan: Plan, minutes: float) -> Report:
     listening, said = context.Pipe(duplex=False)
     api = context.Process(target=serve, args=(plan, said), daemon=True)
     users: list[User] = []
+    planners: list[Caller] = []
     try:
         api.start()
         if not listening.poll(60):
@@ -258,35 +258,41 @@ def _soak(plan: Plan, minutes: float) -> Report:
         _register(admin)
         plan.busy.touch()
         users = [User(n, address, plan.cloud(), store, watch, plan.seed) for n in range(CLIENTS)]
-        for thread in (watch, hosts, *users):
+        planners = [Planner(n, address, watch, plan.seed) for n in range(PLANNERS)]
+        planners.append(Operator(address, watch, plan.seed))
+        for thread in (watch, hosts, *users, *planners):
             thread.start()
         end = time.monotonic() + minutes * 60
         _wait(end - minutes * 30, watch)
         managers.restart_all(CLAIMS[1])
         _wait(end, watch)
-        for thread in (hosts, *users):
+        for thread in (hosts, *users, *planners):
             thread.stopping.set()
-        for thread in (hosts, *users):
+        for thread in (hosts, *users, *planners):
             thread.join(120)
         managers.calm()
         plan.busy.unlink()
-        _come_to_rest(plan, store, watch, admin)
+        come_to_rest(plan, store, watch, admin)
+        serve_everybody(store, watch, admin)
         watch.stopping.set()
         watch.join(30)
-        _give_all_back(plan, store, watch, admin)
+        give_all_back(plan, store, watch, admin)
         count = len(store.leases.past())
-        _read_logs(plan, watch)
-        _leave(store, plan, watch)
+        read_logs(plan, watch)
+        leave_traces(store, plan, watch)
     finally:
-        for thread in (watch, hosts, *users):
+        for thread in (watch, hosts, *users, *planners):
             thread.stopping.set()
         managers.end()
         api.kill()
         api.join(10)
         engine.dispose()
     answers = sum((user.api.answers + user.operator.answers for user in users), Counter[str]())
+    answers = sum((planner.answers for planner in planners), answers)
     findings = [f"{at:%H:%M:%S.%f} {what}" for what, at in watch.findings.items()]
-    return Report(plan.seed, findings, managers.deeds, answers, watch.looks, count, plan.folder)
+    return Report(
+        plan.seed, findings, managers.deeds, answers, watch.looks, count, len(watch.turns.served), plan.folder
+    )
 
 
 def _wait(until: float, watch: Watch) -> None:
@@ -323,92 +329,6 @@ def _register(admin: Api) -> None:
             time.sleep(1)
         if status not in (201, 409):
             raise RuntimeError(f"{path} {body}: {status}")
-
-
-def _come_to_rest(plan: Plan, store: Store, watch: Watch, admin: Api) -> None:
-    """Wait until no work is in progress, and check the state then."""
-    limit = time.monotonic() + REST
-    while True:
-        time.sleep(1)
-        now = datetime.now(UTC)
-        try:
-            leases = store.leases.of_project(None)
-            for lease in leases:
-                if lease.status is LeaseStatus.ERROR or any(_waits_for_room(event) for event in lease.events):
-                    admin.ask("DELETE", f"/v2/leases/{lease.id}")
-            due = store.events.next_due()
-            begun = [e for lease in leases for e in lease.events if e.status is EventStatus.IN_PROGRESS]
-            if begun or (due is not None and due < now + timedelta(seconds=1)) or store.outbox.next_due() is not None:
-                raise AssertionError(f"there is still something to do: {begun or due}")
-            check_at_rest(store, plan.cloud(), now=now, offered=OFFERED)
-        except (AssertionError, BlazarError) as error:
-            if time.monotonic() > limit:
-                watch.found(f"it does not come to rest: {str(error)[:2000]}")
-                return
-        else:
-            _check_names(store, watch)
-            return
-
-
-def _waits_for_room(event: Event) -> bool:
-    """Return whether a move before the end is tried again for want of room, as it is until the end of its lease.
-
-    All hosts are registered here, so room may never come, and the end of the lease may be an hour away.
-    """
-    return event.status is EventStatus.IN_PROGRESS and "has room for it" in (event.reason or "")
-
-
-def _give_all_back(plan: Plan, store: Store, watch: Watch, admin: Api) -> None:
-    """Delete every lease: then nothing is in the cloud, nothing is promised, and everything is free."""
-    limit = time.monotonic() + REST
-    while True:
-        for lease in store.leases.of_project(None):
-            if lease.status is not LeaseStatus.DELETING:
-                admin.ask("DELETE", f"/v2/leases/{lease.id}")
-        time.sleep(1)
-        try:
-            if left := store.leases.of_project(None):
-                raise AssertionError(f"leases do not end: {left}")
-            if held := [a for kind in (*KINDS, GENERIC, VOLUME) for a in store.calendar.live(kind)]:
-                raise AssertionError(f"more is promised than there are leases: {held}")
-            check_at_rest(store, plan.cloud(), now=datetime.now(UTC), offered=OFFERED)
-        except (AssertionError, BlazarError) as error:
-            if time.monotonic() > limit:
-                watch.found(f"not everything is given back: {str(error)[:2000]}")
-                return
-        else:
-            return
-
-
-def _check_names(store: Store, watch: Watch) -> None:
-    """Users look before they ask again: whatever they asked for is there once."""
-    names = Counter(lease.name for lease in store.leases.of_project(None))
-    for name, number in names.items():
-        if number > 1:
-            watch.found(f"{name} was asked for once, and is there {number} times")
-
-
-def _read_logs(plan: Plan, watch: Watch) -> None:
-    """Find what went wrong in a way that nobody had thought of."""
-    for log in sorted(plan.folder.glob("*.log")):
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-        for number, line in enumerate(lines):
-            if line.startswith("Traceback"):
-                last = next((after for after in lines[number + 1 :] if not after.startswith(" ")), "")
-                watch.found(f"{log.name}: {lines[number - 1] if number else ''}: {last}")
-
-
-def _leave(store: Store, plan: Plan, watch: Watch) -> None:
-    """Print where a lease with findings comes from: what the record keeps of it."""
-    for what in list(watch.findings):
-        # Names of resource classes have the ids in capitals, with underscores.
-        named = what + what.lower().replace("_", "-")
-        for lease in (*store.leases.of_project(None), *store.leases.past()):
-            if lease.id in named or any(r.id in named for r in lease.reservations):
-                with suppress(NotFound):
-                    full = store.leases.one(lease.id, including_deleted=True)
-                    with (plan.folder / "findings.log").open("a", encoding="utf-8") as file:
-                        print(what, full, sep="\n  ", file=file)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from tests.oracle import ADDRESS, NETWORK, PHYSICAL_HOST, SERVER, STACK, THINGS
 from tests.oracle import VOLUME as VOLUMES
 from tests.promises import check
 from tests.soak.plan import POOL_GB, Plan
+from tests.soak.turns import Turns
 
 LIVE = (LeaseStatus.ACTIVE, LeaseStatus.UPDATING)
 
@@ -33,6 +34,7 @@ class Watch(threading.Thread):
         super().__init__(name="watch", daemon=True)
         self.findings: dict[str, datetime] = {}
         self.looks = 0
+        self.turns = Turns(self.found)
         self.stopping = threading.Event()
         self._plan = plan
         self._store = store
@@ -84,6 +86,8 @@ class Watch(threading.Thread):
             for allocation in allocations:
                 held[allocation.reservation_id][resources[allocation.resource_id].name] += allocation.count
         after = {lease.id: lease for lease in self._store.leases.of_project(None)}
+        by_lease = {lease.id: sum(held[r.id].total() for r in lease.reservations) for lease in before.values()}
+        self.turns.look(before, by_lease, after)
         self._look_at_servers(state, servers, after)
         self._look_at_pools(state)
         self._look_at_volume_pools(state)
