@@ -17,6 +17,7 @@ from sqlalchemy.engine import Engine
 
 from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import Faults, MemoryStorage, SimulatedCloud, State, of_size, of_yaml
+from blazar.clouds.simulated.metrics import SimulatedMetrics
 from blazar.clouds.simulated.state import AggregateState
 from blazar.clouds.simulated.volume_state import PoolState
 from blazar.enforcement import Enforcement, Filter, Identity
@@ -171,6 +172,7 @@ class World:
         self.store = Store(engine, cleaning_time=cleaning_time)
         self.engine = engine
         self.notifier = RecordingNotifier()
+        self.metrics = SimulatedMetrics()
         # Where starts are promised, a test says so.
         usual_settings = Settings(claim_ttl=timedelta(seconds=30), promises=0)
         self.settings = replace(settings or usual_settings, patience=patience)
@@ -203,6 +205,7 @@ class World:
                 self._kinds(cloud, self.host_settings),
                 self.notifier,
                 self.enforcement,
+                metrics=self.metrics,
             ),
         )
 

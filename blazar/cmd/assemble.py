@@ -10,7 +10,8 @@ from oslo_config import cfg
 from sqlalchemy.engine import Engine
 
 from blazar.clouds.ports import Cloud
-from blazar.cmd import config, plugins
+from blazar.clouds.ports.metrics import Metrics
+from blazar.cmd import config, plugins, use_options
 from blazar.cmd.config import ConfigurationError
 from blazar.enforcement import Enforcement, Identity
 from blazar.manager.common.notifications import MessagingNotifier, Notifier
@@ -53,6 +54,7 @@ def manager(
             notifier=notifier or _notifier(conf),
             enforcement=enforcement(conf, identity or Identity(region_name=conf.os_region_name, cafile=conf.cafile)),
             regions=regions,
+            metrics=metrics(conf),
         ),
     )
 
@@ -75,6 +77,14 @@ def enforcement(conf: cfg.ConfigOpts, identity: Identity) -> Enforcement:
     """Return the enabled filters; ConfigurationError if a filter is unknown or wrongly configured."""
     try:
         return Enforcement.configured(conf, identity)
+    except InvalidInput as error:
+        raise ConfigurationError(error.message) from error
+
+
+def metrics(conf: cfg.ConfigOpts) -> Metrics:
+    """Return the source of measurements of servers; ConfigurationError if its options cannot be."""
+    try:
+        return use_options.metrics(conf[use_options.SECTION], conf.cafile)
     except InvalidInput as error:
         raise ConfigurationError(error.message) from error
 
@@ -114,3 +124,5 @@ def check_plugins(conf: cfg.ConfigOpts) -> None:
     """Raise ConfigurationError if a plugin or filter is unknown or wrongly configured; does not call the cloud."""
     plugins.check(conf)
     enforcement(conf, Identity(tokens=_Later()))
+    config.manager_settings(conf)
+    metrics(conf)

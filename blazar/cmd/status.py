@@ -19,7 +19,9 @@ from blazar import RELEASE
 from blazar.api.policy import Policy
 from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.options import credentials
+from blazar.clouds.prometheus.http import Prometheus
 from blazar.cmd import assemble, config
+from blazar.cmd.config import ConfigurationError
 from blazar.messaging import oslo_messaging
 from blazar.model.errors import BlazarError
 from blazar.model.regions import Regions
@@ -309,6 +311,22 @@ def _projects_with_leases(conf: cfg.ConfigOpts) -> frozenset[str]:
         return frozenset()
 
 
+def _prometheus(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    """Check that Prometheus answers the query of idle servers, if there is one; wrong options are found before."""
+    try:
+        source = assemble.metrics(conf)
+        if not isinstance(source, Prometheus):
+            return
+        source.check()
+    except ConfigurationError:
+        return
+    except BlazarError as error:
+        lost = "so no lease with a running server is released; mend it, or set [unused] source = states"
+        yield Finding("Prometheus", Verdict.WARNING, f"{error.message}, {lost}")
+    else:
+        yield Finding("Prometheus", Verdict.SUCCESS)
+
+
 CHECKS: tuple[Callable[[cfg.ConfigOpts], Iterator[Finding]], ...] = (
     _options,
     _plugins,
@@ -316,6 +334,7 @@ CHECKS: tuple[Callable[[cfg.ConfigOpts], Iterator[Finding]], ...] = (
     _message_bus,
     _database,
     _cloud,
+    _prometheus,
 )
 
 

@@ -8,7 +8,6 @@ little is read, and every call has a deadline.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import logging
 import time
@@ -16,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any, ClassVar
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 import requests
 import tenacity
@@ -24,10 +23,11 @@ import urllib3
 from oslo_config import cfg
 
 from blazar import __version__
+from blazar.clouds.outgoing.punctual import PunctualAdapter
+from blazar.clouds.outgoing.urls import check_url
 from blazar.context import current
 from blazar.enforcement import answers, payload
 from blazar.enforcement.answers import NOT_PROCESSED, PASSING, NoAnswer
-from blazar.enforcement.punctual import PunctualAdapter
 from blazar.enforcement.values import FilterNotification, NotDelivered, Occasion, Question, Refused
 from blazar.model.errors import BlazarError, EnforcementUnavailable, InvalidInput, UsageDenied
 
@@ -348,31 +348,13 @@ def _endpoints(section: Any) -> dict[str, str]:
 
 
 def _check(url: str, option: str, secret: str | None) -> None:
-    # The URL itself is not shown: there may be a password in it.
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise InvalidInput(f"[enforcement] {option} is not a URL of a service; write it as https://HOST/blazar/")
-    if parts.username is not None or parts.password is not None:
-        raise InvalidInput(
-            f"[enforcement] {option} contains a name or password; remove it, and set external_service_token or "
-            "external_service_bearer_token"
-        )
-    if secret and parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
-        raise InvalidInput(
-            f"[enforcement] {option} is an http:// URL of another machine, and {secret} would be sent to it "
-            f"unencrypted; give an https:// URL, or one on loopback"
-        )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+    check_url(
+        url,
+        f"[enforcement] {option}",
+        example="https://HOST/blazar/",
+        credentials="external_service_token or external_service_bearer_token",
+        secret=secret,
+    )
 
 
 def _credential(section: Any, identity: Any) -> Credential:

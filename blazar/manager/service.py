@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from blazar.clouds.ports.metrics import Metrics
 from blazar.enforcement import Enforcement
 from blazar.manager.common.claims import Claims
 from blazar.manager.common.notifications import Notifier
-from blazar.manager.common.runtime import Runtime
+from blazar.manager.common.runtime import NO_METRICS, Runtime
 from blazar.manager.common.settings import Settings
 from blazar.manager.events.cloud_change import CloudChanges
 from blazar.manager.events.engine import Engine
@@ -68,6 +69,7 @@ class Plugins:
     notifier: Notifier
     enforcement: Enforcement = field(default_factory=Enforcement)
     regions: Regions = Regions()
+    metrics: Metrics = NO_METRICS
 
 
 class ManagerService:
@@ -92,6 +94,7 @@ class ManagerService:
             wake=self._wake,
             freed=lambda: self.waiting_list.wake(),
             regions=plugins.regions,
+            metrics=plugins.metrics,
         )
         self.outbox = Outbox(runtime, enforcement)
         booking = Booking(store, clock, settings)

@@ -53,7 +53,8 @@ class UsePolicy:
 
     ``unused_after`` its start if nothing was ever there; ``idle_after`` the time at which all of it was first seen
     stopped or gone (None: never). Its owner is warned ``warn_before`` the release and once more ``undo`` before it.
-    ValueError if the times are not in this order.
+    ``idle_below``: a server that runs counts as stopped while its measured value is less than this; None: a server that
+    runs is used. ValueError if the times are not in this order, or idling does not count and is measured.
     """
 
     mode: UseMode = UseMode.OFF
@@ -61,11 +62,14 @@ class UsePolicy:
     idle_after: timedelta | None = None
     warn_before: timedelta = timedelta(hours=3)
     undo: timedelta = timedelta(minutes=15)
+    idle_below: float | None = None
 
     def __post_init__(self) -> None:
         shortest = self.unused_after if self.idle_after is None else min(self.unused_after, self.idle_after)
         if not timedelta(0) < self.undo < self.warn_before < shortest:
             raise ValueError("undo must be shorter than warn_before, and that shorter than unused_after and idle_after")
+        if self.idle_below is not None and self.idle_after is None:
+            raise ValueError("idle_after must be set where source is prometheus: an idle lease is released after it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +152,15 @@ class UsePolicies:
         if any(policy.mode is UseMode.OFF for policy in found):
             return None
         idle = [policy.idle_after for policy in found]
+        below = [policy.idle_below for policy in found]
+        measured = None not in below and None not in idle
         return UsePolicy(
             mode=UseMode.ON if all(policy.mode is UseMode.ON for policy in found) else UseMode.DRY_RUN,
             unused_after=max(policy.unused_after for policy in found),
             idle_after=None if None in idle else max(each for each in idle if each is not None),
             warn_before=max(policy.warn_before for policy in found),
             undo=max(policy.undo for policy in found),
+            idle_below=min(each for each in below if each is not None) if measured else None,
         )
 
 

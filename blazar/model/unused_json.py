@@ -30,7 +30,10 @@ def watch_of(stored: Mapping[str, Any]) -> UseWatch:
 
 
 def _policy_json(policy: UsePolicy) -> dict[str, Any]:
+    # Watches of before it was known do not have it.
+    measured = {} if policy.idle_below is None else {"idle_below": policy.idle_below}
     return {
+        **measured,
         "mode": str(policy.mode),
         "unused_after": int(policy.unused_after.total_seconds()),
         "idle_after": None if policy.idle_after is None else int(policy.idle_after.total_seconds()),
@@ -47,4 +50,5 @@ def _policy_of(stored: Mapping[str, Any]) -> UsePolicy:
         idle_after=None if idle is None else timedelta(seconds=idle),
         warn_before=timedelta(seconds=stored["warn_before"]),
         undo=timedelta(seconds=stored["undo"]),
+        idle_below=stored.get("idle_below"),
     )

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
+from blazar.clouds.ports import Server
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput
 from blazar.model.lease import NO_CONTENT, Content, Reservation, ReservationStatus
@@ -50,7 +51,7 @@ from blazar.resources.optional import (
     Restores,
     SavesWork,
 )
-from blazar.resources.probes import NamesUsers, ProbesUse, States
+from blazar.resources.probes import ListsServers, NamesUsers, ProbesUse, States
 from blazar.resources.quotas import Needs, NeedsQuota, NeedsQuotaAsPart
 from blazar.resources.references import reservation_at
 from blazar.resources.schemas import check_schemas
@@ -91,6 +92,7 @@ class CompleteType:
         self._lists_in_projects = able(plain, ListsInProjects)
         self._probes_use = able(plain, ProbesUse)
         self._names_users = able(plain, NamesUsers)
+        self._lists_servers = able(plain, ListsServers)
         self._tells_gone = able(plain, TellsGone)
         if self.schema is not None:
             check_schemas(f"schema of the type {self.resource_type}", [dict(self.schema)])
@@ -212,6 +214,10 @@ class CompleteType:
     def probe(self, task: Task) -> States | None:
         """Return how many things users have in a reservation in use, by state; None if it cannot tell."""
         return None if self._probes_use is None else self._probes_use.probe(task)
+
+    def servers_in_use(self, task: Task) -> Collection[Server] | None:
+        """Return the servers that keep a reservation in use; None if its use is not that of servers."""
+        return None if self._lists_servers is None else self._lists_servers.servers_in_use(task)
 
     @property
     def tells_gone(self) -> bool:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol, runtime_checkable
 
 from blazar.clouds.ports import Compute, Server
@@ -38,7 +38,15 @@ class NamesUsers(Protocol):
         """Return the ids of the servers on a resource of a reservation in use; of other projects none."""
 
 
-def states_of(servers: tuple[Server, ...]) -> States:
+@runtime_checkable
+class ListsServers(Protocol):
+    """A type whose use is that of servers, each of which can be measured."""
+
+    def servers_in_use(self, task: Task) -> Collection[Server]:
+        """Return all servers that keep a reservation in use. Raises as for ``probe``: one that is missing is harmed."""
+
+
+def states_of(servers: Collection[Server]) -> States:
     """Return how many servers are in each state of Nova."""
     return Counter(server.status.upper() for server in servers)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from blazar.clouds.ports import Server
 from blazar.model.demand import Demand
 from blazar.model.errors import BlazarError, CloudUnavailable, InvalidInput
 from blazar.model.lease import Content, Reservation
@@ -78,6 +79,10 @@ class RegionalType(CompleteType):
     def probe(self, task: Task) -> States | None:
         """Return how many things users have in a reservation in use, by state; None if it cannot tell."""
         return self.within(task.reservation.region).probe(task)
+
+    def servers_in_use(self, task: Task) -> Collection[Server] | None:
+        """Return the servers that keep a reservation in use; None if its use is not that of servers."""
+        return self.within(task.reservation.region).servers_in_use(task)
 
     def prepare(self, task: Task) -> Content:
         """Ensure what must exist before the start."""

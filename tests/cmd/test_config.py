@@ -479,10 +479,14 @@ def test_leases_that_nobody_uses_are_only_reported_unless_an_operator_says_other
     [
         ("warn_before = 32400", "the options of [unused]: undo must be shorter than warn_before"),
         ("policy = mode=on", "give a resource_type or a project"),
-        ("policy = project=p colour=red", "'colour' is none of idle_after, mode, project"),
+        ("policy = project=p colour=red", "'colour' is none of idle_after, idle_below, mode"),
         ("policy = project=p mode=loud", "mode is 'loud'; give off, dry_run or on"),
         ("policy = project=p undo=1", "undo is '1'; give seconds from 60 to 86400"),
         ("policy = project=p unused_after=3600", "that shorter than unused_after"),
+        ("policy = project=p source=guesses", "source is 'guesses'; give states or prometheus"),
+        ("policy = project=p source=prometheus idle_below=nan", "idle_below is 'nan'; give a number"),
+        ("policy = project=p source=prometheus", "idle_after must be set where source is prometheus"),
+        ("policy = project=p source=prometheus idle_after=86400", "prometheus_url is not set"),
     ],
 )
 def test_policies_of_use_that_cannot_be_are_refused(load, line, words):

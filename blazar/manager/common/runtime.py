@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from blazar.clouds.ports.metrics import Metrics, NoMetrics
 from blazar.manager.common.claims import Claims
 from blazar.manager.common.notifications import Notifier
 from blazar.manager.common.settings import Settings
@@ -23,13 +24,15 @@ from blazar.resources.complete import CompleteType
 from blazar.store.catalog import ResourceCatalog
 from blazar.store.store import Store
 
+NO_METRICS = NoMetrics()
+
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """Database, clock, claims, settings, notifications and resource types of one manager.
 
     ``wake`` has the engine look for due events now: a new one may be due before the one that it sleeps for. ``freed``
-    tells the waiting list that resources have been returned.
+    tells the waiting list that resources have been returned. ``metrics`` measures servers, where policies name that.
     """
 
     store: Store
@@ -41,6 +44,7 @@ class Runtime:
     wake: Callable[[], None]
     regions: Regions = Regions()
     freed: Callable[[], None] = lambda: None
+    metrics: Metrics = NO_METRICS
 
     def type_of(self, reservation: Reservation) -> CompleteType:
         """Return the resource type of a reservation. NotFound if it is no longer enabled."""

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Collection
 from datetime import timedelta
 
+from blazar.clouds.ports import Server
 from blazar.context import scope
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
@@ -17,6 +18,7 @@ from blazar.model.errors import BlazarError, ClaimLost
 from blazar.model.lease import Event, EventType, Lease, ReservationStatus
 from blazar.model.unused import Usage, UsePolicy
 from blazar.resources.base import Task
+from blazar.resources.probes import States, states_of
 
 LOG = logging.getLogger(__name__)
 
@@ -42,20 +44,23 @@ class Looking:
     def look(self, lease: Lease, event: Event, claim: Claim) -> Looked:
         """Return what is found now. Nothing of it is from before the claim."""
         tasks = self._read_ahead.tasks(lease)
-        usage, detail = self._usage(tasks)
         watch = watching.watch_of(lease)
+        policy = self.policy(lease)
+        # A lease keeps the policy that it started with; what is not measured any more today is not measured.
+        measured = watch is not None and policy is not None and policy.idle_below is not None
+        usage, detail = self._usage(tasks, watch.policy.idle_below if watch is not None and measured else None)
         due = leases = 0
         if watch is not None and watch.noticed_at is not None:
             due, leases = self._runtime.store.unused.releases(self._runtime.clock.now())
         brake = self._runtime.settings.use_policies.brake
         return Looked(usage, detail, _doubt(lease, tasks), due, leases, brake)
 
-    def _usage(self, tasks: Collection[Task]) -> tuple[Usage, str]:
+    def _usage(self, tasks: Collection[Task], bound: float | None) -> tuple[Usage, str]:
         found: list[Usage] = []
         said: list[str] = []
         with scope(limit=LIMIT):
             for task in tasks:
-                usage, text = self._of(task)
+                usage, text = self._of(task, bound)
                 found.append(usage)
                 said.append(f"{task.reservation.resource_type}: {text}")
                 if usage in (Usage.USED, Usage.UNKNOWN):
@@ -63,11 +68,14 @@ class Looking:
                     break
         return unused.joint_usage(found), "; ".join(said)
 
-    def _of(self, task: Task) -> tuple[Usage, str]:
+    def _of(self, task: Task, bound: float | None) -> tuple[Usage, str]:
         if task.reservation.status is not ReservationStatus.ACTIVE or not task.resources:
             return Usage.UNKNOWN, f"it is {task.reservation.status}"
         try:
-            states = self._runtime.type_of(task.reservation).probe(task)
+            known = self._runtime.type_of(task.reservation)
+            if bound is not None and (servers := known.servers_in_use(task)) is not None:
+                return self._measured(servers, bound)
+            states = known.probe(task)
         except ClaimLost:
             raise
         except BlazarError as error:
@@ -78,8 +86,23 @@ class Looking:
             return Usage.UNKNOWN, f"internal error: {type(error).__name__}"
         if states is None:
             return Usage.UNKNOWN, "its type cannot tell"
-        text = ", ".join(f"{count} {state}" for state, count in sorted(states.items()) if count) or "nothing"
-        return unused.usage_of(states), text
+        return unused.usage_of(states), _text(states)
+
+    def _measured(self, servers: Collection[Server], bound: float) -> tuple[Usage, str]:
+        """Return the usage of servers, of which those that run are measured if nothing else keeps the lease."""
+        running = frozenset(server.id for server in servers if server.status.upper() == "ACTIVE")
+        others = [server for server in servers if server.id not in running]
+        if not running or unused.usage_of(states_of(others)) is Usage.USED:
+            return unused.usage_of(states_of(servers)), _text(states_of(servers))
+        values = self._runtime.metrics.of_servers(running)
+        below = sum(values[id_] < bound for id_ in running & values.keys())
+        unknown = len(running - values.keys())
+        text = f"{below} of {len(running)} that run below {bound:g}" + (f", {unknown} unknown" if unknown else "")
+        return unused.measured_usage(servers, values, bound), f"{_text(states_of(servers))} ({text})"
+
+
+def _text(states: States) -> str:
+    return ", ".join(f"{count} {state}" for state, count in sorted(states.items()) if count) or "nothing"
 
 
 def _doubt(lease: Lease, tasks: Collection[Task]) -> str:

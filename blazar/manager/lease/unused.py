@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from blazar.clouds.ports import Server
 from blazar.model.errors import Conflict
 from blazar.model.unused import (
     DEAD_STATES,
@@ -74,6 +75,23 @@ def usage_of(states: Mapping[str, int]) -> Usage:
     if not there:
         return Usage.UNUSED
     return Usage.IDLE if all(state.upper() in IDLE_STATES for state in there) else Usage.USED
+
+
+def measured_usage(servers: Collection[Server], values: Mapping[str, float], bound: float) -> Usage:
+    """Return the usage of servers of which those that run have a measured value; one without it is not known.
+
+    Only ACTIVE servers are measured: what happens to others, as a resize, is in no measurement.
+    """
+    parts = []
+    for server in servers:
+        if server.status.upper() != "ACTIVE":
+            parts.append(usage_of({server.status: 1}))
+        elif server.id not in values:
+            parts.append(Usage.UNKNOWN)
+        else:
+            parts.append(Usage.IDLE if values[server.id] < bound else Usage.USED)
+    # One that is known to be used is enough, whatever is not known of the others.
+    return Usage.USED if Usage.USED in parts else joint_usage(parts or [Usage.UNUSED])
 
 
 def joint_usage(parts: Collection[Usage]) -> Usage:

@@ -191,14 +191,23 @@ class PhysicalHost:
 
         If none of these runs, the hosts are looked at one by one: whatever runs there would be deleted at the end.
         """
+        ours = self._servers_of_project(task)
+        states = states_of(ours.values())
+        return states if not is_quiet(states) else states_of({**self._servers_on_hosts(task), **ours}.values())
+
+    def servers_in_use(self, task: Task) -> Collection[Server]:
+        """Return the project's servers on the hosts, those booted into the reservation, and those of others there."""
+        return {**self._servers_on_hosts(task), **self._servers_of_project(task)}.values()
+
+    def _servers_of_project(self, task: Task) -> dict[str, Server]:
         id_, hosts = task.reservation.id, frozenset(service_names(task.resources))
         on_hosts, nowhere = servers_of_project(self._compute, task.lease, id_)
-        ours = [*(s for s in on_hosts if s.host in hosts or id_ in (s.hints or ())), *nowhere]
-        states = states_of(tuple(ours))
-        if not is_quiet(states):
-            return states
-        others = {s.id: s for host in sorted(hosts) for s in self._compute.servers_on(host)}
-        return states_of(tuple({**others, **{s.id: s for s in ours}}.values()))
+        ours = (*(s for s in on_hosts if s.host in hosts or id_ in (s.hints or ())), *nowhere)
+        return {server.id: server for server in ours}
+
+    def _servers_on_hosts(self, task: Task) -> dict[str, Server]:
+        hosts = sorted(service_names(task.resources))
+        return {server.id: server for host in hosts for server in self._compute.servers_on(host)}
 
     def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return False: the aggregate does not depend on the parameters."""

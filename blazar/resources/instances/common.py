@@ -156,13 +156,22 @@ class Instances(ABC):
 
         If none of these runs, the flavor is asked for, too: a server that was resized has another name of it.
         """
+        ours = self._servers_of_project(task)
+        states = states_of(ours.values())
+        return states if not is_quiet(states) else states_of(self._with_resized(task, ours).values())
+
+    def servers_in_use(self, task: Task) -> Collection[Server]:
+        """Return the reservation's servers: those with its flavor, or booted into it."""
+        return self._with_resized(task, self._servers_of_project(task)).values()
+
+    def _servers_of_project(self, task: Task) -> dict[str, Server]:
         id_ = task.reservation.id
         on_hosts, nowhere = servers_of_project(self._compute, task.lease, id_)
         name = flavor_name(id_)
-        ours = {s.id: s for s in (*on_hosts, *nowhere) if s.flavor == name or id_ in (s.hints or ())}
-        if not is_quiet(states_of(tuple(ours.values()))):
-            return states_of(tuple(ours.values()))
-        return states_of(tuple({**{s.id: s for s in self._capacity.servers(task)}, **ours}.values()))
+        return {s.id: s for s in (*on_hosts, *nowhere) if s.flavor == name or id_ in (s.hints or ())}
+
+    def _with_resized(self, task: Task, ours: Mapping[str, Server]) -> dict[str, Server]:
+        return {**{server.id: server for server in self._capacity.servers(task)}, **ours}
 
     def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return whether the flavor or the server group changes."""
