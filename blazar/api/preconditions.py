@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 
@@ -18,20 +19,27 @@ _TAG = re.compile(r'(W/)?"([^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """The strong tags of one object: each is a revision and an ``ending``, which stays the same."""
+    """The strong tags of one object: each is a revision and an ``ending``, which stays the same.
+
+    With ``parted`` an answer also shows what changes without a new revision: a tag may have a part for it, which
+    tells answers apart and is no condition of a change.
+    """
 
     ending: str
+    parted: bool = False
 
-    def of(self, revision: int) -> str:
-        """Return the tag of a revision."""
-        return f'"{revision}{self.ending}"'
+    def of(self, revision: int, shown: str = "") -> str:
+        """Return the tag of a revision; ``shown`` is what else is in the answer."""
+        part = f".{hashlib.sha256(shown.encode()).hexdigest()[:12]}" if shown else ""
+        return f'"{revision}{part}{self.ending}"'
 
     def wanted(self) -> tuple[int, ...] | None:
         """Return the revisions that ``If-Match`` allows; None: any."""
         sent = request.headers.get(_HEADER)
         if sent is None or sent.strip() == "*":
             return None
-        ours = re.compile(rf"(\d{{1,18}}){re.escape(self.ending)}")
+        part = r"(?:\.[0-9a-f]{12})?" if self.parted else ""
+        ours = re.compile(rf"(\d{{1,18}}){part}{re.escape(self.ending)}")
         matches = (ours.fullmatch(tag) for weak, tag in _TAG.findall(sent) if not weak)
         return tuple(int(match[1]) for match in matches if match is not None)
 

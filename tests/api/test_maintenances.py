@@ -79,6 +79,20 @@ def test_a_window_from_its_impact_to_its_end(world, http):
     assert call(http, "GET", f"{URL}/nothing").status_code == 404
 
 
+def test_what_has_become_of_leases_is_read_with_the_tag_of_before(world, http):
+    lease = world.lease(a_host(), start=2 * HOUR)
+    (name,) = world.hosts_of(lease)
+    made = call(http, "POST", URL, asked(name.removeprefix("node-")))
+    one, tag = made.headers["Location"], made.headers["ETag"]
+    assert call(http, "GET", one, If_None_Match=tag).status_code == 304
+    world.manager.maintenance_work.run_once()
+    moved = call(http, "GET", one, If_None_Match=tag)
+    assert moved.json["maintenance"]["leases"][0]["done"]
+    assert moved.headers["ETag"] != tag
+    # The window itself is as it was.
+    assert call(http, "PATCH", one, {"name": "disks"}, If_Match=tag).status_code == 200
+
+
 def test_a_window_is_cancelled_before_its_start(world, http):
     one = call(http, "POST", URL, asked("1")).headers["Location"]
     assert call(http, "PATCH", f"{one}?dry_run=true", {"end_date": "+PT9H"}).json["impact"]["leases"] == []

@@ -38,7 +38,8 @@ PATCH = Rule("blazar:maintenances:update", ADMIN, "Change the time or the name o
 DELETE = Rule("blazar:maintenances:delete", ADMIN, "Cancel a maintenance window that has not begun.")
 END = Rule("blazar:maintenances:end", ADMIN, "End a maintenance window that has begun before its time.")
 
-_TAGS = Tags("-m")
+# What becomes of leases goes on without a new revision of the window.
+_TAGS = Tags("-m", parted=True)
 
 
 def index(call: Call) -> Answer:
@@ -155,7 +156,8 @@ def _shown(maintenance: Maintenance) -> Json:
 
 def _written(maintenance: Maintenance, *, headers: dict[str, str] | None = None) -> Answer:
     value = {"maintenance": _shown(maintenance)}
-    return Answer(value, etag=_TAGS.of(maintenance.revision), headers=headers or {})
+    leases = json.dumps(value["maintenance"]["leases"], sort_keys=True)
+    return Answer(value, etag=_TAGS.of(maintenance.revision, leases), headers=headers or {})
 
 
 def _itself(value: Json) -> Json:
