@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The pages: one row each. To add a page, add a row here; web/README.md tells the rest. */
-import { Activity, Boxes, CalendarDays, ClipboardList, type IconNode, Repeat, Search, Server, Tickets } from "lucide";
+import {
+  Activity,
+  Boxes,
+  CalendarDays,
+  ClipboardList,
+  type IconNode,
+  Repeat,
+  Search,
+  Server,
+  Tickets,
+  Wrench,
+} from "lucide";
 import type { ComponentType } from "preact";
 import { AllLeasesPage } from "./pages/all-leases.tsx";
 import { CalendarPage } from "./pages/calendar.tsx";
@@ -8,6 +19,7 @@ import { FindPage } from "./pages/find.tsx";
 import { HostsPage } from "./pages/hosts.tsx";
 import { LeasePage } from "./pages/lease.tsx";
 import { LeasesPage } from "./pages/leases.tsx";
+import { MaintenancePage } from "./pages/maintenance.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { SeriesPage } from "./pages/series.tsx";
 import { ResourcePage } from "./pages/resource.tsx";
@@ -45,6 +57,14 @@ export const PAGES: readonly Page[] = [
     operators: true,
   },
   { path: "hosts", title: "Hosts", view: HostsPage, icon: Server, rule: "blazar:oshosts:get", operators: true },
+  {
+    path: "maintenance",
+    title: "Maintenance",
+    view: MaintenancePage,
+    icon: Wrench,
+    rule: "blazar:maintenances:get",
+    operators: true,
+  },
   {
     path: "all-leases",
     title: "All leases",

@@ -19,6 +19,7 @@ import { conditionInWords, countdownOf, isInLine, isPast, lengthOf, whatOfLease 
 import { endInSentence } from "../words/waiting.ts";
 import { FeedsDialog } from "./lease/feeds.tsx";
 import { endingOf } from "./lease/end-now.tsx";
+import { MaintenanceBars } from "./lease/maintenance.tsx";
 import { ExtensionOffer } from "./lease/offer.tsx";
 import { Reservations } from "./lease/reservations.tsx";
 import { PromisePanel, ReleaseBar, TriesPanel, UsePanel, WaitPanel, goesOnInWords } from "./lease/standing.tsx";
@@ -76,6 +77,7 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
         <ReleaseBar lease={lease} onDone={onChanged} />
         <ExtensionOffer lease={lease} etag={etag} onDone={onChanged} />
         <Conditions lease={lease} />
+        <MaintenanceBars lease={lease} />
       </div>
       <div class="lease-columns">
         <div>

@@ -157,9 +157,12 @@ function kindOf(block: WireBlock, view: View): Block["kind"] {
   return block.kind;
 }
 
+/** Reasons enough to be named on the block. */
+const OUT_OF_USE: Readonly<Record<string, string>> = { failed: "failed", maintenance: "maintenance" };
+
 function labelOf(block: WireBlock, view: View): string {
   if (block.kind === "lease" && block.project_id !== view.project) return `${block.project_id}: ${block.name}`;
-  if (block.kind === "out_of_use") return block.reason ?? (block.code === "failed" ? "failed" : "");
+  if (block.kind === "out_of_use") return block.reason ?? OUT_OF_USE[block.code ?? ""] ?? "";
   return block.name ?? "";
 }
 

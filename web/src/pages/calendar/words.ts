@@ -20,6 +20,7 @@ export function whatOf(block: Block | null, now: number): string {
     case "cleaning":
       return "Cleaning between two users";
     case "out":
+      if (source?.code === "maintenance") return ["Maintenance", source.reason].filter(Boolean).join(": ");
       return ["Out of use", source?.code, source?.reason].filter(Boolean).join(": ");
     default:
       return source?.used ? `Promised to others: ${capacityInWords(source.used).join(", ")}` : "Promised to others";

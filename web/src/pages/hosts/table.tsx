@@ -6,7 +6,7 @@ import { may } from "../../api/session.ts";
 import type { Host } from "../../api/types.ts";
 import { Menu } from "../../frame/menu.tsx";
 import { Icon } from "../../parts/icon.tsx";
-import { hrefOf } from "../../router.ts";
+import { go, hrefOf } from "../../router.ts";
 import { gib } from "../../words/lease.ts";
 import { type PromisedUntil, ResourceState, usePromised } from "../resources/state.tsx";
 
@@ -89,6 +89,7 @@ function Row({ host, until, open }: RowProps) {
 function RowActions({ host, open }: { host: Host; open: RowProps["open"] }) {
   const name = host.hypervisor_hostname;
   const further: { what: HostAction; text: string }[] = [];
+  const plans = may("blazar:maintenances:post");
   if (may("blazar:feeds:post_resource")) further.push({ what: "feed", text: "Calendar link" });
   if (may("blazar:oshosts:delete")) further.push({ what: "delete", text: "Remove" });
   return (
@@ -108,10 +109,15 @@ function RowActions({ host, open }: { host: Host; open: RowProps["open"] }) {
           </button>
         </>
       )}
-      {further.length > 0 && (
+      {(further.length > 0 || plans) && (
         <Menu title={`More for ${name}`} label={<Icon of={Ellipsis} />}>
           {(close) => (
             <div class="choices">
+              {plans && (
+                <button type="button" onClick={() => go("maintenance", { do: "plan", hosts: host.id })}>
+                  Plan maintenance
+                </button>
+              )}
               {further.map(({ what, text }) => (
                 <button
                   key={what}
