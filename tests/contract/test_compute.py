@@ -255,3 +255,26 @@ def test_a_host_that_is_down_or_disabled_says_so_and_can_still_be_moved_between_
     assert compute.servers_on(host) == ()
     site.service(host)
     site.soon(lambda: state() == (True, True))
+
+
+def test_the_service_of_a_host_is_disabled_for_a_reason_and_enabled(site, compute, host):
+    def state():
+        found = compute.hypervisor(hostname=host)
+        return found.enabled, found.disabled_reason
+
+    compute.disable_service(host, "blazar: maintenance 1")
+    site.soon(state, lambda seen: seen == (False, "blazar: maintenance 1"))
+    compute.disable_service(host, "blazar: maintenance 2, for the fans")
+    site.soon(state, lambda seen: seen == (False, "blazar: maintenance 2, for the fans"))
+    assert {h.service_name: h.enabled for h in compute.hypervisors() if h.service_name in site.hosts} == {
+        each: each != host for each in site.hosts
+    }
+    for _ in range(2):
+        compute.enable_service(host)
+        site.soon(state, lambda seen: seen == (True, None))
+    for change in (
+        lambda: compute.disable_service("no-such-node", "x"),
+        lambda: compute.enable_service("no-such-node"),
+    ):
+        with pytest.raises(NotFound):
+            change()
