@@ -195,6 +195,26 @@ class Servers:
         return True
 
 
+class Moves:
+    """Tells the hosts of the test cloud what becomes of the live migrations of servers."""
+
+    folder = HOME / "var" / "nova" / "moves"
+
+    def spoil(self, server_id: str, how: str) -> None:
+        """Let a move of a server ``fail``, ``hang``, or be beyond the point of return (``post-copy``)."""
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / server_id).write_text(how)
+
+    def finish(self, server_id: str) -> None:
+        """Let moves of a server be over at once, those under way included."""
+        (self.folder / server_id).unlink(missing_ok=True)
+
+    def clean(self) -> None:
+        """Let all moves be over, also those of a run that was killed."""
+        for file in self.folder.glob("*"):
+            file.unlink(missing_ok=True)
+
+
 class ExternalNetwork:
     """An external network of a test's own, with a pool from .128 on, made when it is first asked for."""
 
@@ -303,6 +323,7 @@ def forget_images() -> None:
 @cache
 def tidy() -> None:
     """Make the test cloud as it was when it was new, once a run: a run that was killed leaves things behind."""
+    Moves().clean()
     compute = admin_compute()
     for hypervisor in compute.hypervisors():
         host = hypervisor.service_name
@@ -314,6 +335,11 @@ def tidy() -> None:
             eventually(lambda host=host, aggregate=aggregate: has_left(compute, aggregate.id, host))
         compute.delete_aggregate(aggregate.id)
     forget_images()
+    # What servers have left that were deleted while they moved.
+    placement, names = access("admin").placement, [each.hypervisor_hostname for each in compute.hypervisors()]
+    for room in open_cloud(access("admin")).evacuation.rooms(names).values():
+        for consumer in room.consumers:
+            placement.call("DELETE", f"/allocations/{consumer}")
 
 
 def has_left(compute: Any, aggregate_id: int, host: str) -> bool:

@@ -12,7 +12,7 @@ from blazar.clouds.ports.evacuation import Occupant, Special, specials_of
 from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud, of_size
 from blazar.clouds.simulated.server_state import MoveFault
 from blazar.model.amounts import Amounts
-from blazar.model.errors import Conflict, NotFound
+from blazar.model.errors import Conflict
 from tests.world import ManualClock
 
 
@@ -112,7 +112,7 @@ def test_a_move_beyond_the_point_of_return_cannot_be_aborted_only_awaited(moving
     moving.simulated.operators.finish_move(server)
     assert moving.phases(server) == [MovePhase.COMPLETED]
     assert moving.there() == {server: "ACTIVE"}
-    with pytest.raises(NotFound):
+    with pytest.raises(Conflict):
         moving.port.abort_move(server, "4711")
 
 

@@ -13,6 +13,7 @@ import pytest
 from blazar.clouds.openstack import open_cloud
 from blazar.clouds.ports import Cloud, Flavor, Server
 from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud, State, of_size
+from blazar.clouds.simulated.server_state import MoveFault
 from blazar.clouds.simulated.state import HostState
 from tests import openstack
 from tests.world import ManualClock
@@ -60,6 +61,8 @@ class Site:
     take their time. ``service`` lets the nova-compute of a host be up or down, enabled or disabled. ``inventories``
     tells what a host's own provider has, in Placement's words; ``nest`` gives it a nested provider of a name with such
     inventories, and ``mark`` a trait of its own. ``public_flavor`` is the id of one.
+    ``spoil_move`` lets the next live move of a server fail, hang, or be beyond the point of return (None: none of it);
+    ``finish_move`` lets the latter two complete.
     ``external`` is an external network with one subnet, whose addresses from .128 on are its pool; ``attach`` attaches
     a floating IP to a port, ``take_address`` lets a port have an address.
     """
@@ -75,6 +78,8 @@ class Site:
     nest: Callable[[str, str, Mapping[str, Mapping[str, Any]]], None]
     mark: Callable[[str, str], None]
     service: Callable[..., None]
+    spoil_move: Callable[[str, MoveFault | None], None]
+    finish_move: Callable[[str], None]
     public_flavor: str
     outside: Outside
     patience: float = 0.0
@@ -163,6 +168,8 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
         nest,
         mark,
         service,
+        simulated.operators.spoil_move,
+        simulated.operators.finish_move,
         "tiny",
         SimulatedOutside(simulated),
     )
@@ -170,6 +177,10 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
 
 def _named(state: State, name: str) -> HostState:
     return next(host for host in state.hosts.values() if host.name == name)
+
+
+_WORDS = {MoveFault.FAILS: "fail", MoveFault.HANGS: "hang", MoveFault.POST_COPY: "post-copy"}
+"""The faults of a move in the words of the test cloud's driver."""
 
 
 def real_site() -> Iterator[Site]:
@@ -214,7 +225,7 @@ def real_site() -> Iterator[Site]:
             servers.settled(server_id, ("SHELVED_OFFLOADED",))
 
         project = servers.show_project()
-        providers, outside = openstack.Providers(), openstack.ExternalNetwork()
+        providers, outside, moves = openstack.Providers(), openstack.ExternalNetwork(), openstack.Moves()
         try:
             yield Site(
                 cloud,
@@ -228,11 +239,17 @@ def real_site() -> Iterator[Site]:
                 providers.nest,
                 providers.mark,
                 service,
+                lambda server_id, fault: moves.spoil(server_id, _WORDS[fault]) if fault else moves.finish(server_id),
+                moves.finish,
                 servers.flavor_id("tiny"),
                 outside,
                 patience=openstack.PATIENCE,
             )
         finally:
+            moves.clean()
+            # A server that is deleted while it moves leaves what the move holds in Placement for good.
+            for host in hosts:
+                openstack.eventually(lambda host=host: not cloud.evacuation.open_moves(host))
             providers.clean()
             servers.clean()
             for host in hosts:

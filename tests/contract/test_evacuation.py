@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from blazar.clouds.ports import MovePhase
+from blazar.clouds.simulated.server_state import MoveFault
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 
 NOWHERE = "3e5e19b5-4ee1-4d0c-b1ee-000000000000"
@@ -23,6 +24,18 @@ def over(site, server_id, number=1):
         lambda found: len(found) == number and not any(move.is_open for move in found),
     )
     return moves[-1]
+
+
+def in_order(site, places):
+    """Wait until each of these servers is idle on its host alone, in Nova as in Placement, and nothing is open."""
+    hosts, evacuation = site.hosts[:2], site.cloud.evacuation
+
+    def seen():
+        idle = {o.id: host for host in hosts for o in evacuation.occupants(host) if o.task_state is None}
+        held = {consumer: host for host, room in evacuation.rooms(hosts).items() for consumer in room.consumers}
+        return idle, held, [move for host in hosts for move in evacuation.open_moves(host)]
+
+    site.soon(seen, lambda found: found == (places, places, []))
 
 
 def test_occupants_say_what_decides_whether_they_may_be_moved(site, evacuation):
@@ -102,15 +115,86 @@ def test_a_move_that_the_scheduler_refuses_fails_in_its_record_alone(site, evacu
     assert set(rooms[host].consumers) == {server.id}
 
 
+def test_a_move_that_fails_on_the_way_leaves_the_server_where_it_was(site, evacuation):
+    host, other = site.hosts[:2]
+    server = site.boot(host)
+    site.spoil_move(server.id, MoveFault.FAILS)
+    evacuation.move_server(server.id, other, live=True)
+    assert over(site, server.id).phase is MovePhase.FAILED
+    site.spoil_move(server.id, None)
+    in_order(site, {server.id: host})
+    evacuation.move_server(server.id, other, live=True)
+    assert over(site, server.id, 2).phase is MovePhase.COMPLETED
+    in_order(site, {server.id: other})
+
+
+def test_a_move_that_hangs_is_aborted_and_so_is_one_that_is_queued_behind_it(site, evacuation):
+    host, other = site.hosts[:2]
+    hanging, queued, last = site.boot(host), site.boot(host), site.boot(host)
+    site.spoil_move(hanging.id, MoveFault.HANGS)
+
+    def phase(server):
+        return [move.phase for move in evacuation.moves_of(server.id)]
+
+    evacuation.move_server(hanging.id, other, live=True)
+    site.soon(lambda: phase(hanging), lambda found: found == [MovePhase.RUNNING])
+    for server in (queued, last):
+        evacuation.move_server(server.id, other, live=True)
+        site.soon(
+            lambda server=server: [move.status for move in evacuation.moves_of(server.id)],
+            lambda found: found == ["queued"],
+        )
+    found = evacuation.open_moves(host)
+    assert [(move.server_id, move.can_be_aborted) for move in found] == [
+        (hanging.id, True),
+        (queued.id, True),
+        (last.id, True),
+    ]
+    assert {move.id for move in evacuation.open_moves(other)} == {move.id for move in found}
+    with pytest.raises(Conflict):
+        evacuation.move_server(hanging.id, site.hosts[2], live=True)
+    # The servers hold their places on the target already, the moves those on the source.
+    rooms = evacuation.rooms([host, other])
+    assert set(rooms[other].consumers) == {hanging.id, queued.id, last.id}
+    assert set(rooms[host].consumers) == {move.consumer for move in found}
+
+    evacuation.abort_move(queued.id, found[1].id)
+    assert over(site, queued.id).phase is MovePhase.CANCELLED
+    assert phase(hanging) == [MovePhase.RUNNING]
+    evacuation.abort_move(hanging.id, found[0].id)
+    assert over(site, hanging.id).phase is MovePhase.CANCELLED
+    # The way is free for the last one.
+    assert over(site, last.id).phase is MovePhase.COMPLETED
+    in_order(site, {hanging.id: host, queued.id: host, last.id: other})
+
+
+def test_a_move_beyond_the_point_of_return_cannot_be_aborted_and_completes(site, evacuation):
+    host, other = site.hosts[:2]
+    server = site.boot(host)
+    site.spoil_move(server.id, MoveFault.POST_COPY)
+    evacuation.move_server(server.id, other, live=True)
+    (move,) = site.soon(
+        lambda: evacuation.moves_of(server.id), lambda found: [m.phase for m in found] == [MovePhase.NO_RETURN]
+    )
+    assert (move.can_be_aborted, move.is_open) == (False, True)
+    assert [move.id for move in evacuation.open_moves(host)] == [move.id]
+    with pytest.raises(Conflict):
+        evacuation.abort_move(server.id, move.id)
+    site.finish_move(server.id)
+    assert over(site, server.id).phase is MovePhase.COMPLETED
+    in_order(site, {server.id: other})
+
+
 def test_what_does_not_exist_cannot_be_moved_or_aborted(site, evacuation):
     server = site.boot(site.hosts[0])
     with pytest.raises((CloudRefused, NotFound)):
         evacuation.move_server(server.id, "no-such-node", live=True)
     with pytest.raises(NotFound):
         evacuation.move_server(NOWHERE, site.hosts[1], live=True)
-    for id in (server.id, NOWHERE):
-        with pytest.raises(NotFound):
-            evacuation.abort_move(id, "4711")
+    with pytest.raises(NotFound):
+        evacuation.abort_move(NOWHERE, "4711")
+    with pytest.raises((Conflict, NotFound)):
+        evacuation.abort_move(server.id, "4711")
     assert evacuation.moves_of(NOWHERE) == ()
     assert evacuation.open_moves("no-such-node") == ()
 

@@ -164,8 +164,8 @@ class HostRoom:
     """What a host has for servers in Placement, and who has how much of it, by consumer.
 
     ``inventory`` is as in ``Placement.inventories``. A consumer is a server, or the ``consumer`` of a move from this
-    host. One that is neither is the boot, or the arrival, of a server that Nova does not list on the host yet; or what
-    a failure has left.
+    host. One that is neither is the boot, or the arrival, of a server that Nova does not list on the host yet; or was
+    left behind for good, as by a server that was deleted while it moved.
     """
 
     inventory: ResourceInventory
@@ -212,13 +212,15 @@ class Evacuation(Protocol):
 
         NotFound (server); Conflict (its state, as another move); CloudRefused (no such host, or what such a server may
         not do). Everything else shows in the record of the move alone: no room, a filter that refuses the host, a
-        failure underway. A cold move has to be confirmed when it is done.
+        failure underway. The record appears soon, not at once: until then ``task_state`` alone says that the server
+        moves. A cold move has to be confirmed when it is done.
         """
 
     def abort_move(self, server_id: str, move_id: str) -> None:
         """Begin to abort a live move: the server stays where it is, and the record says so when that is done.
 
-        NotFound (server, or move of it); Conflict if it cannot be aborted: it is over, or beyond the point of return.
+        NotFound (server); Conflict if it cannot be aborted: it is over, or beyond the point of return. A move that the
+        server never had is either.
         """
 
 

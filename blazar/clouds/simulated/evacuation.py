@@ -76,7 +76,10 @@ class SimulatedEvacuation(SimulatedService):
         with self._calls.changing("abort_move") as state:
             now = self._clock.now()
             state.remove_gone(now)
-            moves = {str(move.id): move for move in _existing(state, server_id).migrations}
+            server = _existing(state, server_id)
+            moves = {str(move.id): move for move in server.migrations}
+            if server.status_at(now) != "MIGRATING":
+                raise Conflict(f"server {server_id} is {server.status_at(now)}")
             if move_id not in moves:
                 raise NotFound(f"server {server_id} has no migration {move_id}")
             move = moves[move_id]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova's fake virt driver, made usable by services that restart.
 
-Four things differ from nova.virt.fake:
+Five things differ from nova.virt.fake:
 
 * the size of a host is configurable (CLOUD_HOST_VCPUS, CLOUD_HOST_MEMORY_MB,
   CLOUD_HOST_DISK_GB in the environment of the process);
@@ -9,6 +9,8 @@ Four things differ from nova.virt.fake:
   they are still there, in the same power state, after a restart;
 * pause and suspend change the power state, and a live migration removes the
   server from its source;
+* a live migration may fail, or go on until it is told otherwise or aborted
+  (moves.py);
 * a snapshot uploads a few bytes, so that the image becomes active, as with a
   real hypervisor.
 """
@@ -22,6 +24,8 @@ import nova.conf
 from nova.compute import power_state, task_states
 from nova.image import glance
 from nova.virt import fake
+
+from cloud_fakes.moves import Moves
 
 CONF = nova.conf.CONF
 
@@ -40,6 +44,7 @@ class CloudFakeDriver(fake.FakeDriverWithoutFakeNodes):
         self._save_lock = threading.Lock()
         self._sizes = {}
         self._image_api = glance.API()
+        self._moves = Moves()
 
     def get_host_uptime(self):
         return " 00:00:00 up 1 day,  0:00,  0 users,  load average: 0, 0, 0"
@@ -111,7 +116,22 @@ class CloudFakeDriver(fake.FakeDriverWithoutFakeNodes):
     def resume(self, context, instance, *args, **kwargs):
         self._set_state(instance, power_state.RUNNING)
 
-    # A live migration leaves its source clean.
+    # A live migration ends as it is told, and leaves its source clean.
+
+    def live_migration(
+        self, context, instance, dest, post_method, recover_method, block_migration=False, migrate_data=None
+    ):
+        end = self._moves.await_end(instance, migrate_data.migration)
+        if end == "completed":
+            post_method(context, instance, dest, block_migration, migrate_data)
+        else:
+            recover_method(context, instance, dest, migrate_data, migration_status=end)
+
+    def live_migration_abort(self, instance):
+        self._moves.abort(instance)
+
+    def live_migration_force_complete(self, instance):
+        pass
 
     def post_live_migration_at_source(self, context, instance, network_info):
         if instance.uuid in self.instances:
