@@ -260,6 +260,20 @@ def test_a_window_that_another_manager_ends_while_hosts_are_closed_leaves_none_c
     assert states(world)["node-1"] == (True, None)
 
 
+@pytest.mark.parametrize("late", [timedelta(seconds=10), timedelta(minutes=30)])
+def test_a_host_that_is_closed_by_a_late_call_after_its_window_is_opened_again(engine, late):
+    world = World(engine, hosts=3)
+    made = opened(world, "node-1", disable_service=True)
+    world.simulated.operators.host_disabled("node-2", "broken fan")
+    work_to(world, NOON + 5 * HOUR + late)
+    assert shown(world, made).status is MaintenanceStatus.DONE
+    world.simulated.operators.host_disabled("node-1", MARK + made.id)
+    work_to(world, NOON + 7 * HOUR)
+    assert states(world)["node-1"] == (True, None)
+    assert states(world)["node-2"] == (False, "broken fan")
+    assert world.store.maintenances.next_due() is None
+
+
 def test_leases_that_have_started_are_listed_with_the_servers_of_their_hosts(engine):
     world = World(engine, hosts=2)
     lease = world.lease(a_host(), hours=8)

@@ -63,6 +63,8 @@ class MaintenanceWork(BackgroundThread):
         self._kinds = kinds
         self._moving = moving
         self._opened = opened
+        # A manager that has lost its claim sends nothing after this, and what it has sent before has taken effect.
+        self._last_looks = (2 * runtime.settings.claim_ttl, HOURLY)
 
     def run_once(self) -> int:
         """Work on what is due; return on how many windows. One statement while there is nothing to do."""
@@ -105,6 +107,9 @@ class MaintenanceWork(BackgroundThread):
             maintenance = self._advance(maintenance, Status.ENDING, claim)
         refused: CloudError | None = None
         try:
+            if maintenance.status is Status.DONE:
+                # A call of a manager that was stopped may have taken effect after the hosts were opened.
+                self._open(maintenance, kind, hosts)
             if maintenance.status is Status.STARTING:
                 maintenance = self._start(maintenance, kind, hosts, claim)
             if maintenance.status is Status.ENDING:
@@ -132,6 +137,9 @@ class MaintenanceWork(BackgroundThread):
             times.append(maintenance.window.end if begun else maintenance.window.start)
             if any(plan.outcome in _LEFT for plan in self._store.plans(maintenance.id)):
                 times.append(now + HOURLY)
+        if maintenance.status is Status.DONE and maintenance.disable_service:
+            ended = maintenance.updated_at or maintenance.window.end
+            times += [at for wait in self._last_looks if (at := ended + wait) > now]
         return min(times, default=None)
 
     def _hosts(self, maintenance: Maintenance) -> tuple[ResourceKind, tuple[Resource, ...]]:
@@ -168,7 +176,13 @@ class MaintenanceWork(BackgroundThread):
     def _end(
         self, maintenance: Maintenance, kind: ResourceKind, hosts: tuple[Resource, ...], claim: Claim
     ) -> Maintenance:
-        """Open the hosts that this window has closed and no other one needs closed."""
+        self._open(maintenance, kind, hosts)
+        ended = self._advance(maintenance, Status.DONE, claim)
+        self._opened()
+        return ended
+
+    def _open(self, maintenance: Maintenance, kind: ResourceKind, hosts: tuple[Resource, ...]) -> None:
+        """Ensure that the hosts are open that this window has closed and no other one needs closed."""
         plain, ids = self._kinds[kind], {host.id for host in hosts}
         with scope(limit=self._runtime.settings.poll_limit):
             if maintenance.disable_service:
@@ -178,9 +192,6 @@ class MaintenanceWork(BackgroundThread):
                 for mark in sorted({mark for id_, mark in self._marks(ids, maintenance).items() if id_ not in others}):
                     now = self._marks(ids, maintenance)
                     plain.close([host for host in hosts if now.get(host.id) == mark], mark)
-        ended = self._advance(maintenance, Status.DONE, claim)
-        self._opened()
-        return ended
 
     def _marks(self, ids: set[int], maintenance: Maintenance) -> Mapping[int, str]:
         return {id_: MARK + other for id_, other in self._store.closing(ids, besides=maintenance.id).items()}
