@@ -268,6 +268,10 @@ class StaleLease(BlazarError):
     """
 
 
+class PlanSuperseded(BlazarError):
+    """Another plan of the waiting list was carried out meanwhile, so that this one grants nothing more."""
+
+
 class StaleCalendar(BlazarError):
     """A chosen resource was booked by another request since the calendar was read.
 

@@ -33,6 +33,7 @@ from blazar.store import (
     resource_queries,
     shares,
     use_queries,
+    waiting_list,
 )
 from blazar.store.catalog import CatalogCache, ResourceCatalog
 from blazar.store.earlier_users import EarlierUser, earlier_users
@@ -212,17 +213,20 @@ class CalendarStore:
         messages: Collection[OutboxMessage] = (),
         maintained: tuple[str, LeasePlan] | None = None,
         key: IdempotencyKey | None = None,
+        turn: int | None = None,
     ) -> Lease:
         """Write a changed lease and replace its live allocations with those of the plan, atomically.
 
         The generations of the plan are those of resources that are taken newly or for longer; ``use`` is as for
         ``book``, and so is ``key``. ``maintained`` says that this is done for a maintenance window, and what is then
-        planned. StaleLease, StaleCalendar.
+        planned. ``turn`` is the version of the waiting list that grants it. StaleLease, StaleCalendar, PlanSuperseded.
         """
 
         def work(connection: Connection) -> Lease:
             if key is not None:
                 idempotency.insert(connection, key, before.id, at)
+            if turn is not None:
+                waiting_list.check_version(connection, turn)
             if use is not None:
                 use_queries.raise_version(connection, use)
             saved = replace(after, revision=before.revision + 1)

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
-from blazar.model.errors import StaleCalendar
+from blazar.model.errors import PlanSuperseded, StaleCalendar
 from blazar.model.lease import Lease, LeaseKind, LeaseStatus
 from blazar.model.resource import ResourceKind
 from blazar.store.leases import allocations_of, many
@@ -164,6 +164,13 @@ class WaitingListStore:
         with self._transactions.reading() as connection:
             found, total = connection.execute(sa.select(mine, sa.func.count()).where(*_WAITING)).one()
         return int(found or 0), int(total)
+
+
+def check_version(connection: Connection, version: int) -> None:
+    """Check that no other plan was carried out, and keep it so until the end of the transaction. PlanSuperseded."""
+    query = sa.select(waiting_list.c.version).where(waiting_list.c.id == _ROW).with_for_update()
+    if connection.execute(query).scalar() != version:
+        raise PlanSuperseded("another manager has planned the waiting list meanwhile")
 
 
 _TELL = (

@@ -6,12 +6,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from unittest.mock import patch
 
 import pytest
 
 from blazar.clouds.simulated import of_size
 from blazar.enforcement import Question
 from blazar.manager.requests import waiting_list
+from blazar.manager.requests.creation import Creation
 from blazar.model.clock import END_OF_TIME
 from blazar.model.errors import Conflict, OthersWait, UsageDenied
 from blazar.model.lease import Lease, LeaseStatus
@@ -106,6 +108,31 @@ def test_of_two_plans_made_of_the_same_state_one_is_carried_out(sqlite):
     granted.append(world.manager.waiting_list.run_once())
     assert granted == [2, 0]
     assert sum(len(world.hosts_of(each)) for each in leases) == 3
+
+
+def test_a_plan_grants_nothing_more_once_another_was_carried_out(engine):
+    """Between its two grants another manager plans, and does not grant the second one."""
+    slow = During("chemistry")
+    world = full_world(engine, slow)
+    first, second = waits(world, a_host()), waits(world, a_host(), project="chemistry")
+    world.run()
+    world.manager.leases.delete(world.full.id)
+    other, prepare, passes = world.another_manager(), Creation.prepare, []
+
+    def then_plan(self, *arguments):
+        prepared = prepare(self, *arguments)
+        slow.denies = True
+        passes.append(other.waiting_list.run_once())
+        slow.denies = False
+        return prepared
+
+    with patch.object(Creation, "prepare", then_plan):
+        assert (world.manager.waiting_list.run_once(), passes) == (1, [0])
+    assert (len(world.hosts_of(first)), status(world, second)) == (1, LeaseStatus.WAITING)
+    assert "not now" in (world.now(second).wait.reason or "")
+    world.manager.leases.delete(first.id)
+    world.run()
+    assert status(world, second) is LeaseStatus.ACTIVE
 
 
 def test_managers_that_plan_at_once_grant_each_lease_once(engine):

@@ -40,6 +40,7 @@ from blazar.model.errors import (
     NotEnoughResources,
     NotFound,
     OthersWait,
+    PlanSuperseded,
     StaleCalendar,
     StaleLease,
     UsageDenied,
@@ -222,8 +223,11 @@ class WaitingList(BackgroundThread):
             if self._stopping.is_set():
                 return len(granted) + moved
             try:
-                if self._grant(wanted[grant.lease_id], grant, checks.get(grant.lease_id)):
+                if self._grant(wanted[grant.lease_id], grant, checks.get(grant.lease_id), turn=state.version):
                     granted.add(grant.lease_id)
+            except PlanSuperseded:
+                LOG.debug("Another manager planned the waiting list before lease %s was granted", grant.lease_id)
+                return len(granted) + moved
             except NotEnoughResources:
                 LOG.debug("Lease %s is not granted at its turn: others were faster", grant.lease_id)
             except Contention as error:
@@ -339,8 +343,11 @@ class WaitingList(BackgroundThread):
             return error
         return None
 
-    def _grant(self, wanted: Wanted, grant: Grant, check: EnforcementCheck | None) -> bool:
-        """Book what a lease gets, and prepare it; return False if it has stopped waiting. BlazarError."""
+    def _grant(self, wanted: Wanted, grant: Grant, check: EnforcementCheck | None, *, turn: int) -> bool:
+        """Book what a lease gets, and prepare it; return False if it has stopped waiting. BlazarError.
+
+        ``turn`` is the version of the list: PlanSuperseded if another plan was carried out since.
+        """
         runtime, claim = self._runtime, self._runtime.claims.new()
         window = _window(grant)
         chosen = _resources(grant, wanted.requests)
@@ -374,7 +381,7 @@ class WaitingList(BackgroundThread):
             now = runtime.clock.now()
             before, after = granted(now, runtime.claims.begin(claim))
             use = None if check is None else check.use
-            return runtime.store.calendar.rebook(before, after, plan, at=now, use=use), plan
+            return runtime.store.calendar.rebook(before, after, plan, at=now, use=use, turn=turn), plan
 
         def judge(plan: Plan) -> None:
             assert check is not None
