@@ -65,13 +65,14 @@ class EndReason(StrEnum):
     """Why a lease has ended, or is being ended.
 
     ``ENDED``: its end has come. ``DELETED``: somebody deleted it. ``REFUSED``: the request for it was refused after it
-    had been booked. ``UNUSED``: it was released because nobody used it.
+    had been booked. ``UNUSED``: it was released because nobody used it. ``MERGED``: another lease has what it had.
     """
 
     ENDED = "ended"
     DELETED = "deleted"
     REFUSED = "refused"
     UNUSED = "unused"
+    MERGED = "merged"
 
 
 class LeaseStatus(StrEnum):

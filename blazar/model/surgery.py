@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from blazar.model.lease_details import LeaseDetails
 from blazar.model.requests import Actor, IdempotencyKey
@@ -44,6 +45,30 @@ class SwapRequest:
     host: str
     target: str | None = None
     partner: Partner | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartRequest:
+    """What of a reservation goes to the second lease: these ``hosts``, a ``count`` of them, or if both are empty all.
+
+    Hosts are named as in ``SwapRequest``.
+    """
+
+    reservation_id: str
+    hosts: tuple[str, ...] = ()
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRequest:
+    """One lease becomes two: by units, with the ``parts`` that go, or by time, ``at`` an instant.
+
+    ``name`` is that of the second lease; None: that of the first.
+    """
+
+    parts: tuple[PartRequest, ...] = ()
+    at: datetime | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ from blazar.model.series_details import (
     SeriesRequest,
 )
 from blazar.model.service import ServiceFacts
-from blazar.model.surgery import Operated, SwapRequest, Terms
+from blazar.model.surgery import Operated, SplitRequest, SwapRequest, Terms
 
 
 class Leases(Protocol):
@@ -300,6 +300,9 @@ class Surgery(Protocol):
 
         NotFound, InvalidInput, Conflict, WrongState, NotEnoughResources, UsageDenied, PreconditionFailed, CloudError.
         """
+
+    def split(self, lease_id: str, request: SplitRequest, terms: Terms) -> Operated:
+        """Make two leases of one. NotFound, InvalidInput, Conflict, WrongState, UsageDenied, PreconditionFailed."""
 
 
 class Service(Protocol):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 import sqlalchemy as sa
@@ -18,10 +18,14 @@ from blazar.store.tables import events, leases, reservations
 _INSERT_LEASE, _INSERT_RESERVATION, _INSERT_EVENT = leases.insert(), reservations.insert(), events.insert()
 
 
-def insert(connection: Connection, lease: Lease) -> None:
-    """Insert a lease with its reservations and events, in three statements."""
+def insert(connection: Connection, lease: Lease, *, besides: Collection[str] = ()) -> None:
+    """Insert a lease with its reservations and events, in three statements.
+
+    ``besides``: these reservations are there already.
+    """
     connection.execute(_INSERT_LEASE, [lease_row(lease)])
-    kept = [reservation_row(lease.id, position, r) for position, r in enumerate(lease.reservations)]
+    new = ((position, r) for position, r in enumerate(lease.reservations) if r.id not in besides)
+    kept = [reservation_row(lease.id, position, r) for position, r in new]
     if kept:
         connection.execute(_INSERT_RESERVATION, kept)
     due = [event_row(lease.id, position, event) for position, event in enumerate(lease.events)]

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.errors import StaleCalendar
 from blazar.model.maintenance import (
+    OPEN,
     AffectedLease,
     HostMove,
     LeasePlan,
@@ -23,6 +24,7 @@ from blazar.store.rows import AnyRow, chunks
 from blazar.store.tables import (
     leases,
     maintenance_leases,
+    maintenances,
     resources,
 )
 
@@ -88,6 +90,36 @@ def replace_plans(connection: Connection, maintenance_id: str, plans: Collection
     kept += [each for id_, each in earlier.items() if id_ not in planned and each.done and each.outcome in moved]
     connection.execute(maintenance_leases.delete().where(m.maintenance_id == maintenance_id))
     insert_plans(connection, maintenance_id, kept)
+
+
+def take_plans(connection: Connection, lease_id: str, origin: str, at: datetime) -> None:
+    """Plan for a lease that has resources of another one as it is planned for that one, and have it carried out.
+
+    A plan that is there already is made from what the lease has now. What its owner was told stays on record.
+    """
+    m, w = maintenance_leases.c, maintenances.c
+    is_open = [str(status) for status in OPEN]
+    query = (
+        sa.select(maintenance_leases)
+        .join(maintenances, w.id == m.maintenance_id)
+        .where(m.lease_id.in_([lease_id, origin]), w.status.in_(is_open))
+    )
+    rows = connection.execute(query).all()
+    mine = {row.maintenance_id for row in rows if row.lease_id == lease_id}
+    for row in (each for each in rows if each.lease_id == origin):
+        if row.maintenance_id in mine:
+            this = (m.maintenance_id == row.maintenance_id, m.lease_id == lease_id)
+            connection.execute(maintenance_leases.update().where(*this).values(done=False, makes_room=False))
+        else:
+            plan = replace(plan_of(row), lease_id=lease_id, makes_room=False)
+            if plan.outcome is not Outcome.ACTIVE:
+                plan = replace(plan, targets={}, done=False, content=None)
+            insert_plans(connection, row.maintenance_id, [plan])
+        connection.execute(
+            maintenances.update()
+            .where(w.id == row.maintenance_id, w.claimed_by.is_(None), w.due_at.is_not(None))
+            .values(due_at=at)
+        )
 
 
 def _targets_json(plan: LeasePlan) -> dict[str, Any]:

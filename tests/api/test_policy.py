@@ -85,6 +85,7 @@ DEFAULTS = {
     "blazar:series:delete": MEMBER,
     "blazar:leases:swap": MEMBER,
     "blazar:leases:swap_to": ADMIN,
+    "blazar:leases:split": MEMBER,
     "blazar:maintenances:get": ADMIN,
     "blazar:maintenances:post": ADMIN,
     "blazar:maintenances:update": ADMIN,

@@ -100,3 +100,35 @@ def test_leases_of_one_project_exchange_hosts_and_foreign_ones_are_not_there(wor
     assert code(call(http, swap_of(lease), without)) == (400, "missing_field", "/for")
     hosts = {"host": min(world.hosts_of(lease)), "for": min(world.hosts_of(foreign))}
     assert call(http, swap_of(lease), {**body(foreign), **hosts}, operator=True).status_code == 200
+
+
+def test_a_lease_is_split_by_the_labels_of_hosts(world, http):
+    lease = world.lease(a_host(2), start=HOUR)
+    reservation = lease.reservations[0].id
+    chosen = min(each.label for each in world.manager.leases.details(lease.id).held)
+    body = {"name": "second", "reservations": [{"id": reservation, "hosts": [chosen]}]}
+    path = f"/v1/leases/{lease.id}/split"
+    planned = call(http, f"{path}?dry_run=true", body)
+    assert (planned.status_code, len(planned.json["leases"])) == (200, 2)
+    done = call(http, path, body, Idempotency_Key="once")
+    assert done.status_code == 201
+    first, second = done.json["leases"]
+    assert (first["id"], second["name"]) == (lease.id, "second")
+    assert done.headers["Location"].endswith(f"/v1/leases/{second['id']}")
+    held = [each["resource"]["id"] for r in second["reservations"] for each in r["allocations"]]
+    assert held == [chosen]
+    again = call(http, path, body, Idempotency_Key="once")
+    assert (again.status_code, again.json, again.headers["Idempotency-Replayed"]) == (201, done.json, "true")
+
+
+def test_a_lease_is_split_by_units_or_by_time(world, http):
+    lease = world.lease(a_host(2), start=HOUR, hours=4)
+    path, part = f"/v1/leases/{lease.id}/split", {"id": lease.reservations[0].id, "count": 1}
+    at = "2030-04-01T15:00:00Z"
+    assert code(call(http, path, {"name": "x"})) == (400, "missing_field", "/reservations")
+    assert code(call(http, path, {"at": at, "reservations": [part]})) == (400, "invalid_value", "/at")
+    assert code(call(http, path, {"at": "now"}))[0::2] == (400, "/at")
+    both = {"reservations": [{**part, "hosts": ["x"]}]}
+    assert code(call(http, path, both)) == (400, "invalid_value", "/reservations/0/count")
+    done = call(http, path, {"at": at})
+    assert [each["end_date"] for each in done.json["leases"]] == [at, "2030-04-01T17:00:00Z"]

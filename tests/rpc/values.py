@@ -107,7 +107,7 @@ from blazar.model.resource_pages import (
     VisibleResource,
 )
 from blazar.model.service import ServiceFacts, StatedLimit
-from blazar.model.surgery import Operated, Partner, SwapRequest, Terms
+from blazar.model.surgery import Operated, Partner, PartRequest, SplitRequest, SwapRequest, Terms
 from blazar.model.unused import LeaseUse, Usage
 from blazar.model.window import Window
 
@@ -457,6 +457,8 @@ spans = st.integers(0, 10**8).map(lambda seconds: timedelta(seconds=seconds))
 
 partners = st.none() | st.builds(Partner, texts, texts)
 swaps = st.builds(SwapRequest, texts, texts, maybe_text, partners)
+parts = st.builds(PartRequest, texts, several(texts), maybe_number)
+splits = st.builds(SplitRequest, several(parts), maybe_instant, maybe_text)
 terms = st.builds(
     Terms,
     st.builds(Actor, texts, texts, st.booleans()),
@@ -514,6 +516,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "feeds.create": {"request": feed_requests, "secret_hash": texts},
     "feeds.delete": {"feed_id": texts, "owner": st.none() | feed_owners},
     "feeds.content": {"secret_hash": texts},
+    "surgery.split": {"lease_id": texts, "request": splits, "terms": terms},
     "surgery.swap": {"lease_id": texts, "request": swaps, "terms": terms},
     "maintenances.page": {
         "question": st.builds(MaintenanceQuestion, pages, several(maintenance_statuses)),
@@ -581,6 +584,7 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "feeds.create": feeds,
     "feeds.delete": st.none(),
     "feeds.content": feed_contents,
+    "surgery.split": operated,
     "surgery.swap": operated,
     "maintenances.page": st.builds(MaintenancePage, several(maintenances), st.none() | positions, maybe_number),
     "maintenances.one": maintenances,

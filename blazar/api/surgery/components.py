@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from blazar.api.leases.full.view import OF_1_3
-from blazar.api.shapes import Json, a_list, an_object, ref
+from blazar.api.shapes import RESERVATION_ID, Json, a_list, an_object, ref
 
 _NAMED: Json = {"type": "string", "minLength": 1, "maxLength": 255}
 _ID: Json = {"type": "string", "minLength": 1, "maxLength": 64}
@@ -28,3 +28,40 @@ SWAP = an_object(
     optional=("for", "with"),
 )
 SWAPS: tuple[Json, ...] = ({"host": "node-1"}, {"host": "node-1", "for": "node-3"})
+
+SPLIT = an_object(
+    {
+        "name": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+            "description": "the second lease's; default: same",
+        },
+        "reservations": {
+            **a_list(
+                an_object(
+                    {
+                        "id": {**_ID, "description": "the reservation that goes to the second lease, or is cut"},
+                        "hosts": {
+                            **a_list(_NAMED),
+                            "minItems": 1,
+                            "maxItems": 1000,
+                            "description": "only these of its hosts",
+                        },
+                        "count": {"type": "integer", "minimum": 1, "description": "only so many of its hosts"},
+                    },
+                    optional=("hosts", "count"),
+                )
+            ),
+            "minItems": 1,
+            "maxItems": 100,
+            "description": "by units: what goes",
+        },
+        "at": {"type": "string", "maxLength": 64, "description": "by time: when the second begins, a date"},
+    },
+    optional=("name", "reservations", "at"),
+)
+SPLITS: tuple[Json, ...] = (
+    {"name": "second half", "reservations": [{"id": RESERVATION_ID, "count": 1}]},
+    {"at": "2030-05-02T08:00:00Z"},
+)

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
+from blazar.api import moments
 from blazar.api.answers import Answer
 from blazar.api.bodies import normalized
 from blazar.api.context import Call, identifier
@@ -17,13 +19,16 @@ from blazar.api.queries import option
 from blazar.api.readers import Flag
 from blazar.api.routes import ADMIN, MEMBER, Body, Part, Root, Route, Rule, in_path
 from blazar.api.shapes import Json
-from blazar.api.surgery.components import LEASES, SWAP, SWAPS
+from blazar.api.surgery.components import LEASES, SPLIT, SPLITS, SWAP, SWAPS
+from blazar.api.urls import link
 from blazar.model.errors import InvalidInput, NotFound, PreconditionFailed
-from blazar.model.requests import Actor
-from blazar.model.surgery import Operated, Partner, SwapRequest, Terms
+from blazar.model.requests import NOW, Actor
+from blazar.model.surgery import Operated, Partner, PartRequest, SplitRequest, SwapRequest, Terms
 
 SWAP_RULE = Rule("blazar:leases:swap", MEMBER, "Give up a host of a reservation for another one.")
 SWAP_TO = Rule("blazar:leases:swap_to", ADMIN, "Name the host that a reservation gets for the one that it gives up.")
+
+SPLIT_RULE = Rule("blazar:leases:split", MEMBER, "Make two leases of one.")
 
 
 def swap(call: Call, lease_id: str, reservation_id: str) -> Answer:
@@ -43,10 +48,37 @@ def swap(call: Call, lease_id: str, reservation_id: str) -> Answer:
         owned = {"project_id": owner.project_id, "user_id": owner.user_id}
         call.services.policy.check(SWAP_TO.name, call.caller, owned)
     request = SwapRequest(identifier(reservation_id), asked["host"], target, partner)
-    try:
-        return _answer(call.manager.surgery.swap(owner.id, request, terms), view, terms)
-    except PreconditionFailed as error:
-        raise view.tags.refused(error) from error
+    return _operated(lambda: call.manager.surgery.swap(owner.id, request, terms), view, terms)
+
+
+def split(call: Call, lease_id: str) -> Answer:
+    """Make two leases of one; with ``dry_run`` show what they would be."""
+    owner = visible(call, lease_id)
+    body = call.read()
+    terms, view = _terms(call, body, f"POST /v1/leases/{owner.id}/split")
+    asked = call.checked(normalized(body))
+    if ("reservations" in asked) == ("at" in asked):
+        both = "reservations" in asked
+        raise InvalidInput(
+            "both reservations and at are given; split by units first, and each part by time then"
+            if both
+            else "reservations is missing; say what goes to the second lease, or with at when that begins",
+            code="invalid_value" if both else "missing_field",
+            pointer="/at" if both else "/reservations",
+        )
+    parts = [_part(each, number) for number, each in enumerate(asked.get("reservations", ()))]
+    at = moments.moment(asked["at"], moments.in_body("at")) if "at" in asked else None
+    if at is NOW:
+        raise moments.in_body("at").invalid("now", "a date between the start and the end of the lease")
+    request = SplitRequest(tuple(parts), at, asked.get("name"))
+    return _operated(lambda: call.manager.surgery.split(owner.id, request, terms), view, terms, made=True)
+
+
+def _part(body: Json, number: int) -> PartRequest:
+    if "hosts" in body and "count" in body:
+        sentence = "both hosts and count are given; leave one of them out"
+        raise InvalidInput(sentence, pointer=f"/reservations/{number}/count")
+    return PartRequest(body["id"], tuple(body.get("hosts", ())), body.get("count"))
 
 
 def _other(call: Call, lease_id: str, pointer: str) -> str:
@@ -69,11 +101,19 @@ def _terms(call: Call, body: Json, route: str) -> tuple[Terms, View]:
     ), view
 
 
-def _answer(found: Operated, view: View, terms: Terms, *, status: int | None = None) -> Answer:
-    leases = [render.lease(each, view) for each in found.leases]
-    etag = None if terms.dry_run else view.tags.of(found.leases[0].lease.revision)
-    replayed = {"Idempotency-Replayed": "true"} if found.replayed else {}
-    return Answer({"leases": leases}, status=200 if terms.dry_run else status, etag=etag, headers=replayed)
+def _operated(operate: Callable[[], Operated], view: View, terms: Terms, *, made: bool = False) -> Answer:
+    """Return the answer of an operation; ``made``: a lease is made, the last one."""
+    try:
+        found = operate()
+    except PreconditionFailed as error:
+        raise view.tags.refused(error) from error
+    leases = {"leases": [render.lease(each, view) for each in found.leases]}
+    if terms.dry_run:
+        return Answer(leases, status=200)
+    headers = {"Idempotency-Replayed": "true"} if found.replayed else {}
+    if made:
+        headers["Location"] = link(f"/v1/leases/{found.leases[-1].lease.id}")
+    return Answer(leases, etag=view.tags.of(found.leases[0].lease.revision), headers=headers)
 
 
 def _itself(value: Json) -> Json:
@@ -111,7 +151,17 @@ PART = Part(
                 IF_MATCH,
             ),
         ),
+        _verb(
+            path="/leases/{lease_id}/split",
+            name="split_lease",
+            summary="Make two leases of one, by units or by time",
+            handler=split,
+            rule=SPLIT_RULE,
+            body=Body("LeaseSplit", SPLIT, SPLITS),
+            answers={201: LEASES, 200: LEASES},
+            parameters=(_LEASE_ID, _DRY_RUN, IDEMPOTENCY_KEY, IF_MATCH),
+        ),
     ),
-    rules=(SWAP_RULE,),
+    rules=(SWAP_RULE, SPLIT_RULE),
     views=(SWAP_TO,),
 )

@@ -11,7 +11,7 @@ from blazar.model.demand import Allocation
 from blazar.model.lease import Lease
 from blazar.model.requests import Actor
 from blazar.model.resource import Resource
-from blazar.model.usage import ProjectUse
+from blazar.model.usage import LeaseUse, ProjectUse
 from blazar.store.store import Store
 
 
@@ -56,23 +56,30 @@ class EnforcementCheck:
         allocations: Collection[Allocation],
         *,
         before: tuple[Lease, Collection[Allocation]] | None = None,
+        part_of: Lease | None = None,
     ) -> None:
-        """Raise UsageDenied, or another error, unless the lease may be booked, or changed from ``before``."""
+        """Raise UsageDenied, or another error, unless the lease may be booked, or changed from ``before``.
+
+        ``part_of``: it is a part of another lease, whose use is not counted once more; that is a lease all the same.
+        """
         now = self._clock.now()
         if self._enforcement.needs_use:
             self.use = self._store.calendar.use_of_project(
                 lease.project_id,
                 lease.window,
-                besides=lease.id,
+                besides=lease.id if part_of is None else part_of.id,
                 reach=self._enforcement.reach(lease.window),
                 now=now,
             )
+        others = self.use.leases if self.use else ()
+        if part_of is not None:
+            others = (*others, LeaseUse(part_of.id, part_of.window, 0))
         question = Question(
             self._enforcement.context(lease, actor),
             now,
             view(self._store, lease, allocations),
             view(self._store, *before) if before else None,
-            self.use.leases if self.use else (),
+            others,
             self.use.usage if self.use else (),
             self.use.own_usage if self.use else (),
         )

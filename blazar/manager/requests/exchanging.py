@@ -78,8 +78,8 @@ class Exchanging:
             return self._decided(lease_id, request, terms)
 
         def check(found: _Exchange) -> None:
-            for each, operated in zip(checks, found.operation.changed, strict=True):
-                before = next(s for s in found.sides if s.lease.id == operated.before.id).found
+            for each, side, operated in zip(checks, found.sides, found.operation.changed, strict=True):
+                before = side.found
                 self._outbox.catch_up(before.lease.id)
                 each.check(
                     terms.asked_by,
@@ -101,9 +101,9 @@ class Exchanging:
         done = self._booking.until_it_holds(decide, write, check if enabled else None)
         if not terms.dry_run:
             self._outbox.wake()
-            for each in done.operation.changed:
+            for side, each in zip(done.sides, done.operation.changed, strict=True):
                 self._runtime.notifier.notify(UPDATED, each.after)
-                report_flags(self._runtime, each.before, each.after)
+                report_flags(self._runtime, side.lease, each.after)
         return tuple(done.operation.changed)
 
     def _messages(self, found: _Exchange, terms: Terms) -> list[OutboxMessage]:
@@ -136,7 +136,7 @@ class Exchanging:
             )
         generations = {**self._fits(first, second_), **self._fits(second_, first)}
         changed = [self._operated(first, second_.gives), self._operated(second_, first.gives)]
-        return _Exchange((first, second_), Operation(changed, generations, key=terms.key))
+        return _Exchange((first, second_), Operation(changed, generations, key=terms.key, key_of=lease_id))
 
     def _side(self, found: Patient, reservation_id: str, host: str, terms: Terms, *, pointer: str = "/host") -> _Side:
         task = found.task(reservation_id)

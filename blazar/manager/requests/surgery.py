@@ -13,17 +13,18 @@ from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.change_decisions import Change
 from blazar.manager.requests.exchanging import Exchanging
 from blazar.manager.requests.leases import LeaseService
+from blazar.manager.requests.splitting import Splitting
 from blazar.manager.requests.swapping import Swapping
 from blazar.manager.requests.updates import Updates
 from blazar.model.lease import Lease
 from blazar.model.requests import LeaseChange
-from blazar.model.surgery import Operated, SwapRequest, Terms
+from blazar.model.surgery import Operated, SplitRequest, SwapRequest, Terms
 from blazar.store.idempotency import KeyTaken
 from blazar.store.surgery import Operated as Written
 
 
 class SurgeryService:
-    """Swaps hosts of leases."""
+    """Swaps hosts of leases, and splits them."""
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class SurgeryService:
         self._leases = leases
         self._swapping = Swapping(runtime, replanner)
         self._exchanging = Exchanging(runtime, booking, outbox)
+        self._splitting = Splitting(runtime, booking, outbox)
 
     def swap(self, lease_id: str, request: SwapRequest, terms: Terms) -> Operated:
         """Give up a host of a reservation for another one; for a dry run return what would come of it."""
@@ -70,16 +72,22 @@ class SurgeryService:
             self._runtime.wake()
         return Operated((self._leases.details(saved.id),))
 
+    def split(self, lease_id: str, request: SplitRequest, terms: Terms) -> Operated:
+        """Make two leases of one; for a dry run return what would come of it."""
+        if (known := self._replayed(terms, lease_id)) is not None:
+            return known
+        return self._done(lambda: self._splitting.split(lease_id, request, terms), terms, lease_id)
+
     def _exchanged(self, lease_id: str, request: SwapRequest, terms: Terms) -> Operated:
         return self._done(lambda: self._exchanging.exchange(lease_id, request, terms), terms)
 
-    def _done(self, operate: Callable[[], Sequence[Written]], terms: Terms) -> Operated:
+    def _done(self, operate: Callable[[], Sequence[Written]], terms: Terms, lease_id: str | None = None) -> Operated:
         """Return what an operation leaves, done or, if that was done with its key meanwhile, found."""
         try:
             with scope(limit=self._runtime.settings.request_limit):
                 written = self._leases.patience.until_free(operate)
         except KeyTaken:
-            if (known := self._replayed(terms)) is None:
+            if (known := self._replayed(terms, lease_id)) is None:
                 raise
             return known
         finally:
@@ -88,7 +96,13 @@ class SurgeryService:
             return Operated(tuple(self._leases.previewed(each.after, each.allocations) for each in written))
         return Operated(tuple(self._leases.details(each.after.id) for each in written))
 
-    def _replayed(self, terms: Terms) -> Operated | None:
-        """Return the lease of an operation that was done with the key before; None if there was none. Conflict."""
+    def _replayed(self, terms: Terms, lease_id: str | None = None) -> Operated | None:
+        """Return the leases of an operation that was done with the key before; None if there was none. Conflict.
+
+        ``lease_id``: a lease that the operation changed besides the one that is recorded.
+        """
         known = None if terms.key is None or terms.dry_run else self._leases.replay(terms.key)
-        return None if known is None else Operated((known.details,), replayed=True)
+        if known is None:
+            return None
+        first = () if lease_id is None else (self._leases.details(lease_id),)
+        return Operated((*first, known.details), replayed=True)

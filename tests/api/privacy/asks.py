@@ -164,6 +164,11 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "keep_lease": _new(Ask(409)),
     "hold_lease": _new(Ask(403)),
     "let_go_of_lease": _new(Ask(403)),
+    "split_lease": [
+        Ask(400, body={"reservations": [{"id": "{reservation}"}]}),
+        Ask(400, body={"reservations": [{"id": "x", "hosts": ["{label}"]}]}),
+        Ask(400, body={"at": "2029-05-01T10:00:00Z"}),
+    ],
     "swap_host": [
         Ask(400, body={"host": "{host}"}),
         Ask(400, query="dry_run=true", body={"host": "{label}"}),

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One lease made two: what each part has. Pure.
+
+A reservation that goes to the second part as a whole keeps its id, and so all that bears its name in the cloud: nothing
+is handed over anew. Of one that is cut, the second part has a new reservation; that happens only before the start, when
+nothing has been handed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from blazar.model.demand import Allocation
+from blazar.model.lease import TIMETABLE, Content, Event, EventType, Lease, Reservation
+from blazar.model.window import Window
+
+NewId = Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What of a reservation goes to the second part: these resources, by calendar id; ``parameters`` of both parts."""
+
+    resources: frozenset[int]
+    kept: Content
+    gone: Content
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Both parts of a lease, with what they have.
+
+    ``moved`` are the reservations that the second has with their ids; ``renamed`` says which reservation of the second
+    part has what a reservation of the first had.
+    """
+
+    first: Lease
+    second: Lease
+    first_allocations: tuple[Allocation, ...]
+    second_allocations: tuple[Allocation, ...]
+    moved: frozenset[str]
+    renamed: Mapping[str, str]
+
+
+def by_units(
+    lease: Lease,
+    allocations: Collection[Allocation],
+    whole: Collection[str],
+    cuts: Mapping[str, Cut],
+    *,
+    name: str,
+    new_id: NewId,
+    now: datetime,
+) -> Parts:
+    """Return the parts of a lease of which ``whole`` reservations, with all that these are made of, and cut ones go."""
+    moved = frozenset(r.id for r in lease.reservations if r.id in whole or r.parent in whole)
+    second_id = new_id()
+    renamed = {id_: new_id() for id_ in cuts}
+    kept: list[Reservation] = []
+    gone: list[Reservation] = []
+    for each in lease.reservations:
+        if each.id in moved:
+            gone.append(each)
+        elif (cut := cuts.get(each.id)) is not None:
+            kept.append(_only(replace(each, parameters=cut.kept, updated_at=now), each.lost - cut.resources))
+            second = replace(each, id=renamed[each.id], parameters=cut.gone, cloud_ids=Content({}), created_at=now)
+            gone.append(_only(replace(second, updated_at=None), cut.resources))
+        else:
+            kept.append(each)
+    first = replace(lease, reservations=tuple(kept), updated_at=now)
+    second_lease = _second(lease, second_id, name, tuple(gone), new_id, now)
+    first_has, second_has = [], []
+    for each_ in allocations:
+        cut = cuts.get(each_.reservation_id)
+        if each_.reservation_id in moved:
+            second_has.append(replace(each_, lease_id=second_id))
+        elif cut is not None and each_.resource_id in cut.resources:
+            second_has.append(replace(each_, lease_id=second_id, reservation_id=renamed[each_.reservation_id]))
+        else:
+            first_has.append(each_)
+    return Parts(first, second_lease, tuple(first_has), tuple(second_has), moved, renamed)
+
+
+def by_time(
+    lease: Lease, allocations: Collection[Allocation], at: datetime, *, name: str, new_id: NewId, now: datetime
+) -> Parts:
+    """Return the parts of a lease that has not started: the second begins where the first ends, with the same."""
+    second_id = new_id()
+    renamed = {r.id: new_id() for r in lease.reservations}
+    gone = tuple(
+        replace(
+            each,
+            id=renamed[each.id],
+            parent=None if each.parent is None else renamed[each.parent],
+            cloud_ids=Content({}),
+            created_at=now,
+            updated_at=None,
+        )
+        for each in lease.reservations
+    )
+    until, since = Window(lease.window.start, at), Window(at, lease.window.end)
+    first = replace(_timed(lease, until, now), extend=None, updated_at=now)
+    second = _timed(_second(lease, second_id, name, gone, new_id, now), since, now)
+    second_has = tuple(
+        replace(each, lease_id=second_id, reservation_id=renamed[each.reservation_id], window=since)
+        for each in allocations
+    )
+    return Parts(
+        first, second, tuple(replace(each, window=until) for each in allocations), second_has, frozenset(), renamed
+    )
+
+
+def _second(
+    lease: Lease, id_: str, name: str, reservations: tuple[Reservation, ...], new_id: NewId, now: datetime
+) -> Lease:
+    """Return a lease as far as another one with the same timetable; events of the client's own stay where they are."""
+    copied = (*TIMETABLE, EventType.USAGE_CHECK)
+    events = tuple(_copied(e, new_id(), now) for e in lease.events if e.event_type in copied)
+    return replace(
+        lease,
+        id=id_,
+        name=name,
+        reservations=reservations,
+        events=events,
+        series=None,
+        revision=0,
+        created_at=now,
+        updated_at=None,
+    )
+
+
+def _copied(event: Event, id_: str, now: datetime) -> Event:
+    return replace(event, id=id_, created_at=now)
+
+
+def _timed(lease: Lease, window: Window, now: datetime) -> Lease:
+    """Return a lease that has not started in a part of its window, with its events armed for that.
+
+    The warning stays as long before the end, but not before the start.
+    """
+    lead = lease.event(EventType.BEFORE_END)
+    before = None if lead is None or lead.time is None else lease.window.end - lead.time
+    times = {EventType.START: window.start, EventType.END: window.end}
+    if before is not None:
+        times[EventType.BEFORE_END] = max(window.start, window.end - before)
+    events = tuple(
+        replace(e, time=at, due_at=at, updated_at=now)
+        if e.event_type in TIMETABLE and (at := times.get(EventType(e.event_type))) is not None
+        else e
+        for e in lease.events
+    )
+    return replace(lease, window=window, events=events)
+
+
+def _only(reservation: Reservation, resources: Collection[int]) -> Reservation:
+    """Return a reservation whose notes on failed resources are about these only."""
+    return replace(
+        reservation,
+        unassigned=reservation.unassigned & frozenset(resources),
+        failed=reservation.failed & frozenset(resources),
+    )
