@@ -165,6 +165,8 @@ SINCE_1_3 = [
     ("POST", "/leases/{lease}/reservations/none/swap", {"host": "x", "for": "y"}, (404, 403, 403, 404, 404, 404, 401)),
     ("POST", "/leases/{lease}/split", {"reservations": [{"id": "x"}]}, (400, 400, 403, 404, 404, 404, 401)),
     ("POST", "/leases/{lease}/split", {"colour": "x"}, (400, 400, 403, 404, 404, 404, 401)),
+    ("POST", "/leases/{lease}/merge", {"with": "x"}, (400, 400, 403, 404, 404, 404, 401)),
+    ("POST", "/leases/{lease}/merge", {"colour": "x"}, (400, 400, 403, 404, 404, 404, 401)),
     ("GET", "/series", None, (200, 200, 200, 200, 200, 403, 401)),
     ("POST", "/series", SERIES, (201, 201, 403, 201, 403, 403, 401)),
     ("POST", "/series", {"colour": "red"}, (400, 400, 403, 400, 403, 403, 401)),

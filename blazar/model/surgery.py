@@ -72,6 +72,13 @@ class SplitRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """Two leases become one: the first has what the ``other`` had."""
+
+    other: str
+
+
+@dataclass(frozen=True, slots=True)
 class Operated:
     """The leases that an operation leaves, the one that was named first; ``replayed``: it was done before.
 

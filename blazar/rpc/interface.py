@@ -54,7 +54,7 @@ from blazar.model.series_details import (
     SeriesRequest,
 )
 from blazar.model.service import ServiceFacts
-from blazar.model.surgery import Operated, SplitRequest, SwapRequest, Terms
+from blazar.model.surgery import MergeRequest, Operated, SplitRequest, SwapRequest, Terms
 
 
 class Leases(Protocol):
@@ -303,6 +303,9 @@ class Surgery(Protocol):
 
     def split(self, lease_id: str, request: SplitRequest, terms: Terms) -> Operated:
         """Make two leases of one. NotFound, InvalidInput, Conflict, WrongState, UsageDenied, PreconditionFailed."""
+
+    def merge(self, lease_id: str, request: MergeRequest, terms: Terms) -> Operated:
+        """Make one lease of two. NotFound, InvalidInput, Conflict, WrongState, UsageDenied, PreconditionFailed."""
 
 
 class Service(Protocol):

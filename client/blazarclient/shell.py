@@ -31,6 +31,8 @@ COMMANDS: Mapping[str, str] = {
     "lease end": f"{_NEW}.change:EndLease",
     "lease keep": f"{_NEW}.change:KeepLease",
     "lease swap": f"{_NEW}.surgery:SwapHost",
+    "lease split": f"{_NEW}.surgery:SplitLease",
+    "lease merge": f"{_NEW}.surgery:MergeLeases",
     "lease watch": f"{_NEW}.watch:WatchLease",
     "history": f"{_NEW}.listing:History",
     "why": f"{_NEW}.watch:Why",

@@ -86,6 +86,7 @@ DEFAULTS = {
     "blazar:leases:swap": MEMBER,
     "blazar:leases:swap_to": ADMIN,
     "blazar:leases:split": MEMBER,
+    "blazar:leases:merge": MEMBER,
     "blazar:maintenances:get": ADMIN,
     "blazar:maintenances:post": ADMIN,
     "blazar:maintenances:update": ADMIN,

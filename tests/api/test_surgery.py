@@ -132,3 +132,28 @@ def test_a_lease_is_split_by_units_or_by_time(world, http):
     assert code(call(http, path, both)) == (400, "invalid_value", "/reservations/0/count")
     done = call(http, path, {"at": at})
     assert [each["end_date"] for each in done.json["leases"]] == [at, "2030-04-01T17:00:00Z"]
+
+
+def test_two_leases_become_one_and_the_second_is_a_past_one(world, http):
+    lease, other = world.lease(a_host(), start=HOUR), world.lease(a_host(), start=HOUR)
+    path = f"/v1/leases/{lease.id}/merge"
+    planned = call(http, f"{path}?dry_run=true", {"with": other.id})
+    (shown,) = planned.json["leases"]
+    assert len(shown["reservations"][0]["allocations"]) == 2
+    done = call(http, path, {"with": other.id}, Idempotency_Key="once")
+    assert done.status_code == 200
+    world.run()
+    again = call(http, path, {"with": other.id}, Idempotency_Key="once")
+    assert (again.json, again.headers["Idempotency-Replayed"]) == (done.json, "true")
+    version = {"OpenStack-API-Version": "reservation 1.3", **token("curie", PROJECT)}
+    gone = http.get(f"/v1/leases/{other.id}", headers=version).json["lease"]
+    assert (gone["status"], gone["end_reason"]) == ("TERMINATED", "merged")
+    assert code(call(http, path, {"with": other.id}))[:2] == (400, "unknown_reference")
+
+
+def test_a_foreign_lease_is_not_there_to_be_merged(world, http):
+    lease, foreign = world.lease(a_host(), start=HOUR), world.lease(a_host(), start=HOUR, project="chemistry")
+    path = f"/v1/leases/{lease.id}/merge"
+    assert code(call(http, path, {"with": foreign.id})) == (400, "unknown_reference", "/with")
+    assert code(call(http, path, {"with": foreign.id}, operator=True)) == (409, "invalid_state", "/with")
+    assert code(call(http, path, {"with": lease.id})) == (400, "invalid_value", "/with")

@@ -73,3 +73,33 @@ def test_a_host_with_servers_is_kept(world, way):
     server = world.simulated.users.boot_server("work", project_id="physics", user_id="curie", host=host)
     with pytest.raises(Conflict, match=server.id):
         library(way.url, WHO).surgery.swap(lease.id, lease.reservations[0].id, label(world, lease))
+
+
+def test_a_lease_is_split_and_merged_again(world, way, capsys):
+    lease = world.lease(a_host(2), start=HOUR, hours=4, name="training")
+    hosts = world.hosts_of(lease)
+    chosen = min(each.label for each in world.manager.leases.details(lease.id).held)
+    words = ("lease", "split", "training", "--host", chosen, "--name", "evaluation")
+    assert run(way, WHO, *words, "--dry-run") == 0
+    assert "Nothing was changed" in capsys.readouterr().err
+    assert run(way, WHO, *words) == 0
+    assert "evaluation" in capsys.readouterr().out
+    assert len(world.hosts_of(lease)) == 1
+    assert run(way, WHO, "lease", "merge", "training", "evaluation") == 0
+    assert world.hosts_of(lease) == hosts
+    world.run()
+    first, second = library(way.url, WHO).surgery.split(lease.id, at=lease.window.start + HOUR, name="later")
+    assert (second.name, second.start_date) == ("later", first.end_date)
+    assert library(way.url, WHO).surgery.merge(first, second).end_date == lease.window.end
+    world.run()
+    assert run(way, WHO, "lease", "split", "training", "--count", "1", "--at", "tomorrow") != 0
+    assert "Say what goes" in capsys.readouterr().err
+
+
+def test_parts_are_named_by_reservation_or_number(world, way):
+    lease = world.lease(a_host(1), a_host(2), start=HOUR, name="training")
+    going = lease.reservations[1].id
+    assert run(way, WHO, "lease", "split", "training", "--reservation", going, "--name", "second") == 0
+    assert [r.id for r in world.now(lease).reservations] == [lease.reservations[0].id]
+    assert run(way, WHO, "lease", "split", "second", "--count", "1", "--name", "third") == 0
+    assert sorted(each.name for each in world.manager.leases.all(None)) == ["second", "third", "training"]

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import hypothesis.strategies as st
 from hypothesis import settings
@@ -23,19 +25,20 @@ from blazar.model.lease import (
     EndReason,
     EventStatus,
     EventType,
-    Lease,
     LeaseKind,
     LeaseStatus,
     ReservationStatus,
 )
-from blazar.model.requests import NOW, LeaseChange, ReservationChange
+from blazar.model.requests import NOW, Actor, LeaseChange, ReservationChange
 from blazar.model.resource import HOST
+from blazar.model.surgery import MergeRequest, PartRequest, SplitRequest, SwapRequest, Terms
 from blazar.resources.instances.reservation_flavor import resource_class
 from blazar.resources.preemptibles import SPEC, is_preemptible
 from tests.promises import check_promises
 from tests.tables import new_sqlite
 from tests.world import PROJECT, World, a_host, flavored, instances
 
+T = TypeVar("T")
 HOSTS = 3
 FLAVORS = (
     Flavor("plain", "plain", 3, 1024, 5, public=True),
@@ -43,6 +46,7 @@ FLAVORS = (
     Flavor("picky", "picky", 1, 4096, 0, 1, 1, {"trait:CUSTOM_A": "forbidden", "resources:VCPU": "9"}, public=True),
 )
 TTL = timedelta(seconds=30)
+TERMS = Terms(Actor("root", "admin", operator=True))
 
 
 class Crash(BaseException):
@@ -137,7 +141,7 @@ class Life(RuleBasedStateMachine):
         ),
     )
     def resize_instances(self, lease: str, amount: int, more: dict[str, object]) -> None:
-        reservation = self.world.now_of(lease).reservations[0].id
+        reservation = self.first_of(lease)
         change = ReservationChange(reservation, {"amount": amount, **more})
         self.attempt(lambda: self.world.manager.leases.update(lease, LeaseChange(reservations=(change,))))
 
@@ -162,9 +166,32 @@ class Life(RuleBasedStateMachine):
         change = LeaseChange(start=window.start + shift, end=window.end + shift)
         self.attempt(lambda: self.world.manager.leases.update(lease, change))
 
+    @rule(target=leases, lease=leases, count=st.none() | st.integers(1, 2), minutes=st.none() | st.integers(1, 100))
+    def split(self, lease: str, count: int | None, minutes: int | None) -> object:
+        """By units or by time, whatever the lease is."""
+        parts = (PartRequest(self.first_of(lease), count=count),)
+        at = self.world.now_of(lease).window.start + timedelta(minutes=minutes) if minutes else None
+        request = SplitRequest(() if at else parts, at)
+        found = self.attempt(lambda: self.world.manager.surgery.split(lease, request, TERMS))
+        return multiple() if found is None else found.leases[1].lease.id
+
+    @rule(lease=leases, other=leases)
+    def merge(self, lease: str, other: str) -> None:
+        self.attempt(lambda: self.world.manager.surgery.merge(lease, MergeRequest(other), TERMS))
+
+    @rule(lease=leases, host=st.integers(1, HOSTS), target=st.none() | st.integers(1, HOSTS))
+    def swap(self, lease: str, host: int, target: int | None) -> None:
+        request = SwapRequest(self.first_of(lease), f"node-{host}", f"node-{target}" if target else None)
+        self.attempt(lambda: self.world.manager.surgery.swap(lease, request, TERMS))
+
+    def first_of(self, lease: str) -> str:
+        """Return the first reservation of a lease; one that was merged into another may have none."""
+        reservations = self.world.now_of(lease).reservations
+        return reservations[0].id if reservations else "none"
+
     @rule(lease=leases, minimum=st.integers(1, 3), more=st.integers(0, 2))
     def resize(self, lease: str, minimum: int, more: int) -> None:
-        reservation = self.world.now_of(lease).reservations[0].id
+        reservation = self.first_of(lease)
         change = ReservationChange(reservation, {"min": minimum, "max": minimum + more})
         self.attempt(lambda: self.world.manager.leases.update(lease, LeaseChange(reservations=(change,))))
 
@@ -178,7 +205,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(lease=leases, action=st.sampled_from(["none", "snapshot", "migration"]))
     def choose_an_action(self, lease: str, action: str) -> None:
-        change = ReservationChange(self.world.now_of(lease).reservations[0].id, {"before_end_action": action})
+        change = ReservationChange(self.first_of(lease), {"before_end_action": action})
         self.attempt(lambda: self.world.manager.leases.update(lease, LeaseChange(reservations=(change,))))
 
     @rule(lease=leases, locked=st.booleans(), status=st.sampled_from(["ACTIVE", "SHUTOFF", "ERROR"]))
@@ -315,7 +342,7 @@ class Life(RuleBasedStateMachine):
         calm = (LeaseStatus.PENDING, LeaseStatus.ACTIVE, LeaseStatus.TERMINATED)
         return all(lease.status in calm for lease in self.world.manager.leases.all(None))
 
-    def attempt(self, act: object) -> Lease | None:
+    def attempt(self, act: Callable[[], T]) -> T | None:
         """Do something that may be refused, or during which the manager may die; then another one goes on."""
         try:
             return act()

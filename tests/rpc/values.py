@@ -107,7 +107,7 @@ from blazar.model.resource_pages import (
     VisibleResource,
 )
 from blazar.model.service import ServiceFacts, StatedLimit
-from blazar.model.surgery import Operated, Partner, PartRequest, SplitRequest, SwapRequest, Terms
+from blazar.model.surgery import MergeRequest, Operated, Partner, PartRequest, SplitRequest, SwapRequest, Terms
 from blazar.model.unused import LeaseUse, Usage
 from blazar.model.window import Window
 
@@ -516,6 +516,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "feeds.create": {"request": feed_requests, "secret_hash": texts},
     "feeds.delete": {"feed_id": texts, "owner": st.none() | feed_owners},
     "feeds.content": {"secret_hash": texts},
+    "surgery.merge": {"lease_id": texts, "request": st.builds(MergeRequest, texts), "terms": terms},
     "surgery.split": {"lease_id": texts, "request": splits, "terms": terms},
     "surgery.swap": {"lease_id": texts, "request": swaps, "terms": terms},
     "maintenances.page": {
@@ -584,6 +585,7 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "feeds.create": feeds,
     "feeds.delete": st.none(),
     "feeds.content": feed_contents,
+    "surgery.merge": operated,
     "surgery.split": operated,
     "surgery.swap": operated,
     "maintenances.page": st.builds(MaintenancePage, several(maintenances), st.none() | positions, maybe_number),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from blazar.api.leases.full.view import OF_1_3
-from blazar.api.shapes import RESERVATION_ID, Json, a_list, an_object, ref
+from blazar.api.shapes import LEASE_ID, RESERVATION_ID, Json, a_list, an_object, ref
 
 _NAMED: Json = {"type": "string", "minLength": 1, "maxLength": 255}
 _ID: Json = {"type": "string", "minLength": 1, "maxLength": 64}
@@ -65,3 +65,6 @@ SPLITS: tuple[Json, ...] = (
     {"name": "second half", "reservations": [{"id": RESERVATION_ID, "count": 1}]},
     {"at": "2030-05-02T08:00:00Z"},
 )
+
+MERGE = an_object({"with": {**_ID, "description": "the lease whose reservations, or whose time, this one gets"}})
+MERGES: tuple[Json, ...] = ({"with": LEASE_ID},)

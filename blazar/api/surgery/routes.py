@@ -19,16 +19,18 @@ from blazar.api.queries import option
 from blazar.api.readers import Flag
 from blazar.api.routes import ADMIN, MEMBER, Body, Part, Root, Route, Rule, in_path
 from blazar.api.shapes import Json
-from blazar.api.surgery.components import LEASES, SPLIT, SPLITS, SWAP, SWAPS
+from blazar.api.surgery.components import LEASES, MERGE, MERGES, SPLIT, SPLITS, SWAP, SWAPS
 from blazar.api.urls import link
 from blazar.model.errors import InvalidInput, NotFound, PreconditionFailed
 from blazar.model.requests import NOW, Actor
-from blazar.model.surgery import Operated, Partner, PartRequest, SplitRequest, SwapRequest, Terms
+from blazar.model.surgery import MergeRequest, Operated, Partner, PartRequest, SplitRequest, SwapRequest, Terms
 
 SWAP_RULE = Rule("blazar:leases:swap", MEMBER, "Give up a host of a reservation for another one.")
 SWAP_TO = Rule("blazar:leases:swap_to", ADMIN, "Name the host that a reservation gets for the one that it gives up.")
 
 SPLIT_RULE = Rule("blazar:leases:split", MEMBER, "Make two leases of one.")
+
+MERGE_RULE = Rule("blazar:leases:merge", MEMBER, "Make one lease of two.")
 
 
 def swap(call: Call, lease_id: str, reservation_id: str) -> Answer:
@@ -72,6 +74,16 @@ def split(call: Call, lease_id: str) -> Answer:
         raise moments.in_body("at").invalid("now", "a date between the start and the end of the lease")
     request = SplitRequest(tuple(parts), at, asked.get("name"))
     return _operated(lambda: call.manager.surgery.split(owner.id, request, terms), view, terms, made=True)
+
+
+def merge(call: Call, lease_id: str) -> Answer:
+    """Make one lease of two; with ``dry_run`` show what it would be."""
+    owner = visible(call, lease_id)
+    body = call.read()
+    terms, view = _terms(call, body, f"POST /v1/leases/{owner.id}/merge")
+    asked = call.checked(normalized(body))
+    request = MergeRequest(_other(call, asked["with"], "/with"))
+    return _operated(lambda: call.manager.surgery.merge(owner.id, request, terms), view, terms)
 
 
 def _part(body: Json, number: int) -> PartRequest:
@@ -161,7 +173,17 @@ PART = Part(
             answers={201: LEASES, 200: LEASES},
             parameters=(_LEASE_ID, _DRY_RUN, IDEMPOTENCY_KEY, IF_MATCH),
         ),
+        _verb(
+            path="/leases/{lease_id}/merge",
+            name="merge_leases",
+            summary="Make one lease of two that have the same window, or follow each other on the same resources",
+            handler=merge,
+            rule=MERGE_RULE,
+            body=Body("LeaseMerge", MERGE, MERGES),
+            answers={200: LEASES},
+            parameters=(_LEASE_ID, _DRY_RUN, IDEMPOTENCY_KEY, IF_MATCH),
+        ),
     ),
-    rules=(SWAP_RULE, SPLIT_RULE),
+    rules=(SWAP_RULE, SPLIT_RULE, MERGE_RULE),
     views=(SWAP_TO,),
 )

@@ -57,10 +57,12 @@ class EnforcementCheck:
         *,
         before: tuple[Lease, Collection[Allocation]] | None = None,
         part_of: Lease | None = None,
+        instead_of: Lease | None = None,
     ) -> None:
         """Raise UsageDenied, or another error, unless the lease may be booked, or changed from ``before``.
 
         ``part_of``: it is a part of another lease, whose use is not counted once more; that is a lease all the same.
+        ``instead_of``: it takes over what that lease has, which is none any more.
         """
         now = self._clock.now()
         if self._enforcement.needs_use:
@@ -71,7 +73,8 @@ class EnforcementCheck:
                 reach=self._enforcement.reach(lease.window),
                 now=now,
             )
-        others = self.use.leases if self.use else ()
+        gone = None if instead_of is None else instead_of.id
+        others = tuple(use for use in self.use.leases if use.lease_id != gone) if self.use else ()
         if part_of is not None:
             others = (*others, LeaseUse(part_of.id, part_of.window, 0))
         question = Question(
@@ -80,7 +83,7 @@ class EnforcementCheck:
             view(self._store, lease, allocations),
             view(self._store, *before) if before else None,
             others,
-            self.use.usage if self.use else (),
-            self.use.own_usage if self.use else (),
+            tuple(record for record in self.use.usage if record.lease_id != gone) if self.use else (),
+            self.use.own_usage if self.use and part_of is None else (),
         )
         self._enforcement.check(question, self._passed)

@@ -17,11 +17,11 @@ from blazar.manager.lease.booking import Booking, visible
 from blazar.manager.lease.flags import flagged
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
-from blazar.manager.requests.operating import Patient, is_waiting, named, patient
+from blazar.manager.requests.operating import Patient, is_waiting, named, other_patient, patient
 from blazar.manager.requests.swapping import as_changed, check_whole_host
 from blazar.model.clock import to_second
 from blazar.model.demand import Allocation, Demand
-from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources, OthersWait, StaleLease
+from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources, NotFound, OthersWait, StaleLease
 from blazar.model.lease import Lease
 from blazar.model.resource import HOST, Resource
 from blazar.model.surgery import SwapRequest, Terms
@@ -126,8 +126,11 @@ class Exchanging:
         first = self._side(
             patient(self._runtime, lease_id, terms.revisions), request.reservation_id, request.host, terms
         )
-        other = patient(self._runtime, request.partner.lease_id)
-        second_ = self._side(other, request.partner.reservation_id, request.target, terms, pointer="/for")
+        other = other_patient(self._runtime, request.partner.lease_id, "/with/lease_id")
+        try:
+            second_ = self._side(other, request.partner.reservation_id, request.target, terms, pointer="/for")
+        except NotFound as error:
+            raise InvalidInput(error.message, code="unknown_reference", pointer="/with/reservation_id") from error
         if first.lease.window != second_.lease.window and self._runtime.store.waiting_list.anybody():
             raise OthersWait(
                 "leases wait for their turn, and the two leases have different windows: an exchange could delay them; "

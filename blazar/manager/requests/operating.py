@@ -72,6 +72,14 @@ def patient(runtime: Runtime, lease_id: str, revisions: tuple[int, ...] | None =
     return Patient(lease, allocations, runtime.tasks(lease, allocations), now)
 
 
+def other_patient(runtime: Runtime, lease_id: str, pointer: str) -> Patient:
+    """Return another lease that a request names, as ``patient`` does; InvalidInput if it is gone."""
+    try:
+        return patient(runtime, lease_id)
+    except NotFound as error:
+        raise InvalidInput(error.message, code="unknown_reference", pointer=pointer) from error
+
+
 def named(resources: Iterable[Resource], text: str, terms: Terms, *, pointer: str, what: str) -> Resource:
     """Return the resource that a caller means: by its label, or by id or name for those who see these.
 

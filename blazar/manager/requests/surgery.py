@@ -13,18 +13,19 @@ from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.change_decisions import Change
 from blazar.manager.requests.exchanging import Exchanging
 from blazar.manager.requests.leases import LeaseService
+from blazar.manager.requests.merging import Merging
 from blazar.manager.requests.splitting import Splitting
 from blazar.manager.requests.swapping import Swapping
 from blazar.manager.requests.updates import Updates
 from blazar.model.lease import Lease
 from blazar.model.requests import LeaseChange
-from blazar.model.surgery import Operated, SplitRequest, SwapRequest, Terms
+from blazar.model.surgery import MergeRequest, Operated, SplitRequest, SwapRequest, Terms
 from blazar.store.idempotency import KeyTaken
 from blazar.store.surgery import Operated as Written
 
 
 class SurgeryService:
-    """Swaps hosts of leases, and splits them."""
+    """Swaps hosts of leases, and splits and merges them."""
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class SurgeryService:
         self._swapping = Swapping(runtime, replanner)
         self._exchanging = Exchanging(runtime, booking, outbox)
         self._splitting = Splitting(runtime, booking, outbox)
+        self._merging = Merging(runtime, booking, outbox)
 
     def swap(self, lease_id: str, request: SwapRequest, terms: Terms) -> Operated:
         """Give up a host of a reservation for another one; for a dry run return what would come of it."""
@@ -77,6 +79,12 @@ class SurgeryService:
         if (known := self._replayed(terms, lease_id)) is not None:
             return known
         return self._done(lambda: self._splitting.split(lease_id, request, terms), terms, lease_id)
+
+    def merge(self, lease_id: str, request: MergeRequest, terms: Terms) -> Operated:
+        """Make one lease of two; for a dry run return what would come of it."""
+        if (known := self._replayed(terms)) is not None:
+            return known
+        return self._done(lambda: self._merging.merge(lease_id, request, terms), terms)
 
     def _exchanged(self, lease_id: str, request: SwapRequest, terms: Terms) -> Operated:
         return self._done(lambda: self._exchanging.exchange(lease_id, request, terms), terms)

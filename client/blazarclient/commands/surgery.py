@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that give leases other hosts for those that they have."""
+"""Commands that give leases other hosts, make two of one, and one of two."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import timezone
 from typing import TYPE_CHECKING, Any
 
+from blazarclient import times
 from blazarclient.commands.base import BRIEF, Rows, add_lease, add_zone, now_in
 from blazarclient.exception import CommandError
 
@@ -75,6 +76,84 @@ class SwapHost(_Operation):
             dry_run=parsed_args.dry_run,
         )
         return self.told(leases, parsed_args)
+
+
+class SplitLease(_Operation):
+    """Make two leases of one
+
+    Reservations and hosts that are named go to the second lease. Or with --at the second begins where the first ends,
+    on the same resources, which only a lease that has not started can.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--name", metavar="<name>", help="name of the second lease (default: the same)")
+        parser.add_argument(
+            "--reservation",
+            metavar="<id>",
+            dest="reservations",
+            action="append",
+            default=[],
+            help="a reservation that goes to the second lease; may be repeated",
+        )
+        parser.add_argument(
+            "--host",
+            metavar="<host>",
+            dest="hosts",
+            action="append",
+            default=[],
+            help="a host that goes to the second lease, as lease show has it; may be repeated",
+        )
+        parser.add_argument("--count", type=int, metavar="<number>", help="so many hosts of the only reservation go")
+        parser.add_argument("--at", metavar="<time>", help="when the second lease begins")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Split it."""
+        lease = self.library.leases.find(parsed_args.id)
+        parts = self._parts(lease, parsed_args)
+        if bool(parts) == bool(parsed_args.at):
+            raise CommandError(
+                "Say what goes to the second lease: with --reservation, --host or --count, or --at", code=400
+            )
+        at = None
+        if parsed_args.at:
+            with times.named("--at"):
+                at = times.read_time(parsed_args.at, now=now_in(parsed_args))
+        leases = self.library.surgery.split(lease, parts, at=at, name=parsed_args.name, dry_run=parsed_args.dry_run)
+        return self.told(leases, parsed_args)
+
+    def _parts(self, lease: Lease, parsed_args: argparse.Namespace) -> list[dict[str, Any]]:
+        """Return what options say of what goes."""
+        hosts: dict[str, list[str]] = {}
+        for host in parsed_args.hosts:
+            hosts.setdefault(_reservation_on(lease, host), []).append(host)
+        parts: list[dict[str, Any]] = [{"id": id_} for id_ in parsed_args.reservations]
+        parts += [{"id": id_, "hosts": named} for id_, named in hosts.items()]
+        if parsed_args.count is not None:
+            if len(lease.reservations or ()) != 1:
+                raise CommandError(f"Lease {lease.name} has several reservations; name hosts with --host", code=400)
+            parts.append({"id": str(lease.reservations[0].id), "count": parsed_args.count})
+        return parts
+
+
+class MergeLeases(_Operation):
+    """Make one lease of two
+
+    They have the same window, or the second begins where the first ends, on the same resources. The second is deleted.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("other", metavar="<other lease>", help="id or name of the lease that it gets all of")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Merge them."""
+        lease, other = (self.library.leases.find(text) for text in (parsed_args.id, parsed_args.other))
+        return self.told([self.library.surgery.merge(lease, other, dry_run=parsed_args.dry_run)], parsed_args)
 
 
 def _reservation_on(lease: Lease, host: str) -> str:

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Surgery on leases: other hosts for those that they have. All of it needs microversion 1.3 of the service."""
+"""Surgery on leases: other hosts, one lease made two, two made one. All of it needs microversion 1.3 of the service."""
 
 from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from blazarclient.library.decoding import decode
 from blazarclient.library.transport import KINDS, Transport, part_of_path
 from blazarclient.library.values import Lease
-from blazarclient.library.written import id_of
+from blazarclient.library.written import Date, id_of, written
 
 
 class Surgery:
@@ -43,6 +43,36 @@ class Surgery:
             body["with"] = {"lease_id": id_of(partner[0]), "reservation_id": partner[1]}
         path = f"/leases/{part_of_path(id_of(lease))}/reservations/{part_of_path(reservation_id)}/swap"
         return self._operate(path, body, dry_run, if_match)
+
+    def split(
+        self,
+        lease: Lease | str,
+        reservations: Sequence[Mapping[str, Any]] = (),
+        *,
+        at: Date | None = None,
+        name: str | None = None,
+        dry_run: bool = False,
+        if_match: str | None = None,
+    ) -> tuple[Lease, ...]:
+        """Make two leases of one, and return both.
+
+        ``reservations`` say what goes to the second: ``{"id": …}`` a whole reservation, with ``"hosts"`` or a
+        ``"count"`` some of its hosts. Or ``at``: the second begins then, with the same. Conflict, InvalidRequest.
+        """
+        body: dict[str, Any] = {"reservations": [dict(each) for each in reservations]} if reservations else {}
+        if at is not None:
+            body["at"] = written(at)
+        if name is not None:
+            body["name"] = name
+        return self._operate(f"/leases/{part_of_path(id_of(lease))}/split", body, dry_run, if_match)
+
+    def merge(
+        self, lease: Lease | str, other: Lease | str, *, dry_run: bool = False, if_match: str | None = None
+    ) -> Lease:
+        """Make one lease of two, and return it; the other one is deleted. Conflict if they do not belong together."""
+        path = f"/leases/{part_of_path(id_of(lease))}/merge"
+        (merged,) = self._operate(path, {"with": id_of(other)}, dry_run, if_match)
+        return merged
 
     def _operate(self, path: str, body: Mapping[str, Any], dry_run: bool, if_match: str | None) -> tuple[Lease, ...]:
         headers = {"If-Match": if_match} if if_match else {}

@@ -159,6 +159,8 @@ class Proxy(proxy.Proxy):
     end_lease = _of_one(_leases, Leases.end)
     keep_lease = _of_one(_leases, Leases.keep)
     swap_host = _of_one(_surgery, Surgery.swap)
+    split_lease = _of_one(_surgery, Surgery.split)
+    merge_leases = _of_one(_surgery, Surgery.merge)
     find_lease = _unless_missing(_leases, Leases.find, _named)
 
     def delete_lease(self, lease: Lease | str, ignore_missing: bool = True, *, if_match: str | None = None) -> None:
