@@ -179,9 +179,9 @@ class Life(RuleBasedStateMachine):
     def merge(self, lease: str, other: str) -> None:
         self.attempt(lambda: self.world.manager.surgery.merge(lease, MergeRequest(other), TERMS))
 
-    @rule(lease=leases, host=st.integers(1, HOSTS), target=st.none() | st.integers(1, HOSTS))
-    def swap(self, lease: str, host: int, target: int | None) -> None:
-        request = SwapRequest(self.first_of(lease), f"node-{host}", f"node-{target}" if target else None)
+    @rule(lease=leases, host=st.integers(1, HOSTS), wanted=st.none() | st.integers(1, HOSTS))
+    def swap(self, lease: str, host: int, wanted: int | None) -> None:
+        request = SwapRequest(self.first_of(lease), f"node-{host}", f"node-{wanted}" if wanted else None)
         self.attempt(lambda: self.world.manager.surgery.swap(lease, request, TERMS))
 
     def first_of(self, lease: str) -> str:

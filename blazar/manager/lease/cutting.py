@@ -2,8 +2,8 @@
 """One lease made two: what each part has. Pure.
 
 A reservation that goes to the second part as a whole keeps its id, and so all that bears its name in the cloud: nothing
-is handed over anew. Of one that is cut, the second part has a new reservation; that happens only before the start, when
-nothing has been handed over.
+is handed over again. Of one that is cut, the second part has a new reservation; that happens only before the start,
+when nothing has been handed over.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two leases become one. Only the calendar changes: what is in use is neither handed over anew nor taken back.
+"""Two leases become one. Only the calendar changes: what is in use is neither handed over again nor taken back.
 
 The second lease is deleted with the same write, without resources; its deletion removes what was made for reservations
 of which nothing is left, as an empty aggregate.

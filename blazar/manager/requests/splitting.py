@@ -218,7 +218,7 @@ class Splitting:
         lease, at = found.lease, to_second(request.at)
         if lease.status is not LeaseStatus.PENDING or lease.window.start <= found.now:
             raise Conflict(
-                "the lease has started; at the seam its servers would end and its resources be handed over anew. A "
+                "the lease has started; at the seam its servers would end and its resources be handed over again. A "
                 "lease is split by time before its start only: shorten this one and book another instead",
                 pointer="/at",
             )
