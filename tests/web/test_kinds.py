@@ -182,6 +182,31 @@ def test_a_promised_start_is_said_and_becomes_earlier(small, page_of):
     expect(page.get_by_role("region", name="Its promised start")).to_have_count(0)
 
 
+def test_who_waits_says_what_start_and_how_little_time_will_do(lined, page_of, complaints):
+    complaints.expected.add("status of 400")
+    leased(lined, BOB, "theirs", hosts_of(lined))
+    page = page_of(lined + "?min=2&book=wait", ALICE, timezone_id="UTC")
+    dialog = page.get_by_role("dialog", name="Wait in line")
+    dialog.get_by_label("Name", exact=True).fill("flexible")
+    dialog.get_by_label("It is of no use if it starts too late").check()
+    dialog.get_by_label("Start by").fill(whole(datetime.now(UTC) + timedelta(days=2))[:16])
+    dialog.get_by_label("Less time will do").check()
+    expect(dialog.get_by_text("You get as long as is free at that start, up to 1 day.")).to_be_visible()
+    # More than all of it is no least, says the page before it asks, and the service after.
+    dialog.get_by_label("At least: how many").fill("36")
+    expect(dialog.get_by_text("That is more than the 1 day that you ask for.")).to_be_visible()
+    dialog.get_by_role("button", name="Wait in line").click()
+    expect(dialog.get_by_label("At least: how many")).to_have_attribute("aria-invalid", "true")
+    dialog.get_by_label("At least: how many").fill("6")
+    assert serious(page) == []
+    dialog.get_by_role("button", name="Wait in line").click()
+    place = page.get_by_role("region", name="Its place in line")
+    expect(place).to_contain_text("For at least6 hours")
+    expect(place).to_contain_text("Starts by")
+    wait = of_name(lined, "flexible")["wait"]
+    assert wait["at_least"] == "PT21600S"  # type: ignore[index]
+
+
 def test_who_does_not_want_to_attend_to_it_lets_it_be_tried_again(lined, page_of):
     leased(lined, BOB, "theirs", hosts_of(lined))
     page = page_of(lined + "?min=2&book=wait", ALICE)

@@ -63,7 +63,7 @@ def test_what_recurs_each_week_is_booked_at_once(small, page_of):
     assert [one["start_date"] for one in series["occurrences"]] == [  # type: ignore[attr-defined]
         whole(FIRST + number * WEEK) for number in range(4)
     ]
-    page.locator("tbody tr").first.get_by_role("link").click()
+    page.get_by_role("rowheader").first.get_by_role("link").click()
     expect(page.get_by_role("heading", name="practical physics")).to_be_visible()
     page.get_by_role("link", name="a series").click()
     page.get_by_role("link", name="Series").click()
@@ -126,3 +126,71 @@ def test_pages_of_series_are_accessible(small, page_of, look):
     dialog = booking(page, small, "more")
     expect(dialog.get_by_role("status")).to_have_text("All 4 fit.")
     assert serious(page) == []
+
+
+def starts(pages: str, series_id: object) -> list[str]:
+    found = asked(pages, ALICE, "GET", f"v1/series/{series_id}", **NEXT)["series"]
+    return [f"{one['start_date']} {one['end_date'][11:16]}" for one in found["occurrences"] if one["state"] == "booked"]
+
+
+def test_the_following_are_changed_once_it_was_read_what_comes_of_it(small, page_of):
+    series = made(small, "lab")
+    page = page_of(f"{small}series?id={series['id']}", ALICE, timezone_id="UTC")
+    page.get_by_role("row").nth(3).get_by_role("button", name="Change from here on").click()
+    dialog = page.get_by_role("dialog", name=re.compile("^Change lab from .* on$"))
+    expect(dialog).to_contain_text("Those before stay as they are")
+    dialog.get_by_label("Until", exact=True).fill("13:30")
+    expect(dialog.get_by_role("status")).to_have_text("Of 2 leases to come: 2 get other times.")
+    assert serious(page) == []
+    assert [one[-5:] for one in starts(small, series["id"])] == ["12:00"] * 4
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(page.get_by_text("It goes on from an earlier series.")).to_be_visible()
+    expect(page.locator("tbody tr")).to_have_count(2)
+    expect(page.locator(".lease-title")).to_contain_text("09:00 until 13:30")
+    assert serious(page) == []
+    assert [one[-5:] for one in starts(small, series["id"])] == ["12:00"] * 2
+    page.get_by_role("link", name="an earlier series").click()
+    expect(page.locator("tbody tr")).to_have_count(2)
+
+
+def test_all_of_a_series_is_changed_and_what_does_not_fit_is_given_up_only_if_that_is_said(small, page_of, complaints):
+    complaints.expected.add("status of 409")
+    series = made(small, "lab")
+    second = FIRST + WEEK
+    hosts = hosts_of(small)
+    leased(small, BOB, "theirs", hosts - 2, start_date=whole(second), end_date=whole(second + timedelta(hours=5)))
+    page = page_of(f"{small}series?id={series['id']}", ALICE, timezone_id="UTC")
+    page.get_by_role("button", name="Change all").click()
+    dialog = page.get_by_role("dialog", name="Change all of lab")
+    dialog.get_by_label("How many hosts").fill("3")
+    expect(dialog.get_by_role("status")).to_contain_text("1 does not fit")
+    dialog.get_by_text("Which do not fit").click()
+    expect(dialog.get_by_role("row")).to_have_count(2)
+    assert serious(page) == []
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_be_visible()
+    assert len(starts(small, series["id"])) == 4
+    dialog.get_by_label("Give up those that do not fit").check()
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_text("3 of 4 fit.")).to_be_visible()
+    assert len(starts(small, series["id"])) == 3
+
+
+def test_one_of_a_series_is_changed_by_itself_and_stays_so(small, page_of):
+    series = made(small, "lab")
+    page = page_of(f"{small}series?id={series['id']}", ALICE, timezone_id="UTC")
+    page.get_by_role("link", name="Change this one").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("End", exact=True).fill(f"{LAST + timedelta(hours=1):%Y-%m-%dT%H:%M}")
+    dialog.get_by_role("button", name=re.compile("^(Save|Change)")).click()
+    expect(dialog).to_have_count(0)
+    page.get_by_role("link", name="a series").click()
+    expect(page.locator("tbody tr").first).to_contain_text("changed by itself")
+    page.get_by_role("button", name="Change all").click()
+    dialog = page.get_by_role("dialog", name="Change all of lab")
+    dialog.get_by_label("Name", exact=True).fill("practice")
+    expect(dialog.get_by_label("Change also those that were changed by themselves")).not_to_be_checked()
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(page.get_by_role("heading", name="practice", exact=True)).to_be_visible()
+    assert starts(small, series["id"])[0][-5:] == "13:00"

@@ -18,7 +18,12 @@ export interface Asked<T> {
 const PAUSE_MS = 250;
 
 /** Asks `body` at `path`; null asks nothing. An answer to an older question is never shown. */
-export function useAsked<T>(path: string, body: unknown, everySeconds = 60): Asked<T> {
+export function useAsked<T>(
+  path: string,
+  body: unknown,
+  everySeconds = 60,
+  method: "POST" | "PUT" | "PATCH" = "POST",
+): Asked<T> {
   const question = body === null ? null : JSON.stringify(body);
   const [state, setState] = useState<{ data: T | null; error: unknown; of: string | null }>({
     data: null,
@@ -40,7 +45,7 @@ export function useAsked<T>(path: string, body: unknown, everySeconds = 60): Ask
       asked.current = question;
       let wait = everySeconds;
       try {
-        const answer = await request<T>("POST", path, { body: JSON.parse(question), signal: stop.signal });
+        const answer = await request<T>(method, path, { body: JSON.parse(question), signal: stop.signal });
         setState({ data: answer.data, error: null, of: question });
       } catch (error) {
         if (stop.signal.aborted) return;

@@ -165,6 +165,8 @@ export interface Series {
   fit: "all" | "as_many";
   reservations: Wish[];
   booked_until: Instant | null;
+  /** The series that this one goes on from. */
+  previous_id?: string | null;
   created_at: Instant;
   deleted_at: Instant | null;
   /** Not in lists. */

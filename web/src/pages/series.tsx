@@ -7,19 +7,22 @@ import { useLive } from "../api/live.ts";
 import { info, may, session } from "../api/session.ts";
 import type { Occurrence, Series } from "../api/types.ts";
 import { note } from "../parts/announce.tsx";
-import { BusyButton, Empty, PageHead, Skeleton, Trouble, When } from "../parts/basics.tsx";
+import { BusyButton, Empty, PageHead, Skeleton, Trouble } from "../parts/basics.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { FormErrors } from "../parts/field.tsx";
-import { LeaseState, StateMark } from "../parts/state.tsx";
-import { hrefOf, place, setParams } from "../router.ts";
-import { range, spoken } from "../time/format.ts";
+import { go, hrefOf, place, setParams } from "../router.ts";
+
+import { spoken } from "../time/format.ts";
 import { present } from "../time/now.ts";
 import { shortName, zone } from "../time/zone.ts";
 import { capital, sentence } from "../words/events.ts";
 import { whatOf } from "../words/lease.ts";
-import { clockOf, fitInWords, occurrencePhase, ruleInWords, seriesPhase } from "../words/series.ts";
+import { scopeOf } from "../words/series-change.ts";
+import { clockOf, fitInWords, ruleInWords, seriesPhase } from "../words/series.ts";
+import { ChangeSeriesDialog } from "./series/change.tsx";
+import { Occurrences, Phase } from "./series/occurrences.tsx";
 
-/** The pages: `?id=` names a series; `?do=delete` opens the dialog that deletes it. */
+/** The pages: `?id=` names a series; `?do=delete` and `?do=change&from=` open dialogs. */
 export function SeriesPage() {
   const id = place.value.params.get("id");
   return id ? <One key={id} id={id} /> : <All />;
@@ -85,15 +88,6 @@ function clockIn(series: Series): string {
   return series.time_zone === zone.value ? clockOf(series) : `${clockOf(series)} in ${shortName(series.time_zone)}`;
 }
 
-function Phase({ mark, word }: ReturnType<typeof seriesPhase>) {
-  return (
-    <span class={`state state-${mark}`}>
-      <StateMark mark={mark} />
-      <span class="state-word">{word}</span>
-    </span>
-  );
-}
-
 function One({ id }: { id: string }) {
   const watch = useLive<{ series: Series }>(`v1/series/${encodeURIComponent(id)}`, {}, 10)!;
   const { data, error } = watch.state.value;
@@ -113,7 +107,32 @@ function One({ id }: { id: string }) {
   const { series } = data;
   const occurrences = series.occurrences ?? [];
   const gone = ["DELETED", "DELETING", "ENDED", "FAILED"].includes(series.status);
-  const close = () => setParams({ do: null });
+  const close = () => setParams({ do: null, from: null });
+  const doing = place.value.params.get("do");
+  const mayChange = !gone && may("blazar:series:put");
+  const toCome = scopeOf(series, null, present.value);
+  const actions = (one: Occurrence) =>
+    toCome.includes(one) && (
+      <span class="row row-actions">
+        {one.lease_id && one.state === "booked" && may("blazar:leases:put") && (
+          <a
+            class="button small"
+            aria-label={`Change this one: ${dayOf(one)}`}
+            href={hrefOf("lease", { id: one.lease_id, do: "change" })}
+          >
+            Change this one
+          </a>
+        )}
+        <button
+          type="button"
+          class="small"
+          aria-label={`Change from here on: ${dayOf(one)}`}
+          onClick={() => setParams({ do: "change", from: one.recurrence_id })}
+        >
+          Change from here on
+        </button>
+      </span>
+    );
   return (
     <>
       {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
@@ -129,6 +148,11 @@ function One({ id }: { id: string }) {
             {capital(ruleInWords(series.rule))}; {clockIn(series)}
           </p>
           {series.reason && <p class="missing">{sentence(series.reason)}</p>}
+          {series.previous_id && (
+            <p>
+              It goes on from <a href={hrefOf("series", { id: series.previous_id })}>an earlier series</a>.
+            </p>
+          )}
           {series.booked_until && (
             <p>
               It has no end: it is booked so far up to{" "}
@@ -136,18 +160,38 @@ function One({ id }: { id: string }) {
             </p>
           )}
         </div>
-        {!gone && may("blazar:series:delete") && (
+        {!gone && (
           <div class="page-actions">
-            <button type="button" class="danger" onClick={() => setParams({ do: "delete" })}>
-              Delete the series
-            </button>
+            {mayChange && toCome.length > 0 && (
+              <button type="button" class="primary" onClick={() => setParams({ do: "change", from: null })}>
+                Change all
+              </button>
+            )}
+            {may("blazar:series:delete") && (
+              <button type="button" class="danger" onClick={() => setParams({ do: "delete" })}>
+                Delete the series
+              </button>
+            )}
           </div>
         )}
       </header>
       <h2>Its leases</h2>
       <p class="muted series-fit">{fitInWords(occurrences)}</p>
-      {occurrences.length > 0 && <Occurrences occurrences={occurrences} />}
-      {place.value.params.get("do") === "delete" && !gone && (
+      {occurrences.length > 0 && <Occurrences occurrences={occurrences} actions={mayChange ? actions : undefined} />}
+      {doing === "change" && mayChange && (
+        <ChangeSeriesDialog
+          key={place.value.params.get("from")}
+          series={series}
+          since={place.value.params.get("from")}
+          onClose={close}
+          onDone={(changed) => {
+            close();
+            if (changed.id === series.id) void watch.read();
+            else go("series", { id: changed.id });
+          }}
+        />
+      )}
+      {doing === "delete" && !gone && (
         <DeleteDialog
           series={series}
           onClose={close}
@@ -161,53 +205,8 @@ function One({ id }: { id: string }) {
   );
 }
 
-/** Occurrences in rows: those of a preview, too, which have no leases. */
-export function Occurrences({ occurrences }: { occurrences: readonly Occurrence[] }) {
-  const now = present.value;
-  const here = zone.value;
-  return (
-    <div class="table-scroll">
-      <table class="list stacked">
-        <thead>
-          <tr>
-            <th scope="col">When</th>
-            <th scope="col">State</th>
-          </tr>
-        </thead>
-        <tbody>
-          {occurrences.map((one) => (
-            <tr key={one.recurrence_id}>
-              <th scope="row">
-                {one.lease_id ? (
-                  <a href={hrefOf("lease", { id: one.lease_id })}>
-                    {range(Date.parse(one.start_date), Date.parse(one.end_date), here, now)}
-                  </a>
-                ) : (
-                  range(Date.parse(one.start_date), Date.parse(one.end_date), here, now)
-                )}
-              </th>
-              <td>
-                <StateOf one={one} />
-                {one.changed && <p class="hint">changed by itself</p>}
-                {one.state === "unfit" && one.reason && <p class="hint">{sentence(one.reason)}</p>}
-                {one.state === "unfit" && one.opening && (
-                  <p class="hint">
-                    It would fit from <When at={one.opening.start_date} /> until <When at={one.opening.end_date} />.
-                  </p>
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
-/** The lease's own state where there is one. */
-function StateOf({ one }: { one: Occurrence }) {
-  if (one.lease_status === null || one.state !== "booked") return <Phase {...occurrencePhase(one)} />;
-  return <LeaseState lease={{ status: one.lease_status, start_date: one.start_date, end_date: one.end_date }} />;
+function dayOf(one: Occurrence): string {
+  return spoken(Date.parse(one.start_date), zone.value, present.value);
 }
 
 function DeleteDialog(props: { series: Series; onClose: () => void; onDone: () => void }) {

@@ -11,6 +11,9 @@ const SECONDS: Record<Unit, number> = { weeks: 604_800, days: 86_400, hours: 3_6
 
 /** Reads a duration such as "P3D", "PT36H" or "72h" into one number and the largest unit that fits; null if it is none. */
 export function lengthOf(text: string): Length | null {
+  // So the service writes what it has computed.
+  const computed = /^PT(\d+)S$/.exec(text);
+  if (computed) return lengthOf(inIso(Number(computed[1])));
   const iso = /^P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?)?$/.exec(text);
   const brief = /^(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?$/.exec(text);
   const found = iso ?? brief;
@@ -45,6 +48,13 @@ export function isoOf(count: number, unit: Unit): string {
 export function inIso(seconds: number): string {
   const unit = (["days", "hours"] as const).find((one) => seconds % SECONDS[one] === 0) ?? "minutes";
   return isoOf(Math.max(1, Math.floor(seconds / SECONDS[unit])), unit);
+}
+
+/** Returns half of a duration, in whole hours or, if it is short, minutes. */
+export function half(text: string): string {
+  const seconds = (lengthOf(text)?.seconds ?? SECONDS.hours) / 2;
+  const unit = seconds < SECONDS.hours ? SECONDS.minutes : seconds % SECONDS.days === 0 ? SECONDS.days : SECONDS.hours;
+  return inIso(Math.max(60, Math.floor(seconds / unit) * unit));
 }
 
 /** Returns "3 days" for "P3D". */

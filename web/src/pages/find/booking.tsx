@@ -17,8 +17,10 @@ import { present } from "../../time/now.ts";
 import { offsetName, toWire, zone, zoneName } from "../../time/zone.ts";
 import { endInWords, whatOf } from "../../words/lease.ts";
 import { type Question, bySchema, countOf, lengthInWords, lengthOf, wishOf } from "../../words/question.ts";
+import { inIso } from "../../words/length.ts";
 import { type Repeat, whenOf } from "../../words/series.ts";
 import { endChoices, reminders } from "../../words/endings.ts";
+import { FIXED, type Flexible, FlexibleField, flexibleBody } from "./flexible.tsx";
 import { HandingOver, Instead, KindField, MoreField, PatienceField, TriesField } from "./kinds.tsx";
 import { FitPreview, RepeatField } from "./repeat.tsx";
 import { Why, cut, nowOr, windowOf } from "./openings.tsx";
@@ -48,6 +50,7 @@ export function BookDialog({ question, opening, onClose }: BookProps) {
   const [kind, setKind] = useState<LeaseKind>("scheduled");
   const [patience, setPatience] = useState<number | null>(opening ? null : cut(opened + WEEK));
   const [tries, setTries] = useState<number | null>(null);
+  const [flexible, setFlexible] = useState<Flexible>(FIXED);
   const [more, setMore] = useState<string | null>(null);
   // A refusal names a start that delays nobody: taken, it stands in the place of the opening's own.
   const [moved, setMoved] = useState<number | null>(null);
@@ -76,6 +79,8 @@ export function BookDialog({ question, opening, onClose }: BookProps) {
     "/end_date",
     "/before_end_date",
     "/wait",
+    "/wait/latest",
+    "/wait/at_least",
     "/extend_if_free",
   ];
   // That others wait is said below, with what to do instead.
@@ -125,7 +130,10 @@ export function BookDialog({ question, opening, onClose }: BookProps) {
       reservations: reservations(),
     };
     if (remind) body.before_end_date = `-${remind}`;
-    if (patience !== null) body.wait = { until: toWire(patience), ...(tries === null ? {} : { tries }) };
+    if (patience !== null) {
+      const counted = tries === null ? {} : { tries };
+      body.wait = { until: toWire(patience), ...counted, ...flexibleBody(flexible, toWire) };
+    }
     if (more !== null) body.extend_if_free = { until: `+${more}` };
     try {
       // What was wanted at once is not asked for again later by itself.
@@ -197,6 +205,16 @@ export function BookDialog({ question, opening, onClose }: BookProps) {
         )}
       </Field>
       {waits && <PatienceField patience={patience} error={fields.get("/wait")} onChange={changed(setPatience)} />}
+      {waits && (
+        <FlexibleField
+          value={flexible}
+          length={question.exactly ? inIso(length / 1000) : question.length}
+          first={first}
+          until={patience}
+          errors={{ latest: fields.get("/wait/latest"), atLeast: fields.get("/wait/at_least") }}
+          onChange={changed(setFlexible)}
+        />
+      )}
       {waits && (
         <TriesField
           tries={tries}

@@ -6,7 +6,7 @@ import type { Occurrence, Series } from "../../api/types.ts";
 import { Field } from "../../parts/field.tsx";
 import { addDays, toWall, zone } from "../../time/zone.ts";
 import { type Every, type Repeat, fitInWords, repeats } from "../../words/series.ts";
-import { Occurrences } from "../series.tsx";
+import { Occurrences } from "../series/occurrences.tsx";
 
 export interface RepeatProps {
   repeat: Repeat | null;

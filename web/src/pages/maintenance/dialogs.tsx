@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Changing, ending and cancelling a maintenance window. */
-import { useEffect, useState } from "preact/hooks";
-import { request } from "../../api/client.ts";
+import { useState } from "preact/hooks";
+import { useAsked } from "../../api/ask.ts";
 import { Refused, sentencesOf } from "../../api/errors.ts";
 import { type Impact, type Maintenance, type MaintenanceChange, actOn } from "../../api/maintenance.ts";
 import { note } from "../../parts/announce.tsx";
@@ -31,14 +31,19 @@ export function ChangeDialog({ maintenance, etag, nameOf, onDone, onClose }: Pro
   const [end, setEnd] = useState<number | null>(Date.parse(maintenance.end_date));
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
-  const [fresh, setFresh] = useState(0);
   const change: MaintenanceChange = {};
   if (name.trim() !== maintenance.name) change.name = name.trim();
   if (!begun && start !== null && toWire(start) !== maintenance.start_date) change.start_date = toWire(start);
   if (end !== null && toWire(end) !== maintenance.end_date) change.end_date = toWire(end);
   const times = "start_date" in change || "end_date" in change;
   const orderly = start !== null && end !== null && end > start;
-  const preview = usePreview(maintenance.id, times && orderly ? change : null, fresh);
+  const preview = useAsked<{ impact: Impact }>(
+    `v1/maintenances/${maintenance.id}?dry_run=true`,
+    times && orderly ? change : null,
+    60,
+    "PATCH",
+  );
+  const impact = (!preview.loading && preview.data?.impact) || null;
   const { fields, others } = sentencesOf(error ?? preview.error, ["/name", "/start_date", "/end_date"]);
   const edited =
     <T,>(set: (value: T) => void) =>
@@ -47,7 +52,7 @@ export function ChangeDialog({ maintenance, etag, nameOf, onDone, onClose }: Pro
       setError(null);
     };
   const submit = async () => {
-    if (busy || !orderly || (times && !preview.impact)) return;
+    if (busy || !orderly || (times && !impact)) return;
     if (Object.keys(change).length === 0) {
       onClose();
       return;
@@ -55,18 +60,12 @@ export function ChangeDialog({ maintenance, etag, nameOf, onDone, onClose }: Pro
     setBusy(true);
     setError(null);
     try {
-      await actOn(
-        maintenance,
-        etag,
-        "PATCH",
-        "",
-        preview.impact ? { ...change, impact_id: preview.impact.id } : change,
-      );
+      await actOn(maintenance, etag, "PATCH", "", impact ? { ...change, impact_id: impact.id } : change);
       note(`${name.trim()} is changed.`);
       onDone();
     } catch (refused) {
       setError(refused);
-      if (refused instanceof Refused && refused.has("impact_changed")) setFresh(fresh + 1);
+      if (refused instanceof Refused && refused.has("impact_changed")) preview.again();
       setBusy(false);
     }
   };
@@ -75,13 +74,7 @@ export function ChangeDialog({ maintenance, etag, nameOf, onDone, onClose }: Pro
       <button type="button" onClick={onClose}>
         Cancel
       </button>
-      <BusyButton
-        type="submit"
-        class="primary"
-        busy={busy}
-        doing="Changing…"
-        disabled={!orderly || (times && !preview.impact)}
-      >
+      <BusyButton type="submit" class="primary" busy={busy} doing="Changing…" disabled={!orderly || (times && !impact)}>
         Change
       </BusyButton>
     </>
@@ -125,52 +118,15 @@ export function ChangeDialog({ maintenance, etag, nameOf, onDone, onClose }: Pro
       {orderly && <p class="hint">That is {duration(end - start)}.</p>}
       {times && orderly && (
         <div class="stack" aria-busy={preview.loading}>
-          <p class={preview.impact && !isPainless(preview.impact.leases) ? "preview bad" : "preview"} role="status">
-            {preview.impact ? impactInWords(preview.impact.leases) : preview.loading ? "Looking what it would do…" : ""}
+          <p class={impact && !isPainless(impact.leases) ? "preview bad" : "preview"} role="status">
+            {impact ? impactInWords(impact.leases) : preview.loading ? "Looking what it would do…" : ""}
           </p>
-          {preview.impact && <Affected leases={preview.impact.leases} nameOf={nameOf} />}
+          {impact && <Affected leases={impact.leases} nameOf={nameOf} />}
         </div>
       )}
       <FormErrors sentences={others} />
     </Dialog>
   );
-}
-
-/** What a change would do, asked when typing pauses. */
-function usePreview(id: string, change: MaintenanceChange | null, fresh: number) {
-  const question = change === null ? null : JSON.stringify({ ...change, fresh });
-  const [found, setFound] = useState<{ of: string | null; impact: Impact | null; error: unknown }>({
-    of: null,
-    impact: null,
-    error: null,
-  });
-  useEffect(() => {
-    if (change === null) return;
-    const stop = new AbortController();
-    const timer = setTimeout(async () => {
-      try {
-        const path = `v1/maintenances/${id}`;
-        const answer = await request<{ impact: Impact }>("PATCH", path, {
-          query: { dry_run: true },
-          body: change,
-          signal: stop.signal,
-        });
-        setFound({ of: question, impact: answer.data.impact, error: null });
-      } catch (error) {
-        if (!stop.signal.aborted) setFound({ of: question, impact: null, error });
-      }
-    }, 250);
-    return () => {
-      stop.abort();
-      clearTimeout(timer);
-    };
-  }, [id, question]);
-  const known = found.of === question;
-  return {
-    impact: known ? found.impact : null,
-    error: known ? found.error : null,
-    loading: question !== null && !known,
-  };
 }
 
 /** Ends a window that has begun, or cancels one that has not. */
