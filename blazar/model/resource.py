@@ -36,6 +36,9 @@ NAMED_KINDS = frozenset({FLOATING_IP, DEVICE, GENERIC})
 RESERVED_NAMES = frozenset({"id", "reservable", "created_at", "updated_at"})
 """Properties that every resource has; they override attributes and capabilities of these names."""
 
+EVACUABLE = "evacuable"
+"""The attribute of a host that everybody's servers use until it is emptied for a lease of the kind ``best_effort``."""
+
 REGION = "region"
 """The attribute with the region of a resource, where several are configured; requirements may name it."""
 
@@ -111,6 +114,11 @@ class ResourceDetails:
     inventory: ResourceInventory
 
 
+def is_evacuable(kind: ResourceKind, attributes: Mapping[str, PropertyValue]) -> bool:
+    """Return whether a resource with these attributes is a host that can be emptied for a lease."""
+    return kind == HOST and attributes.get(EVACUABLE) is True
+
+
 @dataclass(frozen=True, slots=True)
 class Resource:
     """One entry of the calendar: a compute host, an address, a segment, a device.
@@ -121,7 +129,8 @@ class Resource:
     ``capabilities`` are the operator's own key/value pairs. A resource that is not ``reservable`` takes no new
     allocation: it has failed (``failure`` is the reason, since ``failed_since``), or its operator has ``disabled`` it
     (``disabled_since`` may not be known; at ``disabled_until`` it is enabled), or its removal has begun. If
-    ``authorized_projects`` are set, only these projects may have allocations. ``capacity`` may be empty for a resource
+    ``authorized_projects`` are set, only these projects may have allocations. An ``evacuable`` host is not reservable
+    either: it is used by anybody until it is emptied. ``capacity`` may be empty for a resource
     that is only ever promised whole. ``limits`` and ``traits`` are as in ResourceInventory. ``region`` is also one of
     the attributes; it is empty where no regions are configured.
     """
@@ -148,6 +157,11 @@ class Resource:
     disabled_since: datetime | None = None
     disabled_until: datetime | None = None
     region: str = ""
+
+    @property
+    def evacuable(self) -> bool:
+        """Return whether it is a host that can be emptied for a lease."""
+        return is_evacuable(self.kind, self.attributes)
 
     @property
     def details(self) -> ResourceDetails:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from blazar.model.errors import InvalidInput
 from blazar.model.lease import Content, Json
 from blazar.model.requirements import Requirement, all_of, keys, parse_requirement
-from blazar.model.resource import Resource
+from blazar.model.resource import EVACUABLE, Resource
 
 T = TypeVar("T")
 
@@ -32,6 +32,7 @@ HOST_PROPERTIES = frozenset(
         "local_gb",
         "status",
         "availability_zone",
+        EVACUABLE,
         "reservable",
         "created_at",
         "updated_at",
@@ -65,6 +66,14 @@ def whole_number(value: object, field: str, *, least: int, what: str, most: int 
         bounds = f", {bounds}" if most is None else f" from {least} to {most}"
         raise InvalidInput(f"{field} is {quoted(value)}; give {what}{bounds}", pointer=f"/{field}")
     return number
+
+
+def truth_of(given: Json, field: str) -> bool:
+    """Return a parameter that is true or false, false if it is not given; InvalidInput if it is neither."""
+    value = given.get(field, False)
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{field} is {quoted(value)}; give true or false", pointer=f"/{field}")
+    return value
 
 
 def text_of(given: Json, field: str) -> str | None:

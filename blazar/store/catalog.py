@@ -22,12 +22,16 @@ REMEMBERED_PROJECTS = 512
 
 
 class ResourceCatalog:
-    """All registered resources of one kind at one version; ``private`` names properties for operators only."""
+    """All registered resources of one kind at one version; ``private`` names properties for operators only.
+
+    ``restricted``: some are not open to all projects; ``has_evacuable``: some are hosts that can be emptied.
+    """
 
     def __init__(self, version: int, resources: Iterable[Resource], *, private: frozenset[str] = frozenset()) -> None:
         self.version = version
         self.resources: tuple[Resource, ...] = tuple(sorted(resources, key=size))
         self.restricted = any(r.authorized_projects is not None for r in self.resources)
+        self.has_evacuable = any(r.evacuable for r in self.resources)
         self.private = private
         # Names of properties that are the operator's own: those of the cloud override them.
         self.capabilities: frozenset[str] = frozenset().union(*(r.capabilities for r in self.resources)) - (

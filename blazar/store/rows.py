@@ -36,7 +36,15 @@ from blazar.model.lease_json import (
     saved_state_json,
     saved_state_of,
 )
-from blazar.model.resource import REGION, Resource, ResourceDetails, ResourceKind, ResourceProperty, UnitLimits
+from blazar.model.resource import (
+    REGION,
+    Resource,
+    ResourceDetails,
+    ResourceKind,
+    ResourceProperty,
+    UnitLimits,
+    is_evacuable,
+)
 from blazar.model.unused import LeaseUse, Usage
 from blazar.model.waiting_json import terms_json, with_terms
 from blazar.model.window import Window
@@ -346,7 +354,10 @@ def resource_of(row: AnyRow, capabilities: Mapping[str, str]) -> Resource:
         attributes={**row.attributes, REGION: row.region} if row.region else row.attributes,
         capabilities=capabilities,
         capacity=Amounts.of(row.capacity),
-        reservable=row.reservable and not row.disabled and row.failed_since is None,
+        reservable=row.reservable
+        and not row.disabled
+        and row.failed_since is None
+        and not is_evacuable(ResourceKind(row.kind), row.attributes),
         created_at=row.created_at,
         updated_at=row.updated_at,
         limits=_limits(tuple((name, *values) for name, values in (row.limits or {}).items())),

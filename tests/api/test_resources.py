@@ -53,7 +53,7 @@ def test_the_kinds_say_what_they_are_and_how_a_resource_is_registered(http):
     assert (host["has_candidates"], address["has_candidates"]) == (True, False)
     assert (address["noun"], address["nouns"]) == ("floating IP", "floating IPs")
     general = {"properties", "disabled", "authorized_projects"}
-    assert host["registration"]["properties"].keys() == {"name", "id", *general}
+    assert host["registration"]["properties"].keys() == {"name", "id", "evacuable", *general}
     assert address["registration"]["required"] == ["floating_network_id", "floating_ip_address"]
     assert host["attributes"]["memory_mb"] == {"type": "integer", "description": "MiB"}
     assert address["parameters"]["virtual:floatingip"]["properties"].keys() >= {"network_id", "amount"}

@@ -11,7 +11,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -63,12 +63,13 @@ class Booking:
         is_new: bool = False,
         excluded: frozenset[int] = frozenset(),
         only: frozenset[int] | None = None,
+        emptied: frozenset[int] = frozenset(),
     ) -> Plan:
         """Find resources for all placement requests of a lease together. NotEnoughResources says what is missing.
 
         Resources that the lease itself holds count as free. After a lost race the choice is random, so that competing
         requests choose differently. Resources that are open only to other projects, and excluded ones, are not chosen;
-        nor is any but the ``only`` ones, if these are given.
+        nor is any but the ``only`` ones, if these are given. Of the hosts that can be emptied only the ``emptied`` are.
         """
         allocations: list[Allocation] = []
         generations: dict[int, int] = {}
@@ -87,7 +88,7 @@ class Booking:
                     view.snapshot,
                     strategy=strategy,
                     seed=0 if attempt == 0 else random.getrandbits(32),
-                    matching=visible(view.catalog, project_id, excluded, only),
+                    matching=visible(view.catalog, project_id, excluded, only, emptied),
                 )
                 generations.update(view.generations(placement.resource_ids))
             for request, assignments in zip(mine, placement.assignments, strict=True):
@@ -138,17 +139,22 @@ def visible(
     project_id: str,
     excluded: frozenset[int] = frozenset(),
     only: frozenset[int] | None = None,
+    emptied: frozenset[int] = frozenset(),
 ) -> Matching:
     """Return what finds the resources that meet a requirement, are open to a project and are not excluded.
 
-    ``only`` are the resources to choose from; None: all.
+    ``only`` are the resources to choose from; None: all. Hosts that can be emptied are left out, but for those that are
+    ``emptied`` for the lease: these are reservable for it.
     """
-    if not excluded and only is None and not catalog.restricted:
+    if not excluded and only is None and not catalog.restricted and not catalog.has_evacuable:
         return catalog.matching
     return lambda requirement: [
-        r
+        replace(r, reservable=True) if r.evacuable else r
         for r in catalog.matching(requirement)
-        if r.id not in excluded and (only is None or r.id in only) and r.is_open_to(project_id)
+        if r.id not in excluded
+        and (only is None or r.id in only)
+        and r.is_open_to(project_id)
+        and (not r.evacuable or r.id in emptied)
     ]
 
 

@@ -12,14 +12,14 @@ from oslo_config import cfg
 from blazar.clouds.ports import Cloud, Hypervisor
 from blazar.model.errors import CloudError, InvalidInput, pointing_at
 from blazar.model.requests import Registration
-from blazar.model.resource import HOST, Resource, ResourceDetails
+from blazar.model.resource import EVACUABLE, HOST, Resource, ResourceDetails
 from blazar.model.resource_kinds import KindShape
 from blazar.model.resource_pages import Candidate
 from blazar.resources.hosts.ids import HOST_ID, HOST_ID_DESCRIPTION
 from blazar.resources.hosts.options import HostSettings
-from blazar.resources.hosts.registration import HostRegistration, Standing, attributes_of
+from blazar.resources.hosts.registration import Attributes, HostRegistration, Standing, attributes_of
 from blazar.resources.kinds import CloudResource, Polled, Uses
-from blazar.resources.parameters import HOST_PROPERTIES, PUBLIC_HOST_PROPERTIES, text_of
+from blazar.resources.parameters import HOST_PROPERTIES, PUBLIC_HOST_PROPERTIES, text_of, truth_of
 
 LOG = logging.getLogger(__name__)
 
@@ -44,6 +44,11 @@ SHAPE = KindShape(
                 "maxLength": 105,
                 "description": HOST_ID_DESCRIPTION,
             },
+            EVACUABLE: {
+                "type": "boolean",
+                "description": "true: the servers of anybody use it, and are moved away when a lease of the kind "
+                "best_effort needs it; false by default",
+            },
         },
     },
     attributes={
@@ -57,6 +62,7 @@ SHAPE = KindShape(
         "cpu_info": {"type": "string", "description": "what Nova says of the processor, in JSON"},
         "availability_zone": {"type": "string"},
         "status": {"type": "null"},
+        EVACUABLE: {"type": "boolean", "description": "only of hosts that are emptied for leases"},
     },
     public=PUBLIC_HOST_PROPERTIES,
     shown=("availability_zone", "hypervisor_type"),
@@ -64,7 +70,10 @@ SHAPE = KindShape(
 
 
 class Hosts:
-    """Compute hosts. A registered host is in the freepool while no reservation has it."""
+    """Compute hosts. A registered host is in the freepool while no reservation has it.
+
+    One that is registered as ``evacuable`` is not, and everybody's servers use it, until a reservation has it.
+    """
 
     kind = HOST
     own_properties = HOST_PROPERTIES
@@ -83,8 +92,9 @@ class Hosts:
         host_id, name = (text_of(request.given, key) for key in ("id", "name"))
         if host_id is None and not name:
             raise InvalidInput("give name (the hypervisor's hostname) or id (its number in Nova)")
+        evacuable = truth_of(request.given, EVACUABLE)
         with pointing_at("/name" if host_id is None else "/id"):
-            return _cloud_resource(self._registration.find(id=host_id, name=name))
+            return _cloud_resource(self._registration.find(id=host_id, name=name), evacuable=evacuable)
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Return the hypervisors of the cloud with the number of their servers; three calls to Nova."""
@@ -101,19 +111,25 @@ class Hosts:
 
     def current(self, resource: Resource) -> CloudResource:
         """Return a host as Nova knows it now, by its name; NotFound."""
-        return _cloud_resource(self._registration.find(id=None, name=resource.name))
+        return _cloud_resource(self._registration.find(id=None, name=resource.name), evacuable=resource.evacuable)
 
     def details(self, in_cloud: CloudResource) -> ResourceDetails:
-        """Return the attributes, inventory and traits of a host that runs no servers. Conflict, NotFound."""
+        """Return the attributes, inventory and traits of a host that runs no servers, unless it is evacuable.
+
+        Conflict, NotFound.
+        """
         self.check_unused(in_cloud)
         return self._registration.details(in_cloud.name, in_cloud.attributes)
 
     def check_unused(self, in_cloud: CloudResource) -> None:
-        """Raise Conflict if the host runs servers."""
-        self._registration.check_empty(in_cloud.name, _service_name(in_cloud))
+        """Raise Conflict if the host runs servers; an evacuable one may."""
+        if not _is_evacuable(in_cloud):
+            self._registration.check_empty(in_cloud.name, _service_name(in_cloud))
 
     def enter(self, in_cloud: CloudResource) -> bool:
-        """Ensure that the host is in the freepool and has a reservation provider."""
+        """Ensure that the host is in the freepool and has a reservation provider; an evacuable one is left as it is."""
+        if _is_evacuable(in_cloud):
+            return False
         return self._registration.ensure_entered(in_cloud.name, _service_name(in_cloud))
 
     def leave(self, in_cloud: CloudResource) -> None:
@@ -138,7 +154,8 @@ class Hosts:
         """Return the state of all hosts: two calls to Nova, and one to Placement if it has no changes."""
         in_use = uses.in_use()
         hypervisors = self._registration.hypervisors()
-        standings = self._registration.standings(hypervisors, uses.holders, in_use)
+        evacuable = frozenset(host.name for host in registered if host.evacuable)
+        standings = self._registration.standings(hypervisors, uses.holders, in_use, evacuable)
         for host in registered:
             standing = standings.get(host.name)
             if standing is not None and standing.failure is None and standing.lacking:
@@ -154,20 +171,21 @@ class Hosts:
     def refresh(self, resource: Resource, uses: Uses, prepare: Callable[[CloudResource], None]) -> Polled:
         """Return the state of one host; one in no aggregate of ours enters the freepool before. NotFound."""
         hypervisor = self._registration.find(id=None, name=resource.name)
-        standing = self._standing(hypervisor, uses)
+        standing = self._standing(hypervisor, uses, resource)
         if standing.in_aggregate is None:
             # Else a host that is where it belongs would count as missing.
             self._registration.check_freepool()
         if standing.lacking:
             uses.report_lacking(resource, standing.lacking)
         if not standing.in_aggregate:
-            prepare(_cloud_resource(hypervisor))
+            prepare(_cloud_resource(hypervisor, evacuable=resource.evacuable))
         details = self._details((hypervisor,), (resource,))
-        return Polled({resource.name: self._standing(hypervisor, uses).failure}, details)
+        return Polled({resource.name: self._standing(hypervisor, uses, resource).failure}, details)
 
-    def _standing(self, hypervisor: Hypervisor, uses: Uses) -> Standing:
+    def _standing(self, hypervisor: Hypervisor, uses: Uses, resource: Resource) -> Standing:
         in_use = uses.in_use()
-        standings = self._registration.standings((hypervisor,), uses.holders, in_use)
+        evacuable = frozenset({resource.name} if resource.evacuable else ())
+        standings = self._registration.standings((hypervisor,), uses.holders, in_use, evacuable)
         return standings[hypervisor.hypervisor_hostname]
 
     def _details(
@@ -179,7 +197,9 @@ class Hosts:
         """
         hosts = {host.name: host for host in registered}
         known = [self._at_home(h, hosts[h.hypervisor_hostname]) for h in hypervisors if h.hypervisor_hostname in hosts]
-        details = self._registration.details_of({h.hypervisor_hostname: attributes_of(h) for h in known})
+        details = self._registration.details_of(
+            {h.hypervisor_hostname: _attributes(h, evacuable=hosts[h.hypervisor_hostname].evacuable) for h in known}
+        )
         return {hosts[name].id: new for name, new in details.items() if new != hosts[name].details}
 
     def _at_home(self, hypervisor: Hypervisor, host: Resource) -> Hypervisor:
@@ -193,5 +213,13 @@ def _service_name(in_cloud: CloudResource) -> str:
     return str(in_cloud.attributes["service_name"])
 
 
-def _cloud_resource(hypervisor: Hypervisor) -> CloudResource:
-    return CloudResource(hypervisor.id, hypervisor.hypervisor_hostname, attributes_of(hypervisor))
+def _is_evacuable(in_cloud: CloudResource) -> bool:
+    return in_cloud.attributes.get(EVACUABLE) is True
+
+
+def _attributes(hypervisor: Hypervisor, *, evacuable: bool) -> Attributes:
+    return {**attributes_of(hypervisor), EVACUABLE: True} if evacuable else attributes_of(hypervisor)
+
+
+def _cloud_resource(hypervisor: Hypervisor, *, evacuable: bool) -> CloudResource:
+    return CloudResource(hypervisor.id, hypervisor.hypervisor_hostname, _attributes(hypervisor, evacuable=evacuable))

@@ -91,12 +91,18 @@ class HostRegistration:
         """Return whether the availability zone that Nova shows for a host is that of a reservation."""
         return hypervisor.availability_zone.startswith(self._names.zone_prefix)
 
-    def standings(self, hypervisors: Collection[Hypervisor], holders: Holders, in_use: InUse) -> Mapping[str, Standing]:
+    def standings(
+        self,
+        hypervisors: Collection[Hypervisor],
+        holders: Holders,
+        in_use: InUse,
+        evacuable: frozenset[str] = frozenset(),
+    ) -> Mapping[str, Standing]:
         """Return the health and place of hypervisors, by hostname; makes one call.
 
         A host is healthy if it is up, enabled, and in the freepool or in the aggregate of a reservation that holds it
         (``holders``). ``in_use`` has to be read before the call: a host enters the aggregate of a reservation before
-        the reservation is in use.
+        the reservation is in use. The ``evacuable`` hosts are healthy in no aggregate, too.
         """
         aggregates = self._cloud.compute.aggregates()
         places = self._freepool.places(aggregates)
@@ -111,9 +117,11 @@ class HostRegistration:
 
         def standing(host: Hypervisor) -> Standing:
             lacking = (r for r in users[host.hypervisor_hostname] if host.service_name not in members.get(r, ()))
+            found = places is not None and host.service_name in places
+            at_home = host.hypervisor_hostname in evacuable and not found
             return Standing(
-                failure=_failure(host, places, held, self._names.freepool),
-                in_aggregate=None if places is None else host.service_name in places,
+                failure=_failure(host, None if at_home else places, held, self._names.freepool),
+                in_aggregate=None if places is None else found or at_home,
                 lacking=frozenset(() if places is None else lacking),
             )
 
