@@ -13,6 +13,7 @@ from blazar.cmd import lease_options as leases
 from blazar.cmd import use_options
 from blazar.enforcement import builtin_options
 from blazar.resources.generic import options as generic
+from blazar.resources.hosts import evacuation_options as evacuation
 from blazar.resources.hosts import options as hosts
 
 DEFAULT_CLI_OPTIONS: list[cfg.Opt] = [
@@ -376,6 +377,7 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     "cloud": cloud.CLOUD_OPTIONS,
     "database": DATABASE_OPTIONS,
     "enforcement": ENFORCEMENT_OPTIONS,
+    evacuation.SECTION: evacuation.OPTIONS,
     generic.SECTION: generic.GENERIC_OPTIONS,
     "glance": cloud.GLANCE_OPTIONS,
     "cinder": cloud.CINDER_OPTIONS,

@@ -53,12 +53,14 @@ class LeaseKind(StrEnum):
     """When the resources of a lease are handed over, and what becomes of it if that fails.
 
     ``SCHEDULED``: at its start. ``IMMEDIATE``: now with the answer to the request. ``RETRIES``: at its start; if it
-    cannot have them, or the start fails, it waits for its turn and is tried again, a number of times.
+    cannot have them, or the start fails, it waits for its turn and is tried again, a number of times. ``BEST_EFFORT``:
+    now; if servers of others stand in the way on hosts that can be emptied, these are moved away first.
     """
 
     SCHEDULED = "scheduled"
     IMMEDIATE = "immediate"
     RETRIES = "retries"
+    BEST_EFFORT = "best_effort"
 
 
 class EndReason(StrEnum):
@@ -82,7 +84,9 @@ class LeaseStatus(StrEnum):
     WAITING = "WAITING"
     """It has no resources, and gets them when its turn comes."""
     TIMED_OUT = "TIMED_OUT"
-    """It waited in vain."""
+    """It waited in vain, or room could not be made for it in time."""
+    IN_PROGRESS = "IN_PROGRESS"
+    """Servers of others are being moved off its hosts."""
     PENDING = "PENDING"
     STARTING = "STARTING"
     ACTIVE = "ACTIVE"
@@ -117,7 +121,8 @@ class EventType(StrEnum):
     The first three are the schedule of a lease and are shown to users. The next three record a user's request while it
     is in progress, so that a manager can finish it after a crash, and so does ``IMMEDIATE_BY``: the time at which an
     immediate lease that is not handed over is refused. ``CLEAN_UP`` removes what the sweep found in the cloud of a
-    lease that has ended. ``USAGE_CHECK`` looks whether a lease is used.
+    lease that has ended. ``USAGE_CHECK`` looks whether a lease is used. ``EVACUATE`` moves servers of others off hosts
+    before the start; its time is when it is given up.
     """
 
     START = "start_lease"
@@ -129,6 +134,7 @@ class EventType(StrEnum):
     CLEAN_UP = "clean_up_lease"
     IMMEDIATE_BY = "immediate_by"
     USAGE_CHECK = "usage_check"
+    EVACUATE = "evacuate"
 
 
 TIMETABLE = (EventType.START, EventType.BEFORE_END, EventType.END)
@@ -138,7 +144,7 @@ REQUEST_EVENTS = frozenset(
 )
 """Events that record a request while it is in progress."""
 
-HIDDEN_EVENTS = REQUEST_EVENTS | {EventType.USAGE_CHECK}
+HIDDEN_EVENTS = REQUEST_EVENTS | {EventType.USAGE_CHECK, EventType.EVACUATE}
 """Events that are never shown to users."""
 
 

@@ -27,6 +27,8 @@ class ReasonCode(StrEnum):
     SAVE_FAILED = "save_failed"
     CLOUD_REFUSED = "cloud_refused"
     CLOUD_UNAVAILABLE = "cloud_unavailable"
+    NO_ROOM_MADE = "no_room_made"
+    MAKING_ROOM = "making_room"
     RESOURCE_NOT_READY = "resource_not_ready"
     REFERENT_FAILED = "referent_failed"
 
@@ -43,7 +45,8 @@ _RANK = {code: rank for rank, code in enumerate(ReasonCode)}
 class Cause:
     """What everybody may know of a reason.
 
-    ``servers`` counts servers of the lease itself, never those of others. ``resources`` are resources of the lease, by
+    ``servers`` counts servers of the lease itself, or, while room is made for it, those of others that are still to be
+    moved. ``resources`` are resources of the lease, by
     calendar id. ``until`` is when it is over, if that is known.
     """
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
+from blazar.calendar.evacuation.values import Evacuation, NotEnough
 from blazar.clouds.ports import Server
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput
@@ -39,6 +40,7 @@ from blazar.resources.base import (
 from blazar.resources.capabilities import able
 from blazar.resources.gone import MadeById, TellsGone
 from blazar.resources.in_projects import ListsInProjects
+from blazar.resources.making_room import Elsewhere, MakesRoom
 from blazar.resources.named import NamesOnce
 from blazar.resources.optional import (
     ChoosesAction,
@@ -94,6 +96,7 @@ class CompleteType:
         self._names_users = able(plain, NamesUsers)
         self._lists_servers = able(plain, ListsServers)
         self._tells_gone = able(plain, TellsGone)
+        self._makes_room = able(plain, MakesRoom)
         if self.schema is not None:
             check_schemas(f"schema of the type {self.resource_type}", [dict(self.schema)])
 
@@ -136,6 +139,23 @@ class CompleteType:
         if self._takes is None:
             raise TypeError(f"{self.resource_type} takes no resources itself: ask for the demand of its children")
         return self._of_kind("demand", self._takes.demand(parameters, known=known))
+
+    @property
+    def room_limit(self) -> timedelta | None:
+        """Return how long it may take to make room; None if it makes none."""
+        return None if self._makes_room is None else self._makes_room.room_limit
+
+    def plan_room(self, resources: Collection[Resource], needed: int, elsewhere: Elsewhere) -> Evacuation | NotEnough:
+        """Return how so many of these resources are emptied, or why that cannot be; by default none is."""
+        if self._makes_room is None:
+            return NotEnough(needed, 0, ())
+        return self._makes_room.plan_room(resources, needed, elsewhere)
+
+    def make_room(self, task: Task, elsewhere: Elsewhere) -> Progress:
+        """Ensure that what the reservation has is empty; by default it is."""
+        if self._makes_room is None:
+            return Done()
+        return self._progress("make_room", self._makes_room.make_room(task, elsewhere))
 
     def start(self, task: Task) -> Progress:
         """Ensure that the project can use the resources, and no others."""
@@ -311,6 +331,7 @@ CAPABILITIES: tuple[type, ...] = (
     ChoosesAction,
     SavesWork,
     Restores,
+    MakesRoom,
 )
 """The protocols that a type has whole, or not at all."""
 

@@ -261,6 +261,17 @@ class CalendarStore:
         with self._transactions.reading() as connection:
             return live_allocations(connection, kind, narrowed, ending_after=ending_after)
 
+    def held(self, resource_ids: Collection[int]) -> frozenset[int]:
+        """Return those of these resources, by calendar id, that some lease has or will have; one statement."""
+        found: set[int] = set()
+        with self._transactions.reading() as connection:
+            for part in chunks(sorted(resource_ids)):
+                where = (allocations.c.resource_id.in_(part), allocations.c.released_at.is_(None))
+                found.update(
+                    connection.execute(sa.select(allocations.c.resource_id).where(*where).distinct()).scalars()
+                )
+        return frozenset(found)
+
     def ever_assigned(self, lease_id: str) -> Mapping[str, frozenset[int]]:
         """Return the calendar ids of all resources ever promised to a lease, released or not, by reservation."""
         query = sa.select(allocations.c.reservation_id, allocations.c.resource_id).where(

@@ -16,7 +16,7 @@ from blazar.store.rows import chunks
 from blazar.store.tables import events, leases, reservations, series
 from blazar.store.transactions import Transactions
 
-STARTS = frozenset({EventType.START, EventType.CREATE, EventType.UPDATE, EventType.IMMEDIATE_BY})
+STARTS = frozenset({EventType.START, EventType.CREATE, EventType.UPDATE, EventType.IMMEDIATE_BY, EventType.EVACUATE})
 """Events that a user waits for: other events, however many, never delay them."""
 
 

@@ -374,11 +374,14 @@ def allocations_of(connection: Connection, lease_ids: Collection[str]) -> Mappin
 def _is_purgeable(before: datetime) -> sa.ColumnElement[bool]:
     """Select leases deleted, or else ended, before then, with no open event, message or allocation.
 
-    One that waited in vain has ended when it gave up.
+    One that waited in vain has ended when it gave up, one for which no room was made with its window.
     """
     over = sa.or_(
         sa.and_(leases.c.status == str(LeaseStatus.TERMINATED), leases.c.ends_at < before),
-        sa.and_(leases.c.status == str(LeaseStatus.TIMED_OUT), leases.c.wait_until < before),
+        sa.and_(
+            leases.c.status == str(LeaseStatus.TIMED_OUT),
+            sa.func.coalesce(leases.c.wait_until, leases.c.ends_at) < before,
+        ),
     )
     ended = sa.and_(leases.c.deleted_at.is_(None), over)
     undelivered = sa.exists().where(outbox_table.c.lease_id == leases.c.id, outbox_table.c.due_at.is_not(None))

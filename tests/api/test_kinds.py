@@ -102,7 +102,7 @@ def test_nobody_can_make_an_event_of_ours(http):
 def test_an_unknown_kind_is_refused_with_those_that_are_known(http):
     refused = ask(http, body={**LEASE, "kind": "eventual"})
     assert fault(refused) == (400, "invalid_value", "/kind")
-    assert refused.json["errors"][0]["data"] == {"allowed": ["scheduled", "immediate", "retries"]}
+    assert refused.json["errors"][0]["data"] == {"allowed": ["scheduled", "immediate", "retries", "best_effort"]}
 
 
 @pytest.mark.parametrize("start", ["2030-04-01T12:00:00Z", "2030-04-02T12:00:00Z", "+1h"])

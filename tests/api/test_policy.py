@@ -29,6 +29,7 @@ DEFAULTS = {
     "blazar:leases:put": MEMBER,
     "blazar:leases:delete": MEMBER,
     "blazar:leases:keep": MEMBER,
+    "blazar:leases:best_effort": "rule:admin",
     "blazar:leases:hold": "rule:admin",
     "blazar:oshosts:get": ADMIN,
     "blazar:oshosts:post": ADMIN,

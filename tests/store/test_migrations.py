@@ -17,6 +17,7 @@ from blazar.model.errors import Conflict
 from blazar.model.event_reasons import reason_of
 from blazar.model.lease import LeaseKind, LeaseStatus
 from blazar.model.reasons import ReasonCode, reason
+from blazar.model.requests import Registration
 from blazar.model.unused import UseMode, UsePolicies, UsePolicy
 from blazar.store import migrate
 from blazar.store.engine import WRITES, connect
@@ -102,6 +103,23 @@ def test_earlier_versions_find_only_states_and_events_that_they_know(database_ur
         world.manager.leases.delete(lease.id)
     world.run()
     assert [each.id for each in world.manager.leases.all(None)] == [undecided.id]
+    engine.dispose()
+
+
+def test_a_lease_for_which_room_is_made_starts_in_earlier_versions(database_url):
+    engine = connect(database_url)
+    migrate.upgrade(engine)
+    world = World(engine, hosts=3, register=False)
+    world.manager.resources.register(HOST, Registration({"name": "node-1", "evacuable": True}))
+    world.simulated.users.boot_server("theirs", project_id="p", user_id="u", host="node-1")
+    lease = world.lease(a_host(), kind=LeaseKind.BEST_EFFORT)
+    assert lease.status is LeaseStatus.IN_PROGRESS
+    migrate.downgrade(engine, "0022")
+    with engine.connect() as connection:
+        (found,) = connection.execute(sa.text("SELECT status, kind FROM leases")).all()
+        events = set(connection.execute(sa.text("SELECT event_type FROM events WHERE due_at IS NOT NULL")).scalars())
+    assert (tuple(found), events) == (("PENDING", "scheduled"), {"start_lease"})
+    migrate.upgrade(engine)
     engine.dispose()
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients see of a lease that know nothing of waiting: programs wait at CREATING, and give up at ERROR."""
+"""What clients see of a lease that know nothing of waiting, or of room that is made.
+
+Programs wait at CREATING and STARTING, and give up at ERROR.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from blazar.model.lease import Lease, LeaseStatus
 EARLIER: Mapping[LeaseStatus, LeaseStatus] = {
     LeaseStatus.WAITING: LeaseStatus.CREATING,
     LeaseStatus.TIMED_OUT: LeaseStatus.ERROR,
+    LeaseStatus.IN_PROGRESS: LeaseStatus.STARTING,
 }
 """The status that is shown before 1.3."""
 

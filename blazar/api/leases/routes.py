@@ -16,7 +16,7 @@ from blazar.api.leases.full import routes as full_routes
 from blazar.api.leases.full.components import COMPONENTS
 from blazar.api.leases.rendered import RenderedLeases
 from blazar.api.leases.requests import check_text, check_text_after, lease_change, new_lease
-from blazar.api.leases.rules import DELETE, GET, HOLD, KEEP, POST, PUT
+from blazar.api.leases.rules import BEST_EFFORT, DELETE, GET, HOLD, KEEP, POST, PUT
 from blazar.api.routes import Part, Root, Route, in_path, within
 from blazar.api.shapes import a_list, enclosed, in_envelope, ref
 from blazar.api.since import check_known
@@ -174,6 +174,7 @@ PART = Part(
         *_routes(Root.V2, formats.V2),
     ),
     rules=(GET, POST, PUT, DELETE, KEEP, HOLD),
+    views=(BEST_EFFORT,),
     components={**COMPONENTS, **held.COMPONENTS},
     fields=schemas.FIELDS,
     controller="leases",

@@ -22,6 +22,7 @@ class Bundle:
     amounts: Amounts
     traits: frozenset[str]
     groups: frozenset[str]
+    avoid: frozenset[str]
 
 
 class Room:
@@ -40,7 +41,7 @@ class Room:
 
     def places(self, bundle: Bundle, besides: frozenset[str]) -> Sequence[str]:
         """Return the targets that have room for a bundle now, without those ``besides``, in their order."""
-        return [t.name for t in self._targets if t.name not in besides and self._fits(bundle, t)]
+        return [t.name for t in self._targets if t.name not in besides | bundle.avoid and self._fits(bundle, t)]
 
     def _fits(self, bundle: Bundle, target: Target) -> bool:
         free = self._free[target.name]
@@ -79,7 +80,9 @@ def _bundle(source: str, servers: Sequence[Occupant]) -> Bundle:
     for each in servers:
         amounts = amounts + each.amounts
     traits = frozenset[str]().union(*(each.traits for each in servers))
-    return Bundle(source, tuple(servers), amounts, traits, frozenset(each.apart for each in servers if each.apart))
+    groups = frozenset(each.apart for each in servers if each.apart)
+    avoid = frozenset[str]().union(*(each.avoid for each in servers))
+    return Bundle(source, tuple(servers), amounts, traits, groups, avoid)
 
 
 def packed(

@@ -17,7 +17,7 @@ class Occupant:
     ``amounts`` is what it takes of a host: VCPU, MEMORY_MB in MiB, DISK_GB in GiB. ``copied_gib`` is its disk that has
     to be copied, 0 for one on a volume or on shared storage. ``live``: it moves while it runs. ``traits`` are what a
     host must have for it. ``together`` and ``apart`` are its server groups with affinity and with anti-affinity.
-    ``obstacle`` tells why it may not move, empty if it may.
+    ``obstacle`` tells why it may not move, empty if it may. ``avoid`` are hosts, by name, that do not take it.
     """
 
     id: str
@@ -29,6 +29,7 @@ class Occupant:
     together: str = ""
     apart: str = ""
     obstacle: str = ""
+    avoid: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from blazar.manager.common.notifications import (
 )
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.results import Finished, Result, Retry
-from blazar.manager.lease import immediate, lifecycle, waiting, watching
+from blazar.manager.lease import immediate, lifecycle, making_room, waiting, watching
 from blazar.manager.lease.watching import Looked
 from blazar.manager.outbox.outbox import Outbox
 from blazar.model.clock import later
@@ -95,7 +95,8 @@ class Recording:
         """Return the outbox messages of a lease whose failed start is undone by this write, or that is refused."""
         is_refused = before.is_undecided and after.end_reason is EndReason.REFUSED
         is_undone = waiting.is_undone(after) and not waiting.is_undone(before)
-        return self._outbox.of_end(before, after) if is_refused or is_undone else ()
+        is_given_up = before.status is LeaseStatus.IN_PROGRESS and after.status is LeaseStatus.TIMED_OUT
+        return self._outbox.of_end(before, after) if is_refused or is_undone or is_given_up else ()
 
     def _recorded(self, lease: Lease, event: Event, result: Result | Looked, now: datetime) -> Record:
         kind = EventType(event.event_type)
@@ -141,6 +142,10 @@ class Recording:
                 error = reason_of(event) or reason("taken over and undone", ReasonCode.INTERNAL_ERROR)
                 settled = lifecycle.settle(current, event, now=now, error=error)
                 return Record(settled, restored=lifecycle.held_before(lease, event, self._runtime.kinds_of(lease)))
+            case EventType.EVACUATE:
+                settled = lifecycle.settle(current, event, now=now, error=error)
+                after = making_room.told(settled, error) if error else lifecycle.arm(settled, now=now)
+                return Record(after, _returned(result))
             case EventType.START:
                 if any(r.status is ReservationStatus.ERROR for r in current.reservations):
                     error = error or reason_of(event) or reason("failed", ReasonCode.RESOURCE_NOT_READY)
@@ -166,6 +171,10 @@ class Recording:
             # What it waits for may take as long as it likes; when the grace is over, the end comes all the same.
             over = later(lease.window.end, self._runtime.settings.snapshot_grace)
             at = min(at, over) if now < over else at
+        elif event.event_type == EventType.EVACUATE:
+            # What is given up is given up in time; until then the start says what it waits for.
+            at = min(at, event.time) if event.time is not None and now < event.time else at
+            lease = making_room.told(lease, result.reason)
         return lifecycle.postpone(lease, event, at=at, reason=result.reason, failed=result.after is None, now=now)
 
     def _notify(self, lease: Lease, event: Event, result: Result | Looked) -> None:
@@ -183,7 +192,7 @@ class Recording:
                 self._runtime.notifier.notify(DELETED, lease)
             case EventType.CREATE if lease.status is LeaseStatus.WAITING:
                 self._runtime.notifier.notify(WAITING, lease)
-            case EventType.CREATE if lease.status is LeaseStatus.TIMED_OUT:
+            case EventType.CREATE | EventType.EVACUATE if lease.status is LeaseStatus.TIMED_OUT:
                 self._runtime.notifier.notify(TIMED_OUT, lease)
 
     def _tell_use(self, lease: Lease) -> None:

@@ -11,6 +11,7 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.acting import Actions, internal
 from blazar.manager.events.claiming import Claiming
+from blazar.manager.events.evacuating import Evacuating
 from blazar.manager.events.looking import Looking
 from blazar.manager.events.read_ahead import ReadAhead
 from blazar.manager.events.recording import Recording
@@ -57,6 +58,7 @@ class Worker:
             EventType.UPDATE: actions.undo_update,
             EventType.CLEAN_UP: actions.clean_up,
             EventType.USAGE_CHECK: looking.look,
+            EventType.EVACUATE: Evacuating(runtime, actions).make_room,
         }
 
     def process(self, lease_id: str, event_id: str) -> bool:

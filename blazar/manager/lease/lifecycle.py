@@ -35,7 +35,10 @@ from blazar.model.reasons import Reason
 from blazar.model.resource import ResourceKind
 
 MOVES: Mapping[LeaseStatus, frozenset[LeaseStatus]] = {
-    LeaseStatus.CREATING: frozenset({LeaseStatus.PENDING, LeaseStatus.WAITING, LeaseStatus.DELETING}),
+    LeaseStatus.CREATING: frozenset(
+        {LeaseStatus.PENDING, LeaseStatus.WAITING, LeaseStatus.IN_PROGRESS, LeaseStatus.DELETING}
+    ),
+    LeaseStatus.IN_PROGRESS: frozenset({LeaseStatus.PENDING, LeaseStatus.TIMED_OUT, LeaseStatus.DELETING}),
     LeaseStatus.WAITING: frozenset({LeaseStatus.CREATING, LeaseStatus.TIMED_OUT, LeaseStatus.DELETING}),
     LeaseStatus.TIMED_OUT: frozenset({LeaseStatus.DELETING}),
     LeaseStatus.PENDING: frozenset({LeaseStatus.STARTING, LeaseStatus.UPDATING, LeaseStatus.DELETING}),
@@ -210,6 +213,9 @@ def settled_status(lease: Lease) -> LeaseStatus:
     if lease.status is LeaseStatus.DELETING:
         return LeaseStatus.DELETING
     start, end = lease.event(EventType.START), lease.event(EventType.END)
+    room = lease.event(EventType.EVACUATE)
+    if room is not None and room.status is not EventStatus.DONE:
+        return LeaseStatus.TIMED_OUT if room.status is EventStatus.ERROR else LeaseStatus.IN_PROGRESS
     if end is not None and end.status is EventStatus.DONE:
         return LeaseStatus.TERMINATED
     if end is not None and end.status is EventStatus.IN_PROGRESS:
@@ -361,7 +367,12 @@ def _off(event: Event) -> Event:
 
 
 def arm(lease: Lease, *, now: datetime) -> Lease:
-    """Return the lease with every event of its timetable that is still to come due at its time."""
+    """Return the lease with every event of its timetable that is still to come due at its time.
+
+    If room has to be made first, that is due at once, and nothing else.
+    """
+    if (room := lease.event(EventType.EVACUATE)) is not None and not is_over(room):
+        return replace(with_event(lease, replace(room, due_at=now)), updated_at=now)
     events = tuple(
         replace(e, due_at=e.time) if e.event_type in TIMETABLE and e.status is EventStatus.UNDONE else e
         for e in lease.events

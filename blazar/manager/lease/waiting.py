@@ -67,6 +67,11 @@ def asked(request: LeaseRequest, window: Window, now: datetime, settings: Settin
         return None
     if request.kind is LeaseKind.IMMEDIATE:
         raise InvalidInput("an immediate lease does not wait; leave out wait, or kind", pointer="/wait")
+    if request.kind is LeaseKind.BEST_EFFORT:
+        raise InvalidInput(
+            "room is made for a lease of the kind best_effort, so that it does not wait; leave out wait, or kind",
+            pointer="/wait",
+        )
     if isinstance(request.extend_until, datetime):
         raise InvalidInput(
             "of a lease that waits, extend_if_free.until moves with its start; give a duration such as +P2D",

@@ -12,15 +12,17 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.cloud_change import CloudChanges
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking, PlacementRequest
+from blazar.manager.lease.making_room import with_room_to_make
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.requests.making_room import Emptied
 from blazar.manager.requests.names import check_names
 from blazar.manager.requests.new_leases import NewLease, NewLeases, Turn
 from blazar.manager.requests.preparing import prepared
 from blazar.model.bounds import Bounds
 from blazar.model.demand import Plan
 from blazar.model.errors import NotEnoughResources, StaleLease
-from blazar.model.lease import Event, EventType, Lease
+from blazar.model.lease import Event, EventType, Lease, LeaseStatus
 from blazar.model.requests import Actor, LeaseRequest
 from blazar.model.usage import OutboxMessage
 
@@ -49,6 +51,7 @@ class Grant:
         self._new = self._every[0]
         self._enforcement_check = EnforcementCheck(enforcement, runtime.store, runtime.clock)
         self._accepted: Plan | None = None
+        self._emptied: Emptied | None = None
 
     @property
     def lease(self) -> Lease:
@@ -73,6 +76,17 @@ class Grant:
             else _Option(turn.new.preferring(turn.resources), frozenset[int]().union(*turn.resources.values()))
             for turn in turns
         )
+
+    def empty(self, emptied: Emptied) -> None:
+        """Let the lease have hosts that are emptied for it; it gets no more hosts than its least number."""
+        self._emptied = emptied
+        self._options = tuple(_Option(_least(option.new), option.only) for option in self._options)
+
+    @property
+    def planned(self) -> Lease:
+        """The lease as it would be once it is booked."""
+        status = LeaseStatus.PENDING if self._emptied is None else LeaseStatus.IN_PROGRESS
+        return lifecycle.move(self.lease, status)
 
     @property
     def confined(self) -> bool:
@@ -113,6 +127,7 @@ class Grant:
             project_id=lease.project_id,
             is_new=True,
             only=option.only,
+            emptied=frozenset() if self._emptied is None else self._emptied.resource_ids,
         )
 
     def check(self, plan: Plan) -> None:
@@ -131,6 +146,8 @@ class Grant:
     def book(self, plan: Plan) -> tuple[Lease, Plan]:
         """Write the lease with its resources, its creation claimed. StaleCalendar, UsageDenied."""
         lease = self._new.lease
+        if self._emptied is not None and any(a.resource_id in self._emptied.resource_ids for a in plan.allocations):
+            lease = with_room_to_make(lease, self._emptied.limit, self._runtime.clock.now())
         # The claim starts here: earlier attempts may have taken a while.
         until = self._runtime.claims.begin(self.claim)
         claimed = lifecycle.with_event(lease, replace(lease.events[-1], due_at=until))
@@ -199,6 +216,17 @@ def _creation_of(lease: Lease) -> Event:
     creation = lease.event(EventType.CREATE)
     assert creation is not None
     return creation
+
+
+def _least(new: NewLease) -> NewLease:
+    """Return a lease that asks for no more than its least number of hosts."""
+    return replace(
+        new,
+        placement_requests=tuple(
+            replace(each, demand=replace(each.demand, max_count=each.demand.min_count))
+            for each in new.placement_requests
+        ),
+    )
 
 
 def _preferring(placement_requests: Sequence[PlacementRequest], plan: Plan) -> tuple[PlacementRequest, ...]:

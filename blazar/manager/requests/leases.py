@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from blazar.context import scope
 from blazar.manager.common.notifications import CREATED
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
 from blazar.manager.requests.creation import Creation, Grant
 from blazar.manager.requests.deletion import Deletion
 from blazar.manager.requests.keeping import Keeping
+from blazar.manager.requests.making_room import MakingRoom
 from blazar.manager.requests.ranges import check_order
 from blazar.manager.requests.refusals import Refusals
 from blazar.manager.requests.updates import Updates
@@ -67,6 +67,7 @@ class LeaseService:
         self._refusals = refusals
         self._keeping = keeping
         self._waiting_list = waiting_list
+        self._making_room = MakingRoom(runtime)
         self.patience = Patience(runtime)
 
     def all(self, project_id: str | None) -> tuple[Lease, ...]:
@@ -91,13 +92,13 @@ class LeaseService:
         If there is not enough, one with ``wait_until`` is returned WAITING; so is one of the kind ``retries`` of which
         something cannot be made.
         """
-        grant = self._creation.grant(request)
+        grant = self._granted(request)
         with scope(limit=self._runtime.settings.request_limit):
             check = grant.check if grant.checked else None
             try:
                 with self._refusals.of_lease(request):
                     grant.take(self._waiting_list.turns(grant.options))
-                    booked, plan = self._booking.until_it_holds(lambda n: self._find(grant, n), grant.book, check)
+                    booked, plan = self._book(grant, check)
             except (NotEnoughResources, OthersWait, Contention):
                 if (place := grant.new.place) is None:
                     raise
@@ -112,6 +113,29 @@ class LeaseService:
         self._runtime.notifier.notify(CREATED, created)
         self._runtime.wake()
         return created
+
+    def _granted(self, request: LeaseRequest) -> Grant:
+        grant = self._creation.grant(request)
+        if request.kind is LeaseKind.BEST_EFFORT:
+            self._making_room.check(grant.new)
+        return grant
+
+    def _book(self, grant: Grant, check: Callable[[Plan], None] | None) -> tuple[Lease, Plan]:
+        """Find and book what a lease asks for; for one of the kind ``best_effort`` hosts are emptied if need be."""
+        try:
+            return self._booking.until_it_holds(lambda n: self._find(grant, n), grant.book, check)
+        except NotEnoughResources:
+            if not self._makes_room(grant):
+                raise
+        return self._booking.until_it_holds(lambda n: self._find(grant, n), grant.book, check)
+
+    def _makes_room(self, grant: Grant) -> bool:
+        """Let a lease have hosts that are emptied for it; return whether there may be some. NotEnoughResources."""
+        if grant.lease.kind is not LeaseKind.BEST_EFFORT or grant.confined:
+            return False
+        self._making_room.check_others(grant.lease.project_id)
+        grant.empty(self._making_room.choose(grant.new))
+        return True
 
     def _kept(self, booked: Lease) -> Lease | None:
         """Return a lease that could not be prepared and is tried again; None if nothing is left of it."""
@@ -211,12 +235,12 @@ class LeaseService:
             return known
 
     def _dry_run(self, request: LeaseRequest) -> LeaseDetails:
-        grant = self._creation.grant(request)
+        grant = self._granted(request)
         with scope(limit=self._runtime.settings.request_limit):
             try:
                 with self._refusals.of_lease(request):
                     grant.take(self._waiting_list.turns(grant.options))
-                    plan = grant.find(0)
+                    plan = self._previewed_plan(grant)
             except (NotEnoughResources, OthersWait):
                 if (place := grant.new.place) is None:
                     raise
@@ -226,7 +250,15 @@ class LeaseService:
             if grant.checked:
                 grant.check(plan)
             grant.check_bounds()
-        return self.previewed(lifecycle.move(grant.lease, LeaseStatus.PENDING), plan.allocations)
+        return self.previewed(grant.planned, plan.allocations)
+
+    def _previewed_plan(self, grant: Grant) -> Plan:
+        try:
+            return grant.find(0)
+        except NotEnoughResources:
+            if not self._makes_room(grant):
+                raise
+            return grant.find(0)
 
     def change(self, lease_id: str, change: LeaseChange) -> LeaseDetails:
         """Change a lease as ``update`` does; for a dry run return what it would be."""

@@ -340,6 +340,11 @@ def _check_kind(request: LeaseRequest, kinds: Collection[LeaseKind]) -> None:
             pointer="/kind",
             data={"allowed": allowed},
         )
+    if request.kind is LeaseKind.BEST_EFFORT and request.start is not NOW:
+        raise InvalidInput(
+            "a lease of the kind best_effort starts as soon as there is room; leave start_date out",
+            pointer="/start_date",
+        )
     if request.kind is LeaseKind.IMMEDIATE and request.start is not NOW:
         raise InvalidInput(
             "an immediate lease starts now; leave start_date out, or ask for a scheduled lease", pointer="/start_date"

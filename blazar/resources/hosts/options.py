@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from oslo_config import cfg
 
 from blazar.resources.aggregates.membership import AggregateNames
+from blazar.resources.hosts.evacuation_options import EvacuationSettings
 
 SECTION = "physical:host"
 
@@ -120,6 +121,7 @@ class HostSettings:
     aggregates: AggregateNames = AggregateNames()
     before_end: str = ""
     image_prefix: str = "reserved_"
+    evacuation: EvacuationSettings = EvacuationSettings()
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts) -> HostSettings:
@@ -132,4 +134,5 @@ class HostSettings:
             ),
             before_end=conf[SECTION].before_end,
             image_prefix=conf.nova.image_prefix,
+            evacuation=EvacuationSettings.configured(conf),
         )

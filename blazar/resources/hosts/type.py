@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from typing import Self
 
 from oslo_config import cfg
 
+from blazar.calendar.evacuation.values import Evacuation, NotEnough
 from blazar.clouds.ports import Cloud, Server
 from blazar.model.demand import Demand
 from blazar.model.errors import CloudUnavailable, InvalidInput, NotEnoughResources
@@ -29,9 +31,11 @@ from blazar.resources.actions import (
 from blazar.resources.aggregates.freepool import Freepool, NotInFreepool
 from blazar.resources.aggregates.reservations import ReservationAggregates
 from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, Unusable
+from blazar.resources.hosts.emptying import Emptying
 from blazar.resources.hosts.migrations import Migrations
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.schema import SCHEMA
+from blazar.resources.making_room import Elsewhere
 from blazar.resources.parameters import (
     by_service,
     check_known,
@@ -115,7 +119,9 @@ class PhysicalHost:
         self._aggregates = ReservationAggregates(cloud.compute, settings.aggregates)
         self._compute = cloud.compute
         self._snapshots = Snapshots(cloud.compute, settings.image_prefix)
-        self._migrations = Migrations(cloud, self._aggregates, Freepool(cloud.compute, settings.aggregates))
+        freepool = Freepool(cloud.compute, settings.aggregates)
+        self._migrations = Migrations(cloud, self._aggregates, freepool)
+        self._emptying = Emptying(cloud, freepool, settings.evacuation)
 
     def parameters(self, given: Given) -> Content:
         """Return min, max, both requirements and ``before_end``; other keys are left out."""
@@ -218,6 +224,19 @@ class PhysicalHost:
         aggregate = self._aggregates.ensure(task.reservation.id, project_id=task.lease.project_id)
         return Content({"aggregate_id": aggregate.id})
 
+    @property
+    def room_limit(self) -> timedelta:
+        """Return how long it may take to empty hosts."""
+        return self._settings.evacuation.rules.limit
+
+    def plan_room(self, resources: Collection[Resource], needed: int, elsewhere: Elsewhere) -> Evacuation | NotEnough:
+        """Return how so many of these hosts are emptied of the servers of others, or why that cannot be."""
+        return self._emptying.plan(resources, needed, elsewhere)
+
+    def make_room(self, task: Task, elsewhere: Elsewhere) -> Progress:
+        """Ensure that the evacuable hosts are in the freepool and empty."""
+        return self._emptying.make_room(task, elsewhere)
+
     def start(self, task: Task) -> Progress:
         """Ensure that exactly these hosts are in the reservation's aggregate, and none in the freepool."""
         try:
@@ -254,7 +273,8 @@ class PhysicalHost:
         returned = self._return(task, hosts=None)
         if stranded and isinstance(returned, Done):
             return deleting(stranded, "servers without a host are being deleted")
-        return returned
+        # Last: a host with servers of the reservation is open to nobody until they are gone.
+        return self._emptying.leave(task) if isinstance(returned, Done) else returned
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Ensure that the surplus hosts are empty and in the freepool, and the former ones in the aggregate."""

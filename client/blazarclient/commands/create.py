@@ -84,7 +84,8 @@ class CreateLease(LibraryCommand, old.CreateLease):
             "--kind",
             metavar="<kind>",
             help="scheduled; immediate: handed over now, or refused within a minute, and nothing is left of it; or "
-            "retries: if it cannot be started, it is tried again at its next turn (needs --queue-until)",
+            "retries: if it cannot be started, it is tried again at its next turn (needs --queue-until); best_effort: "
+            "servers of others are moved off its hosts if need be",
         )
         parser.add_argument(
             "--queue-until",

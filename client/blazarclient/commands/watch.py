@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from blazarclient.library.values import Wait
 
 STATUSES = (
-    *("CREATING", "PENDING", "STARTING", "ACTIVE", "UPDATING"),
+    *("CREATING", "PENDING", "IN_PROGRESS", "STARTING", "ACTIVE", "UPDATING"),
     *("TERMINATING", "TERMINATED", "DELETING", "ERROR"),
 )
 

@@ -89,12 +89,12 @@ class Leases:
     ) -> Lease:
         """Book a lease. NotEnoughResources or LimitExceeded if it is refused.
 
-        ``kind``: ``scheduled``, ``immediate`` or ``retries``, from 1.3 on. An immediate lease is returned when it is
-        ACTIVE, or refused: Conflict, within a minute. ``wait_until``, from 1.3 on: if not enough is free, the lease is
-        returned WAITING, and waits for its turn until then; one of the kind ``retries`` goes back to that when it
-        cannot be started, until so many ``tries`` have failed. It starts no later than ``latest_start``, and is
-        ``at_least`` so long, such as ``PT4H``, if it cannot be as long as it asks for. ``extend_until``, from 1.3 on:
-        up to then it is prolonged by itself if nobody else wants its resources.
+        ``kind``, from 1.3 on: ``scheduled``, ``immediate``, ``retries`` or ``best_effort``. An immediate lease is
+        returned when it is ACTIVE, or refused: Conflict, within a minute. ``wait_until``, from 1.3 on: if not enough is
+        free, the lease is returned WAITING, and waits for its turn until then; one of the kind ``retries`` goes back to
+        that when it cannot be started, until so many ``tries`` have failed. It starts no later than ``latest_start``,
+        and is ``at_least`` so long, such as ``PT4H``, if it cannot be as long as it asks for. ``extend_until``, from
+        1.3 on: up to then it is prolonged by itself if nobody else wants its resources.
 
         ``time_zone``: an IANA name, for dates without offset and for days of durations. With one ``idempotency_key``
         at most one lease is made, however often and wherever this is called. Uncertain if no answer came after some

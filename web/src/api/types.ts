@@ -100,7 +100,7 @@ export interface Wait {
   failed_tries?: { at: Instant; reason: Reason }[];
 }
 
-export type LeaseKind = "scheduled" | "immediate" | "retries";
+export type LeaseKind = "scheduled" | "immediate" | "retries" | "best_effort";
 export type Usage = "unknown" | "used" | "idle" | "unused";
 
 export interface Lease {

@@ -18,11 +18,12 @@ export const KINDS: readonly { value: LeaseKind; text: string }[] = [
   { value: "scheduled", text: "Scheduled" },
   { value: "immediate", text: "Immediate" },
   { value: "retries", text: "Tried again" },
+  { value: "best_effort", text: "Room is made" },
 ];
 
 /** A degraded lease is in any state; without "Degraded" the filter is by state alone. */
 const STATUSES: Record<Filter, readonly string[]> = {
-  active: ["STARTING", "ACTIVE", "UPDATING", "TERMINATING"],
+  active: ["IN_PROGRESS", "STARTING", "ACTIVE", "UPDATING", "TERMINATING"],
   booked: ["CREATING", "PENDING"],
   waiting: ["WAITING", "TIMED_OUT"],
   trouble: ["ERROR"],

@@ -30,6 +30,8 @@ _SENTENCES: Mapping[ReasonCode, str] = {
     ReasonCode.SAVE_FAILED: "the work could not be saved",
     ReasonCode.CLOUD_REFUSED: "the cloud refused a step",
     ReasonCode.CLOUD_UNAVAILABLE: "the cloud does not answer, or cannot do this yet",
+    ReasonCode.NO_ROOM_MADE: "the servers of others could not be moved off its hosts in time",
+    ReasonCode.MAKING_ROOM: "servers of others are being moved off its hosts",
     ReasonCode.RESOURCE_NOT_READY: "the resources are not ready yet{}",
     ReasonCode.REFERENT_FAILED: "another reservation of the lease, to which this one refers, could not start",
 }
@@ -41,6 +43,7 @@ _OF_EVENT: Mapping[tuple[ReasonCode, str], str] = {
 }
 """What stands in their place for some events."""
 _OF_SERVERS: Mapping[tuple[ReasonCode, str], str] = {
+    (ReasonCode.MAKING_ROOM, EventType.START): "servers of others are being moved off its hosts, {} left",
     (ReasonCode.RESOURCE_NOT_READY, EventType.BEFORE_END): "its servers are still being saved, {} left",
     (ReasonCode.RESOURCE_NOT_READY, EventType.END): "its servers are still being deleted, {} left",
     (ReasonCode.SAVE_FAILED, EventType.BEFORE_END): "{} of its servers could not be saved",

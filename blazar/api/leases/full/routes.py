@@ -20,7 +20,7 @@ from blazar.api.leases.full.requests import lease_change, lease_filter, new_leas
 from blazar.api.leases.full.schemas import lease_create, lease_update
 from blazar.api.leases.full.view import OF_1_1, OF_1_2, OF_1_3, Shape, View, view_of
 from blazar.api.leases.full.visible import visible
-from blazar.api.leases.rules import DELETE, GET, POST, PUT
+from blazar.api.leases.rules import BEST_EFFORT, DELETE, GET, POST, PUT
 from blazar.api.microversion import Version
 from blazar.api.preconditions import IF_MATCH
 from blazar.api.queries import compare_by, filter_by, option, paging
@@ -71,6 +71,8 @@ def create(shape: Shape, call: Call) -> Answer:
         asked = call.checked(normalized(body))
         wanted = new_lease(asked, call.caller, view, schemas_of, dry_run=dry_run, default=default)
         wanted = replace(wanted, key=key)
+        if wanted.kind is LeaseKind.BEST_EFFORT:
+            call.services.policy.check(BEST_EFFORT.name, call.caller)
         if wanted.kind is LeaseKind.IMMEDIATE and not dry_run:
             known = decided(call, wanted, view)
         else:

@@ -33,7 +33,8 @@ _TYPE: Json = {
 _KIND: Json = {
     "enum": [str(kind) for kind in LeaseKind],
     "description": "scheduled: handed over at its start; immediate: handed over now, with the answer, or refused; "
-    "retries: handed over at its start, and if that fails, tried again when its turn comes",
+    "retries: handed over at its start, and if that fails, tried again when its turn comes; best_effort: handed over "
+    "now, or when servers of others have been moved off its hosts",
 }
 _WAIT: Json = {
     "type": ["object", "null"],

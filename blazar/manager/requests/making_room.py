@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which hosts are emptied for a lease of the kind ``best_effort`` that cannot be placed otherwise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from blazar.calendar.evacuation.values import Evacuation, NotEnough, ObstacleKind
+from blazar.context import scope
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.events.evacuating import elsewhere_of
+from blazar.manager.lease.booking import visible
+from blazar.manager.requests.new_leases import NewLease
+from blazar.model.errors import InvalidInput, NotEnoughResources
+from blazar.model.lease import LeaseKind, LeaseStatus
+
+_WHY: Mapping[ObstacleKind, str] = {
+    ObstacleKind.SERVER: "a server on {} may not be moved",
+    ObstacleKind.BUILDING: "a server is being booted on {}",
+    ObstacleKind.ROOM: "no other hosts have room for all servers of {}",
+    ObstacleKind.TIME: "it would take too long to move the servers of {}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Emptied:
+    """The hosts that are emptied for a lease, by calendar id, and how long that may take."""
+
+    resource_ids: frozenset[int]
+    limit: timedelta
+
+
+class MakingRoom:
+    """Chooses hosts to be emptied; nothing is moved or written here."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def check(self, new: NewLease) -> None:
+        """Raise InvalidInput if room cannot be made for a lease of this form."""
+        if self._runtime.regions:
+            raise InvalidInput("where there are several regions no room is made; use another kind", pointer="/kind")
+        types = {r.resource_type for r in new.lease.reservations}
+        if len(new.lease.reservations) != 1 or self._runtime.types[next(iter(types))].room_limit is None:
+            raise InvalidInput(
+                "a lease of the kind best_effort has one reservation of whole hosts; make another lease for the rest",
+                pointer="/reservations",
+            )
+
+    def choose(self, new: NewLease) -> Emptied:
+        """Return the hosts to empty for a lease to get its least number; NotEnoughResources says what hinders it."""
+        (request,) = new.placement_requests
+        demand, lease = request.demand, new.lease
+        kind = self._runtime.types[lease.reservations[0].resource_type]
+        assert kind.room_limit is not None
+        with self._runtime.store.calendar.view(
+            demand.kind, lease.window, whole_only=True, now=self._runtime.clock.now(), besides=None
+        ) as view:
+            taken = view.snapshot.occupancy.taken.union(view.snapshot.occupancy.peaks)
+            every = [r for r in view.catalog.matching(demand.requirement) if r.is_open_to(lease.project_id)]
+            free = visible(view.catalog, lease.project_id)(demand.requirement)
+            ready = sum(r.reservable and r.id not in taken for r in free)
+        hosts = [r for r in every if r.evacuable and not r.disabled and r.failure is None and r.id not in taken]
+        needed = demand.min_count - ready
+        if needed <= 0:
+            # Something has become free since.
+            return Emptied(frozenset(), kind.room_limit)
+        with scope(limit=self._runtime.settings.request_limit):
+            found = kind.plan_room(hosts, needed, elsewhere_of(self._runtime))
+        if isinstance(found, Evacuation):
+            return Emptied(frozenset(found.resource_ids), kind.room_limit)
+        raise _refusal(found, ready)
+
+    def check_others(self, project_id: str) -> None:
+        """Raise NotEnoughResources while room is being made for another lease of the project."""
+        busy = [
+            lease
+            for lease in self._runtime.store.leases.of_project(project_id)
+            if lease.kind is LeaseKind.BEST_EFFORT and lease.status is LeaseStatus.IN_PROGRESS
+        ]
+        if busy:
+            raise NotEnoughResources(
+                f"room is being made for lease {busy[0].id} of the project; wait until it has started, or delete it"
+            )
+
+
+def _refusal(found: NotEnough, ready: int) -> NotEnoughResources:
+    """Return why too few hosts can be emptied: operators read which, everybody else how many."""
+    counts = Counter(each.kind for each in found.obstacles)
+    hosts = {kind: sorted({o.host for o in found.obstacles if o.kind is kind}) for kind in counts}
+    head = f"{found.needed + ready} hosts are needed, {ready} are free and {found.found} can be emptied"
+    listed = [_WHY[kind].format(", ".join(names)) for kind, names in hosts.items()]
+    counted = [_WHY[kind].format(_hosts(len(names))) for kind, names in hosts.items()]
+    servers = [f"server {o.server_id} on {o.host}: {o.why}" for o in found.obstacles if o.kind is ObstacleKind.SERVER]
+    return NotEnoughResources("; ".join([head, *listed, *servers]), public="; ".join([head, *counted]))
+
+
+def _hosts(count: int) -> str:
+    return "1 host" if count == 1 else f"{count} hosts"

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Empties hosts of the servers of others for a reservation, by moving them to hosts that are open to all.
+
+Nothing is stored between two looks: Nova says which servers are left, what moves, and what has failed. While a host is
+emptied it is in the freepool, so that the scheduler filter lets nobody boot there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from blazar.calendar.evacuation.packing import Room, bundles_of, packed
+from blazar.calendar.evacuation.plan import plan
+from blazar.calendar.evacuation.values import Candidate, Evacuation, NotEnough, Occupant, Target
+from blazar.clouds.ports import Cloud, HostRoom, Move, MovePhase
+from blazar.clouds.ports import Occupant as Server
+from blazar.model.amounts import Amounts
+from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.model.reasons import Cause, ReasonCode
+from blazar.model.resource import Resource
+from blazar.resources.aggregates.freepool import Freepool
+from blazar.resources.base import Done, NotYet, Progress, Task
+from blazar.resources.hosts.evacuation_options import EvacuationSettings
+from blazar.resources.hosts.movable import occupant
+from blazar.resources.making_room import Elsewhere
+
+LOG = logging.getLogger(__name__)
+
+LOOK_AGAIN = timedelta(seconds=5)
+
+MOST_FAILURES = 3
+"""To how many hosts a server is tried to be moved for one lease."""
+
+MOST_CANDIDATES = 16
+"""How many hosts are looked at for one lease, besides four for each that is needed."""
+
+CAUSE = Cause(ReasonCode.MAKING_ROOM)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What is on the hosts to be emptied, by hostname: servers, moves that are not over, and room."""
+
+    servers: Mapping[str, Sequence[Server]]
+    moves: Mapping[str, Sequence[Move]]
+    rooms: Mapping[str, HostRoom]
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether Nova and Placement both say that nothing is left."""
+        held = any(room.consumers for room in self.rooms.values())
+        return not (held or any(self.servers.values()) or any(self.moves.values()))
+
+    @property
+    def left(self) -> int:
+        """Return how many servers are left."""
+        return sum(map(len, self.servers.values()))
+
+    @property
+    def open_moves(self) -> tuple[Move, ...]:
+        """Return the moves that are not over, each once."""
+        return tuple({move.id: move for found in self.moves.values() for move in found}.values())
+
+
+class Emptying:
+    """Plans and does what empties hosts."""
+
+    def __init__(self, cloud: Cloud, freepool: Freepool, settings: EvacuationSettings) -> None:
+        self._evacuation = cloud.evacuation
+        self._compute = cloud.compute
+        self._freepool = freepool
+        self._settings = settings
+        # Reservations whose hosts were seen empty once. A manager that does not know that looks once more.
+        self._seen: set[str] = set()
+
+    def plan(self, hosts: Collection[Resource], needed: int, elsewhere: Elsewhere) -> Evacuation | NotEnough:
+        """Return how so many of these hosts are emptied, or why that cannot be. CloudUnavailable."""
+        counts = self._compute.server_counts()
+        up = {each.service_name for each in self._compute.hypervisors() if each.up and each.enabled}
+        usable = [host for host in hosts if _service(host) in up]
+        usable.sort(key=lambda host: (counts.get(_service(host), 0), host.id))
+        looked_at = usable[: MOST_CANDIDATES + 4 * needed]
+        seen = self._look(looked_at)
+        found = [_candidate(host, seen, self._settings.never) for host in looked_at if host.name in seen.rooms]
+        targets = self._targets(elsewhere, seen, frozenset())
+        return plan(found, targets, self._settings.rules, needed=needed)
+
+    def make_room(self, task: Task, elsewhere: Elsewhere) -> Progress:
+        """Ensure that the evacuable hosts of a reservation are in the freepool and have no servers.
+
+        Nobody waits here: it begins moves, and says NotYet until the hosts were seen empty twice.
+        """
+        hosts = _evacuable(task)
+        for host in hosts:
+            self._freepool.ensure_in(_service(host))
+        seen = self._look(hosts)
+        if seen.is_empty:
+            return self._empty(task)
+        self._seen.discard(task.reservation.id)
+        self._confirm(seen.open_moves)
+        troubles = self._begin(task, elsewhere, seen)
+        where = ", ".join(sorted(seen.servers))
+        text = f"{seen.left} servers of others are still on {where}" if seen.left else f"servers are leaving {where}"
+        return NotYet(LOOK_AGAIN, "; ".join([text, *troubles]), replace(CAUSE, servers=seen.left))
+
+    def leave(self, task: Task) -> Progress:
+        """Ensure that nothing is moved any more, and that the evacuable hosts are out of the freepool.
+
+        What was moved stays where it is: moving it twice would do more harm.
+        """
+        hosts = _evacuable(task)
+        self._seen.discard(task.reservation.id)
+        going = [move for host in hosts for move in self._evacuation.open_moves(_service(host))]
+        for move in going:
+            if move.can_be_aborted:
+                try:
+                    self._evacuation.abort_move(move.server_id, move.id)
+                except (NotFound, Conflict) as error:
+                    # It is over by now, or beyond its point of return: the next look finds out.
+                    LOG.info("The move of server %s cannot be aborted: %s", move.server_id, error.message)
+        self._confirm(going)
+        if going and (left := sum(len(self._evacuation.open_moves(_service(host))) for host in hosts)):
+            return NotYet(LOOK_AGAIN, f"{left} moves of servers of others are not over yet", CAUSE)
+        for host in hosts:
+            self._freepool.ensure_out(_service(host))
+        return Done()
+
+    def _look(self, hosts: Collection[Resource]) -> _Look:
+        # Moves before servers: one that arrives in between is on neither list otherwise.
+        moves = {host.name: self._evacuation.open_moves(_service(host)) for host in hosts}
+        servers = {host.name: self._evacuation.occupants(_service(host)) for host in hosts}
+        return _Look(servers, moves, self._evacuation.rooms([host.name for host in hosts]))
+
+    def _empty(self, task: Task) -> Progress:
+        if task.reservation.id in self._seen:
+            self._seen.discard(task.reservation.id)
+            return Done()
+        # A server that passed the scheduler before the host came into the freepool shows up now.
+        self._seen.add(task.reservation.id)
+        return NotYet(LOOK_AGAIN, "the hosts are empty, and are looked at once more", CAUSE)
+
+    def _targets(self, elsewhere: Elsewhere, seen: _Look, besides: frozenset[str]) -> tuple[Target, ...]:
+        """Return the hosts that may take servers: first those that no lease is ever to have."""
+        open_ = [h for h in self._freepool.open_hosts() if h.hypervisor_hostname not in elsewhere.avoided | besides]
+        open_.sort(key=lambda host: host.hypervisor_hostname in elsewhere.last)
+        rooms = self._evacuation.rooms([host.hypervisor_hostname for host in open_])
+        every = {server.id: server for found in seen.servers.values() for server in found}
+        coming: dict[str, Amounts] = defaultdict(Amounts)
+        for move in seen.open_moves:
+            if move.target is not None and move.server_id in every:
+                coming[move.target] += every[move.server_id].amounts
+        groups = {s.group.id: s.group.members for s in every.values() if s.group is not None}
+        found = []
+        for host in open_:
+            room = rooms.get(host.hypervisor_hostname)
+            if room is None:
+                continue
+            there = room.consumers.keys()
+            # Placement knows those that have just been sent there a moment later.
+            arriving = {m.server_id for m in seen.open_moves if m.target == host.service_name} & there
+            used = room.used if arriving else room.used + coming[host.service_name]
+            kept = frozenset(id_ for id_, members in groups.items() if members & there)
+            found.append(Target(host.hypervisor_hostname, room.inventory.capacity, used, room.inventory.traits, kept))
+        return tuple(found)
+
+    def _begin(self, task: Task, elsewhere: Elsewhere, seen: _Look) -> list[str]:
+        """Begin as many moves as may run at the same time; return what keeps others from being begun."""
+        rules = self._settings.rules
+        services = {host.hypervisor_hostname: host.service_name for host in self._freepool.open_hosts()}
+        names = {service: name for name, service in services.items()}
+        moving = {move.server_id for move in seen.open_moves}
+        waiting = [
+            Candidate(
+                0,
+                name,
+                tuple(
+                    self._tried(server, frozenset(s.id for s in servers), task.lease.created_at, names)
+                    for server in servers
+                    if server.id not in moving
+                ),
+            )
+            for name, servers in seen.servers.items()
+        ]
+        troubles = [f"server {o.id} cannot be moved: {o.obstacle}" for h in waiting for o in h.occupants if o.obstacle]
+        movable = [replace(h, occupants=tuple(o for o in h.occupants if not o.obstacle)) for h in waiting]
+        if not any(host.occupants for host in movable):
+            return troubles
+        places = _places(movable, self._targets(elsewhere, seen, frozenset(seen.servers)), rules.headroom)
+        running = {name: len(found) for name, found in seen.moves.items()}
+        for host in movable:
+            for each in host.occupants:
+                if each.id not in places:
+                    troubles.append(f"server {each.id} cannot be moved: no host has room for it")
+                elif running[host.name] < rules.per_host and sum(running.values()) < rules.in_all:
+                    try:
+                        self._evacuation.move_server(each.id, services[places[each.id]], live=each.live)
+                    except NotFound:
+                        # Its owner has just deleted it.
+                        continue
+                    except (Conflict, CloudRefused) as error:
+                        troubles.append(f"server {each.id} was not moved: {error.message}")
+                        continue
+                    running[host.name] += 1
+                    LOG.info(
+                        "Server %s of project %s is moved from %s to %s for lease %s",
+                        each.id,
+                        each.project_id,
+                        host.name,
+                        places[each.id],
+                        task.lease.id,
+                    )
+        return troubles
+
+    def _tried(self, server: Server, here: frozenset[str], since: datetime, names: Mapping[str, str]) -> Occupant:
+        """Return a server with the hosts to which it could not be moved since the lease was made."""
+        failed = [
+            move
+            for move in self._evacuation.moves_of(server.id)
+            if move.started_at >= since and move.phase in (MovePhase.FAILED, MovePhase.CANCELLED)
+        ]
+        avoid = frozenset(names[target] for move in failed if (target := move.target or "") in names)
+        found = occupant(server, here, self._settings.never, avoid=avoid)
+        if len(failed) >= MOST_FAILURES and not found.obstacle:
+            return replace(found, obstacle=f"its move has failed {len(failed)} times")
+        return found
+
+    def _confirm(self, moves: Iterable[Move]) -> None:
+        for move in moves:
+            if move.phase is MovePhase.TO_CONFIRM:
+                try:
+                    self._compute.confirm_migration(move.server_id)
+                except (NotFound, Conflict) as error:
+                    LOG.info("The move of server %s cannot be confirmed yet: %s", move.server_id, error.message)
+
+
+def _evacuable(task: Task) -> list[Resource]:
+    return [resource for resource in task.resources if resource.evacuable]
+
+
+def _service(host: Resource) -> str:
+    return str(host.attributes["service_name"])
+
+
+def _candidate(host: Resource, seen: _Look, never: frozenset[str]) -> Candidate:
+    servers, moves = seen.servers[host.name], seen.moves[host.name]
+    here = frozenset(server.id for server in servers)
+    known = here | {move.consumer for move in moves} | {move.server_id for move in moves}
+    # What Placement has beside them is a boot under way.
+    building = len(seen.rooms[host.name].consumers.keys() - known)
+    return Candidate(host.id, host.name, tuple(occupant(server, here, never) for server in servers), building)
+
+
+def _places(hosts: Sequence[Candidate], targets: Sequence[Target], headroom: int) -> Mapping[str, str]:
+    """Return a target for each server, or if there is no room for all, for as many as find one in their order."""
+    bundles = [bundle for host in hosts for bundle in bundles_of(host)]
+    besides = frozenset(host.name for host in hosts)
+    if (found := packed(bundles, targets, headroom=headroom, besides=besides)) is not None:
+        return found
+    room, places = Room(targets, headroom), dict[str, str]()
+    for bundle in bundles:
+        if fitting := room.places(bundle, besides):
+            room.take(bundle, fitting[0])
+            places |= {server.id: fitting[0] for server in bundle.servers}
+    return places

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a resource type may have that can move servers of others away, for leases of the kind ``best_effort``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol, runtime_checkable
+
+from blazar.calendar.evacuation.values import Evacuation, NotEnough
+from blazar.model.resource import Resource
+from blazar.resources.base import Progress, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Where servers must not be moved to: hosts ``avoided``, and those to be used ``last``, by hostname."""
+
+    avoided: frozenset[str] = frozenset()
+    last: frozenset[str] = frozenset()
+
+
+@runtime_checkable
+class MakesRoom(Protocol):
+    """A type whose resources can be emptied of what others have there. Without it they are free, or they are not."""
+
+    @property
+    def room_limit(self) -> timedelta:
+        """Return how long it may take to make room."""
+
+    def plan_room(self, resources: Collection[Resource], needed: int, elsewhere: Elsewhere) -> Evacuation | NotEnough:
+        """Return how so many of these resources are emptied, or why that cannot be. Nothing is changed."""
+
+    def make_room(self, task: Task, elsewhere: Elsewhere) -> Progress:
+        """Ensure that what the reservation has is empty. Its ``end`` undoes what is left of that, too."""

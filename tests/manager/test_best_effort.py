@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases for which servers of others are moved away first."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from blazar.calendar.evacuation.values import Rules
+from blazar.clouds.simulated.server_state import MoveFault
+from blazar.model.errors import InvalidInput, NotEnoughResources
+from blazar.model.lease import EventType, Lease, LeaseKind, LeaseStatus, ReservationStatus
+from blazar.model.requests import Registration
+from blazar.model.resource import HOST
+from blazar.resources.hosts.evacuation_options import EvacuationSettings
+from blazar.resources.hosts.options import HostSettings
+from tests.world import NOON, World, a_host
+
+MINUTE = timedelta(minutes=1)
+LIMIT = timedelta(minutes=10)
+
+
+@pytest.fixture
+def world(a_world) -> World:
+    """Return a cloud of five hosts: one to lease, two that can be emptied, and two that only take servers."""
+    settings = EvacuationSettings(Rules(limit=LIMIT))
+    made = a_world(hosts=5, register=False, host_settings=HostSettings(evacuation=settings))
+    made.simulated.durations.migration = MINUTE
+    made.register("node-1")
+    for name in ("node-2", "node-3"):
+        made.manager.resources.register(HOST, Registration({"name": name, "evacuable": True}))
+    return made
+
+
+def boot(world: World, host: str, name: str = "theirs", **more) -> str:
+    return world.simulated.users.boot_server(name, project_id="others", user_id="u", host=host, **more).id
+
+
+def best_effort(world: World, hosts: int = 2, hours: float = 4, **more) -> Lease:
+    return world.lease(a_host(hosts), kind=LeaseKind.BEST_EFFORT, hours=hours, **more)
+
+
+def where(world: World) -> dict[str, str]:
+    with world.simulated.inspect() as state:
+        now = world.clock.now()
+        return {s.name: s.location(now) for s in state.servers.values() if not s.is_gone(now)}
+
+
+def is_in_order(world: World, *servers: str) -> bool:
+    """Tell whether every server is ACTIVE on one host with no open move, and no host that can be emptied is pooled."""
+    with world.simulated.inspect() as state:
+        now = world.clock.now()
+        known = [state.servers[id_] for id_ in servers]
+        idle = all(s.status_at(now) == "ACTIVE" and not any(m.is_open(now) for m in s.migrations) for s in known)
+    return idle and not world.pool() & {"node-2", "node-3"} and world.reservation_aggregates() == []
+
+
+def why(world: World, lease: Lease) -> str:
+    return world.now(lease).event(EventType.START).reason or ""
+
+
+def test_servers_of_others_move_away_and_the_lease_starts(world):
+    server, other = boot(world, "node-2"), boot(world, "node-2", "more")
+    boot(world, "node-3", "third"), boot(world, "node-3", "fourth"), boot(world, "node-3", "fifth")
+    lease = best_effort(world)
+    assert lease.status is LeaseStatus.IN_PROGRESS
+    world.run()
+    assert world.pool() >= {"node-2"}
+    assert "2 servers of others are still on node-2" in why(world, lease)
+    world.run_to(NOON + 3 * MINUTE)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert world.pool(lease.reservations[0].id) == {"node-1", "node-2"}
+    assert {where(world)[name] for name in ("theirs", "more")} <= {"node-4", "node-5"}
+    world.run_to(NOON + timedelta(hours=5))
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert is_in_order(world, server, other)
+
+
+def test_nothing_moves_for_a_lease_that_can_be_placed_otherwise(world):
+    boot(world, "node-2")
+    lease = best_effort(world, hosts=1)
+    assert lease.status is LeaseStatus.PENDING
+    world.run()
+    assert world.pool(lease.reservations[0].id) == {"node-1"}
+    assert where(world) == {"theirs": "node-2"}
+
+
+def test_an_empty_host_is_taken_without_a_move(world):
+    boot(world, "node-2")
+    lease = best_effort(world)
+    world.run_to(NOON + MINUTE)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert world.pool(lease.reservations[0].id) == {"node-1", "node-3"}
+    assert where(world) == {"theirs": "node-2"}
+
+
+def test_too_few_candidates_are_refused_and_nothing_moves(world):
+    boot(world, "node-2"), boot(world, "node-3", "pinned", locked=True)
+    with pytest.raises(NotEnoughResources) as error:
+        best_effort(world, hosts=3)
+    assert "3 hosts are needed, 1 are free and 1 can be emptied" in error.value.message
+    assert "on node-3: it is locked" in error.value.message
+    assert "node-3" not in error.value.public
+    assert where(world) == {"theirs": "node-2", "pinned": "node-3"}
+    assert world.manager.leases.all(None) == ()
+    assert world.pool() == {"node-1"}
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"locked": True},
+        {"tags": ("blazar:keep",)},
+        {"status": "SUSPENDED"},
+        {"hint": "5f3e"},
+        {"task_state": "resize_prep"},
+        {"extra_specs": {"accel:device_profile": "fpga"}},
+        {"extra_specs": {"aggregate_instance_extra_specs:reservation": "5f3e"}},
+    ],
+)
+def test_a_host_with_a_server_that_may_not_move_is_not_emptied(world, server):
+    boot(world, "node-2", **server)
+    boot(world, "node-3", "a"), boot(world, "node-3", "b")
+    lease = best_effort(world)
+    world.run_to(NOON + 3 * MINUTE)
+    assert world.pool(lease.reservations[0].id) == {"node-1", "node-3"}
+    assert where(world)["theirs"] == "node-2"
+
+
+def test_room_for_each_but_not_for_all_is_refused(world):
+    with world.simulated.inspect() as state:
+        memory = {host.name: host.memory_mb for host in state.hosts.values()}
+    boot(world, "node-3", "pinned", locked=True)
+    # Three gigabytes are left on each host besides the headroom.
+    for host in ("node-3", "node-4", "node-5"):
+        boot(world, host, f"big on {host}", memory_mb=memory[host] * 9 // 10 - 3600)
+    for name in "abcd":
+        boot(world, "node-2", name, memory_mb=2000)
+    with pytest.raises(NotEnoughResources, match="no other hosts have room for all servers of node-2"):
+        best_effort(world)
+
+
+def test_a_move_that_fails_is_tried_to_another_host(world):
+    server = boot(world, "node-2")
+    boot(world, "node-3", "a"), boot(world, "node-3", "b")
+    world.simulated.operators.spoil_move(server, MoveFault.FAILS)
+    lease = best_effort(world)
+    world.run_to(NOON + 4 * MINUTE)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    with world.simulated.inspect() as state:
+        failed, done = state.servers[server].migrations
+    assert failed.host != done.host
+
+
+def test_a_move_that_hangs_is_given_up_in_time_and_all_is_in_order(world):
+    server, other = boot(world, "node-2"), boot(world, "node-2", "more")
+    for name in "abc":
+        boot(world, "node-3", name)
+    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    lease = best_effort(world)
+    world.run_to(NOON + LIMIT - MINUTE)
+    assert world.now(lease).status is LeaseStatus.IN_PROGRESS
+    world.run_to(NOON + LIMIT + MINUTE)
+    after = world.now(lease)
+    assert after.status is LeaseStatus.TIMED_OUT
+    assert {r.status for r in after.reservations} == {ReservationStatus.DELETED}
+    assert "no room was made in time" in why(world, lease)
+    assert is_in_order(world, server, other)
+    assert world.notifier.types[-1] == "lease.timed_out"
+    assert world.store.calendar.of_lease(lease.id) == ()
+    assert best_effort(world, hosts=1).status is LeaseStatus.PENDING
+    world.manager.leases.delete(lease.id)
+
+
+def test_what_is_beyond_its_point_of_return_is_waited_for(world):
+    server = boot(world, "node-2")
+    for name in "abc":
+        boot(world, "node-3", name)
+    world.simulated.operators.spoil_move(server, MoveFault.POST_COPY)
+    lease = best_effort(world)
+    world.run_to(NOON + LIMIT + 5 * MINUTE)
+    assert world.now(lease).status is LeaseStatus.IN_PROGRESS
+    world.simulated.operators.finish_move(server)
+    world.run_to(NOON + LIMIT + 7 * MINUTE)
+    assert world.now(lease).status is LeaseStatus.TIMED_OUT
+    assert is_in_order(world, server)
+
+
+def test_a_lease_that_is_deleted_meanwhile_moves_nothing_more(world):
+    servers = [boot(world, "node-2", name) for name in "abcd"]
+    for name in "efghi":
+        boot(world, "node-3", name)
+    lease = best_effort(world)
+    world.run()
+    world.manager.leases.delete(lease.id)
+    world.run_to(NOON + 3 * MINUTE)
+    assert world.now(lease).deleted_at is not None
+    assert is_in_order(world, *servers)
+    assert where(world)["d"] == "node-2"
+
+
+def test_a_boot_under_way_is_waited_for(world):
+    lease = best_effort(world, hosts=3)
+    late = boot(world, "node-2", "late")
+    world.run_to(NOON + 3 * MINUTE)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert where(world)["late"] in ("node-4", "node-5")
+    assert late
+
+
+def test_another_manager_goes_on_after_a_crash(world):
+    boot(world, "node-2"), boot(world, "node-3", "a"), boot(world, "node-3", "b")
+    lease = best_effort(world)
+    for minutes in (0, 1, 2, 3):
+        world.manager = world.another_manager()
+        world.run_to(NOON + minutes * MINUTE)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+
+
+def test_one_project_makes_room_for_one_lease_at_a_time(world):
+    boot(world, "node-2"), boot(world, "node-3", "a"), boot(world, "node-3", "b")
+    first = best_effort(world)
+    with pytest.raises(NotEnoughResources, match=f"room is being made for lease {first.id}"):
+        best_effort(world, hosts=1)
+
+
+def test_what_it_cannot_be_is_refused(world):
+    with pytest.raises(InvalidInput, match="starts as soon as there is room"):
+        best_effort(world, start=timedelta(hours=1))
+    with pytest.raises(InvalidInput, match="does not wait"):
+        best_effort(world, wait=timedelta(days=1))
+    with pytest.raises(InvalidInput, match="one reservation of whole hosts"):
+        world.lease(a_host(), a_host(), kind=LeaseKind.BEST_EFFORT)
+
+
+def test_a_host_that_is_emptied_takes_no_servers_of_another(world):
+    world.manager.resources.register(HOST, Registration({"name": "node-4", "evacuable": True}))
+    boot(world, "node-2"), boot(world, "node-3", "a"), boot(world, "node-3", "b"), boot(world, "node-4", "c")
+    lease = best_effort(world, hosts=2)
+    world.run_to(NOON + 3 * MINUTE)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    # The host that no lease can have goes first.
+    assert where(world)["theirs" if "node-2" in world.pool(lease.reservations[0].id) else "c"] == "node-5"
