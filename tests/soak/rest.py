@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a soak ends: everything comes to rest, whoever waits is served, all is given back; and what the logs say."""
+"""How a soak ends: everything comes to rest, all that wait are served, all is given back; and what the logs say."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def come_to_rest(plan: Plan, store: Store, watch: Watch, admin: Api) -> None:
 
 
 def serve_everybody(store: Store, watch: Watch, admin: Api) -> None:
-    """Give back all that has been booked: then whoever waits is served, and so are some who want all hosts."""
+    """Give back all that has been booked: then all that wait are served, and so are some who want all hosts."""
     old = [lease.id for lease in store.leases.of_project(None) if lease.status is not LeaseStatus.WAITING]
     hosts = {"resource_type": "physical:host", "min": HOSTS, "max": HOSTS}
     wanted = {"end_date": "+PT6S", "wait": {"until": "+PT1H"}, "reservations": [hosts]}

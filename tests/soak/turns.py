@@ -61,7 +61,7 @@ class Turns:
 
 
 def check_turns(store: Store, now: datetime) -> None:
-    """Check a waiting list at rest: whoever waits has been told their place by a plan of the state of now."""
+    """Check a waiting list at rest: all that wait have been told their places by a plan of the state of now."""
     state = store.waiting_list.state()
     waiting = store.waiting_list.waiting()
     if not waiting:

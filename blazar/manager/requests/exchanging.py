@@ -153,10 +153,16 @@ class Exchanging:
         return _Side(found, task, named(task.resources, host, terms, pointer=pointer, what=what))
 
     def _fits(self, side: _Side, other: _Side) -> dict[int, int]:
-        """Return the generation of the other's host if this lease can have it. NotEnoughResources.
+        """Return the generation of the other's host if this lease can have it. Conflict, NotEnoughResources.
 
         Both leases count as if they had nothing: what else they have is not this host.
         """
+        if other.gives.id in {each.resource_id for each in side.found.allocations}:
+            raise Conflict(
+                f"the lease of reservation {side.task.reservation.id} has the host of reservation "
+                f"{other.task.reservation.id} already; name another host to get for it",
+                pointer="/for",
+            )
         now, window = self._runtime.clock.now(), side.lease.window
         begin = max(window.start, to_second(now))
         if window.end <= begin:

@@ -154,7 +154,7 @@ def test_a_lease_that_has_ended_keeps_its_hosts(world):
 
 
 def exchange(world: World, lease, other, *, terms: Terms = OPERATOR, host=None, target=None):
-    (mine,), (theirs,) = world.hosts_of(lease), world.hosts_of(other)
+    mine, theirs = min(world.hosts_of(lease)), min(world.hosts_of(other))
     partner = Partner(other.id, other.reservations[0].id)
     request = SwapRequest(lease.reservations[0].id, host or mine, target or theirs, partner)
     found = world.manager.surgery.swap(lease.id, request, terms)
@@ -189,6 +189,17 @@ def test_each_host_has_to_suit_the_other_lease(world):
     lease, other = world.lease(a_host(needs=ON_NODE_1), start=HOUR), world.lease(a_host(), start=HOUR)
     with pytest.raises(NotEnoughResources):
         exchange(world, lease, other)
+
+
+def test_a_lease_gets_no_host_that_it_has_already(world):
+    every = world.lease(a_host(3), start=HOUR, hours=1)
+    later = world.lease(a_host(), start=5 * HOUR)
+    (host,) = world.hosts_of(later)
+    for give in {"node-1", "node-2", "node-3"} - {host}, {host}:
+        with pytest.raises(Conflict, match="already"):
+            exchange(world, every, later, host=min(give), target=host)
+        check_promises(world.store, since=NOON)
+        assert len(world.store.calendar.of_lease(every.id)) == 3
 
 
 def test_leases_in_use_exchange_nothing(world):
