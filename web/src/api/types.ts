@@ -121,7 +121,7 @@ export interface Lease {
   reservations: Reservation[];
   events: LeaseEvent[];
   kind?: LeaseKind;
-  end_reason?: "ended" | "deleted" | "refused" | "unused" | null;
+  end_reason?: "ended" | "deleted" | "refused" | "unused" | "merged" | null;
   /** Null: nobody looks whether it is used. */
   usage?: Usage | null;
   used_at?: Instant | null;

@@ -6,6 +6,7 @@ import { Refused } from "../api/errors.ts";
 import { useLive } from "../api/live.ts";
 import { info, may, session } from "../api/session.ts";
 import type { Lease } from "../api/types.ts";
+import { Menu } from "../frame/menu.tsx";
 import { Empty, Skeleton, Trouble, When } from "../parts/basics.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { LeaseState } from "../parts/state.tsx";
@@ -16,6 +17,7 @@ import { zone } from "../time/zone.ts";
 import { againParams } from "../words/again.ts";
 import { momentsOf, sentence } from "../words/events.ts";
 import { conditionInWords, countdownOf, isInLine, isPast, lengthOf, whatOfLease } from "../words/lease.ts";
+import { hostsOf, isOperable } from "../words/surgery.ts";
 import { endInSentence } from "../words/waiting.ts";
 import { FeedsDialog } from "./lease/feeds.tsx";
 import { endingOf } from "./lease/end-now.tsx";
@@ -23,9 +25,9 @@ import { MaintenanceBars } from "./lease/maintenance.tsx";
 import { ExtensionOffer } from "./lease/offer.tsx";
 import { Reservations } from "./lease/reservations.tsx";
 import { PromisePanel, ReleaseBar, TriesPanel, UsePanel, WaitPanel, goesOnInWords } from "./lease/standing.tsx";
-import { ChangeDialog, EndNowDialog, ExtendDialog } from "./lease-actions.tsx";
+import { ChangeDialog, EndNowDialog, ExtendDialog, MergeDialog, SplitDialog, SwapDialog } from "./lease-actions.tsx";
 
-type Doing = "extend" | "change" | "end" | "feed";
+type Doing = "extend" | "change" | "end" | "feed" | "swap" | "split" | "merge";
 
 /** The page; `?id=` names the lease, `?do=` opens a dialog. */
 export function LeasePage() {
@@ -101,6 +103,9 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
       )}
       {doing === "change" && !past && !waits && <ChangeDialog {...dialog} />}
       {doing === "end" && !past && <EndNowDialog {...dialog} />}
+      {doing === "swap" && isOperable(lease) && <SwapDialog {...dialog} />}
+      {doing === "split" && isOperable(lease) && <SplitDialog {...dialog} />}
+      {doing === "merge" && isOperable(lease) && <MergeDialog {...dialog} />}
       {doing === "feed" && <FeedsDialog onClose={() => show(null)} />}
     </>
   );
@@ -165,6 +170,7 @@ function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
             <Icon of={CalendarPlus} /> Calendar link
           </button>
         )}
+        <More lease={lease} show={show} />
         {!past && may("blazar:leases:put") && (
           <button type="button" class="danger" onClick={() => show("end")}>
             {endingOf(lease)}
@@ -172,6 +178,43 @@ function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
         )}
       </div>
     </header>
+  );
+}
+
+/** What is done to a lease less often. */
+function More({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
+  if (!isOperable(lease)) return null;
+  const choices: { what: Doing; text: string }[] = [];
+  if (may("blazar:leases:swap") && hostsOf(lease).length > 0) choices.push({ what: "swap", text: "Swap a host" });
+  if (may("blazar:leases:split")) choices.push({ what: "split", text: "Split it into two" });
+  if (may("blazar:leases:merge")) choices.push({ what: "merge", text: "Merge it with another" });
+  if (choices.length === 0) return null;
+  return (
+    <Menu
+      title={`More for ${lease.name}`}
+      label={
+        <span>
+          More<span class="visually-hidden"> for {lease.name}</span>
+        </span>
+      }
+    >
+      {(close) => (
+        <div class="choices">
+          {choices.map(({ what, text }) => (
+            <button
+              key={what}
+              type="button"
+              onClick={() => {
+                close();
+                show(what);
+              }}
+            >
+              {text}
+            </button>
+          ))}
+        </div>
+      )}
+    </Menu>
   );
 }
 

@@ -70,7 +70,11 @@ export function phaseOf(
 }
 
 /** Ends that are more than an end or a deletion. */
-const ENDED: Readonly<Record<string, string>> = { refused: "refused", unused: "released, unused" };
+const ENDED: Readonly<Record<string, string>> = {
+  refused: "refused",
+  unused: "released, unused",
+  merged: "merged with another",
+};
 
 /** Returns the state of a lease in words. */
 export function stateOf(lease: Stateful, now: number, zone: string): State {

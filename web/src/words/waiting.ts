@@ -88,6 +88,8 @@ export function endInSentence(lease: Pick<Lease, "end_reason" | "kind">): string
         : "Its request was refused after it had been booked.";
     case "unused":
       return "It was released because nobody used it.";
+    case "merged":
+      return "It was merged with another lease, which has what it had.";
     default:
       return null;
   }
