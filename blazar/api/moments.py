@@ -57,7 +57,8 @@ class Place:
 
 def in_body(*path: str | int) -> Place:
     """Return the place of a field of the body."""
-    return Place(".".join(map(str, path)), pointer=pointer_to(path))
+    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return Place(name.removeprefix("."), pointer=pointer_to(path))
 
 
 def in_query(name: str) -> Place:

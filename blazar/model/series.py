@@ -21,6 +21,7 @@ FIRST_YEAR, LAST_YEAR = 1970, 8990
 MOST_DATES = 200
 LONGEST = timedelta(days=5 * 365.25)
 _FARTHEST = timedelta(days=MOST_DAYS)
+_SECOND = timedelta(seconds=1)
 
 
 class Fit(StrEnum):
@@ -40,10 +41,13 @@ class SeriesLimits:
     horizon: timedelta = timedelta(days=180)
 
 
-def check_series(recurrence: Recurrence, fit: Fit, limits: SeriesLimits, now: datetime) -> tuple[Occurrence, ...]:
+def check_series(
+    recurrence: Recurrence, fit: Fit, limits: SeriesLimits, now: datetime, *, since: datetime | None = None
+) -> tuple[Occurrence, ...]:
     """Return the occurrences that a new series has: all of them, or without an end those within the horizon from now.
 
-    InvalidInput names the part that is wrong and what would help. The zone must exist.
+    ``since`` is the one that it begins with, which may be an additional date before its start by the rule; None: it
+    begins with that. InvalidInput names the part that is wrong and what would help. The zone must exist.
     """
     if not FIRST_YEAR <= recurrence.start.year <= LAST_YEAR:
         raise _invalid("start", f"the year {recurrence.start.year} is not from {FIRST_YEAR} to {LAST_YEAR}")
@@ -56,7 +60,7 @@ def check_series(recurrence: Recurrence, fit: Fit, limits: SeriesLimits, now: da
     elif fit is Fit.ALL:
         raise _invalid("rule", "a series booked as a whole needs an end; give COUNT or UNTIL, or book as many as fit")
     _check_excluded(recurrence, within)
-    _check_added(recurrence, within, now)
+    _check_added(recurrence, within, now, since)
     every = _occurrences(recurrence, within, now)
     if not every:
         raise _invalid("exdates", f"no occurrence is left in the next {MOST_DAYS} days; leave fewer out")
@@ -70,10 +74,12 @@ def check_series(recurrence: Recurrence, fit: Fit, limits: SeriesLimits, now: da
             "end or a larger INTERVAL",
         )
     if fit is Fit.ALL and wanted[-1].start >= now + limits.horizon:
+        last = wanted[-1].recurrence_id
+        field, remedy = ("rdates", "leave it out") if last in recurrence.added else ("rule", "choose an earlier end")
         raise _invalid(
-            "rule",
-            f"the last occurrence starts {said(wanted[-1].recurrence_id)}, and a series is booked as a whole at most "
-            f"{limits.horizon.days} days ahead; choose an earlier end, or book as many as fit",
+            field,
+            f"the last occurrence starts {said(last)}, and a series is booked as a whole at most {limits.horizon.days} "
+            f"days ahead; {remedy}, or book as many as fit",
         )
     return tuple(wanted)
 
@@ -86,7 +92,7 @@ def _occurrences(recurrence: Recurrence, within: Collection[datetime], now: date
     if recurrence.rule.ends:
         starts = {*within} - recurrence.excluded | recurrence.added
         return sorted((recurrence.occurrence(local) for local in starts), key=Occurrence.order)
-    begin = max(recurrence.occurrence(recurrence.start).start, now)
+    begin = max(recurrence.occurrence(min((recurrence.start, *recurrence.added))).start, now)
     return recurrence.occurrences(Window(begin, begin + _FARTHEST))
 
 
@@ -152,10 +158,11 @@ def _check_excluded(recurrence: Recurrence, within: Collection[datetime]) -> Non
         raise _invalid("exdates", f"{_listed(missed)} is no occurrence of the rule; leave it out, or correct it")
 
 
-def _check_added(recurrence: Recurrence, within: Collection[datetime], now: datetime) -> None:
+def _check_added(recurrence: Recurrence, within: Collection[datetime], now: datetime, since: datetime | None) -> None:
     _check_number("rdates", recurrence.added)
+    earliest = recurrence.start if since is None else min(recurrence.start, since - _SECOND)
     last = max(recurrence.start, now.astimezone(ZoneInfo(recurrence.zone)).replace(tzinfo=None)) + _FARTHEST
-    if far := {each for each in recurrence.added if not recurrence.start < each < last}:
+    if far := {each for each in recurrence.added if not earliest < each < last}:
         raise _invalid(
             "rdates", f"{_listed(far)} is not after the start and at most {MOST_DAYS} days ahead; leave it out"
         )

@@ -65,7 +65,7 @@ def since(recurrence: Recurrence, first: datetime, change: SeriesChange, last: d
     ``last`` is the one before it. Of a COUNT the rest is left. Dates that are left out or added stay, unless the
     starts change.
     """
-    start, rule = _of_rule(recurrence, first, last), recurrence.rule
+    start, rule = _of_rule(recurrence, first, last, named=change.since is not None), recurrence.rule
     if rule.count is not None:
         before = list(recurrence.of_rule(recurrence.start.date(), start.date()))
         rule = replace(rule, count=rule.count - before.index(start))
@@ -81,15 +81,16 @@ def since(recurrence: Recurrence, first: datetime, change: SeriesChange, last: d
     )
 
 
-def _of_rule(recurrence: Recurrence, first: datetime, last: datetime | None) -> datetime:
+def _of_rule(recurrence: Recurrence, first: datetime, last: datetime | None, *, named: bool) -> datetime:
     """Return the start by the rule with which a series goes on from one of its occurrences on. InvalidInput.
 
-    That is another one only for an occurrence that has kept its time while the starts of the series changed.
+    That is another one only for an occurrence that has kept its time while the starts of the series changed, and for an
+    additional date that nobody has named (not ``named``).
     """
     begin = max(first, recurrence.start).date()
     coming = recurrence.of_rule(begin, begin + MOST_DAYS * _DAY)
     found = next((each for each in coming if last is None or each > last), None)
-    if found is None or (found != first and first in recurrence.added):
+    if found is None or (named and found != first and first in recurrence.added):
         raise InvalidInput(
             f"from: {said(first)} is an additional date; name an occurrence of the rule, or change its lease by itself",
             pointer="/from",

@@ -19,7 +19,6 @@ from sqlalchemy.engine import Connection
 from blazar.model.bounds import Bounds
 from blazar.model.demand import Allocation
 from blazar.model.errors import ClaimLost, StaleCalendar
-from blazar.model.exceeded import Exceeded
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus
 from blazar.model.lease_json import cause_json
 from blazar.model.paging import Position
@@ -43,6 +42,7 @@ from blazar.store import allocation_writes, idempotency, lease_writes, outbox, u
 from blazar.store.leases import many
 from blazar.store.paging import after_marker, ordered_by
 from blazar.store.rows import ALLOCATION_COLUMNS, allocation_of, local_text
+from blazar.store.series_count import check_count
 from blazar.store.series_rows import (
     OCCURRENCE_COLUMNS,
     SERIES_COLUMNS,
@@ -57,7 +57,6 @@ from blazar.store.tables import allocations, events, leases, occurrences, series
 from blazar.store.transactions import Clash, Transactions
 
 _ORDER = (series.c.created_at, series.c.id)
-_LIVE = (str(SeriesStatus.CREATING), str(SeriesStatus.ACTIVE), str(SeriesStatus.DELETING))
 """States of series that count for the limit of a project."""
 _UNBOOKED = Cause(ReasonCode.RESOURCE_NOT_READY)
 
@@ -208,14 +207,7 @@ class SeriesStore:
             if key is not None:
                 idempotency.insert(connection, key, new.id, new.created_at)
             if most is not None:
-                live = (series.c.project_id == new.project_id, series.c.deleted_at.is_(None))
-                query = sa.select(sa.func.count()).select_from(series)
-                count = connection.execute(query.where(*live, series.c.status.in_(_LIVE))).scalar_one()
-                if count >= most:
-                    raise Exceeded("series_per_project", "series", most, 1, count).denied(
-                        f"the project has {count} series that have not ended; the limit is {most} "
-                        "(series_per_project); delete one, or wait until one ends"
-                    )
+                check_count(connection, new.project_id, most)
             connection.execute(series.insert(), [{**series_row(new), "due_at": due_at, "claimed_by": token}])
             rows = [occurrence_row(new.id, each) for each in planned]
             if rows:

@@ -17,6 +17,7 @@ from blazar.model.series_details import Series, SeriesOccurrence, SeriesStatus
 from blazar.model.usage import OutboxMessage, ProjectUse
 from blazar.store import allocation_writes, lease_writes, outbox, use_queries
 from blazar.store.rows import chunks, event_row, local_text
+from blazar.store.series_count import check_count
 from blazar.store.series_rows import occurrence_row, series_row
 from blazar.store.tables import UtcTime, allocations, events, leases, occurrences, series
 from blazar.store.transactions import Clash, Transactions
@@ -37,7 +38,8 @@ class SeriesExchange:
     ``before`` is the series as it was read, ``old`` what is left of it, None if nothing is: then ``new`` takes its
     place under its id, else it is another series. ``moved`` leases get other dates, those in ``gone`` are being
     deleted, and the ``added`` ones are being created. ``kept`` are the recurrence ids of occurrences from the
-    ``first`` on that stay as they are, and are of ``new`` from now on; the other ones are ``occurrences``.
+    ``first`` on that stay as they are, and are of ``new`` from now on; the other ones are ``occurrences``. ``most`` is
+    how many series the project may have; what is left of one whose occurrences are over is not counted.
     """
 
     before: Series
@@ -52,6 +54,7 @@ class SeriesExchange:
     allocations: Sequence[Allocation]
     generations: Mapping[int, int]
     messages: Sequence[OutboxMessage] = ()
+    most: int | None = None
 
 
 class SeriesChanges:
@@ -62,10 +65,12 @@ class SeriesChanges:
         self._cleaning_time = cleaning_time
 
     def exchange(self, change: SeriesExchange, *, use: ProjectUse | None, now: datetime) -> None:
-        """Write a change. StaleLease if the series or one of its leases has changed, StaleCalendar; then nothing is."""
+        """Write a change, or nothing: StaleLease if the series or a lease has changed, StaleCalendar, UsageDenied."""
 
         def work(connection: Connection) -> None:
             _check(connection, change)
+            if change.most is not None and change.old is not None and _goes_on(connection, change, now):
+                check_count(connection, change.new.project_id, change.most)
             if use is not None:
                 use_queries.raise_version(connection, use)
             allocation_writes.raise_generations(connection, change.generations)
@@ -107,6 +112,13 @@ def _check(connection: Connection, change: SeriesExchange) -> None:
         found = {row[0]: row[1] for row in connection.execute(query)}
         if any(found.get(id_) != known[id_] for id_ in part):
             raise StaleLease(f"a lease of series {before.id} has changed")
+
+
+def _goes_on(connection: Connection, change: SeriesExchange, now: datetime) -> bool:
+    """Return whether an occurrence before the change is not over: then there are two series from now on."""
+    before = (occurrences.c.series_id == change.before.id, occurrences.c.recurrence_id < local_text(change.first))
+    query = sa.select(sa.exists().where(*before, occurrences.c.ends_at > now))
+    return bool(connection.execute(query).scalar_one())
 
 
 def _write_series(connection: Connection, change: SeriesExchange, now: datetime) -> None:

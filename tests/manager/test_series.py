@@ -229,6 +229,18 @@ def test_deleting_a_series_deletes_what_has_not_begun_and_by_choice_the_rest(eng
     assert len(world.lease(a_host(2), start=3 * DAY).reservations) == 1
 
 
+def test_what_a_deleted_series_has_left_running_can_be_ended_later(engine):
+    world = World(engine)
+    made = world.manager.series.create(a_series())
+    world.run_to(MORNING + HOUR)
+    world.manager.series.delete(made.series.id)
+    assert leases(world, made)[0].status is LeaseStatus.ACTIVE
+    for _ in range(2):
+        world.manager.series.delete(made.series.id, ends_running=True)
+        world.run()
+        assert (status(world, made), states(world, made)) == (SeriesStatus.DELETED, {"cancelled": 5})
+
+
 def test_deleting_a_long_series_goes_on_in_the_background(sqlite):
     world = World(sqlite)
     made = world.manager.series.create(a_series(rule="FREQ=DAILY;COUNT=60"))

@@ -190,6 +190,34 @@ def test_another_rule_moves_deletes_and_books_leases(engine):
     assert states(world, changed) == {"booked": 4}
 
 
+@pytest.mark.parametrize("rule", ["FREQ=WEEKLY;COUNT=3", "FREQ=WEEKLY"])
+def test_all_that_is_to_come_changes_also_if_an_additional_date_comes_first(engine, rule):
+    world = World(engine)
+    more = frozenset({FIRST + 2 * DAY, FIRST + 3 * DAY})
+    made = world.manager.series.create(a_series(rule=rule, added=more, fit=Fit.AS_MANY))
+    world.run_to(MORNING + DAY)
+    changed = change(world, made, length=6 * HOUR)
+    assert changed.series.previous_id == made.series.id
+    found = [lease.window for lease in leases(world, changed)][:4]
+    assert [(w.start - MORNING, w.duration) for w in found] == [(n * DAY, 6 * HOUR) for n in (2, 3, 7, 14)]
+    again = change(world, changed, length=5 * HOUR)
+    assert [lease.window.duration for lease in leases(world, again)][:4] == [5 * HOUR] * 4
+    with pytest.raises(InvalidInput, match="is an additional date"):
+        change(world, again, since=FIRST + 3 * DAY, length=4 * HOUR)
+
+
+def test_two_series_out_of_one_count_as_two_while_both_go_on(engine):
+    world = World(engine, settings=Settings(claim_ttl=timedelta(seconds=30), promises=0, max_series=1))
+    made = world.manager.series.create(a_series())
+    with pytest.raises(UsageDenied, match="has 1 series that have not ended; the limit is 1"):
+        change(world, made, since=FIRST + 2 * DAY, length=6 * HOUR)
+    assert states(world, made) == {"booked": 5}
+    # What is over does not count.
+    world.run_to(MORNING + DAY + 23 * HOUR)
+    changed = change(world, made, length=6 * HOUR)
+    assert states(world, changed) == {"booked": 3}
+
+
 def test_own_resources_count_as_free(engine):
     """All hosts are taken by the series itself: moved by an hour, each occurrence overlaps what it had."""
     world = World(engine)

@@ -86,7 +86,7 @@ def delete(call: Call, series_id: str) -> None:
     """Delete a series with its leases that have not begun."""
     owner = _visible(call, series_id)
     running = call.asked.one("running", False)
-    if not owner.deleted:
+    if running or not owner.deleted:
         call.manager.series.delete(owner.id, ends_running=running)
 
 

@@ -130,6 +130,8 @@ class SeriesService:
             series_id, token=claim.token, due_at=until, ends_running=ends_running, now=runtime.clock.now()
         )
         if series.status is SeriesStatus.DELETED:
+            if ends_running:
+                self._work.end_running(series_id)
             return
         if len(runtime.store.series.leases(series_id)) > CHUNK:
             now = runtime.clock.now()

@@ -130,7 +130,7 @@ class SeriesChanging:
             template = replace(template, before_end=change.before_end)
         limits = self._runtime.settings.series
         fit = change.fit or before.fit
-        every = check_series(recurrence, fit, limits, now)
+        every = check_series(recurrence, fit, limits, now, since=first)
         new = replace(
             before,
             id=new_id if earlier else before.id,
@@ -277,6 +277,7 @@ class SeriesChanging:
             occurrences=listed,
             allocations=held,
             generations={a.resource_id: attempt.planned.generations[a.resource_id] for a in held},
+            most=None if self._enforcement.exempts(wanted.new.project_id) else runtime.settings.max_series,
         )
         runtime.store.series_changes.exchange(exchange, use=attempt.check.use, now=now)
         for each in moved:

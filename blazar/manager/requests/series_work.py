@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -372,6 +373,13 @@ class SeriesWork(BackgroundThread):
             except NotFound:
                 LOG.debug("Lease %s of series %s is deleted already", lease.id, series.id)
         store.end(series.id, claim.token, series.without_secrets, now=self._runtime.clock.now(), deleted=True)
+
+    def end_running(self, series_id: str) -> None:
+        """Delete the leases that a series which is deleted has left running."""
+        for lease in self._runtime.store.series.leases(series_id):
+            if lease.status not in (LeaseStatus.DELETING, LeaseStatus.TERMINATED):
+                with suppress(NotFound):
+                    self._deletion.delete(lease.id)
 
     def _round(self) -> float:
         return 0 if self.run_once() == DUE else self._runtime.settings.longest_sleep.total_seconds()
