@@ -117,6 +117,8 @@ def test_an_impact_that_has_changed_is_refused_with_that_of_now(world, http):
     ("body", "expected"),
     [
         (asked(), (400, "missing_field", "/hosts")),
+        ({**asked("1"), "name": "  "}, (400, "invalid_value", "/name")),
+        ({**asked("1"), "hosts": ["1", None]}, (400, "invalid_value", "/hosts/1")),
         (asked("1", requirement=["==", "$vcpus", "8"]), (400, "invalid_value", "/requirement")),
         (asked("4711"), (400, "unknown_reference", "/hosts")),
         (asked(requirement=["==", "$rack", "r7"]), (400, "unknown_property", "/requirement")),

@@ -259,7 +259,7 @@ def test_what_a_request_leaves_open_is_shown_and_what_it_got(http, world):
     id_ = ask(http, body=body).json["lease"]["id"]
     world.run()
     wait = ask(http, "GET", f"/v1/leases/{id_}").json["lease"]["wait"]
-    assert (wait["latest"], wait["at_least"]) == ("2030-04-01T19:00:00Z", "PT3600S")
+    assert (wait["latest"], wait["at_least"]) == ("2030-04-01T19:00:00Z", "PT1H")
     world.run_to(NOON + timedelta(hours=2))
     lease = ask(http, "GET", f"/v1/leases/{id_}").json["lease"]
     assert (lease["status"], lease["start_date"], lease["end_date"]) == (

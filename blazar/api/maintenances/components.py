@@ -132,7 +132,13 @@ COMPONENTS: Json = {
 _DATE: Json = {"type": "string", "maxLength": 64}
 _START: Json = {**_DATE, "description": "a date, or 'now'"}
 _END: Json = {**_DATE, "description": "a date, or a duration from the start with its sign, as +PT12H"}
-_NAME: Json = {"type": "string", "minLength": 1, "maxLength": 80, "description": "a string of 1 to 80 characters"}
+_NAME: Json = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 80,
+    "pattern": r"\S",
+    "description": "a string of 1 to 80 characters, not all of them spaces",
+}
 _IMPACT_ID: Json = {
     "type": "string",
     "minLength": 1,
@@ -152,7 +158,7 @@ CREATE: Json = {
             "type": "array",
             "minItems": 1,
             "maxItems": 10000,
-            "items": {"type": "string", "minLength": 1, "maxLength": 105},
+            "items": {"type": "string", "minLength": 1, "maxLength": 105, "description": "the id of a host"},
             "description": "the ids of hosts",
         },
         "requirement": {

@@ -103,6 +103,10 @@ def direct(
     grant = served.overlay.first_grant(asked.lease_id, asked_by(asked, now))
     if grant is None:
         opening = served.overlay.earliest(replace(asked_by(asked, now), last=FOREVER))
+        if not exempt:
+            # Those that have no turn, as things are, delay nobody.
+            before -= {each.lease_id for each in done.blocked}
+            before -= {each.lease_id for each in done.estimates if each.start is None or not each.in_time}
         return Direct(None, 0 if exempt else len(before), opening)
     return Direct(grant, 0, grant.start)
 

@@ -306,7 +306,9 @@ def test_a_direct_booking_delays_nobody(case, asked):
     best = grid.best(asked, max(NOW, asked.earliest), asked.last_start)
     if answer.grant is None:
         assert best is None
-        assert answer.before == len(before)
+        vain = {each.lease_id for each in without.blocked}
+        vain |= {each.lease_id for each in without.estimates if each.start is None or not each.in_time}
+        assert answer.before == sum(w.lease_id not in vain for w in before)
     else:
         assert (answer.grant.start, answer.grant.count(0), answer.grant.end) == best
 
@@ -318,6 +320,14 @@ def test_a_direct_booking_that_begins_late_is_not_measured_against_the_list():
     assert direct(*arguments, Limits(protect=1000), asked) == Direct(None, 1, NOW + 505)
     assert direct(*arguments, Limits(protect=100), asked).grant is not None
     assert direct(*arguments, Limits(depth=0), asked) == Direct(None, 1)
+
+
+def test_who_will_have_no_turn_is_not_before_anybody():
+    asked = waits("direct", earliest=NOW, latest=NOW, length=10)
+    vain = waits("vain", count=2), waits("late", length=10, earliest=NOW, latest=NOW + 1)
+    case = Case((a_host(1),), {1: [(NOW, NOW + 50, 1, None)]}, 0, (), vain, Usage(), OPEN)
+    arguments = (case.calendar, case.waiting, (), Usage(), totals_of(case.calendar), NOW, Limits())
+    assert direct(*arguments, asked).before == 0
 
 
 def waits(name: str, *, project="p", count=1, length=5, traits=ANY, **others) -> Waiter:

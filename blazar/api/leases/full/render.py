@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from blazar.api.leases import earlier
@@ -101,7 +101,7 @@ def _wait(value: Lease, view: View) -> Json | None:
         "queued_at": zulu(wait.queued_at),
         "until": zulu(wait.until),
         "latest": _instant(wait.latest),
-        "at_least": None if wait.shortest is None else f"PT{wait.shortest.total_seconds():.0f}S",
+        "at_least": None if wait.shortest is None else _duration(wait.shortest),
         "position": wait.position,
         "estimated_start": _instant(wait.estimate),
         "reason": wait.reason,
@@ -292,3 +292,11 @@ def _time_of(value: Lease, kind: EventType) -> datetime | None:
 
 def _instant(value: Any) -> str | None:
     return None if value is None else zulu(value)
+
+
+def _duration(length: timedelta) -> str:
+    """Return a length as an ISO 8601 duration in hours, minutes and seconds: a day is not always 24 hours long."""
+    minutes, seconds = divmod(int(length.total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((hours, "H"), (minutes, "M"), (seconds, "S"))
+    return "PT" + "".join(f"{count}{unit}" for count, unit in parts if count)
