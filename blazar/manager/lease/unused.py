@@ -248,4 +248,5 @@ def _doubt(watch: UseWatch, around: Surroundings, now: datetime) -> str:
 def _why(watch: UseWatch) -> str:
     if watch.used_at is None:
         return f"nothing was started in it since {watch.since:%Y-%m-%dT%H:%M:%SZ}"
-    return f"nothing has run in it since {watch.quiet_since:%Y-%m-%dT%H:%M:%SZ}"
+    idle = "nothing has run in it" if watch.policy.idle_below is None else "nothing in it has done any work"
+    return f"{idle} since {watch.quiet_since:%Y-%m-%dT%H:%M:%SZ}"
