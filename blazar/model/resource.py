@@ -128,9 +128,9 @@ class Resource:
     name. ``edits`` counts the changes of all that operators see of it. ``attributes`` are read from the cloud,
     ``capabilities`` are the operator's own key/value pairs. A resource that is not ``reservable`` takes no new
     allocation: it has failed (``failure`` is the reason, since ``failed_since``), or its operator has ``disabled`` it
-    (``disabled_since`` may not be known; at ``disabled_until`` it is enabled), or its removal has begun. If
-    ``authorized_projects`` are set, only these projects may have allocations. An ``evacuable`` host is not reservable
-    either: it is used by anybody until it is emptied. ``capacity`` may be empty for a resource
+    (``disabled_since`` may not be known; at ``disabled_until`` it is enabled), or its removal has begun (it is
+    ``withdrawn``). If ``authorized_projects`` are set, only these projects may have allocations. An ``evacuable`` host
+    is not reservable either: it is used by anybody until it is emptied. ``capacity`` may be empty for a resource
     that is only ever promised whole. ``limits`` and ``traits`` are as in ResourceInventory. ``region`` is also one of
     the attributes; it is empty where no regions are configured.
     """
@@ -157,6 +157,7 @@ class Resource:
     disabled_since: datetime | None = None
     disabled_until: datetime | None = None
     region: str = ""
+    withdrawn: bool = False
 
     @property
     def evacuable(self) -> bool:

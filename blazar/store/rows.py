@@ -372,6 +372,7 @@ def resource_of(row: AnyRow, capabilities: Mapping[str, str]) -> Resource:
         disabled_since=row.disabled_since,
         disabled_until=row.disabled_until,
         region=row.region,
+        withdrawn=not row.reservable,
     )
 
 

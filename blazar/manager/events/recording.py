@@ -144,8 +144,9 @@ class Recording:
                 return Record(settled, restored=lifecycle.held_before(lease, event, self._runtime.kinds_of(lease)))
             case EventType.EVACUATE:
                 settled = lifecycle.settle(current, event, now=now, error=error)
-                after = making_room.told(settled, error) if error else lifecycle.arm(settled, now=now)
-                return Record(after, _returned(result))
+                # A start that is not late any more says nothing.
+                told = making_room.told(settled, error)
+                return Record(told if error else lifecycle.arm(told, now=now), _returned(result))
             case EventType.START:
                 if any(r.status is ReservationStatus.ERROR for r in current.reservations):
                     error = error or reason_of(event) or reason("failed", ReasonCode.RESOURCE_NOT_READY)

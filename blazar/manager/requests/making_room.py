@@ -63,7 +63,11 @@ class MakingRoom:
             every = [r for r in view.catalog.matching(demand.requirement) if r.is_open_to(lease.project_id)]
             free = visible(view.catalog, lease.project_id)(demand.requirement)
             ready = sum(r.reservable and r.id not in taken for r in free)
-        hosts = [r for r in every if r.evacuable and not r.disabled and r.failure is None and r.id not in taken]
+        hosts = [
+            r
+            for r in every
+            if r.evacuable and not (r.disabled or r.withdrawn or r.failure is not None or r.id in taken)
+        ]
         needed = demand.min_count - ready
         if needed <= 0:
             # Something has become free since.
@@ -91,7 +95,7 @@ def _refusal(found: NotEnough, ready: int) -> NotEnoughResources:
     """Return why too few hosts can be emptied: operators read which, everybody else how many."""
     counts = Counter(each.kind for each in found.obstacles)
     hosts = {kind: sorted({o.host for o in found.obstacles if o.kind is kind}) for kind in counts}
-    head = f"{found.needed + ready} hosts are needed, {ready} are free and {found.found} can be emptied"
+    head = f"{_hosts(found.needed + ready)} needed, {ready} free, and {found.found} that can be emptied"
     listed = [_WHY[kind].format(", ".join(names)) for kind, names in hosts.items()]
     counted = [_WHY[kind].format(_hosts(len(names))) for kind, names in hosts.items()]
     servers = [f"server {o.server_id} on {o.host}: {o.why}" for o in found.obstacles if o.kind is ObstacleKind.SERVER]

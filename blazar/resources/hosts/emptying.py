@@ -31,6 +31,7 @@ from blazar.resources.making_room import Elsewhere
 LOG = logging.getLogger(__name__)
 
 LOOK_AGAIN = timedelta(seconds=5)
+LAST_LOOK = timedelta(seconds=2)
 
 MOST_FAILURES = 3
 """To how many hosts a server is tried to be moved for one lease."""
@@ -104,7 +105,8 @@ class Emptying:
         self._confirm(seen.open_moves)
         troubles = self._begin(task, elsewhere, seen)
         where = ", ".join(sorted(seen.servers))
-        text = f"{seen.left} servers of others are still on {where}" if seen.left else f"servers are leaving {where}"
+        count = "1 server of others is" if seen.left == 1 else f"{seen.left} servers of others are"
+        text = f"{count} still on {where}" if seen.left else f"servers are leaving {where}"
         return NotYet(LOOK_AGAIN, "; ".join([text, *troubles]), replace(CAUSE, servers=seen.left))
 
     def leave(self, task: Task) -> Progress:
@@ -141,7 +143,7 @@ class Emptying:
             return Done()
         # A server that passed the scheduler before the host came into the freepool shows up now.
         self._seen.add(task.reservation.id)
-        return NotYet(LOOK_AGAIN, "the hosts are empty, and are looked at once more", CAUSE)
+        return NotYet(LAST_LOOK, "the hosts are empty, and are looked at once more", CAUSE)
 
     def _targets(self, elsewhere: Elsewhere, seen: _Look, besides: frozenset[str]) -> tuple[Target, ...]:
         """Return the hosts that may take servers: first those that no lease is ever to have."""

@@ -46,8 +46,8 @@ SHAPE = KindShape(
             },
             EVACUABLE: {
                 "type": "boolean",
-                "description": "true: the servers of anybody use it, and are moved away when a lease of the kind "
-                "best_effort needs it; false by default",
+                "description": "true for a host that anybody uses until a lease of the kind best_effort needs it, "
+                "else false",
             },
         },
     },
