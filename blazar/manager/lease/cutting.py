@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blazar.model.demand import Allocation
-from blazar.model.lease import TIMETABLE, Content, Event, EventType, Lease, Reservation
+from blazar.model.lease import TIMETABLE, Content, Event, EventStatus, EventType, Lease, Reservation
 from blazar.model.window import Window
 
 NewId = Callable[[], str]
@@ -132,7 +132,11 @@ def _second(
 
 
 def _copied(event: Event, id_: str, now: datetime) -> Event:
-    return replace(event, id=id_, created_at=now)
+    """Return the same event of another lease; if somebody works on the one (a look at the use), the other is due."""
+    mine = replace(event, id=id_, created_at=now)
+    if event.claimed_by is None:
+        return mine
+    return replace(mine, status=EventStatus.UNDONE, claimed_by=None, claimed_at=None, due_at=now)
 
 
 def _timed(lease: Lease, window: Window, now: datetime) -> Lease:

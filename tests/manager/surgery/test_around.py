@@ -7,11 +7,16 @@ from datetime import timedelta
 
 import pytest
 
+from blazar.enforcement import Occasion, Question
 from blazar.enforcement.limits import MaxConcurrentLeasesFilter, MaxLeaseDurationFilter
-from blazar.model.errors import BlazarError, StoreUnavailable, UsageDenied
-from blazar.model.lease import LeaseStatus
+from blazar.manager.common.settings import Settings
+from blazar.model.errors import BlazarError, NotFound, StoreUnavailable, UsageDenied
+from blazar.model.lease import EndReason, LeaseStatus
 from blazar.model.maintenance import MaintenanceRequest
+from blazar.model.requests import LeaseChange, ReservationChange
 from blazar.model.surgery import MergeRequest, Partner, PartRequest, SplitRequest, SwapRequest
+from blazar.model.unused import UseMode, UsePolicies, UsePolicy
+from tests.manager.enforcement.recording import RecordingFilter
 from tests.manager.surgery.steps import HOUR, OPERATOR, booked
 from tests.promises import check_promises
 from tests.statements import counted
@@ -154,3 +159,100 @@ def test_statements_do_not_grow_with_hosts(a_world):
 
     cost(2)
     assert cost(2) == cost(8)
+
+
+def test_filters_hear_what_each_lease_has_and_are_asked_before(a_world):
+    recording = RecordingFilter()
+    world = a_world(hosts=3, filters=[recording])
+    lease = world.lease(a_host(3), start=HOUR)
+    recording.asked.clear()
+    world.manager.outbox.run_due()
+    recording.told.clear()
+    first, second = split(world, lease, PartRequest(lease.reservations[0].id, count=1))
+    assert [(len(q.wanted.allocated_resources), q.current is not None) for q in recording.asked] == [
+        (2, True),
+        (1, False),
+    ]
+    world.run()
+    assert [(n.occasion, n.view.lease.id, len(n.view.allocated_resources)) for n in recording.told] == [
+        (Occasion.UPDATED, first.id, 2),
+        (Occasion.CREATED, second.id, 1),
+    ]
+    recording.told.clear()
+    merge(world, first, second)
+    world.run()
+    assert {(n.occasion, n.view.lease.id, len(n.view.allocated_resources)) for n in recording.told} == {
+        (Occasion.ENDED, second.id, 1),
+        (Occasion.UPDATED, first.id, 3),
+    }
+
+
+def test_a_filter_that_objects_leaves_the_leases_as_they_were(a_world):
+    def objects(question: Question) -> None:
+        raise UsageDenied("not today")
+
+    recording = RecordingFilter()
+    world = a_world(hosts=3, filters=[recording])
+    lease, other = world.lease(a_host(2), start=HOUR), world.lease(a_host(), start=HOUR)
+    recording.says = objects
+    before = world.now(lease), world.now(other), booked(world)
+    partner = Partner(other.id, other.reservations[0].id)
+    mine, theirs = min(world.hosts_of(lease)), min(world.hosts_of(other))
+    for operate in (
+        lambda: split(world, lease, PartRequest(lease.reservations[0].id, count=1)),
+        lambda: merge(world, lease, other),
+        lambda: world.manager.surgery.swap(
+            lease.id, SwapRequest(lease.reservations[0].id, mine, theirs, partner), OPERATOR
+        ),
+    ):
+        with pytest.raises(UsageDenied, match="not today"):
+            operate()
+    assert (world.now(lease), world.now(other), booked(world)) == before
+
+
+def test_a_change_by_another_manager_meanwhile_is_seen(a_world):
+    world = a_world(hosts=3)
+    lease = world.lease(a_host(3), start=HOUR)
+    write, rivals = world.store.surgery.write, [world.another_manager()]
+
+    def beaten(operation, *, at):
+        while rivals:
+            change = ReservationChange(lease.reservations[0].id, {"min": 2, "max": 2})
+            rivals.pop().leases.update(lease.id, LeaseChange(reservations=(change,)))
+        return write(operation, at=at)
+
+    world.store.surgery.write = beaten
+    found = world.manager.surgery.split(
+        lease.id, SplitRequest((PartRequest(lease.reservations[0].id, count=1),)), OPERATOR
+    )
+    assert [len(world.hosts_of(each.lease)) for each in found.leases] == [1, 1]
+
+
+def test_a_lease_that_is_deleted_meanwhile_is_not_split(a_world):
+    world = a_world(hosts=3)
+    lease = world.lease(a_host(3), start=HOUR)
+    write, rivals = world.store.surgery.write, [world.another_manager()]
+
+    def beaten(operation, *, at):
+        while rivals:
+            rivals.pop().leases.delete(lease.id)
+        return write(operation, at=at)
+
+    world.store.surgery.write = beaten
+    with pytest.raises(NotFound):
+        split(world, lease, PartRequest(lease.reservations[0].id, count=1))
+    world.run()
+    assert world.manager.leases.all(None) == ()
+    assert not booked(world)
+
+
+def test_both_parts_are_looked_at_for_use(a_world):
+    world = a_world(hosts=3, settings=Settings(use_policies=UsePolicies(UsePolicy(UseMode.ON))))
+    lease = world.lease(a_host(), a_host(), hours=48)
+    world.run()
+    first, second = split(world, lease, PartRequest(lease.reservations[1].id))
+    (host,) = world.hosts_of(first)
+    world.simulated.users.boot_server("work", project_id="physics", user_id="curie", host=host)
+    world.run_to(NOON + 10 * HOUR)
+    assert world.now(first).status is LeaseStatus.ACTIVE
+    assert world.now(second).end_reason is EndReason.UNUSED
