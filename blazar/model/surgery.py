@@ -49,13 +49,14 @@ class SwapRequest:
 
 @dataclass(frozen=True, slots=True)
 class PartRequest:
-    """What of a reservation goes to the second lease: these ``hosts``, a ``count`` of them, or if both are empty all.
+    """What of a reservation goes to the second lease: these ``resources``, a ``count`` of them, or if both are empty
+    all.
 
-    Hosts are named as in ``SwapRequest``.
+    Resources are named as in ``SwapRequest``.
     """
 
     reservation_id: str
-    hosts: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
     count: int | None = None
 
 

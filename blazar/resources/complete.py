@@ -44,6 +44,7 @@ from blazar.resources.making_room import Elsewhere, MakesRoom
 from blazar.resources.named import NamesOnce
 from blazar.resources.optional import (
     ChoosesAction,
+    Divides,
     ListsProjects,
     ListsReservations,
     Prepares,
@@ -86,6 +87,7 @@ class CompleteType:
         self._changes = able(plain, Changes)
         self._reports_use = able(plain, ReportsUse)
         self._prepares = able(plain, Prepares)
+        self._divides = able(plain, Divides)
         self._chooses_action = able(plain, ChoosesAction)
         self._saves_work = able(plain, SavesWork)
         self._restores = able(plain, Restores)
@@ -247,6 +249,12 @@ class CompleteType:
     def gone(self, made: MadeById) -> frozenset[str]:
         """Return which of the ids of what it has made the cloud does not have any more; by default none is known."""
         return frozenset() if self._tells_gone is None else frozenset(self._tells_gone.gone(made))
+
+    def divided(
+        self, parameters: Content, kept: Collection[Resource], gone: Collection[Resource]
+    ) -> tuple[Content, Content] | None:
+        """Return the parameters of both parts of a reservation; None if it cannot be divided, as by default."""
+        return None if self._divides is None else self._divides.divided(parameters, kept, gone)
 
     def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return whether a change before the start changes what ``prepare`` creates; by default not."""

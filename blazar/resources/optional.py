@@ -31,6 +31,19 @@ class Prepares(Protocol):
 
 
 @runtime_checkable
+class Divides(Protocol):
+    """A type whose reservations can be divided before their start, as nothing is made for one as a whole by then.
+
+    Without it they go to another lease as a whole, or not at all.
+    """
+
+    def divided(
+        self, parameters: Content, kept: Collection[Resource], gone: Collection[Resource]
+    ) -> tuple[Content, Content] | None:
+        """Return the parameters of what stays, and of what goes with its resources; None if these cannot be divided."""
+
+
+@runtime_checkable
 class ChoosesAction(Protocol):
     """A type whose reservations name their action before the end. Without it the notification is sent."""
 

@@ -106,7 +106,7 @@ def test_a_lease_is_split_by_the_labels_of_hosts(world, http):
     lease = world.lease(a_host(2), start=HOUR)
     reservation = lease.reservations[0].id
     chosen = min(each.label for each in world.manager.leases.details(lease.id).held)
-    body = {"name": "second", "reservations": [{"id": reservation, "hosts": [chosen]}]}
+    body = {"name": "second", "reservations": [{"id": reservation, "resources": [chosen]}]}
     path = f"/v1/leases/{lease.id}/split"
     planned = call(http, f"{path}?dry_run=true", body)
     assert (planned.status_code, len(planned.json["leases"])) == (200, 2)
@@ -128,7 +128,7 @@ def test_a_lease_is_split_by_units_or_by_time(world, http):
     assert code(call(http, path, {"name": "x"})) == (400, "missing_field", "/reservations")
     assert code(call(http, path, {"at": at, "reservations": [part]})) == (400, "invalid_value", "/at")
     assert code(call(http, path, {"at": "now"}))[0::2] == (400, "/at")
-    both = {"reservations": [{**part, "hosts": ["x"]}]}
+    both = {"reservations": [{**part, "resources": ["x"]}]}
     assert code(call(http, path, both)) == (400, "invalid_value", "/reservations/0/count")
     done = call(http, path, {"at": at})
     assert [each["end_date"] for each in done.json["leases"]] == [at, "2030-04-01T17:00:00Z"]

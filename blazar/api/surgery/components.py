@@ -42,15 +42,15 @@ SPLIT = an_object(
                 an_object(
                     {
                         "id": {**_ID, "description": "the reservation that goes to the second lease, or is cut"},
-                        "hosts": {
+                        "resources": {
                             **a_list(_NAMED),
                             "minItems": 1,
                             "maxItems": 1000,
-                            "description": "only these of its hosts",
+                            "description": "only these of its resources, as the lease shows them",
                         },
-                        "count": {"type": "integer", "minimum": 1, "description": "only so many of its hosts"},
+                        "count": {"type": "integer", "minimum": 1, "description": "only so many of its resources"},
                     },
-                    optional=("hosts", "count"),
+                    optional=("resources", "count"),
                 )
             ),
             "minItems": 1,

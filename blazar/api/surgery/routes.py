@@ -87,10 +87,10 @@ def merge(call: Call, lease_id: str) -> Answer:
 
 
 def _part(body: Json, number: int) -> PartRequest:
-    if "hosts" in body and "count" in body:
-        sentence = "both hosts and count are given; leave one of them out"
+    if "resources" in body and "count" in body:
+        sentence = "both resources and count are given; leave one of them out"
         raise InvalidInput(sentence, pointer=f"/reservations/{number}/count")
-    return PartRequest(body["id"], tuple(body.get("hosts", ())), body.get("count"))
+    return PartRequest(body["id"], tuple(body.get("resources", ())), body.get("count"))
 
 
 def _other(call: Call, lease_id: str, pointer: str) -> str:

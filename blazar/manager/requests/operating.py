@@ -14,9 +14,10 @@ from blazar.model.demand import Allocation
 from blazar.model.errors import Conflict, InvalidInput, NotFound, StaleLease, WrongState
 from blazar.model.lease import EventType, Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.requests import stale
-from blazar.model.resource import Resource
+from blazar.model.resource import FLOATING_IP, NAMED_KINDS, Resource
 from blazar.model.surgery import Terms
 from blazar.resources.base import Task
+from blazar.resources.floating_ips.registration import address_in
 
 LIVE = (ReservationStatus.PENDING, ReservationStatus.ACTIVE)
 
@@ -91,6 +92,9 @@ def named(resources: Iterable[Resource], text: str, terms: Terms, *, pointer: st
             shown |= {each.external_id, each.name}
         elif terms.names:
             shown.add(each.name)
+        if each.kind in NAMED_KINDS:
+            # Everybody sees what these are.
+            shown |= {each.external_id, address_in(each.name) if each.kind == FLOATING_IP else each.name}
         if text in shown:
             return each
     raise InvalidInput(f"{text[:80]} is no {what}", code="unknown_reference", pointer=pointer)

@@ -21,7 +21,7 @@ from blazar.manager.requests.swapping import as_changed
 from blazar.model.clock import to_second
 from blazar.model.demand import Allocation
 from blazar.model.errors import Conflict, InvalidInput, pointing_at
-from blazar.model.lease import Content, Lease, LeaseStatus
+from blazar.model.lease import Lease, LeaseStatus
 from blazar.model.surgery import PartRequest, SplitRequest, Terms
 from blazar.model.usage import OutboxMessage
 from blazar.resources.base import Task
@@ -168,9 +168,9 @@ class Splitting:
 
     def _gone(self, task: Task, part: PartRequest, terms: Terms) -> frozenset[int] | None:
         """Return which resources go, None for all that there is."""
-        if part.hosts:
-            what = f"host of reservation {part.reservation_id}"
-            found = [named(task.resources, each, terms, pointer="/hosts", what=what) for each in part.hosts]
+        if part.resources:
+            what = f"resource of reservation {part.reservation_id}"
+            found = [named(task.resources, each, terms, pointer="/resources", what=what) for each in part.resources]
             return frozenset(each.id for each in found)
         if part.count is None:
             return None
@@ -179,27 +179,27 @@ class Splitting:
             raise InvalidInput(f"count is {part.count}, and the reservation has {total}", pointer="/count")
         if part.count == total:
             return None
-        if task.reservation.resource_type != WHOLE_HOSTS:
+        if len(task.resources) != total:
+            # Several of its instances are on one resource.
             raise _not_cut(task)
-        # Hosts that have failed stay behind last: each part should be of use.
+        # What has failed goes last: each part should be of use.
         by_health = sorted(task.resources, key=lambda each: (bool(each.failure), each.id))
         return frozenset(each.id for each in by_health[: part.count])
 
     def _cut(self, found: Patient, task: Task, gone: frozenset[int]) -> Cut:
         reservation = task.reservation
-        if reservation.resource_type != WHOLE_HOSTS:
-            raise _not_cut(task)
         if not is_waiting(reservation) or found.lease.window.start <= found.now:
             raise Conflict(
-                f"reservation {reservation.id} is in use, and its hosts are in one aggregate with its name; it goes to "
+                f"reservation {reservation.id} is in use, and what it has bears its name in the cloud; it goes to "
                 "the second lease as a whole, or stays",
                 pointer="/id",
             )
-        held, values = len(task.resources), reservation.parameters.values
-        least, most = int(str(values["min"])), int(str(values["max"]))
-        left = {"min": max(1, min(least, held) - len(gone)), "max": max(1, most - len(gone))}
-        both = {"min": len(gone), "max": len(gone)}
-        return Cut(gone, Content({**values, **left}), Content({**values, **both}))
+        kept = [each for each in task.resources if each.id not in gone]
+        going = [each for each in task.resources if each.id in gone]
+        both = self._runtime.type_of(reservation).divided(reservation.parameters, kept, going)
+        if both is None:
+            raise _not_cut(task)
+        return Cut(gone, *both)
 
     def _check_references(self, lease: Lease, whole: set[str], cuts: Mapping[str, Cut]) -> None:
         """Raise Conflict if a reservation would refer to one of the other lease."""
@@ -248,8 +248,8 @@ class Splitting:
 
 def _not_cut(task: Task) -> Conflict:
     return Conflict(
-        f"reservation {task.reservation.id} is of type {task.reservation.resource_type}, which is made as a whole; "
-        "only reservations of whole hosts (physical:host) are cut, others go as a whole or stay"
+        f"reservation {task.reservation.id} is of type {task.reservation.resource_type}, which is made as a whole, "
+        "or has several on one resource; it goes as a whole, or stays"
     )
 
 

@@ -129,6 +129,17 @@ class VirtualFloatingIp:
         action = action_of(FloatingIpParameters.of(parameters).before_end, self._before_end)
         return Action.NOTIFICATION if action.saves_work else action
 
+    def divided(
+        self, parameters: Content, kept: Collection[Resource], gone: Collection[Resource]
+    ) -> tuple[Content, Content] | None:
+        """Return the parameters with the amount divided; a required address goes where it is."""
+        before = FloatingIpParameters.of(parameters)
+        names = {each.name for each in gone}
+        going = tuple(a for a in before.required_floatingips if name_of(before.network_id, a) in names)
+        staying = tuple(a for a in before.required_floatingips if a not in going)
+        stays = replace(before, amount=before.amount - len(gone), required_floatingips=staying)
+        return stays.content, replace(before, amount=len(gone), required_floatingips=going).content
+
     def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return a demand for ``amount`` addresses of the network, including the required ones."""
         wanted = FloatingIpParameters.of(parameters)

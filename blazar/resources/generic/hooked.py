@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Protocol
 
@@ -21,6 +22,7 @@ from blazar.model.requirements import Requirement, keys, matches
 from blazar.model.resource import Resource, ResourceKind, noun
 from blazar.resources.actions import action_of
 from blazar.resources.base import Action, Done, NotYet, Progress, Task, Unusable
+from blazar.resources.dividing import MIN, divided_bounds
 from blazar.resources.generic import messages
 from blazar.resources.generic.calling import called
 from blazar.resources.generic.parameters import HOOK_URL, MAX, PROPERTIES
@@ -77,6 +79,12 @@ class Hooked(ABC):
     def action(self, parameters: Content) -> Action:
         """Return the action before the end."""
         return action_of(self.wanted(parameters).before_end, self._before_end)
+
+    def divided(
+        self, parameters: Content, kept: Collection[Resource], gone: Collection[Resource]
+    ) -> tuple[Content, Content] | None:
+        """Return the parameters with ``min`` and ``max`` divided; None if it has units of one resource."""
+        return divided_bounds(parameters, kept, gone) if MIN in parameters.values else None
 
     def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return a demand for whole resources. InvalidInput."""

@@ -31,6 +31,7 @@ from blazar.resources.actions import (
 from blazar.resources.aggregates.freepool import Freepool, NotInFreepool
 from blazar.resources.aggregates.reservations import ReservationAggregates
 from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, Unusable
+from blazar.resources.dividing import divided_bounds
 from blazar.resources.hosts.emptying import Emptying
 from blazar.resources.hosts.migrations import Migrations
 from blazar.resources.hosts.options import HostSettings
@@ -186,6 +187,12 @@ class PhysicalHost:
         """Return a count of 1 for each host that runs servers, by calendar id."""
         used = (r for r in task.resources if self._compute.servers_on(str(r.attributes["service_name"])))
         return dict.fromkeys((resource.id for resource in used), 1)
+
+    def divided(
+        self, parameters: Content, kept: Collection[Resource], gone: Collection[Resource]
+    ) -> tuple[Content, Content] | None:
+        """Return the parameters with ``min`` and ``max`` divided."""
+        return divided_bounds(parameters, kept, gone)
 
     def users(self, task: Task, resource: Resource) -> tuple[str, ...]:
         """Return the ids of the project's servers on a host."""

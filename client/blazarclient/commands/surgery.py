@@ -105,7 +105,7 @@ class SplitLease(_Operation):
             default=[],
             help="a host that goes to the second lease, as lease show has it; may be repeated",
         )
-        parser.add_argument("--count", type=int, metavar="<number>", help="so many hosts of the only reservation go")
+        parser.add_argument("--count", type=int, metavar="<number>", help="so many of what the only reservation has go")
         parser.add_argument("--at", metavar="<time>", help="when the second lease begins")
         return parser
 
@@ -130,7 +130,7 @@ class SplitLease(_Operation):
         for host in parsed_args.hosts:
             hosts.setdefault(_reservation_on(lease, host), []).append(host)
         parts: list[dict[str, Any]] = [{"id": id_} for id_ in parsed_args.reservations]
-        parts += [{"id": id_, "hosts": named} for id_, named in hosts.items()]
+        parts += [{"id": id_, "resources": named} for id_, named in hosts.items()]
         if parsed_args.count is not None:
             if len(lease.reservations or ()) != 1:
                 raise CommandError(f"Lease {lease.name} has several reservations; name hosts with --host", code=400)

@@ -56,8 +56,8 @@ class Surgery:
     ) -> tuple[Lease, ...]:
         """Make two leases of one, and return both.
 
-        ``reservations`` say what goes to the second: ``{"id": …}`` a whole reservation, with ``"hosts"`` or a
-        ``"count"`` some of its hosts. Or ``at``: the second begins then, with the same. Conflict, InvalidRequest.
+        ``reservations`` say what goes to the second: ``{"id": …}`` a whole reservation, with ``"resources"``
+        or a ``"count"`` some of what it has. Or ``at``: the second begins then, with the same. Conflict.
         """
         body: dict[str, Any] = {"reservations": [dict(each) for each in reservations]} if reservations else {}
         if at is not None:

@@ -167,7 +167,7 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "merge_leases": [Ask(400, body={"with": "{lease}"}), Ask(400, body={"with": "{lease}x"})],
     "split_lease": [
         Ask(400, body={"reservations": [{"id": "{reservation}"}]}),
-        Ask(400, body={"reservations": [{"id": "x", "hosts": ["{label}"]}]}),
+        Ask(400, body={"reservations": [{"id": "x", "resources": ["{label}"]}]}),
         Ask(400, body={"at": "2029-05-01T10:00:00Z"}),
     ],
     "swap_host": [

@@ -16,7 +16,7 @@ from blazar.model.requests import IdempotencyKey
 from blazar.model.surgery import PartRequest, SplitRequest
 from tests.manager.surgery.steps import HOUR, OPERATOR, booked, names
 from tests.promises import check_promises
-from tests.world import NOON, World, a_host, a_series, instances
+from tests.world import NOON, World, a_host, a_series, addresses, devices, instances
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_a_reservation_in_use_is_not_cut(world):
 
 def test_other_types_are_not_cut(world):
     lease = world.lease(instances(2), a_host(), start=HOUR)
-    with pytest.raises(Conflict, match="only reservations of whole hosts"):
+    with pytest.raises(Conflict, match="several on one resource"):
         split(world, lease, PartRequest(lease.reservations[0].id, count=1))
 
 
@@ -124,7 +124,7 @@ def test_what_is_named_has_to_be_there(world):
     assert refused.value.pointer == "/reservations/0/count"
     with pytest.raises(InvalidInput) as refused:
         split(world, lease, PartRequest(lease.reservations[0].id, ("node-9",)))
-    assert refused.value.pointer == "/reservations/0/hosts"
+    assert refused.value.pointer == "/reservations/0/resources"
 
 
 def test_a_dry_run_makes_nothing(world):
@@ -211,3 +211,27 @@ def test_a_waiting_lease_is_not_split(world):
     assert waits.status is LeaseStatus.WAITING
     with pytest.raises(WrongState, match="waits"):
         split(world, waits, PartRequest("any", count=1))
+
+
+def test_required_addresses_go_where_they_are(world):
+    world.register_addresses(10, 11, 12)
+    lease = world.lease(addresses(3, required=[11]), start=HOUR)
+    (reservation,) = lease.reservations
+    first, second = split(world, lease, PartRequest(reservation.id, ("203.0.113.11",)))
+    shown = [part.lease.reservations[0].parameters.values for part in (first, second)]
+    assert [each["amount"] for each in shown] == [2, 1]
+    assert [each["required_floatingips"] for each in shown] == [[], ["203.0.113.11"]]
+    world.run_to(NOON + HOUR)
+    assert world.now_of(second.lease.id).status is LeaseStatus.ACTIVE
+    world.run_to(NOON + 3 * HOUR)
+    assert world.now_of(second.lease.id).status is LeaseStatus.TERMINATED
+
+
+def test_devices_are_cut_by_number(world):
+    world.register_device("board-1")
+    world.register_device("board-2")
+    lease = world.lease(devices(2), start=HOUR)
+    first, second = split(world, lease, PartRequest(lease.reservations[0].id, count=1))
+    assert len(names(first)) == len(names(second)) == 1
+    world.run_to(NOON + HOUR)
+    assert {world.now_of(each.lease.id).status for each in (first, second)} == {LeaseStatus.ACTIVE}
