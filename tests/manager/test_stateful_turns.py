@@ -2,7 +2,7 @@
 """Leases that wait, promises, series, maintenance windows and surgery together, in any order, by two managers.
 
 The model is small: the earliest start that each lease was promised, and how many hosts with it. What else must hold can
-be told from what there is: nothing is promised twice, nobody who could start waits, each series has each
+be seen in the store and the cloud: nothing is promised twice, nobody who could start waits, each series has each
 occurrence once, and only hosts of windows that go on carry our mark.
 """
 
