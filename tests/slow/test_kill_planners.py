@@ -48,7 +48,7 @@ from tests.world import RecordingNotifier, a_host, a_series, host_request, insta
 
 pytestmark = pytest.mark.slow
 
-KILLS = int(os.environ.get("BLAZAR_KILLS", "220")) // 4
+KILLS = int(os.environ.get("BLAZAR_KILLS", "220")) // 5
 HOSTS = 6
 PATIENCE = 120
 """Seconds within which everything comes to rest, also on a busy machine; usually ten."""
