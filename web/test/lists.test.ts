@@ -32,7 +32,10 @@ test("only rows that nothing occupies in the window are left; what ends as it be
 test("degraded leases are asked for in any state, past ones not at all", () => {
   assert.equal(queryOf(false, ["degraded"], "").status, undefined);
   assert.equal(queryOf(false, ["degraded"], "").degraded, "true");
-  assert.equal(queryOf(false, ["active", "degraded"], "").status, "in:STARTING,ACTIVE,UPDATING,TERMINATING");
+  assert.equal(
+    queryOf(false, ["active", "degraded"], "").status,
+    "in:IN_PROGRESS,STARTING,ACTIVE,UPDATING,TERMINATING",
+  );
   assert.equal(queryOf(true, ["degraded"], "").degraded, undefined);
 });
 

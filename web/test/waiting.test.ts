@@ -11,6 +11,7 @@ import { countdownOf, stateOf } from "../src/words/lease.ts";
 import {
   beforeInWords,
   beforeOf,
+  roomInWords,
   endInSentence,
   ordinal,
   placeInWords,
@@ -185,7 +186,7 @@ test("what is tried again and has begun does not wait any more", () => {
 test("kinds are asked for only if not all are wanted", () => {
   assert.deepEqual(kindsOf("immediate,none"), ["immediate"]);
   assert.deepEqual(kindQuery(["immediate"]), { kind: "in:immediate" });
-  assert.deepEqual(kindQuery(["scheduled", "immediate", "retries"]), {});
+  assert.deepEqual(kindQuery(["scheduled", "immediate", "retries", "best_effort"]), {});
   assert.equal(queryOf(true, [], "", ["immediate"]).kind, "in:immediate");
   assert.equal(queryOf(false, ["waiting"], "").status, "in:WAITING,TIMED_OUT");
   assert.equal(queryOf(false, ["booked"], "").status, "in:CREATING,PENDING");
@@ -222,4 +223,13 @@ test("a change sets up to when a lease goes on by itself, or stops it", () => {
   const stopped = lease({ status: "ACTIVE", extend_if_free: null });
   assert.equal(rebased(formOf(goes), goes, stopped).goesOn, null);
   assert.equal(rebased({ ...formOf(goes), goesOn: at }, goes, stopped).goesOn, at);
+});
+
+test("who has room made for a lease reads how many servers are left, or that it was in vain", () => {
+  const event = { event_type: "start_lease", reason: { code: "making_room", message: "servers are moved, 3 left" } };
+  const lease = { kind: "best_effort", status: "IN_PROGRESS", events: [event] } as unknown as Lease;
+  assert.equal(roomInWords(lease), "servers are moved, 3 left");
+  assert.match(roomInWords({ ...lease, status: "TIMED_OUT", events: [] })!, /could not be moved off its hosts in time/);
+  assert.equal(roomInWords({ ...lease, status: "ACTIVE" }), null);
+  assert.equal(roomInWords({ ...lease, status: "TIMED_OUT", kind: "retries" }), null);
 });

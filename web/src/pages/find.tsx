@@ -33,6 +33,7 @@ import { WAITING_MEANS } from "../words/waiting.ts";
 import { BookDialog } from "./find/booking.tsx";
 import { Alternatives, Limits, Openings, Why, answerInWords } from "./find/openings.tsx";
 import { Strip, isMeasured } from "./find/strip.tsx";
+import { RoomOffer, mayMakeRoom } from "./find/room.tsx";
 import { WantSentence, newOf } from "./find/want.tsx";
 import { AHEAD, WhenSentence, aheadInWords } from "./find/when.tsx";
 
@@ -166,6 +167,7 @@ function Results({ question, found, loading, failed, ask, onBook }: ResultsProps
       <div class="openings-and-line">
         {!none && <Openings question={question} found={found} onBook={onBook} />}
         {isLate(question, first) && may("blazar:leases:post") && <Line onWait={() => onBook(null)} />}
+        {isLate(question, first) && mayMakeRoom(question) && <RoomOffer question={question} />}
       </div>
       {late && (
         <details class="why-not">

@@ -23,6 +23,7 @@ import { FeedsDialog } from "./lease/feeds.tsx";
 import { endingOf } from "./lease/end-now.tsx";
 import { MaintenanceBars } from "./lease/maintenance.tsx";
 import { ExtensionOffer } from "./lease/offer.tsx";
+import { RoomPanel } from "./lease/room.tsx";
 import { Reservations } from "./lease/reservations.tsx";
 import { PromisePanel, ReleaseBar, TriesPanel, UsePanel, WaitPanel, goesOnInWords } from "./lease/standing.tsx";
 import { ChangeDialog, EndNowDialog, ExtendDialog, MergeDialog, SplitDialog, SwapDialog } from "./lease-actions.tsx";
@@ -71,7 +72,7 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
   const dialog = { lease, etag, onDone: done, onClose: () => show(null) };
   const proposed = Date.parse(place.value.params.get("end") ?? "");
   const past = isPast(lease);
-  const waits = isInLine(lease);
+  const waits = isInLine(lease) || lease.status === "IN_PROGRESS";
   return (
     <>
       <Head lease={lease} show={show} />
@@ -84,6 +85,7 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
       <div class="lease-columns">
         <div>
           <WaitPanel lease={lease} />
+          <RoomPanel lease={lease} />
           <PromisePanel lease={lease} />
           <TriesPanel lease={lease} />
           <Reservations lease={lease} />
@@ -117,7 +119,7 @@ function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
   // New dates give a failed lease another chance.
   const failed = lease.status === "ERROR";
   // What waits has nothing to be changed, and what waited in vain is asked for again.
-  const fixed = past || isInLine(lease);
+  const fixed = past || isInLine(lease) || lease.status === "IN_PROGRESS";
   const again = past || lease.status === "TIMED_OUT";
   const over = past ? endInSentence(lease) : null;
   const goesOn = goesOnInWords(lease, now);
@@ -160,7 +162,10 @@ function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
         {may("blazar:leases:post") && (
           <a
             class={again ? "button primary" : "button"}
-            href={hrefOf("", { ...againParams(lease), book: lease.status === "TIMED_OUT" ? "wait" : null })}
+            href={hrefOf("", {
+              ...againParams(lease),
+              book: lease.status === "TIMED_OUT" && lease.wait ? "wait" : null,
+            })}
           >
             {lease.status === "TIMED_OUT" ? "Ask again" : "Book again"}
           </a>

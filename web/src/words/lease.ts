@@ -46,6 +46,8 @@ export function phaseOf(
       return { mark: "waiting", word: "waiting in line" };
     case "TIMED_OUT":
       return { mark: "timed-out", word: "timed out" };
+    case "IN_PROGRESS":
+      return { mark: "changing", word: "room is being made" };
     case "PENDING":
       return now >= start ? { mark: "changing", word: "starting" } : { mark: "booked", word: "booked" };
     case "CREATING":
@@ -113,7 +115,7 @@ function nextOf(lease: Stateful, start: number, end: number, now: number, zone: 
 /** Returns what is counted down to, in words, and its instant; null if nothing is. */
 export function countdownOf(lease: Stateful, now: number): { words: string; at: number; share: number } | null {
   if (isPast({ ...lease, deleted_at: lease.deleted_at ?? null })) return null;
-  if (lease.status === "ERROR" || lease.status === "TIMED_OUT") return null;
+  if (["ERROR", "TIMED_OUT", "IN_PROGRESS"].includes(lease.status)) return null;
   if (lease.status === "WAITING") {
     const estimate = lease.wait?.estimated_start ?? null;
     if (estimate === null) return null;

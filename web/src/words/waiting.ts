@@ -75,6 +75,17 @@ export function beforeInWords({ before }: Before): string {
   return `${plural(before, "lease")} ${before === 1 ? "waits" : "wait"} in line for the same, and would get it later because of yours.`;
 }
 
+/** Returns how far room is made for a lease, or why it was not; null if none is made. */
+export function roomInWords(lease: Pick<Lease, "kind" | "status" | "events">): string | null {
+  const late = lease.status === "TIMED_OUT" && lease.kind === "best_effort";
+  if (lease.status !== "IN_PROGRESS" && !late) return null;
+  const { reason } = lease.events.find((one) => one.event_type === "start_lease") ?? { reason: null };
+  const usual = late
+    ? "The servers of others could not be moved off its hosts in time"
+    : "Servers of others are being moved off its hosts";
+  return reason?.message ?? usual;
+}
+
 /** Returns why a lease has ended, as a sentence; null if that is not known, or it has not. */
 export function endInSentence(lease: Pick<Lease, "end_reason" | "kind">): string | null {
   switch (lease.end_reason) {

@@ -14,7 +14,7 @@ import { ChangedNote, type LeaseDialogProps, useAttempt } from "./shared.tsx";
 
 /** True for a lease that has begun, whose servers may run. */
 export function hasBegun(lease: Pick<Lease, "status">): boolean {
-  return !["PENDING", "CREATING", "WAITING", "TIMED_OUT", "ERROR", "TERMINATED"].includes(lease.status);
+  return !["PENDING", "CREATING", "IN_PROGRESS", "WAITING", "TIMED_OUT", "ERROR", "TERMINATED"].includes(lease.status);
 }
 
 /** Returns what ends a lease, as on its button. */
