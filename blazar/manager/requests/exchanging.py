@@ -18,7 +18,7 @@ from blazar.manager.lease.flags import flagged
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.operating import Patient, is_waiting, named, other_patient, patient
-from blazar.manager.requests.swapping import as_changed, check_whole_host
+from blazar.manager.requests.swapping import as_changed, check_not_emptied, check_whole_host
 from blazar.model.clock import to_second
 from blazar.model.demand import Allocation, Demand
 from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources, NotFound, OthersWait, StaleLease
@@ -150,7 +150,9 @@ class Exchanging:
                 "for a free one instead"
             )
         what = f"host of reservation {reservation_id}"
-        return _Side(found, task, named(task.resources, host, terms, pointer=pointer, what=what))
+        gives = named(task.resources, host, terms, pointer=pointer, what=what)
+        check_not_emptied(gives, host, pointer)
+        return _Side(found, task, gives)
 
     def _fits(self, side: _Side, other: _Side) -> dict[int, int]:
         """Return the generation of the other's host if this lease can have it. Conflict, NotEnoughResources.

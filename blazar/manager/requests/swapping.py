@@ -86,7 +86,9 @@ class Swapping:
         task = found.task(request.reservation_id)
         check_whole_host(self._runtime, task.reservation)
         what = f"host of reservation {request.reservation_id}"
-        return task, named(task.resources, request.host, terms, pointer="/host", what=what)
+        host = named(task.resources, request.host, terms, pointer="/host", what=what)
+        check_not_emptied(host, request.host, "/host")
+        return task, host
 
     def _target(self, found: Patient, request: SwapRequest, terms: Terms) -> Resource:
         assert request.target is not None
@@ -104,6 +106,16 @@ def check_whole_host(runtime: Runtime, reservation: Reservation) -> None:
             f"reservation {reservation.id} is of type {reservation.resource_type}; only reservations of whole hosts "
             "(physical:host) have hosts that can be swapped",
             code="invalid_state",
+        )
+
+
+def check_not_emptied(host: Resource, text: str, pointer: str) -> None:
+    """Raise Conflict if a host was emptied of others' servers for its lease: only the end returns it to these."""
+    if host.evacuable:
+        raise Conflict(
+            f"host {text[:80]} was emptied for the lease and stays with it until its end; only hosts that are free for "
+            "leases anyway are swapped",
+            pointer=pointer,
         )
 
 

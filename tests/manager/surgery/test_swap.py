@@ -9,8 +9,9 @@ from datetime import timedelta
 import pytest
 
 from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources, NotFound, PreconditionFailed
-from blazar.model.lease import LeaseStatus
-from blazar.model.requests import Actor, IdempotencyKey, ReservationChange
+from blazar.model.lease import LeaseKind, LeaseStatus
+from blazar.model.requests import Actor, IdempotencyKey, Registration, ReservationChange
+from blazar.model.resource import HOST
 from blazar.model.surgery import Partner, SwapRequest, Terms
 from tests.manager.healing.steps import ON_NODE_1
 from tests.promises import check_promises
@@ -236,3 +237,21 @@ def test_a_host_booked_by_others_meanwhile_is_decided_on_again(world):
     with pytest.raises(NotEnoughResources):
         exchange(world, lease, other)
     assert tries
+
+
+def test_a_host_that_was_emptied_for_a_lease_stays_with_it(a_world):
+    world = a_world(hosts=3, register=False)
+    world.register("node-1")
+    world.manager.resources.register(HOST, Registration({"name": "node-2", "evacuable": True}))
+    lease = world.lease(a_host(2), kind=LeaseKind.BEST_EFFORT, hours=4)
+    world.run()
+    world.run_to(NOON + HOUR / 2)
+    assert world.pool(lease.reservations[0].id) == {"node-1", "node-2"}
+    world.register("node-3")
+    with pytest.raises(Conflict, match="was emptied"):
+        swap(world, lease, "node-2")
+    assert "node-3" in names(swap(world, lease, "node-1"))
+    # What is in the freepool for nobody is no choice either.
+    other = world.lease(a_host(), start=6 * HOUR)
+    with pytest.raises(NotEnoughResources):
+        swap(world, other, min(world.hosts_of(other)), "node-2")
