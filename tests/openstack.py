@@ -305,9 +305,12 @@ def admin_compute() -> Any:
 
 
 def set_service(host: str, **values: Any) -> None:
-    """Disable, enable or force down a nova-compute, as operators do."""
+    """Disable (also for a ``disabled_reason``), enable or force down a nova-compute, as operators do."""
     nova = access("admin").compute
     (service,) = nova.get(f"/os-services?binary=nova-compute&host={host}", microversion="2.53")["services"]
+    if "disabled_reason" in values:
+        nova.call("PUT", f"/os-services/{service['id']}", body=values, microversion="2.53")
+        return
     for name, value in values.items():
         nova.call("PUT", f"/os-services/{service['id']}", body={name: value}, microversion="2.53")
 
