@@ -116,7 +116,7 @@ changelog: $(BIN)/.dev ## show what the next release brings, of the files in cha
 bench: $(BIN)/.dev ## measure; ARGS="--json --hosts 10,1000 --leases 0,10000"
 	$(BIN)/python -m bench $(ARGS)
 
-simulate: $(BIN)/.dev ## weeks of a virtual cloud with a waiting list; ARGS="--days 60 --seeds 5 --svg docs/waiting.svg"
+simulate: $(BIN)/.dev ## months of a virtual cloud with a waiting list; ARGS="--days 60 --seeds 5 --svg docs/waiting.svg"
 	$(BIN)/python -m bench.waiting $(ARGS)
 
 db-revision: $(BIN)/.dev ## a new migration: make db-revision m="what it does"

@@ -60,7 +60,7 @@ def main() -> int:
         report["bus"] = [asdict(figure) for figure in bused]
     if options.only in (None, "maintenance"):
         for base in options.databases.split(","):
-            for planned in maintenance.plan(base):
+            for planned in (*maintenance.plan(base), *maintenance.mixed(base)):
                 report.setdefault("maintenance", []).append(planned)
                 say("\nmaintenance: " + ", ".join(f"{key} {value}" for key, value in planned.items()))
     for only, name, measure in (

@@ -17,10 +17,17 @@ MIXES = {
 }
 """How often a request is for how many hosts."""
 
+STREAMS = ("at", "size", "length", "early", "lead", "project", "flexible", "withdraw")
+
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Times are in hours. ``early`` is the part of the leases that end early, at any instant of their length."""
+    """Times are in hours. Parts are of all requests.
+
+    ``early``: end early, at any instant of their length. ``flexible``: would do with half of the hosts and of the
+    length, but begin within a week. ``withdraw``: are taken back after up to three days if they have not begun by then.
+    ``zipf``: how fast the activity of projects falls with their rank.
+    """
 
     mix: str = "1-32"
     seed: int = 1
@@ -33,11 +40,17 @@ class Parameters:
     lead: int = 14 * 24
     patience: int = 14 * 24
     warm_up: int = 20
+    flexible: float = 0.3
+    withdraw: float = 0.05
+    zipf: float = 1.1
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request that comes at the hour ``at``, to begin at ``wanted``; it would really be used for ``real`` hours."""
+    """A request that comes at the hour ``at``, to begin from ``wanted`` to ``latest``.
+
+    It would really be used for ``real`` hours, and is withdrawn at the hour ``withdrawn`` if it has not begun.
+    """
 
     id: str
     project: str
@@ -46,12 +59,16 @@ class Request:
     wanted: int
     length: int
     real: int
+    least: int
+    shortest: int
+    latest: int | None = None
+    withdrawn: int | None = None
 
 
 def trace(p: Parameters) -> list[Request]:
     """Return the requests, with as many of them as the load asks for."""
-    streams = {name: random.Random(f"{p.seed}/{name}") for name in ("at", "size", "length", "early", "lead", "project")}
-    activity = [1 / rank**1.1 for rank in range(1, p.projects + 1)]
+    streams = {name: random.Random(f"{p.seed}/{name}") for name in STREAMS}
+    activity = [1 / rank**p.zipf for rank in range(1, p.projects + 1)]
     sizes = MIXES[p.mix]
     mean = _mean_length(p.early) * sum(size * n for size, n in sizes.items()) / sum(sizes.values())
     per_week = p.load * p.hosts * 24 * 7 / mean
@@ -67,8 +84,15 @@ def trace(p: Parameters) -> list[Request]:
             lead = streams["lead"].randrange(p.lead) if streams["lead"].random() < p.ahead else 0
             count = streams["size"].choices(list(sizes), list(sizes.values()))[0]
             project = streams["project"].choices(range(p.projects), activity)[0]
-            number = len(found)
-            found.append(Request(f"l{number:06}", f"p{project:03}", count, hour, hour + lead, length, real))
+            least, shortest, latest = count, length, None
+            if streams["flexible"].random() < p.flexible:
+                least, shortest, latest = math.ceil(count / 2), math.ceil(length / 2), hour + lead + 7 * 24
+            gives_up = streams["withdraw"].randrange(1, 3 * 24)
+            withdrawn = hour + lead + gives_up if streams["withdraw"].random() < p.withdraw else None
+            id_, project_id, wanted = f"l{len(found):06}", f"p{project:03}", hour + lead
+            found.append(
+                Request(id_, project_id, count, hour, wanted, length, real, least, shortest, latest, withdrawn)
+            )
     return found
 
 

@@ -39,12 +39,11 @@ class Condition:
 
     def runs(self, timeline: Timeline, length: int, first: int, last: int) -> list[Run]:
         """Return the longest runs of starts, from ``first`` to ``last``, in which this holds for ``length`` seconds."""
-        changes: dict[int, int] = {}
         if self.fits is None:
             count = len(self.resources)
-            for resource in self.resources:
-                _add_blocked(changes, timeline, resource.id, length, first, last)
+            changes = _blocked(self.resources, timeline, length, first, last)
         else:
+            changes = {}
             count = sum(self._add_fits(changes, self.fits, r, length) for r in self.resources)
         return _at_least(self.least, count, changes, first, last)
 
@@ -180,37 +179,41 @@ def _at_least(least: int, count: int, changes: dict[int, int], first: int, last:
     return found
 
 
-def _add_blocked(
-    changes: dict[int, int], timeline: Timeline, resource_id: int, length: int, first: int, last: int
-) -> None:
-    """Subtract one where a resource is used by others, and add it where it is free again.
+def _blocked(resources: Collection[Resource], timeline: Timeline, length: int, first: int, last: int) -> dict[int, int]:
+    """Return by how many fewer resources are free from each start on: minus one where one is used, plus one after it.
 
     Uses that stand in the way of no start from ``first`` to ``last`` are passed over.
     """
     lead = timeline.cleaning + length - 1
-    until = None
-    if resource_id in timeline.late:
-        until = timeline.now + 1
-        changes[-NEVER] = changes.get(-NEVER, 0) - 1
-    for start, end, _, _ in timeline.uses.get(resource_id, ()):
-        if end <= first:
-            continue
-        begin = start - lead
-        if begin > last:
-            break
-        if begin >= end:
-            continue
-        if until is None:
-            changes[begin] = changes.get(begin, 0) - 1
-            until = end
-        elif begin > until:
-            changes[until] = changes.get(until, 0) + 1
-            changes[begin] = changes.get(begin, 0) - 1
-            until = end
-        elif end > until:
-            until = end
-    if until is not None:
-        changes[until] = changes.get(until, 0) + 1
+    changes: dict[int, int] = {}
+    uses_of, late, change = timeline.uses.get, timeline.late, changes.get
+    # A plan goes through all resources for each request: most of its time is spent in this loop.
+    for resource in resources:
+        id_ = resource.id
+        until = None
+        if id_ in late:
+            until = timeline.now + 1
+            changes[-NEVER] = change(-NEVER, 0) - 1
+        for start, end, _, _ in uses_of(id_, ()):
+            if end <= first:
+                continue
+            begin = start - lead
+            if begin > last:
+                break
+            if begin >= end:
+                continue
+            if until is None:
+                changes[begin] = change(begin, 0) - 1
+                until = end
+            elif begin > until:
+                changes[until] = change(until, 0) + 1
+                changes[begin] = change(begin, 0) - 1
+                until = end
+            elif end > until:
+                until = end
+        if until is not None:
+            changes[until] = change(until, 0) + 1
+    return changes
 
 
 def _free_until(timeline: Timeline, resource_id: int, start: int, end: int) -> int:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import pytest
 
+from bench.waiting.baselines import queueing, refusing
+from bench.waiting.fairness import Shares
 from bench.waiting.plot import plot
-from bench.waiting.traces import Parameters, trace
+from bench.waiting.traces import Parameters, Request, trace
 from bench.waiting.world import measured
 from blazar.calendar.queue.values import Limits
 
-SMALL = Parameters(days=16, hosts=60, projects=20, load=1.1, warm_up=4, early=0.2, patience=4 * 24)
+SMALL = Parameters(days=16, hosts=60, projects=20, load=1.1, warm_up=4, early=0.2, patience=4 * 24, withdraw=0.4)
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +31,61 @@ def test_who_has_waited_for_the_promise_age_is_promised_a_start_within_what_was_
 
 def test_more_is_used_than_if_what_does_not_fit_is_refused(figures):
     assert figures["utilization"] > figures["refuse_only"]
+
+
+def test_some_are_flexible_and_some_are_withdrawn_while_they_wait(figures):
+    requests = trace(SMALL)
+    assert any(each.least < each.count for each in requests)
+    assert any(each.shortest < each.length for each in requests)
+    assert 0 < figures["withdrawn"] < sum(each.withdrawn is not None for each in requests)
+
+
+def asked(id_, at, count, length, **changes):
+    one = {"real": length, "least": count, "shortest": length}
+    return Request(id_, "p", count, at, at, length, **{**one, **changes})
+
+
+TEN = Parameters(days=1, hosts=10, warm_up=0, patience=100)
+LINE = [asked("first", 0, 8, 10), asked("large", 1, 10, 5), asked("short", 2, 2, 8), asked("long", 2, 2, 9)]
+"""The large one can begin at 10; the short one would be over by then, and the long one would not."""
+
+
+@pytest.mark.parametrize(
+    ("served", "used", "longest"),
+    [
+        # The large one from 10 to 15, both others then.
+        (lambda requests: queueing(TEN, requests, fills=False), 80 + 50 + 16 + 18, 13),
+        # The short one begins at 2, the long one after the large one.
+        (lambda requests: queueing(TEN, requests, fills=True), 80 + 50 + 16 + 18, 13),
+    ],
+)
+def test_a_queue_in_order_of_arrival(served, used, longest):
+    assert served(LINE) == (pytest.approx(used / 240), longest)
+
+
+def test_filling_in_lets_only_those_begin_who_do_not_delay_the_first():
+    without_long = [each for each in LINE if each.id != "long"]
+    assert queueing(TEN, without_long, fills=False)[1] == 13, "the short one waits for the large one"
+    assert queueing(TEN, without_long, fills=True)[1] == 9, "it has begun, and the large one waits as before"
+
+
+def test_a_queue_gives_flexible_requests_what_is_there_and_forgets_who_leaves():
+    flexible = asked("flexible", 1, 4, 5, least=2)
+    assert queueing(TEN, [LINE[0], flexible], fills=False) == (pytest.approx((80 + 10) / 240), 0)
+    gone = asked("gone", 1, 10, 5, withdrawn=3)
+    assert queueing(TEN, [LINE[0], gone], fills=False) == (pytest.approx(80 / 240), 0)
+
+
+def test_what_does_not_fit_is_refused():
+    assert refusing(TEN, LINE) == (pytest.approx((80 + 16) / 240), 0.5)
+
+
+def test_fairness_is_that_of_the_projects_that_always_wait():
+    shares = Shares()
+    for _ in range(20):
+        shares.look({"one": 1.0, "other": 3.0})
+    shares.look({"one": 1.0, "other": 3.0, "seldom": 50.0})
+    assert shares.fairness() == (pytest.approx(16 / 20), 2)
 
 
 def test_one_purpose_of_random_numbers_does_not_shift_the_others():

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How evenly those are served that always wait."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+NEARLY_ALWAYS = 0.95
+
+
+@dataclass(slots=True)
+class Shares:
+    """The use of each project at the passes at which it waited."""
+
+    passes: int = 0
+    waited: Counter[str] = field(default_factory=Counter)
+    used: Counter[str] = field(default_factory=Counter)
+
+    def look(self, values: Mapping[str, float]) -> None:
+        """Note the uses of those that wait."""
+        self.passes += 1
+        self.waited.update(values.keys())
+        self.used.update(values)  # type: ignore[arg-type]
+
+    def fairness(self) -> tuple[float | None, int]:
+        """Return Jain's index, 1 if all have the same, and of how many projects; None of fewer than two."""
+        means = [self.used[each] / n for each, n in self.waited.items() if n >= NEARLY_ALWAYS * self.passes]
+        if len(means) < 2:
+            return None, len(means)
+        return sum(means) ** 2 / (len(means) * sum(mean**2 for mean in means)), len(means)
