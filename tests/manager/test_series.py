@@ -21,6 +21,7 @@ from blazar.model.requests import IdempotencyKey
 from blazar.model.series import Fit, SeriesLimits
 from blazar.model.series_details import OccurrenceState, SeriesDetails, SeriesQuestion, SeriesStatus
 from tests.manager.enforcement.recording import RecordingFilter
+from tests.observed import ObservedStore, before
 from tests.statements import counted
 from tests.world import NOON, World, a_host, a_series, instances
 
@@ -248,6 +249,17 @@ def test_deleting_a_long_series_goes_on_in_the_background(sqlite):
     world.manager.series.delete(made.series.id)
     assert status(world, made) is SeriesStatus.DELETING
     world.run()
+    assert (status(world, made), states(world, made)) == (SeriesStatus.DELETED, {"cancelled": 60})
+
+
+def test_two_may_delete_a_long_series_at_the_same_moment(sqlite):
+    world = World(sqlite)
+    made = world.manager.series.create(a_series(rule="FREQ=DAILY;COUNT=60"))
+    world.run()
+    delete = world.manager.series.delete
+    store = ObservedStore(world.store, before("series.release", lambda: delete(made.series.id)))
+    world.another_manager(store=store).series.delete(made.series.id)
+    world.run_to(world.clock.now() + timedelta(minutes=1))
     assert (status(world, made), states(world, made)) == (SeriesStatus.DELETED, {"cancelled": 60})
 
 

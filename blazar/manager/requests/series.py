@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
@@ -20,7 +21,7 @@ from blazar.manager.requests.series_leases import copied
 from blazar.manager.requests.series_planning import Planned, SeriesCheck
 from blazar.manager.requests.series_work import CHUNK, SeriesWork, check_fits, first_to_come, unfit_of, unfit_sentence
 from blazar.model.clock import to_second
-from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources
+from blazar.model.errors import ClaimLost, Conflict, InvalidInput, NotEnoughResources
 from blazar.model.recurrence import Occurrence
 from blazar.model.requests import Actor, IdempotencyKey
 from blazar.model.series import check_series
@@ -135,7 +136,9 @@ class SeriesService:
             return
         if len(runtime.store.series.leases(series_id)) > CHUNK:
             now = runtime.clock.now()
-            runtime.store.series.release(series_id, claim.token, due_at=now, now=now)
+            # If another request to delete it was faster, that one has the claim.
+            with suppress(ClaimLost):
+                runtime.store.series.release(series_id, claim.token, due_at=now, now=now)
             self._work.wake()
             return
         with scope(limit=runtime.settings.request_limit):
