@@ -154,7 +154,7 @@ test("use is said as a look has found it", () => {
   assert.equal(usageInWords({ usage: "unused", used_at: null }, "UTC", NOW), "Nothing was started in it yet.");
   assert.equal(
     usageInWords({ usage: "idle", used_at: "2026-11-25T07:00:10Z" }, "UTC", NOW),
-    "All that is in it is stopped; it was used until today 07:00 at least.",
+    "All that is in it is stopped, or does nothing; it was used until today 07:00 at least.",
   );
   assert.equal(usageInWords({ usage: null }, "UTC", NOW), null);
 });

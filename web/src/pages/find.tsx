@@ -166,8 +166,12 @@ function Results({ question, found, loading, failed, ask, onBook }: ResultsProps
       {none && <Further question={question} ask={ask} alone={found.alternatives.length === 0} />}
       <div class="openings-and-line">
         {!none && <Openings question={question} found={found} onBook={onBook} />}
-        {isLate(question, first) && may("blazar:leases:post") && <Line onWait={() => onBook(null)} />}
-        {isLate(question, first) && mayMakeRoom(question) && <RoomOffer question={question} />}
+        {isLate(question, first) && may("blazar:leases:post") && (
+          <div class="stack">
+            <Line onWait={() => onBook(null)} />
+            {mayMakeRoom(question) && <RoomOffer question={question} />}
+          </div>
+        )}
       </div>
       {late && (
         <details class="why-not">

@@ -112,7 +112,7 @@ export function whyReleased(usage: Lease["usage"]): string {
     case "unused":
       return "nothing is in it";
     case "idle":
-      return "all that is in it is stopped";
+      return "all that is in it is stopped, or does nothing";
     default:
       return "nothing runs on it";
   }
@@ -125,7 +125,7 @@ export function usageInWords(lease: Pick<Lease, "usage" | "used_at">, zone: stri
     case "used":
       return seen ? `It is used; last seen ${seen}.` : "It is used.";
     case "idle":
-      return `All that is in it is stopped${seen ? `; it was used until ${seen} at least` : ""}.`;
+      return `All that is in it is stopped, or does nothing${seen ? `; it was used until ${seen} at least` : ""}.`;
     case "unused":
       return seen ? `Nothing is in it; it was used until ${seen} at least.` : "Nothing was started in it yet.";
     case "unknown":
