@@ -213,7 +213,7 @@ class World:
         """Poll the hosts for their data alone; return the ids of those that changed."""
         calendar, hosts = self.store.calendar, self.store.resources.catalog(HOST).resources
         in_use = lambda: calendar.in_use(HOST, self.clock.now())  # noqa: E731
-        uses = Uses(in_use, calendar.resource_names, lambda *_: None, self.store.leases.projects_of)
+        uses = Uses(in_use, calendar.resource_names, lambda *_: None, self.store.leases.projects_of, calendar.held)
         polled = kinds_of(self.simulated.cloud, self.host_settings)[HOST].poll(hosts, uses)
         changed = self.store.resources.refresh(HOST, polled.details, at=self.clock.now())
         return frozenset(host.external_id for host in hosts if host.id in changed)

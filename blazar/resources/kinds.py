@@ -59,13 +59,15 @@ class Uses:
 
     ``report_lacking`` records that reservations in use should have a healthy resource, and do not have it in the cloud.
     It is called as soon as that is seen: another manager may mend it meanwhile. ``projects`` returns the projects of
-    reservations: what bears the mark of a reservation, and is another project's, is not of that reservation.
+    reservations: what bears the mark of a reservation, and is another project's, is not of that reservation. ``held``
+    returns those of some resources, by calendar id, that a lease has or will have.
     """
 
     in_use: Callable[[], InUse]
     holders: Holders
     report_lacking: Callable[[Resource, Collection[str]], None]
     projects: Callable[[Collection[str]], Mapping[str, str]]
+    held: Callable[[Collection[int]], Collection[int]]
 
 
 @dataclass(frozen=True, slots=True)

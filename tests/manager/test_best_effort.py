@@ -251,3 +251,34 @@ def test_a_host_that_is_emptied_takes_no_servers_of_another(world):
     assert world.now(lease).status is LeaseStatus.ACTIVE
     # The host that no lease can have goes first.
     assert where(world)["theirs" if "node-2" in world.pool(lease.reservations[0].id) else "c"] == "node-5"
+
+
+def test_a_host_that_a_lease_has_lost_is_open_to_all_again(world):
+    boot(world, "node-2"), boot(world, "node-3", "a"), boot(world, "node-3", "b")
+    lease = best_effort(world)
+    world.run()
+    world.register("node-5")
+    world.simulated.operators.host_down("node-2")
+    for _ in range(2):
+        world.manager.monitor.run_once()
+    # It is still held, and stays closed.
+    assert "node-2" in world.pool()
+    world.run_to(NOON + 3 * MINUTE)
+    assert world.pool(lease.reservations[0].id) == {"node-1", "node-5"}
+    world.manager.monitor.run_once()
+    assert not world.pool() & {"node-2", "node-3"}
+
+
+def test_a_host_is_not_emptied_until_its_last_lease_has_returned_it(world):
+    boot(world, "node-3", "pinned", locked=True)
+    first = best_effort(world, hours=1)
+    world.run_to(NOON + MINUTE)
+    world.clock.to(NOON + timedelta(hours=1, seconds=1))
+    # The end of the first is due, and nobody has begun with it.
+    with pytest.raises(NotEnoughResources, match="0 free, and 0 that can be emptied"):
+        best_effort(world)
+    world.run_to(NOON + timedelta(hours=1, minutes=1))
+    assert world.now(first).status is LeaseStatus.TERMINATED
+    second = best_effort(world)
+    world.run_to(NOON + timedelta(hours=1, minutes=2))
+    assert world.pool(second.reservations[0].id) == {"node-1", "node-2"}

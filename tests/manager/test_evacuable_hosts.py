@@ -53,6 +53,16 @@ def test_it_is_well_outside_of_all_aggregates(bare):
     assert "down" in bare.manager.resources.one(HOST, host.external_id).failure
 
 
+def test_it_leaves_the_freepool_when_it_is_registered(bare):
+    bare.register("node-1")
+    (host,) = bare.manager.resources.all(HOST)
+    bare.store.resources.withdraw(host.id, at=bare.clock.now())
+    bare.store.resources.retire(host.id, at=bare.clock.now())
+    assert bare.pool() == {"node-1"}
+    evacuable(bare, "node-1")
+    assert bare.pool() == frozenset()
+
+
 def test_it_can_be_unregistered_with_servers(bare):
     host = evacuable(bare, "node-1")
     bare.simulated.users.boot_server("busy", project_id="p", user_id="u", host="node-1")

@@ -105,6 +105,7 @@ class Monitor(BackgroundThread):
             calendar.resource_names,
             self._returned,
             self._runtime.store.leases.projects_of,
+            calendar.held,
         )
 
     def run_once(self) -> None:

@@ -127,8 +127,9 @@ class Hosts:
             self._registration.check_empty(in_cloud.name, _service_name(in_cloud))
 
     def enter(self, in_cloud: CloudResource) -> bool:
-        """Ensure that the host is in the freepool and has a reservation provider; an evacuable one is left as it is."""
+        """Ensure that the host is in the freepool and has a reservation provider; an evacuable one is not there."""
         if _is_evacuable(in_cloud):
+            self._registration.ensure_left(_service_name(in_cloud))
             return False
         return self._registration.ensure_entered(in_cloud.name, _service_name(in_cloud))
 
@@ -151,7 +152,10 @@ class Hosts:
         return {each.id: counts.get(str(each.attributes["service_name"]), 0) for each in resources}
 
     def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
-        """Return the state of all hosts: two calls to Nova, and one to Placement if it has no changes."""
+        """Return the state of all hosts: two calls to Nova, and one to Placement if it has no changes.
+
+        Evacuable ones that a lease has lost, as when another host took their place, leave the freepool.
+        """
         in_use = uses.in_use()
         hypervisors = self._registration.hypervisors()
         evacuable = frozenset(host.name for host in registered if host.evacuable)
@@ -160,6 +164,7 @@ class Hosts:
             standing = standings.get(host.name)
             if standing is not None and standing.failure is None and standing.lacking:
                 uses.report_lacking(host, standing.lacking)
+        self._open([h for h in registered if h.evacuable and h.name in standings and standings[h.name].pooled], uses)
         try:
             details = self._details(hypervisors, registered)
         except CloudError as error:
@@ -181,6 +186,15 @@ class Hosts:
             prepare(_cloud_resource(hypervisor, evacuable=resource.evacuable))
         details = self._details((hypervisor,), (resource,))
         return Polled({resource.name: self._standing(hypervisor, uses, resource).failure}, details)
+
+    def _open(self, pooled: Collection[Resource], uses: Uses) -> None:
+        """Ensure that of these evacuable hosts those that no lease holds are open to all."""
+        # After the aggregates were read: a lease has a host on the calendar before that enters the freepool.
+        held = uses.held([host.id for host in pooled]) if pooled else ()
+        for host in pooled:
+            if host.id not in held:
+                LOG.info("Host %s is held by no lease and leaves the freepool", host.name)
+                self._registration.ensure_left(str(host.attributes["service_name"]))
 
     def _standing(self, hypervisor: Hypervisor, uses: Uses, resource: Resource) -> Standing:
         in_use = uses.in_use()

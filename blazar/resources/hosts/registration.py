@@ -23,12 +23,13 @@ Attributes = Mapping[str, PropertyValue]
 class Standing:
     """Why a host has failed (None: it is healthy), whether it is in the freepool or the aggregate of a reservation, and
     which reservations in use hold it without having it in their aggregate. The latter two are unknown without a
-    freepool.
+    freepool. ``pooled``: it is in the freepool.
     """
 
     failure: str | None
     in_aggregate: bool | None
     lacking: frozenset[str]
+    pooled: bool = False
 
 
 class HostRegistration:
@@ -123,6 +124,7 @@ class HostRegistration:
                 failure=_failure(host, None if at_home else places, held, self._names.freepool),
                 in_aggregate=None if places is None else found or at_home,
                 lacking=frozenset(() if places is None else lacking),
+                pooled=found and place_of[host.hypervisor_hostname] is None,
             )
 
         return {h.hypervisor_hostname: standing(h) for h in hypervisors}

@@ -42,7 +42,10 @@ def uses(*tasks: Task, lacking: list[str] | None = None) -> Uses:
     def projects(ids: Collection[str]) -> Mapping[str, str]:
         return {task.reservation.id: task.lease.project_id for task in tasks if task.reservation.id in ids}
 
-    return Uses(lambda: found, holders, report, projects)
+    def held(ids: Collection[int]) -> Collection[int]:
+        return {resource.id for task in tasks for resource in task.resources}.intersection(ids)
+
+    return Uses(lambda: found, holders, report, projects, held)
 
 
 def polled(trial: Trial, *tasks: Task) -> Polled:
