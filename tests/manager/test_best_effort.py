@@ -282,3 +282,23 @@ def test_a_host_is_not_emptied_until_its_last_lease_has_returned_it(world):
     second = best_effort(world)
     world.run_to(NOON + timedelta(hours=1, minutes=2))
     assert world.pool(second.reservations[0].id) == {"node-1", "node-2"}
+
+
+def test_what_is_left_of_a_lease_that_is_over_disturbs_no_other(world):
+    boot(world, "node-3", "pinned", locked=True)
+    first = best_effort(world, hours=1)
+    world.run_to(NOON + timedelta(hours=2))
+    assert world.now(first).status is LeaseStatus.TERMINATED
+    reservation = first.reservations[0].id
+    world.simulated.compute.create_aggregate(reservation, f"blazar_{reservation}", {})
+    server = boot(world, "node-2")
+    best_effort(world)
+    world.run()
+    assert world.manager.sweep.run_once() == 1
+    for _ in range(2):
+        world.manager.engine.run_due()
+    assert world.simulated.compute.aggregate(reservation) is None
+    assert "node-2" in world.pool()
+    with world.simulated.inspect() as state:
+        (move,) = state.servers[server].migrations
+        assert move.is_open(world.clock.now())

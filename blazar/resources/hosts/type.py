@@ -280,6 +280,9 @@ class PhysicalHost:
         returned = self._return(task, hosts=None)
         if stranded and isinstance(returned, Done):
             return deleting(stranded, "servers without a host are being deleted")
+        if task.reservation.status is ReservationStatus.DELETED:
+            # Leftovers of one that has ended: by now another lease may be emptying its hosts.
+            return returned
         # Last: a host with servers of the reservation is open to nobody until they are gone.
         return self._emptying.leave(task) if isinstance(returned, Done) else returned
 
