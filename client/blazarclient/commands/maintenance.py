@@ -14,13 +14,14 @@ from blazarclient.exception import CommandError
 from blazarclient.requirement_text import add_requirement, read_requirements
 
 if TYPE_CHECKING:
-    from blazarclient.library.values import AffectedLease, Maintenance
+    from blazarclient.library.values import AffectedLease, Maintenance, MaintenanceImpact
 
 COLUMNS = ("id", "name", "status", "start_date", "end_date", "hosts")
 KEYS = (
     *("id", "name", "reason", "status", "start_date", "end_date", "hosts", "requirement", "pending", "disable_service"),
     *("trouble", "created_at", "updated_at", "leases"),
 )
+OF_CHANGE = ("impact_id", "start_date", "end_date", "summary", "leases")
 IMPACT = ("lease_id", "name", "project_id", "status", "start_date", "outcome", "moves", "openings")
 
 
@@ -85,6 +86,24 @@ class _Window(LibraryCommand):
         }
 
 
+def _lines(
+    command: LibraryCommand,
+    leases: Sequence[AffectedLease],
+    window: Maintenance,
+    zone: tzinfo,
+    parsed_args: argparse.Namespace,
+) -> str:
+    """Return a line about each lease: where it goes, and whether it has."""
+    names = {each.id: each.name for each in window.hosts}
+    lines = []
+    for lease in leases:
+        start = command.cell(lease.start_date, zone, parsed_args)
+        left = "" if lease.done else "(not yet)"
+        parts = (lease.lease_id, lease.name, start, lease.outcome, _moves(lease, names), left)
+        lines.append(" ".join(part for part in parts if part))
+    return "\n".join(lines)
+
+
 class _OneWindow(One):
     """A command whose answer is a window."""
 
@@ -100,14 +119,7 @@ class _OneWindow(One):
             return self.cell(getattr(window, key), zone, parsed_args)
         if key == "hosts":
             return ", ".join(each.name or each.id for each in window.hosts)
-        names = {each.id: each.name for each in window.hosts}
-        lines = []
-        for lease in window.leases:
-            start = self.cell(lease.start_date, zone, parsed_args)
-            left = "" if lease.done else "(not yet)"
-            parts = (lease.lease_id, lease.name, start, lease.outcome, _moves(lease, names), left)
-            lines.append(" ".join(part for part in parts if part))
-        return "\n".join(lines)
+        return _lines(self, window.leases, window, zone, parsed_args)
 
 
 class ImpactOfMaintenance(Rows, _Window):
@@ -231,12 +243,14 @@ class ChangeMaintenance(_OneWindow):
         parser.add_argument("--name", metavar="<name>", help="new name")
         parser.add_argument("--start", metavar="<time>", help="new start")
         parser.add_argument("--end", metavar="<time>", help="new end: a time, or +12h after the start")
+        parser.add_argument("--dry-run", action="store_true", help="only show what that would do to leases")
+        parser.add_argument("--impact-id", metavar="<id>", help="change it only if this is still what that does")
         add_zone(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Change it."""
-        check_columns(parsed_args, KEYS)
+        check_columns(parsed_args, OF_CHANGE if parsed_args.dry_run else KEYS)
         now, changes = now_in(parsed_args), {"name": parsed_args.name} if parsed_args.name else {}
         maintenances = self.library.maintenances
         found = maintenances.find(parsed_args.id)
@@ -247,7 +261,23 @@ class ChangeMaintenance(_OneWindow):
             changes["end_date"] = _end(parsed_args.end, now, begin)
         if not changes:
             raise CommandError("Nothing is to change; give --name, --start or --end", code=400)
+        if parsed_args.dry_run:
+            return self._would(found, maintenances.impact_of_change(found.id, **changes), parsed_args)
+        if parsed_args.impact_id:
+            changes["impact_id"] = parsed_args.impact_id
         return self.told(maintenances.change(found.id, **changes), parsed_args)
+
+    def _would(self, window: Maintenance, impact: MaintenanceImpact, parsed_args: argparse.Namespace) -> Any:
+        """Return the keys and values of what a change would do."""
+        zone = now_in(parsed_args).tzinfo or timezone.utc
+        values = {"impact_id": impact.id, "summary": impact.summary, "leases": impact.leases}
+        if not self.structured(parsed_args):
+            counts = (f"{count} {name.replace('_', ' ')}" for name, count in impact.summary.items() if count)
+            values["summary"] = ", ".join(counts) or "none"
+            values["leases"] = _lines(self, impact.leases, window, zone, parsed_args)
+        dates = {"start_date": impact.start_date, "end_date": impact.end_date}
+        found = {**dates, **values}
+        return [OF_CHANGE, tuple(self.cell(found[key], zone, parsed_args) for key in OF_CHANGE)]
 
 
 class EndMaintenance(_OneWindow):

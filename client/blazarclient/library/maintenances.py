@@ -82,8 +82,16 @@ class Maintenances:
         for item in self._transport.pages("/maintenances", "maintenances", query=filters, microversion=KINDS):
             yield decode(Maintenance, item)
 
+    def impact_of_change(self, maintenance_id: str, /, **changes: Any) -> MaintenanceImpact:
+        """Return what a change of a window would do to leases; nothing is written. Arguments as of ``change``."""
+        answer = self._ask("PATCH", _path(maintenance_id), body=changes, query={"dry_run": True}, repeatable=True)
+        return decode(MaintenanceImpact, answer.part("impact"))
+
     def change(self, maintenance_id: str, /, **changes: Any) -> Maintenance:
-        """Change the ``name``, ``start_date`` or ``end_date`` of a window; once it has begun only the end. Conflict."""
+        """Change the ``name``, ``start_date`` or ``end_date`` of a window; once it has begun only the end.
+
+        Conflict, also if ``impact_id`` is that of another impact than the one of now.
+        """
         return _read(self._ask("PATCH", _path(maintenance_id), body=changes))
 
     def end(self, maintenance_id: str) -> Maintenance:

@@ -148,3 +148,24 @@ def test_a_window_is_changed_ended_and_cancelled_by_its_name(run: Run, service: 
         True,
         True,
     )
+
+
+def test_what_a_change_would_do_is_shown_with_the_id_to_make_just_that_change(run: Run, service: Any) -> None:
+    impact = {
+        "id": "abc",
+        "start_date": "2026-12-01T07:00:00Z",
+        "end_date": "2026-12-01T17:00:00Z",
+        "hosts": ["1"],
+        "summary": {"moved": 1, "stays": 0},
+        "leases": [LEASE],
+    }
+    service.get(f"{URL}/maintenances/{ID}", **says(WHOLE))
+    service.patch(f"{URL}/maintenances/{ID}", json={"impact": impact}, headers=NEW)
+    code, out, _ = run("maintenance", "change", ID, "--end", "+10h", "--dry-run")
+    assert (code, "abc" in out, "1 moved" in out, "node-1 to 3" in out) == (0, True, True, True)
+    assert sent(service, "PATCH")[-1].qs == {"dry_run": ["true"]}
+    code, out, _ = run("maintenance", "change", ID, "--end", "+10h", "--dry-run", "-f", "json")
+    assert json.loads(out)["leases"][0]["outcome"] == "moved"
+    service.patch(f"{URL}/maintenances/{ID}", **says(WHOLE))
+    assert run("maintenance", "change", ID, "--end", "+10h", "--impact-id", "abc")[0] == 0
+    assert sent(service, "PATCH")[-1].json() == {"end_date": "+PT10H", "impact_id": "abc"}
