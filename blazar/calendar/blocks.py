@@ -97,7 +97,8 @@ def _causes(resource: Resource) -> Iterator[tuple[OutOfUse, datetime | None, dat
     if resource.failed_since is not None:
         yield OutOfUse.FAILED, _second(resource.failed_since), None, resource.failure
     if not resource.disabled and resource.failed_since is None:
-        yield OutOfUse.BEING_REMOVED, None, None, None
+        is_open = resource.evacuable and not resource.withdrawn
+        yield OutOfUse.EVACUABLE if is_open else OutOfUse.BEING_REMOVED, None, None, None
 
 
 def _blocks(use: Use, kind: BlockKind, window: Window) -> Iterator[Block]:

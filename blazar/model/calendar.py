@@ -43,6 +43,8 @@ class OutOfUse(StrEnum):
     FAILED = "failed"
     BEING_REMOVED = "being_removed"
     MAINTENANCE = "maintenance"
+    EVACUABLE = "evacuable"
+    """Everybody's servers use it, until they are moved away for a lease."""
 
 
 @dataclass(frozen=True, slots=True)

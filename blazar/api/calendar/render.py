@@ -49,7 +49,8 @@ def row(value: CalendarRow, leases: Mapping[str, BlockLease], version: Version |
 
 
 def _earlier(value: Block) -> Block:
-    return replace(value, code=OutOfUse.DISABLED) if value.code is OutOfUse.MAINTENANCE else value
+    unknown = (OutOfUse.MAINTENANCE, OutOfUse.EVACUABLE)
+    return replace(value, code=OutOfUse.DISABLED) if value.code in unknown else value
 
 
 def block(value: Block, leases: Mapping[str, BlockLease]) -> Json:

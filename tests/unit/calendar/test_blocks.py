@@ -121,6 +121,9 @@ def test_a_host_is_out_of_use_since_then_and_until_then():
 
     assert out_of_use(a_host(1), hours(0, 24), reasons=True) == []
     assert shown() == [(OutOfUse.BEING_REMOVED, NOON, None, None)]
+    open_to_all = {"attributes": {"evacuable": True}}
+    assert shown(**open_to_all) == [(OutOfUse.EVACUABLE, NOON, None, None)]
+    assert shown(**open_to_all, withdrawn=True) == [(OutOfUse.BEING_REMOVED, NOON, None, None)]
     broken = {"failure": "down", "failed_since": NOON + 2 * MINUTE + timedelta(microseconds=7)}
     assert shown(**broken) == [(OutOfUse.FAILED, at(2), None, "down")]
     assert shown(reasons=False, **broken) == [(OutOfUse.FAILED, at(2), None, None)]
