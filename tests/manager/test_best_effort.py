@@ -225,6 +225,26 @@ def test_one_project_makes_room_for_one_lease_at_a_time(world):
         best_effort(world, hosts=1)
 
 
+def test_who_loses_a_race_for_a_host_has_another_one_emptied(world):
+    world.lease(a_host(), hours=9)
+    boot(world, "node-2"), boot(world, "node-3", "a"), boot(world, "node-3", "b")
+    other, first = world.another_manager(), []
+
+    def strike(name: str, phase: str) -> None:
+        # The hosts are chosen, and nothing is booked.
+        world.faults.on_call = None
+        mine, world.manager = world.manager, other
+        first.append(best_effort(world, hosts=1, project="art"))
+        world.manager = mine
+
+    world.faults.on_call = strike
+    second = best_effort(world, hosts=1)
+    world.run_to(NOON + 3 * MINUTE)
+    assert [world.now(lease).status for lease in (*first, second)] == [LeaseStatus.ACTIVE] * 2
+    assert world.pool(first[0].reservations[0].id) == {"node-2"}
+    assert world.pool(second.reservations[0].id) == {"node-3"}
+
+
 def test_a_host_that_is_being_unregistered_is_not_emptied(world):
     boot(world, "node-2"), boot(world, "node-3", "a"), boot(world, "node-3", "b")
     one = next(host for host in world.manager.resources.all(HOST) if host.name == "node-2")

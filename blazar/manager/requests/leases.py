@@ -44,6 +44,9 @@ from blazar.model.paging import Page
 from blazar.model.requests import NOW, IdempotencyKey, LeaseChange, LeaseRequest
 from blazar.store.idempotency import KeyTaken
 
+MOST_CHOICES = 5
+"""How often hosts to be emptied are chosen for one request, while others are faster."""
+
 
 class LeaseService:
     """Creates, changes, deletes and lists leases."""
@@ -122,11 +125,13 @@ class LeaseService:
 
     def _book(self, grant: Grant, check: Callable[[Plan], None] | None) -> tuple[Lease, Plan]:
         """Find and book what a lease asks for; for one of the kind ``best_effort`` hosts are emptied if need be."""
-        try:
-            return self._booking.until_it_holds(lambda n: self._find(grant, n), grant.book, check)
-        except NotEnoughResources:
-            if not self._makes_room(grant):
-                raise
+        for _ in range(MOST_CHOICES):
+            try:
+                return self._booking.until_it_holds(lambda n: self._find(grant, n), grant.book, check)
+            except NotEnoughResources:
+                # Another lease may have been given the hosts that were chosen before: then these are others.
+                if not self._makes_room(grant):
+                    raise
         return self._booking.until_it_holds(lambda n: self._find(grant, n), grant.book, check)
 
     def _makes_room(self, grant: Grant) -> bool:
