@@ -9,7 +9,8 @@ import pytest
 
 from blazar.calendar.evacuation.values import Rules
 from blazar.clouds.simulated.server_state import MoveFault
-from blazar.model.errors import InvalidInput, NotEnoughResources
+from blazar.manager.requests.waiting import Busy
+from blazar.model.errors import InvalidInput, NotEnoughResources, WrongState
 from blazar.model.lease import EventType, Lease, LeaseKind, LeaseStatus, ReservationStatus
 from blazar.model.requests import Registration
 from blazar.model.resource import HOST
@@ -223,6 +224,20 @@ def test_one_project_makes_room_for_one_lease_at_a_time(world):
     first = best_effort(world)
     with pytest.raises(NotEnoughResources, match=f"room is being made for lease {first.id}"):
         best_effort(world, hosts=1)
+
+
+def test_it_is_not_changed_while_room_is_made_nor_when_none_was_made(world):
+    server = boot(world, "node-2")
+    for name in "abc":
+        boot(world, "node-3", name)
+    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    lease = best_effort(world)
+    with pytest.raises(WrongState, match="it can be changed when it has started") as error:
+        world.change(lease, name="other")
+    assert not isinstance(error.value, Busy)
+    world.run_to(NOON + LIMIT + MINUTE)
+    with pytest.raises(WrongState, match="no room was made for the lease in time"):
+        world.change(lease, name="other")
 
 
 def test_who_loses_a_race_for_a_host_has_another_one_emptied(world):

@@ -24,6 +24,7 @@ from blazar.model.lease import (
     EventStatus,
     EventType,
     Lease,
+    LeaseKind,
     LeaseStatus,
     PartOfSeries,
     Reservation,
@@ -385,8 +386,14 @@ def busy(lease: Lease) -> WrongState:
         sentence = "the lease waits for its turn, and cannot be changed; delete it and ask for another, or wait"
         return WrongState(sentence, code="lease_waits", data={"status": str(lease.status)})
     if lease.status is LeaseStatus.TIMED_OUT:
-        sentence = "the lease has waited for its turn in vain; delete it, and ask for another"
+        made = lease.kind is LeaseKind.BEST_EFFORT
+        why = "no room was made for the lease in time" if made else "the lease has waited for its turn in vain"
+        sentence = f"{why}; delete it, and ask for another"
         return WrongState(sentence, code="lease_ended", data={"status": str(lease.status)})
+    if lease.status is LeaseStatus.IN_PROGRESS:
+        # Nobody waits for that: it may take an hour.
+        sentence = f"room is being made for lease {lease.id}; it can be changed when it has started, or delete it"
+        return WrongState(sentence, code=Busy.code, data={"status": str(lease.status)})
     state = "being handed over" if lease.is_undecided else lease.status
     sentence = f"lease {lease.id} is {state}; it can be changed when that has finished"
     failing = any(e.status is EventStatus.IN_PROGRESS and e.attempts for e in lease.events)
