@@ -24,6 +24,7 @@ from typing import Protocol
 
 from blazar.model.clock import Clock, monotonic
 from blazar.model.errors import ClaimLost, CloudUnavailable, TooLate
+from blazar.model.requests import Actor
 
 
 class Fence(Protocol):
@@ -96,6 +97,8 @@ class Scope:
 
     ``fence`` is what the work is done under; None where nothing is claimed, as when a host is registered. ``user_id``
     is who asks for it; None where no user does. ``pool`` is what the thread belongs to; None if it is one of its own.
+    ``actor`` is whose request it is, for the history of leases, None for the service's own work; ``operation`` is what
+    the request does, where its changes do not tell.
     """
 
     request_id: str | None = None
@@ -103,6 +106,8 @@ class Scope:
     fence: Fence | None = None
     user_id: str | None = None
     pool: Pool | None = None
+    actor: Actor | None = None
+    operation: str | None = None
 
     def remaining(self) -> float | None:
         """Return the seconds that are left, at least 0; None if there is no limit."""
@@ -142,9 +147,11 @@ def scope(
     fence: Fence | None = None,
     user_id: str | None = None,
     pool: Pool | None = None,
+    actor: Actor | None = None,
+    operation: str | None = None,
 ) -> Iterator[Scope]:
     """Narrow the scope: a request id of its own, no later a deadline than ``limit`` from now, another fence or pool, a
-    user.
+    user, an actor and an operation.
     """
     outer = _CURRENT.get()
     ends = [outer.deadline] if outer.deadline is not None else []
@@ -156,6 +163,8 @@ def scope(
         fence or outer.fence,
         user_id or outer.user_id,
         pool or outer.pool,
+        actor or outer.actor,
+        operation or outer.operation,
     )
     token = _CURRENT.set(inner)
     try:

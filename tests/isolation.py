@@ -167,6 +167,7 @@ SINCE_1_3 = [
     ("POST", "/leases/{lease}/split", {"colour": "x"}, (400, 400, 403, 404, 404, 404, 401)),
     ("POST", "/leases/{lease}/merge", {"with": "x"}, (400, 400, 403, 404, 404, 404, 401)),
     ("POST", "/leases/{lease}/merge", {"colour": "x"}, (400, 400, 403, 404, 404, 404, 401)),
+    ("GET", "/leases/{lease}/history", None, (200, 200, 200, 404, 404, 404, 401)),
     ("GET", "/series", None, (200, 200, 200, 200, 200, 403, 401)),
     ("POST", "/series", SERIES, (201, 201, 403, 201, 403, 403, 401)),
     ("POST", "/series", {"colour": "red"}, (400, 400, 403, 400, 403, 403, 401)),

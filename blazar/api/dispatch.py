@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from flask import Flask, Response, current_app, g, jsonify, request
@@ -17,6 +18,8 @@ from blazar.api.context import Call, services
 from blazar.api.errors import speaks_v2
 from blazar.api.identity import Caller
 from blazar.api.routes import Route
+from blazar.context import scope
+from blazar.model.requests import Actor
 
 _NOBODY = Caller("", "", ())
 """The caller of a route that needs no token."""
@@ -113,6 +116,14 @@ def _response(row: Route, found: Any) -> Response:
     return response
 
 
+def _acting(call: Call, method: str) -> AbstractContextManager[object]:
+    """Return the scope in which changes of leases are told to be the caller's."""
+    caller = call.caller
+    if method == "GET" or caller is _NOBODY:
+        return nullcontext()
+    return scope(actor=Actor(caller.user_id, caller.project_id, call.is_operator))
+
+
 class _View:
     """Serves a URL by the row for the method and the microversion of the request."""
 
@@ -128,7 +139,8 @@ class _View:
         call = Call(services(), g.get("caller", _NOBODY), row, modern, g.version)
         if not row.on_target:
             call.authorize()
-        response = _response(row, row.handler(call, **parameters))
+        with _acting(call, method):
+            response = _response(row, row.handler(call, **parameters))
         return answers.finished(response, row.caching) if modern else response
 
     def _options(self) -> Response:

@@ -13,6 +13,7 @@ from blazar.api import info, openapi, service
 from blazar.api.availability import routes as availability
 from blazar.api.calendar import routes as calendar
 from blazar.api.feeds import routes as feeds
+from blazar.api.history import routes as history
 from blazar.api.kinds import devices, generic, instances, networks, servers, stacks, volumes
 from blazar.api.kinds.floating_ips import routes as floating_ips
 from blazar.api.kinds.hosts import routes as hosts
@@ -45,6 +46,7 @@ BUILTIN: tuple[Part, ...] = (
     series.PART,
     maintenances.PART,
     surgery.PART,
+    history.PART,
     availability.PART,
     info.PART,
 )

@@ -199,7 +199,9 @@ class RemoteManager:
 
     def _call(self, call: str, texts: Mapping[str, str], place: Mapping[str, str], timeout: float | None = None) -> Any:
         """Send one message and wait for its answer."""
-        context = {"request_id": current().request_id, **place}
+        context: dict[str, Any] = {"request_id": current().request_id, **place}
+        if (actor := current().actor) is not None:
+            context["actor"] = {"user_id": actor.user_id, "project_id": actor.project_id, "operator": actor.operator}
         # At the deadline the caller has got an error, because no manager answered.
         deadline = self._time.after(timeout or self._conf.rpc_response_timeout)
         if deadline is not None:

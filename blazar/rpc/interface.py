@@ -21,6 +21,7 @@ from blazar.model.calendar import (
 )
 from blazar.model.demand import ResourceAllocations
 from blazar.model.feed import Feed, FeedContent, FeedOwner, FeedPage, FeedQuestion, FeedRequest
+from blazar.model.history import HistoryPage
 from blazar.model.lease import Lease, LeaseRevision
 from blazar.model.lease_details import BookedLease, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage, Verdict
 from blazar.model.maintenance import (
@@ -89,6 +90,9 @@ class Leases(Protocol):
 
     def details(self, lease_id: str) -> LeaseDetails:
         """Return a lease with what it holds, past ones too; NotFound."""
+
+    def history(self, lease_id: str, page: Page) -> HistoryPage:
+        """Return a page of what was done to a lease, past ones too. InvalidInput for an unknown marker."""
 
     def page(self, wanted: LeaseFilter, page: Page) -> LeasePage:
         """Return a page of leases with what they hold, past ones too. InvalidInput for an unknown marker."""

@@ -17,6 +17,7 @@ from blazar.context import Pool, awaited, scope
 from blazar.messaging import NAMESPACE, VERSION, oslo_messaging, target
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.errors import BlazarError, OtherVersion
+from blazar.model.requests import Actor
 from blazar.rpc import codec
 from blazar.rpc.interface import Manager
 
@@ -53,7 +54,11 @@ class Endpoint:
             values = codec.decode_arguments(call, arguments)
             after, skip = context.get("after"), _whole_number(context.get("skip"))
             with (
-                scope(request_id=str(request_id) if request_id else None, pool=self._pool),
+                scope(
+                    request_id=str(request_id) if request_id else None,
+                    pool=self._pool,
+                    actor=_actor(context.get("actor")),
+                ),
                 awaited(_instant(context.get("deadline")), self._clock),
             ):
                 noun, name = call.split(".")
@@ -133,6 +138,16 @@ def _instant(text: object) -> datetime | None:
         return datetime.fromtimestamp(float(str(text)), UTC)
     except (OverflowError, OSError, ValueError):
         return None
+
+
+def _actor(value: object) -> Actor | None:
+    """Return who asks, as a context has it; None if it is missing, as from an API of an earlier version."""
+    if not isinstance(value, Mapping):
+        return None
+    user_id, project_id = value.get("user_id"), value.get("project_id")
+    if not isinstance(user_id, str) or not isinstance(project_id, str):
+        return None
+    return Actor(user_id, project_id, value.get("operator") is True)
 
 
 def _whole_number(text: object) -> int:

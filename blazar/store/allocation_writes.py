@@ -15,8 +15,10 @@ from blazar.model.amounts import Amounts
 from blazar.model.clock import later, to_second
 from blazar.model.demand import Allocation
 from blazar.model.errors import StaleCalendar
+from blazar.model.history import ResourceMove
 from blazar.model.lease import Lease
 from blazar.model.window import Window
+from blazar.store import history
 from blazar.store.rows import ALLOCATION_COLUMNS, allocation_of, chunks
 from blazar.store.tables import allocations, resources
 
@@ -68,8 +70,10 @@ def insert(
 
 def replace(
     connection: Connection, lease: Lease, wanted: Collection[Allocation], *, cleaning: timedelta, at: datetime
-) -> None:
+) -> tuple[ResourceMove, ...]:
     """Replace the live allocations of a lease with those that are wanted, changing only what differs.
+
+    Return which resources it gave up and got.
 
     A reservation that continues with more or less of a resource keeps its row: no user leaves, and nothing is cleaned.
     """
@@ -109,6 +113,10 @@ def replace(
         connection.execute(allocations.update().where(allocations.c.id.in_(part)).values(added_at=at))
     _keep_past(connection, past, at)
     insert(connection, new.elements(), cleaning, added_at=at)
+    return history.moved(
+        ((row.allocation.reservation_id, row.allocation.resource_id) for row in gone),
+        ((each.reservation_id, each.resource_id) for each in new.elements()),
+    )
 
 
 @dataclass(frozen=True, slots=True)

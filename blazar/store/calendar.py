@@ -26,6 +26,7 @@ from blazar.model.usage import OutboxMessage, ProjectUse
 from blazar.model.window import Window
 from blazar.store import (
     allocation_writes,
+    history,
     idempotency,
     lease_writes,
     maintenance_plans,
@@ -197,6 +198,7 @@ class CalendarStore:
             allocation_writes.raise_generations(connection, plan.generations)
             lease_writes.insert(connection, lease)
             allocation_writes.insert(connection, plan.allocations, self._cleaning_time)
+            history.write(connection, [(None, lease, history.came(plan.allocations))], at=lease.created_at)
             return lease
 
         with use_queries.stale_if_first(use):
@@ -232,7 +234,8 @@ class CalendarStore:
             saved = replace(after, revision=before.revision + 1)
             allocation_writes.raise_generations(connection, plan.generations)
             lease_writes.save(connection, before, saved, saved.revision)
-            allocation_writes.replace(connection, saved, plan.allocations, cleaning=self._cleaning_time, at=at)
+            moves = allocation_writes.replace(connection, saved, plan.allocations, cleaning=self._cleaning_time, at=at)
+            history.write(connection, [(before, saved, moves)], at=at)
             outbox.write(connection, messages, at=at)
             if maintained is not None:
                 maintenance_plans.write_plan(connection, *maintained)

@@ -23,7 +23,7 @@ from blazar.model.lease import (
 from blazar.model.resource import Resource
 from blazar.model.usage import OutboxMessage
 from blazar.model.window import Window
-from blazar.store import allocation_writes, idempotency, lease_writes, outbox, resource_queries
+from blazar.store import allocation_writes, history, idempotency, lease_writes, outbox, resource_queries
 from blazar.store.earlier_users import with_earlier_users
 from blazar.store.past_users import last_reservations
 from blazar.store.rows import (
@@ -256,6 +256,7 @@ class LeaseStore:
         def work(connection: Connection) -> Lease:
             saved = replace(after, revision=before.revision + 1)
             lease_writes.save(connection, before, saved, saved.revision)
+            history.write(connection, [(before, saved, ())], at=at)
             idempotency.forget_undone(connection, before, saved)
             if release:
                 which = allocations.c.reservation_id.in_(sorted(release))

@@ -38,7 +38,7 @@ from blazar.model.series_details import (
     unknown_series,
 )
 from blazar.model.usage import OutboxMessage, ProjectUse
-from blazar.store import allocation_writes, idempotency, lease_writes, outbox, use_queries
+from blazar.store import allocation_writes, history, idempotency, lease_writes, outbox, use_queries
 from blazar.store.leases import many
 from blazar.store.paging import after_marker, ordered_by
 from blazar.store.rows import ALLOCATION_COLUMNS, allocation_of, local_text
@@ -316,6 +316,7 @@ class SeriesStore:
                 allocation_writes.raise_generations(connection, generations)
                 lease_writes.insert_many(connection, new)
                 allocation_writes.insert(connection, granted, self._cleaning_time)
+                history.write(connection, history.made(new, granted), at=now)
                 booked = [
                     {"of": series_id, "which": local_text(lease.series.recurrence_id), "lease": lease.id}
                     for lease in new

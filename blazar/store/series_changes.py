@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
@@ -15,7 +15,7 @@ from blazar.model.errors import StaleCalendar, StaleLease
 from blazar.model.lease import Event, Lease
 from blazar.model.series_details import Series, SeriesOccurrence, SeriesStatus
 from blazar.model.usage import OutboxMessage, ProjectUse
-from blazar.store import allocation_writes, lease_writes, outbox, use_queries
+from blazar.store import allocation_writes, history, lease_writes, outbox, use_queries
 from blazar.store.rows import chunks, event_row, local_text
 from blazar.store.series_count import check_count
 from blazar.store.series_rows import occurrence_row, series_row
@@ -84,6 +84,7 @@ class SeriesChanges:
             if change.added:
                 lease_writes.insert_many(connection, change.added)
             allocation_writes.insert(connection, change.allocations, self._cleaning_time)
+            _write_history(connection, change, now)
             _write_occurrences(connection, change)
             outbox.write(connection, change.messages, at=now)
 
@@ -142,6 +143,16 @@ def _write_leases(connection: Connection, change: SeriesExchange) -> None:
         connection.execute(_EVENT, old)
     if new := [event_row(lease_id, number, event) for lease_id, number, event in every if event.id not in known]:
         connection.execute(events.insert(), new)
+
+
+def _write_history(connection: Connection, change: SeriesExchange, now: datetime) -> None:
+    told: list[history.Written] = [
+        (each.before, replace(each.after, revision=each.before.revision + 1), ())
+        for each in (*change.moved, *change.gone)
+    ]
+    added = {lease.id for lease in change.added}
+    new = [each for each in change.allocations if each.lease_id in added]
+    history.write(connection, [*told, *history.made(change.added, new)], at=now)
 
 
 def _write_occurrences(connection: Connection, change: SeriesExchange) -> None:

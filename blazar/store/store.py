@@ -12,6 +12,7 @@ from blazar.store.catalog import CatalogCache
 from blazar.store.events import EventStore
 from blazar.store.extensions import ExtensionStore
 from blazar.store.feeds import FeedStore
+from blazar.store.history import HistoryStore
 from blazar.store.idempotency import IdempotencyStore
 from blazar.store.lease_pages import LeasePages
 from blazar.store.leases import LeaseStore
@@ -47,6 +48,7 @@ class Store:
         self.outbox = OutboxStore(self.transactions)
         self.events = EventStore(self.transactions)
         self.feeds = FeedStore(self.transactions)
+        self.history = HistoryStore(self.transactions)
         self.series = SeriesStore(self.transactions, cleaning_time=cleaning_time)
         self.series_changes = SeriesChanges(self.transactions, cleaning_time=cleaning_time)
         self.surgery = SurgeryStore(self.transactions, cleaning_time=cleaning_time)

@@ -15,7 +15,7 @@ from blazar.model.demand import Allocation
 from blazar.model.lease import Lease
 from blazar.model.requests import IdempotencyKey
 from blazar.model.usage import OutboxMessage, ProjectUse
-from blazar.store import allocation_writes, idempotency, lease_writes, maintenance_plans, outbox, use_queries
+from blazar.store import allocation_writes, history, idempotency, lease_writes, maintenance_plans, outbox, use_queries
 from blazar.store.rows import chunks
 from blazar.store.tables import allocations, reservations
 from blazar.store.transactions import Transactions
@@ -94,10 +94,14 @@ class SurgeryStore:
             allocation_writes.raise_generations(connection, operation.generations)
             saved = _save_leases(connection, operation, at)
             _move(connection, operation)
+            told: list[history.Written] = []
             for each in operation.changed:
-                allocation_writes.replace(
-                    connection, saved[each.after.id], each.allocations, cleaning=self._cleaning_time, at=at
+                lease = saved[each.after.id]
+                moves = allocation_writes.replace(
+                    connection, lease, each.allocations, cleaning=self._cleaning_time, at=at
                 )
+                told.append((each.before, lease, moves))
+            history.write(connection, told, at=at, sure=True)
             for to, origin in operation.plans_from.items():
                 maintenance_plans.take_plans(connection, to, origin, at)
             outbox.write(connection, operation.messages, at=at)

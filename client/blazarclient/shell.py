@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, str] = {
     "lease keep": f"{_NEW}.change:KeepLease",
     "lease swap": f"{_NEW}.surgery:SwapHost",
     "lease split": f"{_NEW}.surgery:SplitLease",
+    "lease history": f"{_NEW}.history:LeaseHistory",
     "lease merge": f"{_NEW}.surgery:MergeLeases",
     "lease watch": f"{_NEW}.watch:WatchLease",
     "history": f"{_NEW}.listing:History",

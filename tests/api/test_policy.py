@@ -87,6 +87,7 @@ DEFAULTS = {
     "blazar:leases:swap": MEMBER,
     "blazar:leases:swap_to": ADMIN,
     "blazar:leases:split": MEMBER,
+    "blazar:leases:get_history": READER,
     "blazar:leases:merge": MEMBER,
     "blazar:maintenances:get": ADMIN,
     "blazar:maintenances:post": ADMIN,

@@ -22,7 +22,7 @@ from blazar.messaging import NAMESPACE, VERSION, target
 from blazar.model import errors
 from blazar.model.errors import BlazarError, ManagerUnavailable
 from blazar.model.lease import Lease, LeaseRevision, LeaseStatus
-from blazar.model.requests import ResourceChange
+from blazar.model.requests import Actor, ResourceChange
 from blazar.model.resource import FLOATING_IP, HOST
 from blazar.model.window import Window
 from blazar.rpc import client, codec
@@ -213,6 +213,20 @@ def test_the_global_request_id_goes_along(serve, world):
     http.get("/v1/leases", headers={"X-OpenStack-Request-ID": global_id})
     own = http.get("/v1/leases").headers["x-openstack-request-id"]
     assert seen == [global_id, own]
+
+
+def test_who_asks_goes_along_with_what_may_change_something(serve, world):
+    seen = []
+
+    def note(name, call, **arguments):
+        seen.append((name, current().actor))
+        return call(**arguments)
+
+    http = client_of(app_of(serve(ObservedManager(world.manager, note))))
+    http.get("/v1/leases", headers=token("curie", "physics"))
+    http.put(f"/v1/leases/{NOBODY}", json={"name": "x"}, headers=token("root", "admin", "admin"))
+    assert {actor for name, actor in seen if name == "leases.revisions"} == {None}
+    assert seen[-1][1] == Actor("root", "admin", operator=True)
 
 
 def test_a_call_leaves_no_scope_behind_in_its_thread(serve, world):

@@ -37,6 +37,7 @@ from blazar.model.feed import (
     FeedQuestion,
     FeedRequest,
 )
+from blazar.model.history import FieldChange, HistoryPage, NamedMove, PastEntry, Verb
 from blazar.model.lease import (
     Content,
     EndReason,
@@ -469,6 +470,21 @@ terms = st.builds(
 )
 operated = st.builds(Operated, several(details), st.booleans())
 
+actors = st.builds(Actor, texts, texts, st.booleans())
+history_pages = st.builds(
+    HistoryPage,
+    several(
+        st.builds(
+            PastEntry,
+            *[texts, instants, st.sampled_from(Verb), st.none() | actors],
+            several(st.builds(FieldChange, texts, maybe_text, maybe_text, maybe_text)),
+            several(st.builds(NamedMove, texts, several(texts), several(texts), numbers, numbers)),
+            maybe_text,
+        )
+    ),
+    st.none() | positions,
+    maybe_number,
+)
 ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "leases.all": {"project_id": maybe_text},
     "leases.revisions": {"project_id": maybe_text},
@@ -482,6 +498,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "leases.verdict": {"lease_id": texts},
     "leases.keep": {"lease_id": texts, "again": st.booleans()},
     "leases.hold": {"lease_id": texts, "held": st.booleans()},
+    "leases.history": {"lease_id": texts, "page": pages},
     "leases.page": {"wanted": lease_filters, "page": pages},
     "leases.book": {"request": lease_requests},
     "leases.replay": {"key": keys},
@@ -556,6 +573,7 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "leases.verdict": st.sampled_from(Verdict),
     "leases.keep": details,
     "leases.hold": details,
+    "leases.history": history_pages,
     "leases.page": lease_pages,
     "leases.book": booked_leases,
     "leases.replay": st.none() | booked_leases,

@@ -143,7 +143,7 @@ def test_a_write_costs_a_few_statements_and_touches_only_what_differs(store, eng
     lease = booked(store, hours(1, 2), a_host(store))
     with counted(engine) as statements:
         renamed = store.leases.save(lease, replace(lease, name="renamed"), at=NOON)
-    assert statements.count == 1
+    assert statements.count == 2
     assert "name" in statements.texts[0]
     assert "starts_at" not in statements.texts[0]
     with counted(engine) as statements:

@@ -30,6 +30,7 @@ from blazar.model.errors import (
     OthersWait,
     StaleCalendar,
 )
+from blazar.model.history import HistoryPage
 from blazar.model.lease import HIDDEN_EVENTS, EndReason, Lease, LeaseKind, LeaseRevision, LeaseStatus
 from blazar.model.lease_details import (
     BookedLease,
@@ -183,6 +184,10 @@ class LeaseService:
     def details(self, lease_id: str) -> LeaseDetails:
         """Return a lease with what it holds, past ones too; NotFound."""
         return self._runtime.store.lease_pages.one(lease_id)
+
+    def history(self, lease_id: str, page: Page) -> HistoryPage:
+        """Return a page of what was done to a lease, past ones too. InvalidInput for an unknown marker."""
+        return self._runtime.store.history.page(lease_id, page)
 
     def page(self, wanted: LeaseFilter, page: Page) -> LeasePage:
         """Return a page of leases with what they hold. InvalidInput if the span ends before it begins."""

@@ -17,6 +17,7 @@ from blazar.manager.requests.merging import Merging
 from blazar.manager.requests.splitting import Splitting
 from blazar.manager.requests.swapping import Swapping
 from blazar.manager.requests.updates import Updates
+from blazar.model.history import Verb
 from blazar.model.lease import Lease
 from blazar.model.requests import LeaseChange
 from blazar.model.surgery import MergeRequest, Operated, SplitRequest, SwapRequest, Terms
@@ -59,7 +60,8 @@ class SurgeryService:
 
         def once() -> Lease:
             self._swapping.check_free(lease_id, request, terms)
-            return self._updates.update(lease_id, change, decide)
+            with scope(operation=Verb.SWAPPED):
+                return self._updates.update(lease_id, change, decide)
 
         if terms.dry_run:
             self._swapping.check_free(lease_id, request, terms)
@@ -78,21 +80,23 @@ class SurgeryService:
         """Make two leases of one; for a dry run return what would come of it."""
         if (known := self._replayed(terms, lease_id)) is not None:
             return known
-        return self._done(lambda: self._splitting.split(lease_id, request, terms), terms, lease_id)
+        return self._done(lambda: self._splitting.split(lease_id, request, terms), terms, Verb.SPLIT, lease_id)
 
     def merge(self, lease_id: str, request: MergeRequest, terms: Terms) -> Operated:
         """Make one lease of two; for a dry run return what would come of it."""
         if (known := self._replayed(terms)) is not None:
             return known
-        return self._done(lambda: self._merging.merge(lease_id, request, terms), terms)
+        return self._done(lambda: self._merging.merge(lease_id, request, terms), terms, Verb.MERGED)
 
     def _exchanged(self, lease_id: str, request: SwapRequest, terms: Terms) -> Operated:
-        return self._done(lambda: self._exchanging.exchange(lease_id, request, terms), terms)
+        return self._done(lambda: self._exchanging.exchange(lease_id, request, terms), terms, Verb.SWAPPED)
 
-    def _done(self, operate: Callable[[], Sequence[Written]], terms: Terms, lease_id: str | None = None) -> Operated:
+    def _done(
+        self, operate: Callable[[], Sequence[Written]], terms: Terms, verb: Verb, lease_id: str | None = None
+    ) -> Operated:
         """Return what an operation leaves, done or, if that was done with its key meanwhile, found."""
         try:
-            with scope(limit=self._runtime.settings.request_limit):
+            with scope(limit=self._runtime.settings.request_limit, operation=verb):
                 written = self._leases.patience.until_free(operate)
         except KeyTaken:
             if (known := self._replayed(terms, lease_id)) is None:

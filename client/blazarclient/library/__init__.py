@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from blazarclient.library.decoding import decode
+from blazarclient.library.history import History, HistoryEntry
 from blazarclient.library.kinds import Resources, kinds
 from blazarclient.library.leases import Leases
 from blazarclient.library.maintenances import Maintenances
@@ -60,6 +61,7 @@ __all__ = [
     "Event",
     "Feed",
     "FloatingIp",
+    "HistoryEntry",
     "Host",
     "Info",
     "Kind",
@@ -93,6 +95,7 @@ class Reservations:
         self.series = SeriesOfLeases(self.transport)
         self.maintenances = Maintenances(self.transport)
         self.surgery = Surgery(self.transport)
+        self.history = History(self.transport)
 
     def kinds(self) -> tuple[Kind, ...]:
         """Return the kinds of resources that the service has. UnsupportedVersion below 1.2."""

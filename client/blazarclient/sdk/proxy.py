@@ -16,6 +16,7 @@ from openstack import exceptions, proxy
 
 from blazarclient.exception import Failed, NotFound
 from blazarclient.library import Reservations
+from blazarclient.library.history import History
 from blazarclient.library.leases import Leases
 from blazarclient.library.maintenances import Maintenances
 from blazarclient.library.resources import Feeds, Hosts
@@ -59,6 +60,10 @@ def _series(library: Reservations) -> SeriesOfLeases:
 
 def _maintenances(library: Reservations) -> Maintenances:
     return library.maintenances
+
+
+def _history(library: Reservations) -> History:
+    return library.history
 
 
 def _surgery(library: Reservations) -> Surgery:
@@ -161,6 +166,7 @@ class Proxy(proxy.Proxy):
     swap_host = _of_one(_surgery, Surgery.swap)
     split_lease = _of_one(_surgery, Surgery.split)
     merge_leases = _of_one(_surgery, Surgery.merge)
+    lease_history = _each(_history, History.of)
     find_lease = _unless_missing(_leases, Leases.find, _named)
 
     def delete_lease(self, lease: Lease | str, ignore_missing: bool = True, *, if_match: str | None = None) -> None:

@@ -164,6 +164,7 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "keep_lease": _new(Ask(409)),
     "hold_lease": _new(Ask(403)),
     "let_go_of_lease": _new(Ask(403)),
+    "list_lease_history": _new(Ask(200)),
     "merge_leases": [Ask(400, body={"with": "{lease}"}), Ask(400, body={"with": "{lease}x"})],
     "split_lease": [
         Ask(400, body={"reservations": [{"id": "{reservation}"}]}),

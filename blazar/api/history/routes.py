@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``/v1/leases/{lease_id}/history``, from version 1.3 on: who did what to a lease, past ones too."""
+
+from __future__ import annotations
+
+from blazar.api.answers import Answer, paged
+from blazar.api.context import Call
+from blazar.api.leases.full.visible import visible
+from blazar.api.queries import paging
+from blazar.api.routes import READER, Caching, Part, Root, Route, Rule, in_path
+from blazar.api.shapes import (
+    LINKS,
+    NUMBER,
+    RESERVATION_ID,
+    TEXT,
+    TEXT_OR_NULL,
+    ZULU,
+    Json,
+    a_list,
+    an_object,
+    one_of,
+    ref,
+)
+from blazar.model.clock import zulu
+from blazar.model.history import By, FieldChange, NamedMove, PastEntry, Verb
+from blazar.model.requests import Actor
+
+GET = Rule("blazar:leases:get_history", READER, "Show what was done to a lease, and by whom.")
+
+_BY = an_object(
+    {
+        "kind": {
+            **one_of(By),
+            "description": "service: the life cycle of the lease, healing, maintenance",
+        },
+        "user_id": {**TEXT_OR_NULL, "description": "null of the service, and of users of other projects"},
+        "project_id": TEXT_OR_NULL,
+    }
+)
+_CHANGE = an_object(
+    {
+        "field": {**TEXT, "description": "a key of the lease, or of the reservation"},
+        "reservation_id": {**TEXT_OR_NULL, "description": "null: it is of the lease"},
+        "before": TEXT_OR_NULL,
+        "after": TEXT_OR_NULL,
+    }
+)
+_MOVE = an_object(
+    {
+        "reservation_id": TEXT,
+        "gone": {**a_list(TEXT), "description": "ids of resources that it gave up, 100 at most"},
+        "come": {**a_list(TEXT), "description": "ids of resources that it got, 100 at most"},
+        "gone_count": NUMBER,
+        "come_count": NUMBER,
+    }
+)
+_EXAMPLE: Json = {
+    "id": "3",
+    "at": "2030-05-01T08:00:00Z",
+    "by": {
+        "kind": "user",
+        "user_id": "3c1f9a7d2b6e4f58a0c1d2e3f4a5b6c7",
+        "project_id": "71bb40c6a5b94e0f8f2f0a3d1c9e7b55",
+    },
+    "verb": "extended",
+    "changes": [
+        {
+            "field": "end_date",
+            "reservation_id": None,
+            "before": "2030-05-02T08:00:00Z",
+            "after": "2030-05-03T08:00:00Z",
+        }
+    ],
+    "resources": [
+        {"reservation_id": RESERVATION_ID, "gone": [], "come": ["h-4kq2mz"], "gone_count": 0, "come_count": 1}
+    ],
+    "reason": None,
+}
+ENTRY = an_object(
+    {
+        "id": TEXT,
+        "at": ZULU,
+        "by": _BY,
+        "verb": one_of(Verb),
+        "changes": a_list(_CHANGE),
+        "resources": a_list(_MOVE),
+        "reason": {**TEXT_OR_NULL, "description": "the code of a reason, or the end_reason"},
+    },
+    example=_EXAMPLE,
+)
+
+
+def index(call: Call, lease_id: str) -> Answer:
+    """List what was done to a lease."""
+    owner = visible(call, lease_id)
+    asked = call.asked
+    page = call.manager.leases.history(owner.id, asked.page("at"))
+    sees_all, own = call.is_operator, call.caller.project_id
+    found: Json = {"history": [_shown(each, sees_all, own) for each in page.items]}
+    return paged(found if page.count is None else {**found, "count": page.count}, page.following)
+
+
+def _shown(entry: PastEntry, sees_all: bool, project_id: str) -> Json:
+    return {
+        "id": entry.id,
+        "at": zulu(entry.at),
+        "by": _by(entry.by, sees_all, project_id),
+        "verb": str(entry.verb),
+        "changes": [_change(each) for each in entry.changes],
+        "resources": [_move(each) for each in entry.moves],
+        "reason": entry.reason,
+    }
+
+
+def _by(actor: Actor | None, sees_all: bool, project_id: str) -> Json:
+    """Return who did it. Ids of users of other projects are for operators only."""
+    if actor is None:
+        return {"kind": str(By.SERVICE), "user_id": None, "project_id": None}
+    known = sees_all or actor.project_id == project_id
+    return {
+        "kind": str(By.OPERATOR if actor.operator else By.USER),
+        "user_id": actor.user_id if known else None,
+        "project_id": actor.project_id if known else None,
+    }
+
+
+def _change(change: FieldChange) -> Json:
+    return {
+        "field": change.field,
+        "reservation_id": change.reservation_id,
+        "before": change.before,
+        "after": change.after,
+    }
+
+
+def _move(move: NamedMove) -> Json:
+    return {
+        "reservation_id": move.reservation_id,
+        "gone": list(move.gone),
+        "come": list(move.come),
+        "gone_count": move.gone_count,
+        "come_count": move.come_count,
+    }
+
+
+def _itself(value: Json) -> Json:
+    return value
+
+
+PART = Part(
+    "history",
+    routes=(
+        Route(
+            root=Root.V1,
+            method="GET",
+            path="/leases/{lease_id}/history",
+            name="list_lease_history",
+            summary="List what was done to a lease, and by whom",
+            handler=index,
+            rule=GET,
+            on_target=True,
+            render=_itself,
+            caching=Caching.NONE,
+            since=(1, 3),
+            errors=(404,),
+            answers={
+                200: an_object(
+                    {"history": a_list(ref("LeaseHistoryEntry")), "count": NUMBER, "links": LINKS}, optional=("count",)
+                )
+            },
+            parameters=(in_path("lease_id", "the lease's id"), *paging(["at"])),
+        ),
+    ),
+    rules=(GET,),
+    components={"LeaseHistoryEntry": ENTRY},
+)

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The history of a lease: who did what to it, what that changed, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from blazar.model.clock import zulu
+from blazar.model.lease import EndReason, EventType, Lease, LeaseStatus, Reservation
+from blazar.model.paging import Position
+from blazar.model.requests import Actor
+
+MOST_CHANGES = 40
+"""Changes of fields that an entry keeps; a request with more of them is rare, and the lease itself shows the rest."""
+MOST_RESOURCES = 100
+"""Resources that an entry names for each reservation; it counts all of them."""
+LONGEST = 255
+"""Characters of a value that an entry keeps."""
+
+
+class Verb(StrEnum):
+    """What was done to a lease."""
+
+    CREATED = "created"
+    WAITING = "waiting"
+    PROMISED = "promised"
+    ADVANCED = "advanced"
+    CHANGED = "changed"
+    EXTENDED = "extended"
+    SPLIT = "split"
+    MERGED = "merged"
+    SWAPPED = "swapped"
+    MOVED = "moved"
+    STARTED = "started"
+    KEPT = "kept"
+    RELEASED = "released"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    REFUSED = "refused"
+    DELETED = "deleted"
+    ENDED = "ended"
+
+
+class By(StrEnum):
+    """Who does something; ``SERVICE``: the life cycle of the lease, healing, maintenance, the waiting list."""
+
+    USER = "user"
+    OPERATOR = "operator"
+    SERVICE = "service"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A value before and after, as texts; None where there was or is none.
+
+    ``reservation_id`` is None for a field of the lease itself.
+    """
+
+    field: str
+    before: str | None
+    after: str | None
+    reservation_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceMove:
+    """Which resources a reservation gave up and got, by calendar id: the first ones, and how many in all."""
+
+    reservation_id: str
+    gone: tuple[int, ...] = ()
+    come: tuple[int, ...] = ()
+    gone_count: int = 0
+    come_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One thing that was done to a lease; ``by`` None: by the service itself. ``reason`` is a code of a reason."""
+
+    lease_id: str
+    at: datetime
+    verb: Verb
+    by: Actor | None = None
+    changes: tuple[FieldChange, ...] = ()
+    moves: tuple[ResourceMove, ...] = ()
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedMove:
+    """A move with the ids of the resources as users see them."""
+
+    reservation_id: str
+    gone: tuple[str, ...]
+    come: tuple[str, ...]
+    gone_count: int
+    come_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class PastEntry:
+    """An entry as it was written, with the number that orders it."""
+
+    id: str
+    at: datetime
+    verb: Verb
+    by: Actor | None
+    changes: tuple[FieldChange, ...]
+    moves: tuple[NamedMove, ...]
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """A page of a history, and where the next one begins."""
+
+    items: tuple[PastEntry, ...]
+    following: Position | None = None
+    count: int | None = None
+
+
+def entry(
+    before: Lease | None,
+    after: Lease,
+    *,
+    at: datetime,
+    by: Actor | None = None,
+    moves: Sequence[ResourceMove] = (),
+    operation: str | None = None,
+    sure: bool = False,
+) -> HistoryEntry | None:
+    """Return what a write of a lease adds to its history; None if nothing happened that anybody asks about.
+
+    ``operation`` names what a request does where the values do not tell; ``sure``: it is what this write does, whatever
+    the values tell.
+    """
+    changes = tuple(_changes(before, after))[:MOST_CHANGES]
+    verb = _verb(before, after, changes, moves, by)
+    if operation is not None and (verb in _GENERAL or (verb is None and sure)):
+        verb = Verb(operation)
+    if verb is None:
+        return None
+    return HistoryEntry(after.id, at, verb, by, changes, tuple(moves), _reason(before, after))
+
+
+_GENERAL = frozenset({Verb.CREATED, Verb.CHANGED, Verb.EXTENDED, Verb.MOVED, Verb.DELETED})
+"""Verbs that say less than the name of an operation."""
+
+_ENDED_BY = {EndReason.REFUSED: Verb.REFUSED, EndReason.MERGED: Verb.MERGED}
+_BECOMES = {
+    LeaseStatus.TERMINATED: Verb.ENDED,
+    LeaseStatus.ERROR: Verb.FAILED,
+    LeaseStatus.TIMED_OUT: Verb.TIMED_OUT,
+    LeaseStatus.WAITING: Verb.WAITING,
+}
+
+
+def _verb(
+    before: Lease | None,
+    after: Lease,
+    changes: Sequence[FieldChange],
+    moves: Sequence[ResourceMove],
+    by: Actor | None,
+) -> Verb | None:
+    if before is None:
+        return Verb.CREATED
+    if (verb := _of_status(before, after)) is not None:
+        return verb
+    if changes:
+        return _of_changes(before, after, changes, moves, by)
+    if moves:
+        return Verb.MOVED if by is None else Verb.CHANGED
+    if _kept_at(before) != _kept_at(after):
+        return Verb.KEPT
+    return None
+
+
+def _of_status(before: Lease, after: Lease) -> Verb | None:
+    if before.status is after.status:
+        return _of_deletion(before, after)
+    if after.status in (LeaseStatus.DELETING, LeaseStatus.TERMINATING):
+        reason = after.end_reason
+        if reason is EndReason.UNUSED:
+            return Verb.RELEASED
+        return _ENDED_BY.get(reason, Verb.DELETED) if reason and after.status is LeaseStatus.DELETING else None
+    if after.status is LeaseStatus.ACTIVE and before.status is LeaseStatus.STARTING:
+        return Verb.STARTED
+    if after.status is LeaseStatus.PENDING and before.status is LeaseStatus.WAITING:
+        return Verb.PROMISED
+    return _BECOMES.get(after.status)
+
+
+def _of_deletion(before: Lease, after: Lease) -> Verb | None:
+    """Return what the end of a deletion is; its begin was told then."""
+    if after.deleted_at is None or before.deleted_at is not None:
+        return None
+    if before.status is not LeaseStatus.DELETING:
+        return Verb.DELETED
+    # One that had ended before does not end a second time.
+    return None if before.end_reason in (EndReason.ENDED, EndReason.UNUSED) else Verb.ENDED
+
+
+def _of_changes(
+    before: Lease, after: Lease, changes: Sequence[FieldChange], moves: Sequence[ResourceMove], by: Actor | None
+) -> Verb:
+    if before.is_promised and by is None and after.window.start < before.window.start:
+        return Verb.ADVANCED
+    alone = not moves and [each.field for each in changes] == ["end_date"]
+    return Verb.EXTENDED if alone and after.window.end > before.window.end else Verb.CHANGED
+
+
+def _changes(before: Lease | None, after: Lease) -> Iterator[FieldChange]:
+    old = {} if before is None else _fields(before)
+    for field, value in _fields(after).items():
+        if old.get(field) != value:
+            yield FieldChange(field, old.get(field), value)
+    if before is None:
+        return
+    known, now = ({each.id: _parameters(each) for each in lease.asked_for} for lease in (before, after))
+    for reservation_id in known | now:
+        was, became = known.get(reservation_id, {}), now.get(reservation_id, {})
+        # Of one that has come or gone the type says enough.
+        kept = reservation_id in known and reservation_id in now
+        for key in sorted(was | became) if kept else ["resource_type"]:
+            if was.get(key) != became.get(key):
+                yield FieldChange(key, was.get(key), became.get(key), reservation_id)
+
+
+def _fields(lease: Lease) -> dict[str, str]:
+    return {
+        "name": lease.name[:LONGEST],
+        "start_date": zulu(lease.window.start),
+        "end_date": zulu(lease.window.end),
+    }
+
+
+def _parameters(reservation: Reservation) -> dict[str, str]:
+    """Return the parameters that are one text or number, as texts: amounts, names, requirements."""
+    values = reservation.shown_parameters
+    kept = {key: str(value)[:LONGEST] for key, value in values.items() if isinstance(value, str | int | float)}
+    return {**kept, "resource_type": reservation.resource_type}
+
+
+def _kept_at(lease: Lease) -> datetime | None:
+    event = lease.event(EventType.USAGE_CHECK)
+    watch = None if event is None or event.saved_state is None else event.saved_state.watch
+    return None if watch is None else watch.kept_at
+
+
+def _reason(before: Lease | None, after: Lease) -> str | None:
+    """Return the code of why, where a write says it: of a failure its cause, of an end its reason."""
+    if before is not None and before.end_reason is not after.end_reason and after.end_reason is not None:
+        return str(after.end_reason)
+    if before is not None and after.status is LeaseStatus.ERROR is not before.status:
+        known = {event.id: event.cause for event in before.events}
+        new = (event.cause for event in after.events if event.cause and event.cause != known.get(event.id))
+        return next((str(cause.code) for cause in new), None)
+    return None

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client and histories of leases."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+from blazarclient.shell import main
+
+from tests.api.conftest import app_of
+from tests.client.serving import library, serving
+from tests.world import World, a_host
+
+WHO = "curie:physics"
+
+
+@pytest.fixture
+def world(a_world) -> World:
+    return a_world(hosts=3)
+
+
+@pytest.fixture
+def way(world):
+    with serving(app_of(world.manager)) as way:
+        yield way
+
+
+def run(way, *words: str) -> int:
+    return main(["--os-auth-type", "admin_token", "--os-token", WHO, "--os-endpoint", way.url, *words])
+
+
+def test_a_history_is_listed_by_name_and_after_its_end_by_id(world, way, capsys):
+    lease = world.lease(a_host(), start=timedelta(hours=1), name="training")
+    assert run(way, "lease", "update", "training", "--name", "evaluation") == 0
+    capsys.readouterr()
+    assert run(way, "lease", "history", "evaluation") == 0
+    shown = capsys.readouterr().out
+    assert "name: training -> evaluation" in shown
+    assert "curie" in shown
+    assert run(way, "lease", "delete", lease.id) == 0
+    world.run()
+    capsys.readouterr()
+    assert run(way, "lease", "history", lease.id, "-f", "json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [each["verb"] for each in told] == ["created", "changed", "deleted", "ended"]
+    (move,) = told[0]["resources"]
+    assert move["come_count"] == 1
+
+
+def test_the_library_tells_the_latest_first_if_asked(world, way):
+    lease = world.lease(a_host(), start=timedelta(hours=1))
+    reservations = library(way.url, WHO)
+    reservations.leases.change(lease.id, name="other")
+    first, *rest = reservations.history.of(lease.id, newest_first=True)
+    assert (first.verb, first.by.user_id, first.changes[0].after) == ("changed", "curie", "other")
+    assert [each.verb for each in rest] == ["created"]

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Histories of leases on each of the databases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from blazar.context import scope
+from blazar.model.history import FieldChange, Verb
+from blazar.model.paging import Page
+from blazar.model.requests import Actor
+from tests.statements import counted
+from tests.world import World, a_host
+
+PAGE = Page(100, "at")
+
+
+def test_a_history_survives_its_lease_until_that_is_purged(engine):
+    world = World(engine)
+    with scope(actor=Actor("curie", "physics")):
+        lease = world.lease(a_host())
+    world.run_to(lease.window.end + timedelta(hours=1))
+    with counted(engine) as statements:
+        told = world.store.history.page(lease.id, replace(PAGE, with_count=True))
+    assert statements.count <= 3
+    assert [each.verb for each in told.items] == [Verb.CREATED, Verb.STARTED, Verb.ENDED]
+    assert told.count == 3
+    first, *rest = told.items
+    assert first.by == Actor("curie", "physics")
+    assert {each.by for each in rest} == {None}
+    assert FieldChange("name", None, lease.name) in first.changes
+    assert len(first.moves[0].come) == 1
+    deleted = world.store.leases.purge(world.clock.now(), 10)
+    assert deleted["lease_history"] == 3
+    assert world.store.history.page(lease.id, PAGE).items == ()
+
+
+def test_an_entry_costs_one_statement_whatever_it_tells(engine):
+    world = World(engine)
+    lease = world.lease(a_host())
+    found = world.store.leases.one(lease.id)
+    with counted(engine) as quiet:
+        same = world.store.leases.save(found, replace(found, updated_at=world.clock.now()), at=world.clock.now())
+    with counted(engine) as telling:
+        world.store.leases.save(same, replace(same, name="other"), at=world.clock.now())
+    assert telling.count == quiet.count + 1
