@@ -43,6 +43,14 @@ class Case:
     def calendar(self):
         return {HOST: Inventory(self.hosts, self.uses, self.cleaning)}
 
+    @property
+    def is_cautious(self):
+        """Whether uses of a shared host that follow one another count together while the host is cleaned.
+
+        The calendar counts each with the cleaning before it: it may find less room than there is, and never more.
+        """
+        return self.cleaning > 0 and any(demand.per_instance for each in self.waiting for demand in each.demands)
+
     def plan(self, **changes):
         totals = totals_of(self.calendar)
         limits = replace(self.limits, **changes)
@@ -182,6 +190,11 @@ def granted(done):
     return {grant.lease_id: grant for grant in (*done.start_now, *done.promise)}
 
 
+def is_no_better(given: tuple[int, int, int], best: tuple[int, int, int] | None) -> bool:
+    """Tell whether a start, a count and an end are possible, and no better than the best."""
+    return best is not None and (given[0] > best[0] or (given[0] == best[0] and given[1:] <= best[1:]))
+
+
 @settings(max_examples=CASES, deadline=None)
 @given(cases())
 def test_each_gets_the_best_that_those_before_it_leave(case):
@@ -206,7 +219,8 @@ def test_each_gets_the_best_that_those_before_it_leave(case):
         kept = replace(promise.waiter, demands=(least,), length=length, at_least=None)
         first = max(NOW + kept.notice, kept.earliest)
         best = grid.best(kept, first, promise.grant.start - 1)
-        assert (None if moved is None else (moved.start, moved.count(0), moved.end)) == best
+        given = None if moved is None else (moved.start, moved.count(0), moved.end)
+        assert given == best or (case.is_cautious and (given is None or is_no_better(given, best)))
         grid.add(moved or promise.grant)
         assert grid.is_within_capacity()
     given_to = granted(done)
@@ -215,7 +229,8 @@ def test_each_gets_the_best_that_those_before_it_leave(case):
             continue
         grant = given_to[waiter.lease_id]
         best = grid.best(waiter, max(NOW, waiter.earliest), waiter.last_start)
-        assert (grant.start, grant.count(0), grant.end) == best
+        given = (grant.start, grant.count(0), grant.end)
+        assert given == best or (case.is_cautious and is_no_better(given, best))
         grid.add(grant)
         assert grid.is_within_capacity(), "nothing is promised twice at any instant"
 
@@ -237,15 +252,16 @@ def test_who_is_not_placed_does_not_fit_in_its_time_or_is_too_far_behind(case):
         if waiter.lease_id in placed(done):
             grid.add(granted(done)[waiter.lease_id])
         elif waiter.lease_id in blocked:
-            assert grid.best(waiter, first, END) is None
+            assert case.is_cautious or grid.best(waiter, first, END) is None
         elif estimates[waiter.lease_id].rough:
             assert len(done.placed) >= case.limits.depth
             assert estimates[waiter.lease_id].position == position
         else:
             estimate = estimates[waiter.lease_id]
             assert not estimate.in_time
-            assert grid.best(waiter, first, waiter.last_start) is None
-            assert grid.best(waiter, first, END)[0] == estimate.start
+            best = grid.best(waiter, first, END)
+            assert case.is_cautious or grid.best(waiter, first, waiter.last_start) is None
+            assert best[0] == estimate.start or (case.is_cautious and best[0] < estimate.start)
 
 
 @settings(max_examples=CASES, deadline=None)
@@ -299,7 +315,7 @@ def test_a_direct_booking_delays_nobody(case, asked):
     grid = Grid(case)
     if before:
         for grant in without.advance:
-            grid.add(next(p.grant for p in case.promised if p.waiter.lease_id == grant.lease_id), -1)
+            # Until a promise has been moved, it is where it was, too.
             grid.add(grant)
         for grant in granted(without).values():
             grid.add(grant)
