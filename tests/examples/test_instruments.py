@@ -325,7 +325,9 @@ def test_the_real_control_service_is_called_over_http(laboratory):
 def test_without_its_port_it_tells_what_is_missing(package):
     from blazar_instruments.type import LabInstrument
 
-    ports = dict.fromkeys(("compute", "placement", "network", "segments", "projects", "volumes", "stacks", "booting"))
+    ports = dict.fromkeys(
+        ("compute", "placement", "network", "segments", "projects", "volumes", "stacks", "booting", "evacuation")
+    )
     with pytest.raises(InvalidInput, match="no package offers the port instruments by an entry point of blazar.clouds"):
         LabInstrument.configured(cfg.ConfigOpts(), Cloud(**ports))
 
