@@ -158,7 +158,11 @@ function kindOf(block: WireBlock, view: View): Block["kind"] {
 }
 
 /** Reasons enough to be named on the block. */
-const OUT_OF_USE: Readonly<Record<string, string>> = { failed: "failed", maintenance: "maintenance" };
+const OUT_OF_USE: Readonly<Record<string, string>> = {
+  failed: "failed",
+  maintenance: "maintenance",
+  evacuable: "open to all",
+};
 
 function labelOf(block: WireBlock, view: View): string {
   if (block.kind === "lease" && block.project_id !== view.project) return `${block.project_id}: ${block.name}`;
