@@ -15,7 +15,7 @@ from blazar.enforcement import Question
 from blazar.manager.requests import waiting_list
 from blazar.manager.requests.creation import Creation
 from blazar.model.clock import END_OF_TIME
-from blazar.model.errors import Conflict, OthersWait, UsageDenied
+from blazar.model.errors import Conflict, NotEnoughResources, OthersWait, UsageDenied
 from blazar.model.lease import Lease, LeaseStatus
 from blazar.model.requests import ReservationChange
 from tests.manager.enforcement.recording import RecordingFilter
@@ -300,3 +300,22 @@ def test_a_change_costs_one_statement_more_while_nobody_waits(sqlite):
     with counted(world.engine) as statements:
         world.change(lease, end=NOON + HOUR)
     assert prolonging - statements.count == 6
+
+
+def test_what_is_given_back_after_a_look_at_the_line_is_not_for_who_looked(sqlite):
+    """The one that waits had no turn within its time then: it has one now, and is before who does not wait."""
+    world = full_world(sqlite)
+    waiting = world.lease(a_host(3), project="physics", wait=HOUR)
+    assert waiting.status is LeaseStatus.WAITING
+    look = world.manager.waiting_list.turns
+
+    def look_then_free(options):
+        try:
+            return look(options)
+        finally:
+            world.manager.leases.delete(world.full.id)
+
+    with patch.object(world.manager.waiting_list, "turns", look_then_free), pytest.raises(NotEnoughResources):
+        world.lease(a_host(), project="direct")
+    world.run()
+    assert world.now(waiting).status is LeaseStatus.ACTIVE

@@ -60,11 +60,14 @@ class Direct:
     """The answer to a request that does not wait: the ``grant``, or None, and how many requests are before it.
 
     ``opening`` is the earliest start that the waiting list leaves to it, None if that has not been searched for.
+    ``awaited``: somebody waits for what it could take, also if nobody before it has a turn as things are. What becomes
+    free in between is theirs all the same.
     """
 
     grant: Grant | None
     before: int = 0
     opening: int | None = None
+    awaited: bool = False
 
 
 def direct(
@@ -92,14 +95,14 @@ def direct(
     served = _Pass.begin(calendar, promised, now, limits)
     if not exempt:
         if len(before) > limits.depth:
-            return Direct(None, len(before))
+            return Direct(None, len(before), awaited=True)
         done = served.run(in_order(waiting, usage, totals, now, limits), promised)
         for left in served.left:
             # Until a promise has been moved, it is where it was.
             served.overlay.add(left)
         if any(estimate.rough and estimate.lease_id in before for estimate in done.estimates):
             # One that is not placed could be delayed unseen.
-            return Direct(None, len(before))
+            return Direct(None, len(before), awaited=True)
     grant = served.overlay.first_grant(asked.lease_id, asked_by(asked, now))
     if grant is None:
         opening = served.overlay.earliest(replace(asked_by(asked, now), last=FOREVER))
@@ -107,7 +110,7 @@ def direct(
             # Those that have no turn, as things are, delay nobody.
             before -= {each.lease_id for each in done.blocked}
             before -= {each.lease_id for each in done.estimates if each.start is None or not each.in_time}
-        return Direct(None, 0 if exempt else len(before), opening)
+        return Direct(None, 0 if exempt else len(before), opening, awaited=not exempt)
     return Direct(grant, 0, grant.start)
 
 

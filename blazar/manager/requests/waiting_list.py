@@ -108,20 +108,22 @@ class WaitingList(BackgroundThread):
     def turns(self, options: Sequence[NewLease]) -> tuple[Turn, ...]:
         """Return in which of the regions that may be tried a lease that does not wait takes nothing from one that does.
 
-        OthersWait if that is so in none. One statement if nobody waits.
+        OthersWait if that is so in none, or NotEnoughResources if those who wait could not have it either. One
+        statement if nobody waits.
         """
         if not self._runtime.store.waiting_list.anybody():
             return tuple(Turn(option) for option in options)
         board = self._boards.board(options[0].placement_requests)
         found = [(option, board.direct(option.lease, option.placement_requests)) for option in options]
-        refused = [each for _, each in found if each.grant is None and each.before]
+        refused = [each for _, each in found if each.grant is None and each.awaited]
         allowed = tuple(
             Turn(option, _resources(each.grant, option.placement_requests))
             for option, each in found
             if each.grant is not None
         )
         if refused and not allowed:
-            raise _others_wait(refused[0])
+            first = max(refused, key=lambda each: each.before)
+            raise _others_wait(first) if first.before else NotEnoughResources(_NOTHING_FREE)
         # Where nobody waits and nothing fits, that is for the booking to say.
         return allowed or tuple(Turn(option) for option in options)
 
@@ -441,6 +443,9 @@ def _told(
 
 def _too_late(start: int) -> str:
     return f"as things are it gives up before it fits, from {said(instant(start))} UTC on"
+
+
+_NOTHING_FREE = "not enough is free for it, and what becomes free is for those who wait; ask for less, or wait, too"
 
 
 def _others_wait(found: Direct) -> OthersWait:

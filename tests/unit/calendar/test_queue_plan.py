@@ -333,9 +333,9 @@ def test_a_direct_booking_that_begins_late_is_not_measured_against_the_list():
     asked = waits("direct", earliest=NOW + 500, latest=NOW + 500)
     case = Case((a_host(1),), {}, 0, (), (waits("first", earliest=NOW + 495, length=10),), Usage(), OPEN)
     arguments = (case.calendar, case.waiting, (), Usage(), totals_of(case.calendar), NOW)
-    assert direct(*arguments, Limits(protect=1000), asked) == Direct(None, 1, NOW + 505)
+    assert direct(*arguments, Limits(protect=1000), asked) == Direct(None, 1, NOW + 505, awaited=True)
     assert direct(*arguments, Limits(protect=100), asked).grant is not None
-    assert direct(*arguments, Limits(depth=0), asked) == Direct(None, 1)
+    assert direct(*arguments, Limits(depth=0), asked) == Direct(None, 1, awaited=True)
 
 
 def test_who_will_have_no_turn_is_not_before_anybody():
