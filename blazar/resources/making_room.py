@@ -15,10 +15,14 @@ from blazar.resources.base import Progress, Task
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """Where servers must not be moved to: hosts ``avoided``, and those to be used ``last``, by hostname."""
+    """What leases have or could have besides: where servers must not be moved to, and what else is being emptied.
+
+    Hosts ``avoided``, and those to be used ``last``, by hostname. What is on the ``emptied`` hosts needs room, too.
+    """
 
     avoided: frozenset[str] = frozenset()
     last: frozenset[str] = frozenset()
+    emptied: tuple[Resource, ...] = ()
 
 
 @runtime_checkable

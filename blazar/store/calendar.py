@@ -18,7 +18,7 @@ from blazar.calendar.timeline import Timeline
 from blazar.model.amounts import Amounts
 from blazar.model.bounds import Bounds
 from blazar.model.demand import Allocation, Plan
-from blazar.model.lease import Lease, ReservationStatus
+from blazar.model.lease import Lease, LeaseStatus, ReservationStatus
 from blazar.model.maintenance import LeasePlan
 from blazar.model.requests import IdempotencyKey
 from blazar.model.resource import ResourceKind
@@ -264,15 +264,21 @@ class CalendarStore:
         with self._transactions.reading() as connection:
             return live_allocations(connection, kind, narrowed, ending_after=ending_after)
 
-    def held(self, resource_ids: Collection[int]) -> frozenset[int]:
-        """Return those of these resources, by calendar id, that some lease has or will have; one statement."""
+    def held(self, resource_ids: Collection[int], *, status: LeaseStatus | None = None) -> frozenset[int]:
+        """Return those of these resources, by calendar id, that a lease (of a status) has or will have.
+
+        One statement.
+        """
         found: set[int] = set()
         with self._transactions.reading() as connection:
             for part in chunks(sorted(resource_ids)):
-                where = (allocations.c.resource_id.in_(part), allocations.c.released_at.is_(None))
-                found.update(
-                    connection.execute(sa.select(allocations.c.resource_id).where(*where).distinct()).scalars()
+                query = sa.select(allocations.c.resource_id).where(
+                    allocations.c.resource_id.in_(part), allocations.c.released_at.is_(None)
                 )
+                if status is not None:
+                    of_lease = leases.c.id == allocations.c.lease_id
+                    query = query.join(leases, of_lease).where(leases.c.status == str(status))
+                found.update(connection.execute(query.distinct()).scalars())
         return frozenset(found)
 
     def ever_assigned(self, lease_id: str) -> Mapping[str, frozenset[int]]:

@@ -219,6 +219,24 @@ def test_another_manager_goes_on_after_a_crash(world):
     assert world.now(lease).status is LeaseStatus.ACTIVE
 
 
+def test_room_is_not_counted_twice_for_two_leases(world):
+    """The room for servers that are still to be moved for the first lease is not that of the second one's."""
+    with world.simulated.inspect() as state:
+        memory = {host.name: host.memory_mb for host in state.hosts.values()}
+    # Room for two more servers of this size on each of the two hosts that only take servers.
+    for host in ("node-4", "node-5"):
+        boot(world, host, f"big on {host}", memory_mb=memory[host] * 9 // 10 - 5000)
+    for host in ("node-2", "node-3"):
+        for number in range(3):
+            boot(world, host, f"{number} on {host}", memory_mb=2000)
+    first = best_effort(world)
+    world.run()
+    with pytest.raises(NotEnoughResources, match="no other hosts have room"):
+        best_effort(world, hosts=1, project="chemistry")
+    world.run_to(NOON + 5 * MINUTE)
+    assert world.now(first).status is LeaseStatus.ACTIVE
+
+
 def test_one_project_makes_room_for_one_lease_at_a_time(world):
     boot(world, "node-2"), boot(world, "node-3", "a"), boot(world, "node-3", "b")
     first = best_effort(world)

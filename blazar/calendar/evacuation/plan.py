@@ -30,12 +30,18 @@ MOST_STARTS = 20
 
 
 def plan(
-    candidates: Iterable[Candidate], targets: Sequence[Target], rules: Rules, *, needed: int
+    candidates: Iterable[Candidate],
+    targets: Sequence[Target],
+    rules: Rules,
+    *,
+    needed: int,
+    under_way: Sequence[Candidate] = (),
 ) -> Evacuation | NotEnough:
     """Return how ``needed`` of the candidates are emptied, or why that cannot be.
 
     ``targets`` are tried in their order. A candidate may be a target, too: then it takes servers only if it is not
-    emptied. Hosts that cost the same are taken in the order of their calendar ids.
+    emptied. Hosts that cost the same are taken in the order of their calendar ids. ``under_way`` are hosts that are
+    being emptied for others: there has to be room for what is left on them, too.
     """
     obstacles: list[Obstacle] = []
     open_: list[Candidate] = []
@@ -47,12 +53,12 @@ def plan(
             obstacles.append(obstacle)
     cost = _COSTS[rules.strategy]
     queue = sorted(open_, key=lambda host: (sum(map(cost, host.occupants)), host.resource_id))
-    best = _chosen(queue, targets, rules, needed)
+    best = _chosen(queue, targets, rules, needed, under_way)
     for first in range(1, min(len(queue) - needed, MOST_STARTS) + 1):
         if len(best.hosts) == needed:
             break
         # What the cheapest one takes up may be just the room that two others need.
-        best = max(best, _chosen(queue[first:], targets, rules, needed), key=lambda found: len(found.hosts))
+        best = max(best, _chosen(queue[first:], targets, rules, needed, under_way), key=lambda found: len(found.hosts))
     if len(best.hosts) < needed:
         return NotEnough(needed, len(best.hosts), (*obstacles, *best.obstacles))
     moves = tuple(
@@ -72,7 +78,13 @@ class _Chosen:
     obstacles: tuple[Obstacle, ...]
 
 
-def _chosen(queue: Sequence[Candidate], targets: Sequence[Target], rules: Rules, needed: int) -> _Chosen:
+def _chosen(
+    queue: Sequence[Candidate],
+    targets: Sequence[Target],
+    rules: Rules,
+    needed: int,
+    under_way: Sequence[Candidate],
+) -> _Chosen:
     """Take the first hosts of a queue, without those that cannot be emptied besides the ones before them."""
     hosts: list[Candidate] = []
     obstacles: list[Obstacle] = []
@@ -80,7 +92,7 @@ def _chosen(queue: Sequence[Candidate], targets: Sequence[Target], rules: Rules,
     for host in queue:
         if len(hosts) == needed:
             break
-        found = _places([*hosts, host], targets, rules)
+        found = _places([*under_way, *hosts, host], targets, rules)
         if found is None:
             obstacles.append(Obstacle(host.name, ObstacleKind.ROOM))
         elif duration([*hosts, host], rules) > rules.limit:

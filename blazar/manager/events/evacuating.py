@@ -11,7 +11,7 @@ from blazar.manager.events.acting import Actions, Work, act_in_order
 from blazar.manager.events.results import Finished, Result
 from blazar.manager.lease import making_room
 from blazar.model.event_reasons import reason_of
-from blazar.model.lease import Event, Lease
+from blazar.model.lease import Event, Lease, LeaseStatus
 from blazar.model.reasons import ReasonCode, reason
 from blazar.model.resource import HOST
 from blazar.resources.making_room import Elsewhere
@@ -45,9 +45,11 @@ class Evacuating:
 
 def elsewhere_of(runtime: Runtime) -> Elsewhere:
     """Return where servers must not be moved to: hosts that leases will have, and last those that they could have."""
-    hosts = {host.id: host.name for host in runtime.store.resources.catalog(HOST).resources if host.evacuable}
+    hosts = {host.id: host for host in runtime.store.resources.catalog(HOST).resources if host.evacuable}
     held = runtime.store.calendar.held(hosts.keys())
+    emptied = runtime.store.calendar.held(held, status=LeaseStatus.IN_PROGRESS) if held else ()
     return Elsewhere(
-        frozenset(name for id_, name in hosts.items() if id_ in held),
-        frozenset(name for id_, name in hosts.items() if id_ not in held),
+        frozenset(host.name for id_, host in hosts.items() if id_ in held),
+        frozenset(host.name for id_, host in hosts.items() if id_ not in held),
+        tuple(hosts[id_] for id_ in sorted(emptied)),
     )

@@ -87,8 +87,10 @@ class Emptying:
         looked_at = usable[: MOST_CANDIDATES + 4 * needed]
         seen = self._look(looked_at)
         found = [_candidate(host, seen, self._settings.never) for host in looked_at if host.name in seen.rooms]
-        targets = self._targets(elsewhere, seen, frozenset())
-        return plan(found, targets, self._settings.rules, needed=needed)
+        others = self._look(elsewhere.emptied)
+        targets = self._targets(elsewhere, _Look({**seen.servers, **others.servers}, others.moves, {}), frozenset())
+        left = [_left(_candidate(host, others, self._settings.never), others) for host in elsewhere.emptied]
+        return plan(found, targets, self._settings.rules, needed=needed, under_way=left)
 
     def make_room(self, task: Task, elsewhere: Elsewhere) -> Progress:
         """Ensure that the evacuable hosts of a reservation are in the freepool and have no servers.
@@ -252,8 +254,15 @@ def _candidate(host: Resource, seen: _Look, never: frozenset[str]) -> Candidate:
     here = frozenset(server.id for server in servers)
     known = here | {move.consumer for move in moves} | {move.server_id for move in moves}
     # What Placement has beside them is a boot under way.
-    building = len(seen.rooms[host.name].consumers.keys() - known)
+    room = seen.rooms.get(host.name)
+    building = 0 if room is None else len(room.consumers.keys() - known)
     return Candidate(host.id, host.name, tuple(occupant(server, here, never) for server in servers), building)
+
+
+def _left(host: Candidate, seen: _Look) -> Candidate:
+    """Return a host with the servers on it that are still to be moved: none of those that move already."""
+    moving = {move.server_id for move in seen.moves[host.name]}
+    return replace(host, occupants=tuple(o for o in host.occupants if not o.obstacle and o.id not in moving))
 
 
 def _places(hosts: Sequence[Candidate], targets: Sequence[Target], headroom: int) -> Mapping[str, str]:
