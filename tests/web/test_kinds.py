@@ -204,7 +204,7 @@ def test_who_waits_says_what_start_and_how_little_time_will_do(lined, page_of, c
     expect(place).to_contain_text("For at least6 hours")
     expect(place).to_contain_text("Starts by")
     wait = of_name(lined, "flexible")["wait"]
-    assert wait["at_least"] == "PT21600S"  # type: ignore[index]
+    assert wait["at_least"] == "PT6H"  # type: ignore[index]
 
 
 def test_who_does_not_want_to_attend_to_it_lets_it_be_tried_again(lined, page_of):
