@@ -106,8 +106,9 @@ class Prometheus:
                 if response.status_code != 200:
                     raise CloudUnavailable(f"Prometheus answered {response.status_code}{_advice(response.status_code)}")
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-            # Without the library's own message, which has the URL.
-            raise CloudUnavailable(f"Prometheus {_why(error)}") from None
+            # Without the library's own message, which has the URL. An answer that is cut at its end may look broken.
+            why = "did not answer in time" if time.monotonic() >= end else _why(error)
+            raise CloudUnavailable(f"Prometheus {why}") from None
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
