@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -235,6 +236,42 @@ def test_room_is_not_counted_twice_for_two_leases(world):
         best_effort(world, hosts=1, project="chemistry")
     world.run_to(NOON + 5 * MINUTE)
     assert world.now(first).status is LeaseStatus.ACTIVE
+
+
+def test_what_placement_does_not_know_yet_takes_room_beside_what_it_knows(a_world, monkeypatch):
+    settings = EvacuationSettings(Rules(limit=LIMIT, per_host=3))
+    world = a_world(hosts=5, register=False, host_settings=HostSettings(evacuation=settings))
+    world.simulated.durations.migration = MINUTE
+    world.manager.resources.register(HOST, Registration({"name": "node-2", "evacuable": True}))
+    with world.simulated.inspect() as state:
+        memory = {host.name: host.memory_mb for host in state.hosts.values()}
+    # Room for three servers of this size on one host, for one on another one, and for none elsewhere.
+    for host, left in (("node-1", 0), ("node-3", 0), ("node-4", 6600), ("node-5", 2600)):
+        boot(world, host, f"big on {host}", memory_mb=memory[host] * 9 // 10 - left)
+    servers = [boot(world, "node-2", str(number), memory_mb=2000) for number in range(4)]
+    lease = best_effort(world, hosts=1)
+    world.run()
+    with world.simulated.inspect() as state:
+        moving = [id_ for id_ in servers if state.servers[id_].migrations]
+    rooms = world.simulated.evacuation.rooms
+
+    def without_the_last(names):
+        """Return what Placement says as long as it does not know the last of those that have been sent."""
+        found = rooms(names)
+        hidden = {moving[-1]}
+        return {
+            name: replace(room, consumers={id_: n for id_, n in room.consumers.items() if id_ not in hidden})
+            for name, room in found.items()
+        }
+
+    assert len(moving) == 3
+    with monkeypatch.context() as patched:
+        patched.setattr(world.simulated.evacuation, "rooms", without_the_last)
+        world.run_to(NOON + MINUTE + timedelta(seconds=20))
+    world.run_to(NOON + 6 * MINUTE)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    # Four on one host would take of the share that stays free.
+    assert [where(world)[str(number)] for number in range(4)] == ["node-4", "node-4", "node-4", "node-5"]
 
 
 def test_one_project_makes_room_for_one_lease_at_a_time(world):

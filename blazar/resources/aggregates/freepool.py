@@ -41,19 +41,20 @@ class Freepool:
         """Return the freepool; NotFound, with the remedy, if the cloud has none."""
         return self._members.freepool(self._compute.aggregates())
 
-    def ensure_in(self, host: str) -> bool:
-        """Ensure that the host is in the freepool; return whether it had to be added."""
+    def ensure_in(self, *hosts: str) -> bool:
+        """Ensure that hosts are in the freepool; return whether one had to be added."""
         aggregate = self.aggregate()
-        if host in aggregate.hosts:
-            return False
-        self._members.add(aggregate, host)
-        return True
+        missing = [host for host in hosts if host not in aggregate.hosts]
+        for host in missing:
+            self._members.add(aggregate, host)
+        return bool(missing)
 
-    def ensure_out(self, host: str) -> None:
-        """Ensure that the host is not in the freepool."""
+    def ensure_out(self, *hosts: str) -> None:
+        """Ensure that hosts are not in the freepool."""
         aggregate = self.aggregate()
-        if host in aggregate.hosts:
-            self._members.remove_if_known(aggregate, host)
+        for host in hosts:
+            if host in aggregate.hosts:
+                self._members.remove_if_known(aggregate, host)
 
     def places(self, aggregates: Iterable[Aggregate]) -> Mapping[str, str | None] | None:
         """Return the place of each host, by service name: None for the freepool, else the name of the aggregate.

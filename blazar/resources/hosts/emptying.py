@@ -8,7 +8,6 @@ emptied it is in the freepool, so that the scheduler filter lets nobody boot the
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -16,9 +15,8 @@ from datetime import datetime, timedelta
 from blazar.calendar.evacuation.packing import Room, bundles_of, packed
 from blazar.calendar.evacuation.plan import plan
 from blazar.calendar.evacuation.values import Candidate, Evacuation, NotEnough, Occupant, Target
-from blazar.clouds.ports import Cloud, HostRoom, Move, MovePhase
+from blazar.clouds.ports import Cloud, HostRoom, Hypervisor, Move, MovePhase
 from blazar.clouds.ports import Occupant as Server
-from blazar.model.amounts import Amounts
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 from blazar.model.reasons import Cause, ReasonCode
 from blazar.model.resource import Resource
@@ -88,7 +86,8 @@ class Emptying:
         seen = self._look(looked_at)
         found = [_candidate(host, seen, self._settings.never) for host in looked_at if host.name in seen.rooms]
         others = self._look(elsewhere.emptied)
-        targets = self._targets(elsewhere, _Look({**seen.servers, **others.servers}, others.moves, {}), frozenset())
+        both = _Look({**seen.servers, **others.servers}, others.moves, {})
+        targets = self._targets(self._freepool.open_hosts(), elsewhere, both)
         left = [_left(_candidate(host, others, self._settings.never), others) for host in elsewhere.emptied]
         return plan(found, targets, self._settings.rules, needed=needed, under_way=left)
 
@@ -98,8 +97,8 @@ class Emptying:
         Nobody waits here: it begins moves, and says NotYet until the hosts were seen empty twice.
         """
         hosts = _evacuable(task)
-        for host in hosts:
-            self._freepool.ensure_in(_service(host))
+        if hosts:
+            self._freepool.ensure_in(*map(_service, hosts))
         seen = self._look(hosts)
         if seen.is_empty:
             return self._empty(task)
@@ -129,8 +128,8 @@ class Emptying:
         self._confirm(going)
         if going and (left := sum(len(self._evacuation.open_moves(_service(host))) for host in hosts)):
             return NotYet(LOOK_AGAIN, f"{left} moves of servers of others are not over yet", CAUSE)
-        for host in hosts:
-            self._freepool.ensure_out(_service(host))
+        if hosts:
+            self._freepool.ensure_out(*map(_service, hosts))
         return Done()
 
     def _look(self, hosts: Collection[Resource]) -> _Look:
@@ -147,16 +146,12 @@ class Emptying:
         self._seen.add(task.reservation.id)
         return NotYet(LAST_LOOK, "the hosts are empty, and are looked at once more", CAUSE)
 
-    def _targets(self, elsewhere: Elsewhere, seen: _Look, besides: frozenset[str]) -> tuple[Target, ...]:
-        """Return the hosts that may take servers: first those that no lease is ever to have."""
-        open_ = [h for h in self._freepool.open_hosts() if h.hypervisor_hostname not in elsewhere.avoided | besides]
+    def _targets(self, hosts: Collection[Hypervisor], elsewhere: Elsewhere, seen: _Look) -> tuple[Target, ...]:
+        """Return those of the open hosts that may take servers: first those that no lease is ever to have."""
+        open_ = [host for host in hosts if host.hypervisor_hostname not in elsewhere.avoided]
         open_.sort(key=lambda host: host.hypervisor_hostname in elsewhere.last)
         rooms = self._evacuation.rooms([host.hypervisor_hostname for host in open_])
         every = {server.id: server for found in seen.servers.values() for server in found}
-        coming: dict[str, Amounts] = defaultdict(Amounts)
-        for move in seen.open_moves:
-            if move.target is not None and move.server_id in every:
-                coming[move.target] += every[move.server_id].amounts
         groups = {s.group.id: s.group.members for s in every.values() if s.group is not None}
         found = []
         for host in open_:
@@ -165,8 +160,8 @@ class Emptying:
                 continue
             there = room.consumers.keys()
             # Placement knows those that have just been sent there a moment later.
-            arriving = {m.server_id for m in seen.open_moves if m.target == host.service_name} & there
-            used = room.used if arriving else room.used + coming[host.service_name]
+            sent = [m.server_id for m in seen.open_moves if m.target == host.service_name and m.server_id not in there]
+            used = sum((every[id_].amounts for id_ in sent if id_ in every), room.used)
             kept = frozenset(id_ for id_, members in groups.items() if members & there)
             found.append(Target(host.hypervisor_hostname, room.inventory.capacity, used, room.inventory.traits, kept))
         return tuple(found)
@@ -174,7 +169,8 @@ class Emptying:
     def _begin(self, task: Task, elsewhere: Elsewhere, seen: _Look) -> list[str]:
         """Begin as many moves as may run at the same time; return what keeps others from being begun."""
         rules = self._settings.rules
-        services = {host.hypervisor_hostname: host.service_name for host in self._freepool.open_hosts()}
+        open_ = self._freepool.open_hosts()
+        services = {host.hypervisor_hostname: host.service_name for host in open_}
         names = {service: name for name, service in services.items()}
         moving = {move.server_id for move in seen.open_moves}
         waiting = [
@@ -193,7 +189,7 @@ class Emptying:
         movable = [replace(h, occupants=tuple(o for o in h.occupants if not o.obstacle)) for h in waiting]
         if not any(host.occupants for host in movable):
             return troubles
-        places = _places(movable, self._targets(elsewhere, seen, frozenset(seen.servers)), rules.headroom)
+        places = _places(movable, self._targets(open_, elsewhere, seen), rules.headroom)
         running = {name: len(found) for name, found in seen.moves.items()}
         for host in movable:
             for each in host.occupants:
