@@ -71,7 +71,7 @@ def came(allocations: Collection[Allocation]) -> tuple[ResourceMove, ...]:
 
 
 def made(new: Iterable[Lease], granted: Iterable[Allocation]) -> list[Written]:
-    """Return what is told of leases that are made, and of what they get."""
+    """Return the entries of new leases, with the resources that each gets."""
     of_lease: dict[str, list[Allocation]] = {}
     for each in granted:
         of_lease.setdefault(each.lease_id, []).append(each)

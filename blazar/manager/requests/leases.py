@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from blazar.context import scope
 from blazar.manager.common.notifications import CREATED
@@ -44,6 +45,8 @@ from blazar.model.lease_details import (
 from blazar.model.paging import Page
 from blazar.model.requests import NOW, IdempotencyKey, LeaseChange, LeaseRequest
 from blazar.store.idempotency import KeyTaken
+
+T = TypeVar("T")
 
 MOST_CHOICES = 5
 """How often hosts to be emptied are chosen for one request, while others are faster."""
@@ -126,14 +129,20 @@ class LeaseService:
 
     def _book(self, grant: Grant, check: Callable[[Plan], None] | None) -> tuple[Lease, Plan]:
         """Find and book what a lease asks for; for one of the kind ``best_effort`` hosts are emptied if need be."""
+        return self._with_room(
+            grant, lambda: self._booking.until_it_holds(lambda n: self._find(grant, n), grant.book, check)
+        )
+
+    def _with_room(self, grant: Grant, find: Callable[[], T]) -> T:
+        """Return what is found for a lease; as long as that is not enough, with hosts that are emptied for it."""
         for _ in range(MOST_CHOICES):
             try:
-                return self._booking.until_it_holds(lambda n: self._find(grant, n), grant.book, check)
+                return find()
             except NotEnoughResources:
                 # Another lease may have been given the hosts that were chosen before: then these are others.
                 if not self._makes_room(grant):
                     raise
-        return self._booking.until_it_holds(lambda n: self._find(grant, n), grant.book, check)
+        return find()
 
     def _makes_room(self, grant: Grant) -> bool:
         """Let a lease have hosts that are emptied for it; return whether there may be some. NotEnoughResources."""
@@ -250,7 +259,7 @@ class LeaseService:
             try:
                 with self._refusals.of_lease(request):
                     grant.take(self._waiting_list.turns(grant.options))
-                    plan = self._previewed_plan(grant)
+                    plan = self._with_room(grant, lambda: grant.find(0))
             except (NotEnoughResources, OthersWait):
                 if (place := grant.new.place) is None:
                     raise
@@ -261,14 +270,6 @@ class LeaseService:
                 grant.check(plan)
             grant.check_bounds()
         return self.previewed(grant.planned, plan.allocations)
-
-    def _previewed_plan(self, grant: Grant) -> Plan:
-        try:
-            return grant.find(0)
-        except NotEnoughResources:
-            if not self._makes_room(grant):
-                raise
-            return grant.find(0)
 
     def change(self, lease_id: str, change: LeaseChange) -> LeaseDetails:
         """Change a lease as ``update`` does; for a dry run return what it would be."""

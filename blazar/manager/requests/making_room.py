@@ -15,7 +15,9 @@ from blazar.manager.events.evacuating import elsewhere_of
 from blazar.manager.lease.booking import visible
 from blazar.manager.requests.new_leases import NewLease
 from blazar.model.errors import InvalidInput, NotEnoughResources
-from blazar.model.lease import LeaseKind, LeaseStatus
+from blazar.model.lease import LeaseStatus
+from blazar.model.lease_details import LeaseFilter
+from blazar.model.paging import Condition, Operator, Page
 
 _WHY: Mapping[ObstacleKind, str] = {
     ObstacleKind.SERVER: "a server on {} may not be moved",
@@ -80,14 +82,15 @@ class MakingRoom:
 
     def check_others(self, project_id: str) -> None:
         """Raise NotEnoughResources while room is being made for another lease of the project."""
-        busy = [
-            lease
-            for lease in self._runtime.store.leases.of_project(project_id)
-            if lease.kind is LeaseKind.BEST_EFFORT and lease.status is LeaseStatus.IN_PROGRESS
-        ]
-        if busy:
+        being_made = Condition("status", Operator.IN, (str(LeaseStatus.IN_PROGRESS),))
+        wanted = LeaseFilter(
+            project_id=project_id, conditions=(being_made,), with_reservations=False, with_events=False
+        )
+        first = Page(1, "created_at")
+        if busy := self._runtime.store.lease_pages.page(wanted, first, now=self._runtime.clock.now()).items:
             raise NotEnoughResources(
-                f"room is being made for lease {busy[0].id} of the project; wait until it has started, or delete it"
+                f"room is being made for lease {busy[0].lease.id} of the project; wait until it has started, or delete "
+                "it"
             )
 
 
