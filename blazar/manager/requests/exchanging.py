@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import partial
 
 from blazar.calendar.occupancy import Snapshot
 from blazar.calendar.placement import place
@@ -17,7 +17,7 @@ from blazar.manager.lease.booking import Booking, visible
 from blazar.manager.lease.flags import flagged
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
-from blazar.manager.requests.operating import Patient, is_waiting, named, other_patient, patient
+from blazar.manager.requests.operating import Patient, is_waiting, named, other_patient, patient, written
 from blazar.manager.requests.swapping import as_changed, check_not_emptied, check_whole_host
 from blazar.model.clock import to_second
 from blazar.model.demand import Allocation, Demand
@@ -25,7 +25,7 @@ from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources, NotF
 from blazar.model.lease import Lease
 from blazar.model.resource import HOST, Resource
 from blazar.model.surgery import SwapRequest, Terms
-from blazar.model.usage import OutboxMessage, ProjectUse
+from blazar.model.usage import OutboxMessage
 from blazar.model.window import Window
 from blazar.resources.base import Task
 from blazar.store.surgery import Operated, Operation
@@ -89,13 +89,9 @@ class Exchanging:
                 )
 
         def write(found: _Exchange) -> _Exchange:
-            if terms.dry_run:
-                return found
-            uses = uses_of(checks)
-            operation = replace(found.operation, uses=uses, messages=self._messages(found, terms))
-            saved = self._runtime.store.surgery.write(operation, at=self._runtime.clock.now())
-            changed = [replace(each, after=after) for each, after in zip(operation.changed, saved, strict=True)]
-            return _Exchange(found.sides, replace(operation, changed=changed))
+            messages = partial(self._messages, found, terms)
+            changed = written(self._runtime, found.operation, terms, checks=checks, messages=messages)
+            return _Exchange(found.sides, replace(found.operation, changed=changed))
 
         enabled = self._outbox.enforcement.enabled
         done = self._booking.until_it_holds(decide, write, check if enabled else None)
@@ -196,8 +192,3 @@ class Exchanging:
         allocations, now = side.getting(gets), side.found.now
         after = flagged(side.lease, allocations, self._runtime.tasks(side.lease, allocations), now=now)
         return Operated(side.lease, as_changed(after, side.lease, now), allocations)
-
-
-def uses_of(checks: Collection[EnforcementCheck]) -> list[ProjectUse]:
-    """Return the usage that checks have read, once for each project."""
-    return list({check.use.project_id: check.use for check in checks if check.use is not None}.values())

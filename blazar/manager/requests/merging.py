@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from blazar.enforcement import Occasion
 from blazar.manager.common.notifications import UPDATED, WARNING_OFF
@@ -21,8 +22,7 @@ from blazar.manager.lease.flags import flagged
 from blazar.manager.lease.joining import Joined, one_after_the_other, side_by_side
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
-from blazar.manager.requests.exchanging import uses_of
-from blazar.manager.requests.operating import LIVE, Patient, is_waiting, other_patient, patient
+from blazar.manager.requests.operating import LIVE, Patient, is_waiting, other_patient, patient, written
 from blazar.manager.requests.swapping import as_changed
 from blazar.model.amounts import Amounts
 from blazar.model.errors import Conflict, InvalidInput
@@ -72,13 +72,9 @@ class Merging:
             )
 
         def write(found: _Merge) -> tuple[_Merge, Operated]:
-            first = found.operation.changed[0]
-            if terms.dry_run:
-                return found, first
-            uses = uses_of([enforcement_check])
-            operation = replace(found.operation, uses=uses, messages=self._messages(found, terms))
-            saved, _ = self._runtime.store.surgery.write(operation, at=self._runtime.clock.now())
-            return found, replace(first, after=saved)
+            messages = partial(self._messages, found, terms)
+            changed = written(self._runtime, found.operation, terms, checks=[enforcement_check], messages=messages)
+            return found, changed[0]
 
         enabled = self._outbox.enforcement.enabled
         found, done = self._booking.until_it_holds(

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all surgery on leases begins with: the lease as it is, if it can be operated on, and the host that is named."""
+"""What all surgery on leases begins and ends with: the lease as it is, the host that is named, and the write."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import lifecycle
+from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.requests.change_decisions import busy, check_not_ended
 from blazar.model.demand import Allocation
 from blazar.model.errors import Conflict, InvalidInput, NotFound, StaleLease, WrongState
@@ -16,8 +17,10 @@ from blazar.model.lease import EventType, Lease, LeaseStatus, Reservation, Reser
 from blazar.model.requests import stale
 from blazar.model.resource import FLOATING_IP, NAMED_KINDS, Resource
 from blazar.model.surgery import Terms
+from blazar.model.usage import OutboxMessage
 from blazar.resources.base import Task
 from blazar.resources.floating_ips.registration import address_in
+from blazar.store.surgery import Operated, Operation
 
 LIVE = (ReservationStatus.PENDING, ReservationStatus.ACTIVE)
 
@@ -103,3 +106,24 @@ def named(resources: Iterable[Resource], text: str, terms: Terms, *, pointer: st
 def is_waiting(reservation: Reservation) -> bool:
     """Tell whether a reservation has not started."""
     return reservation.status is ReservationStatus.PENDING
+
+
+def written(
+    runtime: Runtime,
+    operation: Operation,
+    terms: Terms,
+    *,
+    checks: Collection[EnforcementCheck],
+    messages: Callable[[], Collection[OutboxMessage]],
+) -> tuple[Operated, ...]:
+    """Write an operation with the usage that the checks have read; return its leases as saved.
+
+    For a dry run they are returned as they would be. The errors of ``SurgeryStore.write``.
+    """
+    if terms.dry_run:
+        return tuple(operation.changed)
+    # Both parts of an operation may be of one project.
+    uses = {check.use.project_id: check.use for check in checks if check.use is not None}
+    whole = replace(operation, uses=tuple(uses.values()), messages=messages())
+    saved = runtime.store.surgery.write(whole, at=runtime.clock.now())
+    return tuple(replace(each, after=after) for each, after in zip(operation.changed, saved, strict=True))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from blazar.enforcement import Occasion
 from blazar.manager.common.notifications import CREATED, UPDATED
@@ -15,8 +16,7 @@ from blazar.manager.lease.cutting import Cut, Parts, by_time, by_units
 from blazar.manager.lease.flags import flagged
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
-from blazar.manager.requests.exchanging import uses_of
-from blazar.manager.requests.operating import LIVE, Patient, is_waiting, named, patient
+from blazar.manager.requests.operating import LIVE, Patient, is_waiting, named, patient, written
 from blazar.manager.requests.swapping import as_changed
 from blazar.model.clock import to_second
 from blazar.model.demand import Allocation
@@ -60,12 +60,8 @@ class Splitting:
             checks[1].check(terms.asked_by, parts.second, parts.second_allocations, part_of=parts.first)
 
         def write(found: _Split) -> tuple[Operated, ...]:
-            if terms.dry_run:
-                return tuple(found.operation.changed)
-            messages = self._messages(found, terms)
-            operation = replace(found.operation, uses=uses_of(checks), messages=messages)
-            saved = self._runtime.store.surgery.write(operation, at=self._runtime.clock.now())
-            return tuple(replace(each, after=after) for each, after in zip(operation.changed, saved, strict=True))
+            messages = partial(self._messages, found, terms)
+            return written(self._runtime, found.operation, terms, checks=checks, messages=messages)
 
         enabled = self._outbox.enforcement.enabled
         done = self._booking.until_it_holds(
