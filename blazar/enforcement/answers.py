@@ -7,13 +7,13 @@ Only a short part of an answer is read, and no credentials of ours are repeated 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
 import requests
 import urllib3
 
+from blazar.clouds.outgoing.bodies import Cut, read_body
 from blazar.model.errors import BlazarError
 
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -45,17 +45,10 @@ class NoAnswer(BlazarError):
 
 def read(response: requests.Response, end: float, *, whole: bool) -> bytes:
     """Return the body as far as it arrived in time; NoAnswer if it is needed ``whole`` and is too long or too slow."""
-    body = b""
-    while part := response.raw.read1(8192, decode_content=False):
-        body += part
-        if len(body) > MOST_BYTES:
-            if not whole:
-                break
-            raise NoAnswer(f"its answer is longer than {MOST_BYTES} bytes", maybe_accepted=True)
-        if time.monotonic() > end:
-            if not whole:
-                break
-            raise NoAnswer("its answer took too long", maybe_accepted=True)
+    body, cut = read_body(response, most=MOST_BYTES, end=end)
+    if whole and cut is not None:
+        too = f"is longer than {MOST_BYTES} bytes" if cut is Cut.TOO_LONG else "took too long"
+        raise NoAnswer(f"its answer {too}", maybe_accepted=True)
     return body
 
 

@@ -13,6 +13,7 @@ import requests
 import urllib3
 
 from blazar import __version__
+from blazar.clouds.outgoing.bodies import Cut, read_body
 from blazar.clouds.outgoing.punctual import PunctualAdapter
 from blazar.clouds.prometheus.template import QueryTemplate, values_of
 from blazar.context import current
@@ -119,13 +120,11 @@ _AGENT = f"blazar/{__version__}"
 
 
 def _whole(response: requests.Response, end: float) -> bytes:
-    body = b""
-    while part := response.raw.read1(65536, decode_content=False):
-        body += part
-        if len(body) > MOST_BYTES:
-            raise CloudUnavailable(f"Prometheus gave an answer of more than {MOST_BYTES} bytes")
-        if time.monotonic() > end:
-            raise CloudUnavailable("Prometheus did not answer in time")
+    body, cut = read_body(response, most=MOST_BYTES, end=end)
+    if cut is Cut.TOO_LONG:
+        raise CloudUnavailable(f"Prometheus gave an answer of more than {MOST_BYTES} bytes")
+    if cut is Cut.TOO_LATE:
+        raise CloudUnavailable("Prometheus did not answer in time")
     return body
 
 
