@@ -95,6 +95,12 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield from standalone(tmp_path_factory.mktemp("demo"), "--demo")
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the pages of a service as `make run` starts it, for tests that do not get in each other's way."""
+    yield from standalone(tmp_path_factory.mktemp("shared"))
+
+
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[str]:
     """The address of the pages of a new service as `make run` starts it, for one test."""

@@ -133,6 +133,18 @@ export interface Lease {
   series_id?: string | null;
 }
 
+/** What was done to a lease. Texts before and after; null: there was none, or the reader may not know it. */
+export interface HistoryEntry {
+  id: string;
+  at: Instant;
+  verb: string;
+  by: { kind: "user" | "operator" | "service"; user_id: string | null; project_id: string | null };
+  /** `reservation_id` null: it is of the lease. */
+  changes: { field: string; reservation_id: string | null; before: string | null; after: string | null }[];
+  resources: { reservation_id: string; gone: string[]; come: string[]; gone_count: number; come_count: number }[];
+  reason: string | null;
+}
+
 export type SeriesStatus = "CREATING" | "ACTIVE" | "ENDED" | "FAILED" | "DELETING" | "DELETED";
 
 /** One lease of a series, as its rule has it. */

@@ -20,6 +20,7 @@ import { conditionInWords, countdownOf, isInLine, isPast, lengthOf, whatOfLease 
 import { hostsOf, isOperable } from "../words/surgery.ts";
 import { endInSentence } from "../words/waiting.ts";
 import { FeedsDialog } from "./lease/feeds.tsx";
+import { History } from "./lease/history.tsx";
 import { endingOf } from "./lease/end-now.tsx";
 import { MaintenanceBars } from "./lease/maintenance.tsx";
 import { ExtensionOffer } from "./lease/offer.tsx";
@@ -98,6 +99,7 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
         <div>
           <UsePanel lease={lease} onDone={onChanged} />
           <Timeline lease={lease} />
+          <History lease={lease} />
         </div>
       </div>
       {doing === "extend" && !past && !waits && (
