@@ -235,7 +235,7 @@ class CalendarStore:
             allocation_writes.raise_generations(connection, plan.generations)
             lease_writes.save(connection, before, saved, saved.revision)
             moves = allocation_writes.replace(connection, saved, plan.allocations, cleaning=self._cleaning_time, at=at)
-            history.write(connection, [(before, saved, moves)], at=at)
+            history.write(connection, history.changed(before, saved, moves, plan.allocations), at=at)
             outbox.write(connection, messages, at=at)
             if maintained is not None:
                 maintenance_plans.write_plan(connection, *maintained)

@@ -22,7 +22,7 @@ from blazar.model.history import (
     Verb,
     entry,
 )
-from blazar.model.lease import Lease
+from blazar.model.lease import EventType, Lease, LeaseStatus
 from blazar.model.paging import Page, Position, unknown_marker
 from blazar.model.requests import Actor
 from blazar.store.rows import chunks
@@ -76,6 +76,25 @@ def made(new: Iterable[Lease], granted: Iterable[Allocation]) -> list[Written]:
     for each in granted:
         of_lease.setdefault(each.lease_id, []).append(each)
     return [(None, lease, came(of_lease.get(lease.id, ()))) for lease in new]
+
+
+def changed(
+    before: Lease, after: Lease, moves: Sequence[ResourceMove], allocations: Collection[Allocation]
+) -> list[Written]:
+    """Return the entry of a lease that is changed, and then has these allocations; ``moves`` are those of this write.
+
+    A change that is made in steps is told when it is done, as a whole. One that is undone leaves nothing to tell.
+    """
+    if after.status is LeaseStatus.UPDATING:
+        return []
+    event = before.event(EventType.UPDATE) if before.status is LeaseStatus.UPDATING else None
+    kept = None if event is None or event.saved_state is None else event.saved_state.allocations
+    if kept is not None:
+        moves = moved(
+            [(each.reservation_id, each.resource_id) for each in kept],
+            [(each.reservation_id, each.resource_id) for each in allocations],
+        )
+    return [(before, after, moves)]
 
 
 def moved(gone: Iterable[tuple[str, int]], come: Iterable[tuple[str, int]]) -> tuple[ResourceMove, ...]:

@@ -6,10 +6,16 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from blazar.context import scope
+from blazar.model.errors import CloudUnavailable
 from blazar.model.history import FieldChange, Verb
 from blazar.model.paging import Page
 from blazar.model.requests import Actor
+from blazar.model.surgery import SwapRequest
+from tests.manager.healing.steps import look
+from tests.manager.surgery.steps import OPERATOR
 from tests.statements import counted
 from tests.world import World, a_host
 
@@ -45,3 +51,38 @@ def test_an_entry_costs_one_statement_whatever_it_tells(engine):
     with counted(engine) as telling:
         world.store.leases.save(same, replace(same, name="other"), at=world.clock.now())
     assert telling.count == quiet.count + 1
+
+
+def verbs(world: World, lease) -> list[str]:
+    return [str(each.verb) for each in world.store.history.page(lease.id, PAGE).items]
+
+
+def test_what_takes_steps_in_the_cloud_is_told_once_as_a_whole_and_not_at_all_if_it_is_undone(engine):
+    world = World(engine)
+    lease = world.lease(a_host())
+    world.run()
+    (host,) = world.hosts_of(lease)
+    world.faults.fail_before("add_host", CloudUnavailable("no answer"))
+    swap = SwapRequest(lease.reservations[0].id, host)
+    with pytest.raises(CloudUnavailable):
+        world.manager.surgery.swap(lease.id, swap, OPERATOR)
+    assert verbs(world, lease) == ["created", "started"]
+    world.manager.surgery.swap(lease.id, swap, OPERATOR)
+    assert verbs(world, lease) == ["created", "started", "swapped"]
+    (move,) = world.store.history.page(lease.id, PAGE).items[-1].moves
+    assert (move.gone_count, move.come_count) == (1, 1)
+
+
+def test_healing_that_follows_a_change_is_told_as_done_by_the_service(sqlite):
+    world = World(sqlite, hosts=2)
+    lease, other = (world.lease(start=timedelta(hours=1)) for _ in range(2))
+    (host,) = world.hosts_of(lease)
+    world.simulated.operators.host_down(host)
+    look(world)
+    world.manager.leases.delete(other.id)
+    with scope(actor=Actor("curie", "physics")):
+        world.change(lease, name="other")
+    assert host not in world.hosts_of(lease)
+    changed, moved = world.store.history.page(lease.id, PAGE).items[-2:]
+    assert (changed.verb, changed.by) == (Verb.CHANGED, Actor("curie", "physics"))
+    assert (moved.verb, moved.by) == (Verb.MOVED, None)

@@ -18,7 +18,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from blazar.context import scope
+from blazar.context import by_itself, scope
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.cloud_change import CloudChanges
 from blazar.manager.health.healing_decisions import IN_USE, Decided, HealingDecisions
@@ -108,7 +108,8 @@ class Healing:
     ) -> bool:
         """Do the same as ``process``, but log errors; return False after one, to retry."""
         try:
-            return self.process(lease_id, in_use=in_use, at_once=at_once, report=report)
+            with by_itself():
+                return self.process(lease_id, in_use=in_use, at_once=at_once, report=report)
         except NotFound:
             # Deleted a moment ago.
             return True
