@@ -124,7 +124,8 @@ class LeaseChange:
     ``resets_before_end``: the warning goes back to the operator's lead time. ``revisions``: those that the lease may
     have, None for any. ``exact``, ``dry_run`` and ``extend_until`` are as in ``LeaseRequest``; with ``stops_extending``
     it is not prolonged by itself any more. ``advances``: a promised start is moved to an earlier one, on these
-    resources, by calendar id, and the lease gets no less than it has. ``key``: with the same one it is made once.
+    resources, by calendar id, and the lease gets no less than it has; ``turn`` is the version of the waiting list that
+    moves it. ``key``: with the same one it is made once.
     """
 
     name: str | None = None
@@ -140,6 +141,7 @@ class LeaseChange:
     extend_until: datetime | Duration | None = None
     stops_extending: bool = False
     advances: tuple[int, ...] | None = None
+    turn: int | None = None
     key: IdempotencyKey | None = None
 
     @property

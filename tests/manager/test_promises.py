@@ -7,11 +7,14 @@ import random
 import threading
 from contextlib import suppress
 from datetime import timedelta
+from unittest.mock import patch
 
 import pytest
 
 from blazar.clouds.simulated import of_size
+from blazar.enforcement import Question
 from blazar.manager.common.settings import Settings
+from blazar.manager.requests.updates import Updates
 from blazar.model.clock import END_OF_TIME
 from blazar.model.errors import Conflict, InvalidInput, NotFound, OthersWait, UsageDenied
 from blazar.model.lease import EventType, Lease, LeaseStatus
@@ -103,6 +106,35 @@ def test_it_becomes_no_earlier_than_was_asked_for(world):
     world.manager.leases.delete(world.full.id)
     world.run()
     assert world.now(lease).window.start == NOON + 8 * HOUR
+
+
+def test_a_plan_moves_no_other_promise_once_another_plan_was_carried_out(engine):
+    """Between two moves of a plan another manager plans, for which the second one is not to be."""
+    limits = RecordingFilter()
+    world = a_world(engine, filters=[limits])
+    first, second = promised(world, a_host()), promised(world, a_host(), project="chemistry")
+    world.run_to(NOON + 30 * MINUTE)
+    world.manager.leases.delete(world.full.id)
+    other, update, passes = world.another_manager(), Updates.update, []
+
+    def denies(_: Question) -> None:
+        raise UsageDenied("not now")
+
+    def then_plan(self, *arguments):
+        moved = update(self, *arguments)
+        if not passes:
+            passes.append(None)
+            limits.says = denies
+            passes.append(other.waiting_list.run_once())
+            limits.says = lambda _: None
+        return moved
+
+    with patch.object(Updates, "update", then_plan):
+        assert (world.manager.waiting_list.run_once(), passes) == (1, [None, 0])
+    starts = {world.now(each).window.start for each in (first, second)}
+    assert starts == {NOON + 30 * MINUTE, NOON + 2 * HOUR}
+    world.run()
+    assert world.now(second).status is LeaseStatus.ACTIVE
 
 
 def test_what_one_leaves_behind_is_granted_in_the_same_turn(world):

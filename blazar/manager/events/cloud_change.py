@@ -41,10 +41,11 @@ class CloudChanges:
         claim: Claim,
         *,
         use: ProjectUse | None = None,
+        turn: int | None = None,
     ) -> Lease:
         """Write the beginning of a change: the lease is UPDATING, and has what it ``held`` and what is planned.
 
-        StaleLease, StaleCalendar.
+        ``turn`` is the version of the waiting list that makes it. StaleLease, StaleCalendar, PlanSuperseded.
         """
         now = self._runtime.clock.now()
         updating = lifecycle.begin_update(
@@ -56,7 +57,7 @@ class CloudChanges:
             until=self._runtime.claims.begin(claim),
         )
         both = replace(plan, allocations=union(held, plan.allocations))
-        return self._runtime.store.calendar.rebook(lease, updating, both, at=now, use=use)
+        return self._runtime.store.calendar.rebook(lease, updating, both, at=now, use=use, turn=turn)
 
     @contextmanager
     def undone_on_failure(self, lease: Lease, event: Event, claim: Claim) -> Iterator[None]:

@@ -84,7 +84,10 @@ class ChangeGrant:
             )
 
     def write(self, found: Change | Unchanged) -> tuple[Change | Unchanged, Lease]:
-        """Write a decided change, or its beginning if it is made in steps. StaleLease, StaleCalendar."""
+        """Write a decided change, or its beginning if it is made in steps.
+
+        StaleLease, StaleCalendar, PlanSuperseded.
+        """
         if self.change.dry_run:
             return found, found.draft.after if isinstance(found, Change) else found.after
         if isinstance(found, Change):
@@ -100,7 +103,8 @@ class ChangeGrant:
 
     def _begin(self, found: Change) -> Lease:
         use = self._enforcement_check.use
-        return self._changes.begin(found.lease, found.allocations, found.plan, self.claim, use=use)
+        turn = self.change.turn
+        return self._changes.begin(found.lease, found.allocations, found.plan, self.claim, use=use, turn=turn)
 
     def _rebook(self, found: Change) -> Lease:
         now = self._runtime.clock.now()
@@ -109,8 +113,9 @@ class ChangeGrant:
             Occasion.UPDATED, after, plan.allocations, by=self.caller(after), before=(before, found.allocations)
         )
         use = self._enforcement_check.use
-        key = self.change.key
-        return self._runtime.store.calendar.rebook(before, after, plan, at=now, use=use, messages=messages, key=key)
+        key, turn = self.change.key, self.change.turn
+        rebook = self._runtime.store.calendar.rebook
+        return rebook(before, after, plan, at=now, use=use, messages=messages, key=key, turn=turn)
 
 
 class Updates:

@@ -220,7 +220,11 @@ class WaitingList(BackgroundThread):
             # First, as what they leave may be granted to others.
             if self._stopping.is_set():
                 return moved
-            moved += self._advance(promised[grant.lease_id], grant)
+            try:
+                moved += self._advance(promised[grant.lease_id], grant, turn=state.version)
+            except PlanSuperseded:
+                LOG.debug("Another manager planned the waiting list before lease %s was moved", grant.lease_id)
+                return moved
         for grant in ready:
             if self._stopping.is_set():
                 return len(granted) + moved
@@ -266,10 +270,10 @@ class WaitingList(BackgroundThread):
             store.waiting_list.carry_out(state, due_at=due, told=[each for each in told if each is not None])
         return len(granted) + moved
 
-    def _advance(self, lease: Lease, grant: Grant) -> bool:
+    def _advance(self, lease: Lease, grant: Grant, *, turn: int) -> bool:
         """Move a promised start to an earlier one: an ordinary change, so that it is made as a whole or not at all.
 
-        Return whether it was.
+        Return whether it was. ``turn`` is the version of the list: PlanSuperseded if another plan was carried out.
         """
         window = _window(grant)
         earlier = lease.window.start - window.start
@@ -281,9 +285,12 @@ class WaitingList(BackgroundThread):
             extend_until=None if lease.extend is None else lease.extend.until - earlier,
             exact=True,
             advances=tuple(sorted({part.resource_id for part in grant.parts})),
+            turn=turn,
         )
         try:
             moved = self._updates.update(lease.id, change)
+        except PlanSuperseded:
+            raise
         except BlazarError as error:
             # It keeps what was promised to it.
             LOG.info("Lease %s keeps its promised start: %s", lease.id, error.message)
