@@ -18,12 +18,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
+from tests.web.service import PATIENCE, emptied
+
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 ALICE = "alice:physics:member"
 ADMIN = "admin:demo:admin"
-# How long a test waits for a service and for the browser, in seconds: a busy machine may take that long.
-PATIENCE = 120
+# How long a test waits for the browser, in seconds: a busy machine may take that long.
 PATIENCE_IN_BROWSER = 30
 
 
@@ -96,9 +97,16 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the pages of a service as `make run` starts it, for tests that do not get in each other's way."""
-    yield from standalone(tmp_path_factory.mktemp("shared"))
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the pages of a service as `make run` starts it, which lasts as long as its module."""
+    yield from standalone(tmp_path_factory.mktemp("running"))
+
+
+@pytest.fixture
+def shared(running: str) -> Iterator[str]:
+    """The address of the pages of a service without leases: that of the module, as a start takes long."""
+    yield running
+    emptied(running, ADMIN)
 
 
 @pytest.fixture

@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.request
 from typing import Any
+
+# How long a test waits for a service, in seconds: a busy machine may take that long.
+PATIENCE = 120
 
 
 def asked(pages: str, who: str, method: str, path: str, body: object = None, **headers: str) -> dict[str, Any]:
@@ -40,3 +44,27 @@ def booked(pages: str, who: str, name: str, start: str = "now", end: str = "+P2D
         "reservations": [{"resource_type": "physical:host", "min": 1, "max": 1, **more}],
     }
     return dict(asked(pages, who, "POST", "v1/leases", body)["lease"])
+
+
+_NEXT = {"OpenStack-API-Version": "reservation 1.3"}
+
+
+def emptied(pages: str, operator: str) -> None:
+    """Give back all that is booked, so that the next test finds the service as it was after its start."""
+    for window in asked(pages, operator, "GET", "v1/maintenances", **_NEXT)["maintenances"]:
+        if window["status"] == "PLANNED":
+            asked(pages, operator, "DELETE", f"v1/maintenances/{window['id']}", **_NEXT)
+        elif window["status"] in ("STARTING", "ACTIVE"):
+            asked(pages, operator, "POST", f"v1/maintenances/{window['id']}/end", **_NEXT)
+    for series in asked(pages, operator, "GET", "v1/series", **_NEXT)["series"]:
+        if series["status"] in ("CREATING", "ACTIVE"):
+            asked(pages, operator, "DELETE", f"v1/series/{series['id']}?running=true", **_NEXT)
+    until = time.monotonic() + PATIENCE
+    deleted: set[str] = set()
+    while left := leases_of(pages, operator):
+        for lease in left:
+            if lease["id"] not in deleted:
+                asked(pages, operator, "DELETE", f"v1/leases/{lease['id']}", **_NEXT)
+                deleted.add(lease["id"])
+        assert time.monotonic() < until, left
+        time.sleep(0.1)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.web.conftest import ADMIN, ALICE, PATIENCE, query_of, serious, standalone
-from tests.web.service import asked
+from tests.web.conftest import ADMIN, ALICE, query_of, serious, standalone
+from tests.web.service import PATIENCE, asked
 
 BOB = "bob:chemistry:member"
 CAROL = "carol:biology:member"

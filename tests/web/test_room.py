@@ -35,10 +35,10 @@ def test_operators_have_room_made_where_nothing_is_free(empty, page_of):
     assert of_name(empty, "urgent", ADMIN)["kind"] == "best_effort"
 
 
-def test_why_room_cannot_be_made_is_said(small, page_of, complaints):
+def test_why_room_cannot_be_made_is_said(shared, page_of, complaints):
     complaints.expected.add("status of 409")
-    leased(small, ALICE, "theirs", hosts_of(small))
-    page = page_of(small + "?min=2", ADMIN)
+    leased(shared, ALICE, "theirs", hosts_of(shared))
+    page = page_of(shared + "?min=2", ADMIN)
     page.get_by_role("region", name="Make room").get_by_role("button").click()
     dialog = page.get_by_role("dialog", name="Make room")
     expect(dialog.get_by_role("status")).to_have_text("Room cannot be made.")
@@ -47,8 +47,8 @@ def test_why_room_cannot_be_made_is_said(small, page_of, complaints):
     assert serious(page) == []
 
 
-def test_members_have_no_room_made_by_default(small, page_of):
-    leased(small, ALICE, "theirs", hosts_of(small))
-    page = page_of(small + "?min=2", ALICE)
+def test_members_have_no_room_made_by_default(shared, page_of):
+    leased(shared, ALICE, "theirs", hosts_of(shared))
+    page = page_of(shared + "?min=2", ALICE)
     expect(page.get_by_role("region", name="Wait in line")).to_be_visible()
     expect(page.get_by_role("region", name="Make room")).to_have_count(0)

@@ -46,9 +46,9 @@ def made(pages: str, name: str, **more: object) -> dict[str, object]:
     return dict(asked(pages, ALICE, "POST", "v1/series", body, **NEXT)["series"])
 
 
-def test_what_recurs_each_week_is_booked_at_once(small, page_of):
-    page = page_of(small, ALICE, timezone_id="UTC")
-    dialog = booking(page, small, "practical physics")
+def test_what_recurs_each_week_is_booked_at_once(shared, page_of):
+    page = page_of(shared, ALICE, timezone_id="UTC")
+    dialog = booking(page, shared, "practical physics")
     expect(dialog.get_by_role("status")).to_have_text("All 4 fit.")
     assert serious(page) == []
     dialog.get_by_role("button", name="Book the series").click()
@@ -59,7 +59,7 @@ def test_what_recurs_each_week_is_booked_at_once(small, page_of):
     expect(page.locator("tbody tr")).to_have_count(4)
     expect(page.locator("tbody tr").first).to_contain_text("booked")
     assert serious(page) == []
-    series = series_of(small)
+    series = series_of(shared)
     assert [one["start_date"] for one in series["occurrences"]] == [  # type: ignore[attr-defined]
         whole(FIRST + number * WEEK) for number in range(4)
     ]
@@ -71,20 +71,20 @@ def test_what_recurs_each_week_is_booked_at_once(small, page_of):
     assert serious(page) == []
 
 
-def test_what_does_not_fit_is_said_before_and_only_the_rest_is_booked(small, page_of, complaints):
+def test_what_does_not_fit_is_said_before_and_only_the_rest_is_booked(shared, page_of, complaints):
     complaints.expected.add("status of 409")
-    hosts = hosts_of(small)
+    hosts = hosts_of(shared)
     second = FIRST + WEEK
-    leased(small, BOB, "theirs", hosts, start_date=whole(second), end_date=whole(second + timedelta(hours=1)))
-    page = page_of(small, ALICE, timezone_id="UTC")
-    dialog = booking(page, small, "practical physics")
+    leased(shared, BOB, "theirs", hosts, start_date=whole(second), end_date=whole(second + timedelta(hours=1)))
+    page = page_of(shared, ALICE, timezone_id="UTC")
+    dialog = booking(page, shared, "practical physics")
     expect(dialog.get_by_role("status")).to_have_text("3 of 4 fit.")
     dialog.get_by_text("Which do not").click()
     expect(dialog.get_by_text("It would fit from")).to_be_visible()
     assert serious(page) == []
     dialog.get_by_role("button", name="Book the series").click()
     expect(dialog.get_by_role("alert")).to_be_visible()
-    assert asked(small, ALICE, "GET", "v1/series", **NEXT)["series"] == []
+    assert asked(shared, ALICE, "GET", "v1/series", **NEXT)["series"] == []
     dialog.get_by_label("Book those that fit").check()
     dialog.get_by_role("button", name="Book the series").click()
     expect(page.get_by_text("3 of 4 fit.")).to_be_visible()
@@ -92,9 +92,9 @@ def test_what_does_not_fit_is_said_before_and_only_the_rest_is_booked(small, pag
     assert serious(page) == []
 
 
-def test_a_series_is_deleted_after_it_was_said_what_goes(small, page_of):
-    series = made(small, "no course")
-    page = page_of(f"{small}series?id={series['id']}", ALICE)
+def test_a_series_is_deleted_after_it_was_said_what_goes(shared, page_of):
+    series = made(shared, "no course")
+    page = page_of(f"{shared}series?id={series['id']}", ALICE)
     page.get_by_role("button", name="Delete the series").click()
     dialog = page.get_by_role("dialog", name="Delete the series: no course")
     expect(dialog).to_contain_text("4 are booked.")
@@ -103,27 +103,27 @@ def test_a_series_is_deleted_after_it_was_said_what_goes(small, page_of):
     expect(dialog).to_have_count(0)
     expect(page.locator(".lease-title .state-word")).to_have_text("deleted", timeout=60_000)
     expect(page.locator("tbody tr").first).to_contain_text("cancelled")
-    assert asked(small, ALICE, "GET", "v1/leases", **NEXT)["leases"] == []
+    assert asked(shared, ALICE, "GET", "v1/leases", **NEXT)["leases"] == []
 
 
-def test_series_of_others_are_not_there(small, page_of, complaints):
+def test_series_of_others_are_not_there(shared, page_of, complaints):
     complaints.expected.add("status of 404")
-    series = made(small, "private")
-    page = page_of(f"{small}series?id={series['id']}", BOB)
+    series = made(shared, "private")
+    page = page_of(f"{shared}series?id={series['id']}", BOB)
     expect(page.get_by_role("heading", name="There is no such series")).to_be_visible()
     page.get_by_role("link", name="Series").first.click()
     expect(page.get_by_role("heading", name="There are no series")).to_be_visible()
 
 
 @pytest.mark.parametrize("look", ["dark", "phone"])
-def test_pages_of_series_are_accessible(small, page_of, look):
+def test_pages_of_series_are_accessible(shared, page_of, look):
     options = {"color_scheme": "dark"} if look == "dark" else {"viewport": {"width": 390, "height": 844}}
-    series = made(small, "practical physics")
-    page = page_of(f"{small}series?id={series['id']}", ADMIN, **options)
+    series = made(shared, "practical physics")
+    page = page_of(f"{shared}series?id={series['id']}", ADMIN, **options)
     expect(page.locator("tbody tr")).to_have_count(4)
     assert serious(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-    dialog = booking(page, small, "more")
+    dialog = booking(page, shared, "more")
     expect(dialog.get_by_role("status")).to_have_text("All 4 fit.")
     assert serious(page) == []
 
@@ -133,33 +133,33 @@ def starts(pages: str, series_id: object) -> list[str]:
     return [f"{one['start_date']} {one['end_date'][11:16]}" for one in found["occurrences"] if one["state"] == "booked"]
 
 
-def test_the_following_are_changed_once_it_was_read_what_comes_of_it(small, page_of):
-    series = made(small, "lab")
-    page = page_of(f"{small}series?id={series['id']}", ALICE, timezone_id="UTC")
+def test_the_following_are_changed_once_it_was_read_what_comes_of_it(shared, page_of):
+    series = made(shared, "lab")
+    page = page_of(f"{shared}series?id={series['id']}", ALICE, timezone_id="UTC")
     page.get_by_role("row").nth(3).get_by_role("button", name="Change from here on").click()
     dialog = page.get_by_role("dialog", name=re.compile("^Change lab from .* on$"))
     expect(dialog).to_contain_text("Those before stay as they are")
     dialog.get_by_label("Until", exact=True).fill("13:30")
     expect(dialog.get_by_role("status")).to_have_text("Of 2 leases to come: 2 get other times.")
     assert serious(page) == []
-    assert [one[-5:] for one in starts(small, series["id"])] == ["12:00"] * 4
+    assert [one[-5:] for one in starts(shared, series["id"])] == ["12:00"] * 4
     dialog.get_by_role("button", name="Change", exact=True).click()
     expect(page.get_by_text("It goes on from an earlier series.")).to_be_visible()
     expect(page.locator("tbody tr")).to_have_count(2)
     expect(page.locator(".lease-title")).to_contain_text("09:00 until 13:30")
     assert serious(page) == []
-    assert [one[-5:] for one in starts(small, series["id"])] == ["12:00"] * 2
+    assert [one[-5:] for one in starts(shared, series["id"])] == ["12:00"] * 2
     page.get_by_role("link", name="an earlier series").click()
     expect(page.locator("tbody tr")).to_have_count(2)
 
 
-def test_all_of_a_series_is_changed_and_what_does_not_fit_is_given_up_only_if_that_is_said(small, page_of, complaints):
+def test_all_of_a_series_is_changed_and_what_does_not_fit_is_given_up_only_if_that_is_said(shared, page_of, complaints):
     complaints.expected.add("status of 409")
-    series = made(small, "lab")
+    series = made(shared, "lab")
     second = FIRST + WEEK
-    hosts = hosts_of(small)
-    leased(small, BOB, "theirs", hosts - 2, start_date=whole(second), end_date=whole(second + timedelta(hours=5)))
-    page = page_of(f"{small}series?id={series['id']}", ALICE, timezone_id="UTC")
+    hosts = hosts_of(shared)
+    leased(shared, BOB, "theirs", hosts - 2, start_date=whole(second), end_date=whole(second + timedelta(hours=5)))
+    page = page_of(f"{shared}series?id={series['id']}", ALICE, timezone_id="UTC")
     page.get_by_role("button", name="Change all").click()
     dialog = page.get_by_role("dialog", name="Change all of lab")
     dialog.get_by_label("How many hosts").fill("3")
@@ -169,17 +169,17 @@ def test_all_of_a_series_is_changed_and_what_does_not_fit_is_given_up_only_if_th
     assert serious(page) == []
     dialog.get_by_role("button", name="Change", exact=True).click()
     expect(dialog.get_by_role("alert")).to_be_visible()
-    assert len(starts(small, series["id"])) == 4
+    assert len(starts(shared, series["id"])) == 4
     dialog.get_by_label("Give up those that do not fit").check()
     dialog.get_by_role("button", name="Change", exact=True).click()
     expect(dialog).to_have_count(0)
     expect(page.get_by_text("3 of 4 fit.")).to_be_visible()
-    assert len(starts(small, series["id"])) == 3
+    assert len(starts(shared, series["id"])) == 3
 
 
-def test_one_of_a_series_is_changed_by_itself_and_stays_so(small, page_of):
-    series = made(small, "lab")
-    page = page_of(f"{small}series?id={series['id']}", ALICE, timezone_id="UTC")
+def test_one_of_a_series_is_changed_by_itself_and_stays_so(shared, page_of):
+    series = made(shared, "lab")
+    page = page_of(f"{shared}series?id={series['id']}", ALICE, timezone_id="UTC")
     page.get_by_role("link", name="Change this one").first.click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("End", exact=True).fill(f"{LAST + timedelta(hours=1):%Y-%m-%dT%H:%M}")
@@ -193,4 +193,4 @@ def test_one_of_a_series_is_changed_by_itself_and_stays_so(small, page_of):
     expect(dialog.get_by_label("Change also those that were changed by themselves")).not_to_be_checked()
     dialog.get_by_role("button", name="Change", exact=True).click()
     expect(page.get_by_role("heading", name="practice", exact=True)).to_be_visible()
-    assert starts(small, series["id"])[0][-5:] == "13:00"
+    assert starts(shared, series["id"])[0][-5:] == "13:00"

@@ -27,26 +27,26 @@ def labels(lease: dict[str, object]) -> set[str]:
     return {one["resource"]["id"] for each in lease["reservations"] for one in each["allocations"]}  # type: ignore[attr-defined]
 
 
-def test_a_host_is_swapped_for_another_one_that_fits(small, page_of):
-    lease = leased(small, ALICE, "training", **LATER)
+def test_a_host_is_swapped_for_another_one_that_fits(shared, page_of):
+    lease = leased(shared, ALICE, "training", **LATER)
     (host,) = labels(lease)
-    page = page_of(page_of_lease(small, lease), ALICE)
+    page = page_of(page_of_lease(shared, lease), ALICE)
     dialog = opened(page, "Swap a host")
     dialog.get_by_label("Give up").select_option(host)
     expect(dialog.get_by_role("status")).to_contain_text(f"It gives up {host}, and gets h-")
     assert serious(page) == []
-    assert labels(shown(small, lease["id"])) == {host}
+    assert labels(shown(shared, lease["id"])) == {host}
     dialog.get_by_role("button", name="Swap", exact=True).click()
     expect(dialog).to_have_count(0)
-    (now,) = labels(shown(small, lease["id"]))
+    (now,) = labels(shown(shared, lease["id"]))
     assert now != host
     expect(page.get_by_role("list", name="The hosts")).to_contain_text(now)
 
 
-def test_where_no_other_host_is_free_the_reason_is_said(small, page_of, complaints):
+def test_where_no_other_host_is_free_the_reason_is_said(shared, page_of, complaints):
     complaints.expected.add("status of 409")
-    lease = leased(small, ALICE, "training", hosts_of(small), **LATER)
-    page = page_of(page_of_lease(small, lease, do="swap"), ALICE)
+    lease = leased(shared, ALICE, "training", hosts_of(shared), **LATER)
+    page = page_of(page_of_lease(shared, lease, do="swap"), ALICE)
     dialog = page.get_by_role("dialog", name=re.compile("training"))
     dialog.get_by_label("Give up").select_option(index=1)
     expect(dialog.get_by_role("alert")).to_be_visible()
@@ -54,9 +54,9 @@ def test_where_no_other_host_is_free_the_reason_is_said(small, page_of, complain
     assert serious(page) == []
 
 
-def test_a_lease_is_split_by_hosts_and_merged_again(small, page_of):
-    lease = leased(small, ALICE, "training", 2, **LATER)
-    page = page_of(page_of_lease(small, lease), ALICE)
+def test_a_lease_is_split_by_hosts_and_merged_again(shared, page_of):
+    lease = leased(shared, ALICE, "training", 2, **LATER)
+    page = page_of(page_of_lease(shared, lease), ALICE)
     dialog = opened(page, "Split it into two")
     dialog.get_by_label("How many go").fill("1")
     dialog.get_by_label("Name of the second").fill("evaluation")
@@ -65,22 +65,22 @@ def test_a_lease_is_split_by_hosts_and_merged_again(small, page_of):
     assert serious(page) == []
     dialog.get_by_role("button", name="Split", exact=True).click()
     expect(dialog).to_have_count(0)
-    other = of_name(small, "evaluation")
-    assert labels(other) | labels(shown(small, lease["id"])) == labels(lease)
+    other = of_name(shared, "evaluation")
+    assert labels(other) | labels(shown(shared, lease["id"])) == labels(lease)
     dialog = opened(page, "Merge it with another")
     dialog.get_by_label("Take over").select_option(label="evaluation: 1 host")
     expect(dialog.get_by_role("status")).to_contain_text("training: 2 hosts")
     assert serious(page) == []
     dialog.get_by_role("button", name="Merge", exact=True).click()
     expect(dialog).to_have_count(0)
-    assert labels(shown(small, lease["id"])) == labels(lease)
-    page.goto(page_of_lease(small, other))
+    assert labels(shown(shared, lease["id"])) == labels(lease)
+    page.goto(page_of_lease(shared, other))
     expect(page.get_by_text("It was merged with another lease, which has what it had.")).to_be_visible()
 
 
-def test_a_lease_is_split_by_time(small, page_of):
-    lease = leased(small, ALICE, "training", **LATER)
-    page = page_of(page_of_lease(small, lease, do="split"), ALICE, timezone_id="UTC")
+def test_a_lease_is_split_by_time(shared, page_of):
+    lease = leased(shared, ALICE, "training", **LATER)
+    page = page_of(page_of_lease(shared, lease, do="split"), ALICE, timezone_id="UTC")
     dialog = page.get_by_role("dialog", name="Split training")
     dialog.get_by_role("button", name="by time").click()
     seam = START + timedelta(days=1)
@@ -88,15 +88,15 @@ def test_a_lease_is_split_by_time(small, page_of):
     expect(dialog.get_by_role("status").get_by_role("listitem")).to_have_count(2)
     dialog.get_by_role("button", name="Split", exact=True).click()
     expect(dialog).to_have_count(0)
-    assert shown(small, lease["id"])["end_date"] == whole(seam)
-    assert of_name(small, "training%202")["start_date"] == whole(seam)
+    assert shown(shared, lease["id"])["end_date"] == whole(seam)
+    assert of_name(shared, "training%202")["start_date"] == whole(seam)
 
 
 @pytest.mark.parametrize("look", ["dark", "phone"])
-def test_dialogs_of_surgery_are_accessible(small, page_of, look):
+def test_dialogs_of_surgery_are_accessible(shared, page_of, look):
     options = {"color_scheme": "dark"} if look == "dark" else {"viewport": {"width": 390, "height": 844}}
-    lease = leased(small, ALICE, "training", 2, **LATER)
-    page = page_of(page_of_lease(small, lease), ALICE, **options)
+    lease = leased(shared, ALICE, "training", 2, **LATER)
+    page = page_of(page_of_lease(shared, lease), ALICE, **options)
     for what in ("Swap a host", "Split it into two", "Merge it with another"):
         dialog = opened(page, what)
         expect(dialog).to_be_visible()
