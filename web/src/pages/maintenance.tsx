@@ -6,7 +6,8 @@ import type { Maintenance } from "../api/maintenance.ts";
 import { may } from "../api/session.ts";
 import type { Host, Link } from "../api/types.ts";
 import { Chips, Empty, PageHead, Skeleton, Trouble } from "../parts/basics.tsx";
-import { StateMark } from "../parts/state.tsx";
+import { List } from "../parts/list.tsx";
+import { Phase } from "../parts/state.tsx";
 import { hrefOf, place, setParams } from "../router.ts";
 import { plural, range } from "../time/format.ts";
 import { present } from "../time/now.ts";
@@ -53,7 +54,6 @@ function All() {
       Plan maintenance
     </a>
   );
-  const windows = [...(data?.maintenances ?? [])].sort((a, b) => order(a, b));
   return (
     <>
       <PageHead title="Maintenance" lead="Hosts that are booked out for a time, and what that does to leases.">
@@ -67,52 +67,40 @@ function All() {
           onChange={(chosen) => setParams({ past: chosen.length > 0 ? 1 : null })}
         />
       </div>
-      {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
-      {!data && error === null && <Skeleton lines={5} />}
-      {data && windows.length === 0 && (
-        <Empty title={past ? "There were no maintenance windows" : "No maintenance is planned"} action={plan}>
-          Plan maintenance to see first which leases it affects. Hosts return by themselves at its end.
-        </Empty>
-      )}
-      {windows.length > 0 && (
-        <div class="table-scroll">
-          <table class="list stacked">
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">State</th>
-                <th scope="col">When</th>
-                <th scope="col">Hosts</th>
-              </tr>
-            </thead>
-            <tbody>
-              {windows.map((one) => (
-                <tr key={one.id}>
-                  <th scope="row">
-                    <a href={hrefOf("maintenance", { id: one.id })}>{one.name}</a>
-                    {one.reason && (
-                      <>
-                        <br />
-                        <span class="muted">{one.reason}</span>
-                      </>
-                    )}
-                  </th>
-                  <td>
-                    <State of={one} />
-                    {one.trouble && <p class="field-error">{sentence(one.trouble)}</p>}
-                  </td>
-                  <td>
-                    {timesOf(one)} <span class="muted">({lengthOfWindow(one)})</span>
-                  </td>
-                  <td>
-                    {plural(one.hosts.length, "host")} <span class="muted">{hostsInWords(one.hosts)}</span>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      <List
+        heads={["Name", "State", "When", "Hosts"]}
+        items={data && [...data.maintenances].sort(order)}
+        error={error}
+        retry={() => void watch.read()}
+        empty={
+          <Empty title={past ? "There were no maintenance windows" : "No maintenance is planned"} action={plan}>
+            Plan maintenance to see first which leases it affects. Hosts return by themselves at its end.
+          </Empty>
+        }
+        row={(one) => (
+          <tr key={one.id}>
+            <th scope="row">
+              <a href={hrefOf("maintenance", { id: one.id })}>{one.name}</a>
+              {one.reason && (
+                <>
+                  <br />
+                  <span class="muted">{one.reason}</span>
+                </>
+              )}
+            </th>
+            <td>
+              <Phase {...maintenanceState(one, present.value)} />
+              {one.trouble && <p class="field-error">{sentence(one.trouble)}</p>}
+            </td>
+            <td>
+              {timesOf(one)} <span class="muted">({lengthOfWindow(one)})</span>
+            </td>
+            <td>
+              {plural(one.hosts.length, "host")} <span class="muted">{hostsInWords(one.hosts)}</span>
+            </td>
+          </tr>
+        )}
+      />
       {data?.links.some((link) => link.rel === "next") && <p class="hint">The last 200 are shown.</p>}
     </>
   );
@@ -127,17 +115,6 @@ function order(a: Maintenance, b: Maintenance): number {
 
 function timesOf(window: Maintenance): string {
   return range(Date.parse(window.start_date), Date.parse(window.end_date), zone.value, present.value);
-}
-
-function State({ of }: { of: Maintenance }) {
-  const { mark, word, next } = maintenanceState(of, present.value);
-  return (
-    <span class={`state state-${mark}`}>
-      <StateMark mark={mark} />
-      <span class="state-word">{word}</span>
-      {next && <span class="state-next">{next}</span>}
-    </span>
-  );
 }
 
 function One({ id }: { id: string }) {
@@ -182,7 +159,7 @@ function One({ id }: { id: string }) {
         <div class="lease-title">
           <h1>{maintenance.name}</h1>
           <p>
-            <State of={maintenance} />
+            <Phase {...maintenanceState(maintenance, present.value)} />
           </p>
           <p class="muted">
             {timesOf(maintenance)} ({lengthOfWindow(maintenance)})

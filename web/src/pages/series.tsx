@@ -10,8 +10,9 @@ import { note } from "../parts/announce.tsx";
 import { BusyButton, Empty, PageHead, Skeleton, Trouble } from "../parts/basics.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { FormErrors } from "../parts/field.tsx";
+import { List } from "../parts/list.tsx";
+import { Phase } from "../parts/state.tsx";
 import { go, hrefOf, place, setParams } from "../router.ts";
-
 import { spoken } from "../time/format.ts";
 import { present } from "../time/now.ts";
 import { shortName, zone } from "../time/zone.ts";
@@ -20,7 +21,7 @@ import { whatOf } from "../words/lease.ts";
 import { scopeOf } from "../words/series-change.ts";
 import { clockOf, fitInWords, ruleInWords, seriesPhase } from "../words/series.ts";
 import { ChangeSeriesDialog } from "./series/change.tsx";
-import { Occurrences, Phase } from "./series/occurrences.tsx";
+import { Occurrences } from "./series/occurrences.tsx";
 
 /** The pages: `?id=` names a series; `?do=delete` and `?do=change&from=` open dialogs. */
 export function SeriesPage() {
@@ -41,44 +42,32 @@ function All() {
           Find a time
         </a>
       </PageHead>
-      {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
-      {!data && error === null && <Skeleton lines={5} />}
-      {data && data.series.length === 0 && (
-        <Empty title="There are no series">
-          Find a time, choose Book, and say how often it recurs: each Monday until a day, for example.
-        </Empty>
-      )}
-      {data && data.series.length > 0 && (
-        <div class="table-scroll">
-          <table class="list stacked">
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">State</th>
-                <th scope="col">What</th>
-                <th scope="col">When</th>
-              </tr>
-            </thead>
-            <tbody>
-              {data.series.map((one) => (
-                <tr key={one.id}>
-                  <th scope="row">
-                    <a href={hrefOf("series", { id: one.id })}>{one.name}</a>
-                  </th>
-                  <td>
-                    <Phase {...seriesPhase(one.status)} />
-                  </td>
-                  <td>{one.reservations.map(whatOf).join(" and ")}</td>
-                  <td>
-                    {capital(ruleInWords(one.rule))}
-                    <p class="hint">{clockIn(one)}</p>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      <List
+        heads={["Name", "State", "What", "When"]}
+        items={data?.series ?? null}
+        error={error}
+        retry={() => void watch.read()}
+        empty={
+          <Empty title="There are no series">
+            Find a time, choose Book, and say how often it recurs: each Monday until a day, for example.
+          </Empty>
+        }
+        row={(one) => (
+          <tr key={one.id}>
+            <th scope="row">
+              <a href={hrefOf("series", { id: one.id })}>{one.name}</a>
+            </th>
+            <td>
+              <Phase {...seriesPhase(one.status)} />
+            </td>
+            <td>{one.reservations.map(whatOf).join(" and ")}</td>
+            <td>
+              {capital(ruleInWords(one.rule))}
+              <p class="hint">{clockIn(one)}</p>
+            </td>
+          </tr>
+        )}
+      />
     </>
   );
 }

@@ -9,14 +9,19 @@ export function StateMark({ mark }: { mark: Mark }) {
   return <span class={`mark mark-${mark}`} aria-hidden="true" />;
 }
 
-/** Shape, word, and what happens next. */
-export function LeaseState({ lease, brief }: { lease: Stateful; brief?: boolean }) {
-  const state = stateOf(lease, present.value, zone.value);
+/** Shape, word, and what happens next if that is known. */
+export function Phase({ mark, word, next = "" }: { mark: Mark; word: string; next?: string }) {
   return (
-    <span class={`state state-${state.mark}`}>
-      <StateMark mark={state.mark} />
-      <span class="state-word">{state.word}</span>
-      {!brief && state.next && <span class="state-next">{state.next}</span>}
+    <span class={`state state-${mark}`}>
+      <StateMark mark={mark} />
+      <span class="state-word">{word}</span>
+      {next && <span class="state-next">{next}</span>}
     </span>
   );
+}
+
+/** The state of a lease. */
+export function LeaseState({ lease, brief }: { lease: Stateful; brief?: boolean }) {
+  const { mark, word, next } = stateOf(lease, present.value, zone.value);
+  return <Phase mark={mark} word={word} next={brief ? "" : next} />;
 }

@@ -6,6 +6,7 @@ import { may } from "../../api/session.ts";
 import type { Host } from "../../api/types.ts";
 import { Menu } from "../../frame/menu.tsx";
 import { Icon } from "../../parts/icon.tsx";
+import { Rows } from "../../parts/list.tsx";
 import { go, hrefOf } from "../../router.ts";
 import { gib } from "../../words/lease.ts";
 import { type PromisedUntil, ResourceState, usePromised } from "../resources/state.tsx";
@@ -19,26 +20,11 @@ export function HostTable({ hosts, onOpen }: { hosts: Host[]; onOpen: (what: Hos
   const until = usePromised("physical:host");
   return (
     <>
-      <div class="table-scroll">
-        <table class="list stacked">
-          <thead>
-            <tr>
-              <th scope="col">Host</th>
-              <th scope="col">State</th>
-              <th scope="col">Capacity</th>
-              <th scope="col">Properties</th>
-              <th scope="col">
-                <span class="visually-hidden">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {hosts.slice(0, shown).map((host) => (
-              <Row key={host.id} host={host} until={until} open={(what) => onOpen(what, host.id)} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Rows heads={["Host", "State", "Capacity", "Properties", ""]}>
+        {hosts.slice(0, shown).map((host) => (
+          <Row key={host.id} host={host} until={until} open={(what) => onOpen(what, host.id)} />
+        ))}
+      </Rows>
       {hosts.length > shown && (
         <button type="button" class="quiet more" onClick={() => setShown(shown + 200)}>
           Show more of {hosts.length}

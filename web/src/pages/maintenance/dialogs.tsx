@@ -9,11 +9,12 @@ import { BusyButton, When } from "../../parts/basics.tsx";
 import { DateTimeField } from "../../parts/datetime.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
-import { duration, plural } from "../../time/format.ts";
+import { plural } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire } from "../../time/zone.ts";
 import { hostsInWords, impactInWords, isGoingOn, isPainless } from "../../words/maintenance.ts";
 import { Affected } from "./impact.tsx";
+import { UntilField } from "./until.tsx";
 
 interface Props {
   maintenance: Maintenance;
@@ -105,17 +106,7 @@ export function ChangeDialog({ maintenance, etag, nameOf, onDone, onClose }: Pro
       ) : (
         <DateTimeField label="From" value={start} error={fields.get("/start_date")} onChange={edited(setStart)} />
       )}
-      <DateTimeField
-        label="Until"
-        value={end}
-        {...(start === null ? {} : { min: start })}
-        error={
-          fields.get("/end_date") ??
-          (start !== null && end !== null && end <= start ? "It ends before it starts." : undefined)
-        }
-        onChange={edited(setEnd)}
-      />
-      {orderly && <p class="hint">That is {duration(end - start)}.</p>}
+      <UntilField start={start} end={end} error={fields.get("/end_date")} onChange={edited(setEnd)} />
       {times && orderly && (
         <div class="stack" aria-busy={preview.loading}>
           <p class={impact && !isPainless(impact.leases) ? "preview bad" : "preview"} role="status">

@@ -3,7 +3,8 @@
 import { useState } from "preact/hooks";
 import type { AffectedLease } from "../../api/maintenance.ts";
 import { When } from "../../parts/basics.tsx";
-import { StateMark } from "../../parts/state.tsx";
+import { Rows } from "../../parts/list.tsx";
+import { Phase } from "../../parts/state.tsx";
 import { hrefOf } from "../../router.ts";
 import { range } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
@@ -29,22 +30,11 @@ export function Affected({ leases, nameOf, opened = false }: AffectedProps) {
   if (sorted.length === 0) return null;
   return (
     <>
-      <div class="table-scroll">
-        <table class="list stacked">
-          <thead>
-            <tr>
-              <th scope="col">Lease</th>
-              <th scope="col">When</th>
-              <th scope="col">What becomes of it</th>
-            </tr>
-          </thead>
-          <tbody>
-            {sorted.slice(0, shown).map((lease) => (
-              <Row key={lease.lease_id} lease={lease} nameOf={nameOf} opened={opened} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Rows heads={["Lease", "When", "What becomes of it"]}>
+        {sorted.slice(0, shown).map((lease) => (
+          <Row key={lease.lease_id} lease={lease} nameOf={nameOf} opened={opened} />
+        ))}
+      </Rows>
       {sorted.length > shown && (
         <button type="button" class="quiet more" onClick={() => setShown(shown + 200)}>
           Show more of {sorted.length}
@@ -55,7 +45,6 @@ export function Affected({ leases, nameOf, opened = false }: AffectedProps) {
 }
 
 function Row({ lease, nameOf, opened }: { lease: AffectedLease; nameOf: (id: string) => string; opened: boolean }) {
-  const { mark, word } = outcomePhase(lease.outcome);
   return (
     <tr>
       <th scope="row">
@@ -67,10 +56,7 @@ function Row({ lease, nameOf, opened }: { lease: AffectedLease; nameOf: (id: str
       </th>
       <td>{range(Date.parse(lease.start_date), Date.parse(lease.end_date), zone.value, present.value)}</td>
       <td>
-        <span class={`state state-${mark}`}>
-          <StateMark mark={mark} />
-          <span class="state-word">{word}</span>
-        </span>
+        <Phase {...outcomePhase(lease.outcome)} />
         <p class="hint">{outcomeInWords(lease, nameOf)}</p>
         {lease.openings.length > 0 && (
           <p class="hint">

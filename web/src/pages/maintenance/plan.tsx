@@ -12,7 +12,7 @@ import { BusyButton, PageHead } from "../../parts/basics.tsx";
 import { DateTimeField } from "../../parts/datetime.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
 import { go, hrefOf, place } from "../../router.ts";
-import { duration, plural } from "../../time/format.ts";
+import { plural } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire } from "../../time/zone.ts";
 import { impactInWords, isPainless } from "../../words/maintenance.ts";
@@ -20,6 +20,7 @@ import { requirementOf } from "../../words/question.ts";
 import { instant } from "../../words/reading.ts";
 import { type By, HostsField } from "./hosts.tsx";
 import { Affected } from "./impact.tsx";
+import { UntilField } from "./until.tsx";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -131,17 +132,13 @@ export function Plan({ all }: { all: readonly Host[] }) {
             onParts={edited(setParts)}
           />
           <DateTimeField label="From" value={start} error={fields.get("/start_date")} onChange={moveStart} />
-          <DateTimeField
-            label="Until"
-            value={end}
-            {...(start === null ? {} : { min: start })}
-            error={
-              fields.get("/end_date") ??
-              (start !== null && end !== null && end <= start ? "It ends before it starts." : undefined)
-            }
+          <UntilField
+            start={start}
+            end={end}
+            error={fields.get("/end_date")}
             onChange={edited(setEnd)}
+            more=" The hosts return by themselves."
           />
-          {orderly && <p class="hint">That is {duration(end - start)}. The hosts return by themselves.</p>}
           <Field label="Name" error={fields.get("/name")}>
             {(control) => (
               <input

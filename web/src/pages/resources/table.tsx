@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { Kind } from "../../api/kinds.ts";
 import { may } from "../../api/session.ts";
 import type { Resource } from "../../api/types.ts";
+import { Rows } from "../../parts/list.tsx";
 import { hrefOf } from "../../router.ts";
 import { attributeInWords, capacityInWords } from "../../words/values.ts";
 import { DeleteDialog, DisableDialog, EditDialog, subjectOf } from "./dialogs.tsx";
@@ -29,44 +30,27 @@ export function ResourceTable(props: {
   const until = usePromised(kind.resource_types.find((one) => one.startsWith("physical:")) ?? kind.resource_types[0]!);
   return (
     <>
-      <div class="table-scroll">
-        <table class="list stacked">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">State</th>
-              <th scope="col">What it is</th>
-              <th scope="col">Properties</th>
-              {may("blazar:resources:put") && (
-                <th scope="col">
-                  <span class="visually-hidden">Actions</span>
-                </th>
-              )}
-            </tr>
-          </thead>
-          <tbody>
-            {resources.slice(0, shown).map((one) => (
-              <tr key={one.id}>
-                <th scope="row">
-                  <a href={hrefOf("resource", { kind: kind.name, id: one.id })}>{nameOf(one)}</a>
-                </th>
-                <td class="state-cell">
-                  <ResourceState of={one} until={until.get(one.id)} />
-                </td>
-                <td>{whatIs(one).join(" · ")}</td>
-                <td>
-                  <Properties of={one} />
-                </td>
-                {may("blazar:resources:put") && (
-                  <td class="actions">
-                    <ResourceActions resource={one} onOpen={(what) => onOpen(what, one.id)} />
-                  </td>
-                )}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Rows heads={["Name", "State", "What it is", "Properties", ...(may("blazar:resources:put") ? [""] : [])]}>
+        {resources.slice(0, shown).map((one) => (
+          <tr key={one.id}>
+            <th scope="row">
+              <a href={hrefOf("resource", { kind: kind.name, id: one.id })}>{nameOf(one)}</a>
+            </th>
+            <td class="state-cell">
+              <ResourceState of={one} until={until.get(one.id)} />
+            </td>
+            <td>{whatIs(one).join(" · ")}</td>
+            <td>
+              <Properties of={one} />
+            </td>
+            {may("blazar:resources:put") && (
+              <td class="actions">
+                <ResourceActions resource={one} onOpen={(what) => onOpen(what, one.id)} />
+              </td>
+            )}
+          </tr>
+        ))}
+      </Rows>
       {resources.length > shown && (
         <button type="button" class="quiet more" onClick={() => setShown(shown + 200)}>
           Show more of {resources.length}

@@ -3,23 +3,14 @@
 import type { ComponentChildren } from "preact";
 import type { Occurrence } from "../../api/types.ts";
 import { When } from "../../parts/basics.tsx";
-import { LeaseState, StateMark } from "../../parts/state.tsx";
+import { Rows } from "../../parts/list.tsx";
+import { LeaseState, Phase } from "../../parts/state.tsx";
 import { hrefOf } from "../../router.ts";
 import { range } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { sentence } from "../../words/events.ts";
-import { occurrencePhase, type seriesPhase } from "../../words/series.ts";
-
-/** A mark and a word. */
-export function Phase({ mark, word }: ReturnType<typeof seriesPhase>) {
-  return (
-    <span class={`state state-${mark}`}>
-      <StateMark mark={mark} />
-      <span class="state-word">{word}</span>
-    </span>
-  );
-}
+import { occurrencePhase } from "../../words/series.ts";
 
 interface OccurrencesProps {
   occurrences: readonly Occurrence[];
@@ -32,47 +23,32 @@ export function Occurrences({ occurrences, actions }: OccurrencesProps) {
   const now = present.value;
   const here = zone.value;
   return (
-    <div class="table-scroll">
-      <table class="list stacked">
-        <thead>
-          <tr>
-            <th scope="col">When</th>
-            <th scope="col">State</th>
-            {actions && (
-              <th scope="col">
-                <span class="visually-hidden">Actions</span>
-              </th>
+    <Rows heads={["When", "State", ...(actions ? [""] : [])]}>
+      {occurrences.map((one) => (
+        <tr key={one.recurrence_id}>
+          <th scope="row">
+            {one.lease_id ? (
+              <a href={hrefOf("lease", { id: one.lease_id })}>
+                {range(Date.parse(one.start_date), Date.parse(one.end_date), here, now)}
+              </a>
+            ) : (
+              range(Date.parse(one.start_date), Date.parse(one.end_date), here, now)
             )}
-          </tr>
-        </thead>
-        <tbody>
-          {occurrences.map((one) => (
-            <tr key={one.recurrence_id}>
-              <th scope="row">
-                {one.lease_id ? (
-                  <a href={hrefOf("lease", { id: one.lease_id })}>
-                    {range(Date.parse(one.start_date), Date.parse(one.end_date), here, now)}
-                  </a>
-                ) : (
-                  range(Date.parse(one.start_date), Date.parse(one.end_date), here, now)
-                )}
-              </th>
-              <td>
-                <StateOf one={one} />
-                {one.changed && <p class="hint">changed by itself</p>}
-                {one.state === "unfit" && one.reason && <p class="hint">{sentence(one.reason)}</p>}
-                {one.state === "unfit" && one.opening && (
-                  <p class="hint">
-                    It would fit from <When at={one.opening.start_date} /> until <When at={one.opening.end_date} />.
-                  </p>
-                )}
-              </td>
-              {actions && <td class="actions">{actions(one)}</td>}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+          </th>
+          <td>
+            <StateOf one={one} />
+            {one.changed && <p class="hint">changed by itself</p>}
+            {one.state === "unfit" && one.reason && <p class="hint">{sentence(one.reason)}</p>}
+            {one.state === "unfit" && one.opening && (
+              <p class="hint">
+                It would fit from <When at={one.opening.start_date} /> until <When at={one.opening.end_date} />.
+              </p>
+            )}
+          </td>
+          {actions && <td class="actions">{actions(one)}</td>}
+        </tr>
+      ))}
+    </Rows>
   );
 }
 
