@@ -45,6 +45,33 @@ def test_axe_finds_nothing_serious_and_nothing_overflows(demo, page_of, path, lo
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
+def test_on_a_phone_an_operator_reaches_every_page(demo, page_of):
+    page = page_of(demo, ADMIN, viewport={"width": 390, "height": 844}, has_touch=True)
+    navigation = page.get_by_role("navigation", name="Pages")
+    expect(navigation.get_by_role("link")).to_have_count(4)
+    assert navigation.evaluate("bar => bar.scrollWidth <= bar.clientWidth")
+    navigation.get_by_role("button", name="More").click()
+    more = page.get_by_role("dialog", name="More pages")
+    expect(more.get_by_role("link")).to_have_text(["Resources", "Overview", "Hosts", "Maintenance", "All leases"])
+    assert serious(page) == []
+    more.get_by_role("link", name="Maintenance").click()
+    expect(page.get_by_role("heading", name="Maintenance", exact=True)).to_be_visible()
+    expect(more).to_have_count(0)
+
+
+def test_a_page_whose_files_are_gone_is_loaded_again_by_a_click(demo, page_of, complaints):
+    complaints.expected.add("ERR_FAILED")
+    page = page_of(demo, ADMIN)
+    expect(page.get_by_role("heading", name="Find a time")).to_be_visible()
+    page.route(re.compile("/ui/part-"), lambda route: route.abort())
+    page.get_by_role("link", name="Hosts").click()
+    expect(page.get_by_role("alert")).to_contain_text("The service has been updated, or the connection was lost")
+    assert serious(page) == []
+    page.unroute(re.compile("/ui/part-"))
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("heading", name="Hosts", exact=True)).to_be_visible()
+
+
 def test_times_are_in_the_zone_of_the_browser_or_the_one_that_is_chosen(demo, page_of):
     page = page_of(demo + "all-leases", ADMIN)
     first = page.locator("tbody tr").first.locator("time").first

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The pages: one row each. To add a page, add a row here; web/README.md tells the rest. */
+/** The pages: one row each; those that few begin with are fetched later. To add a page, add a row here. */
 import {
   Activity,
   Boxes,
@@ -13,17 +13,15 @@ import {
   Wrench,
 } from "lucide";
 import type { ComponentType } from "preact";
-import { AllLeasesPage } from "./pages/all-leases.tsx";
-import { CalendarPage } from "./pages/calendar.tsx";
 import { FindPage } from "./pages/find.tsx";
-import { HostsPage } from "./pages/hosts.tsx";
 import { LeasePage } from "./pages/lease.tsx";
 import { LeasesPage } from "./pages/leases.tsx";
-import { MaintenancePage } from "./pages/maintenance.tsx";
-import { OverviewPage } from "./pages/overview.tsx";
-import { SeriesPage } from "./pages/series.tsx";
-import { ResourcePage } from "./pages/resource.tsx";
-import { ResourcesPage } from "./pages/resources.tsx";
+import { later } from "./parts/later.tsx";
+
+/** A page that is fetched when it is first looked at. */
+function further(name: keyof typeof import("./pages/further.ts")): ComponentType {
+  return later(async () => (await import("./pages/further.ts"))[name]);
+}
 
 export interface Page {
   /** The segment after /ui/; "" is the home page. */
@@ -42,25 +40,55 @@ export interface Page {
 
 export const PAGES: readonly Page[] = [
   { path: "", title: "Find a time", view: FindPage, icon: Search },
-  { path: "calendar", title: "Calendar", view: CalendarPage, icon: CalendarDays, full: true },
+  {
+    path: "calendar",
+    title: "Calendar",
+    view: further("CalendarPage"),
+    icon: CalendarDays,
+    full: true,
+  },
   { path: "leases", title: "My leases", view: LeasesPage, icon: Tickets },
   { path: "lease", title: "Lease", view: LeasePage },
-  { path: "series", title: "Series", view: SeriesPage, icon: Repeat, rule: "blazar:series:get" },
-  { path: "resources", title: "Resources", view: ResourcesPage, icon: Boxes, rule: "blazar:resources:get" },
-  { path: "resource", title: "Resource", view: ResourcePage, rule: "blazar:resources:get" },
+  {
+    path: "series",
+    title: "Series",
+    view: further("SeriesPage"),
+    icon: Repeat,
+    rule: "blazar:series:get",
+  },
+  {
+    path: "resources",
+    title: "Resources",
+    view: further("ResourcesPage"),
+    icon: Boxes,
+    rule: "blazar:resources:get",
+  },
+  {
+    path: "resource",
+    title: "Resource",
+    view: further("ResourcePage"),
+    rule: "blazar:resources:get",
+  },
   {
     path: "overview",
     title: "Overview",
-    view: OverviewPage,
+    view: further("OverviewPage"),
     icon: Activity,
     rule: "blazar:calendar:get_owners",
     operators: true,
   },
-  { path: "hosts", title: "Hosts", view: HostsPage, icon: Server, rule: "blazar:oshosts:get", operators: true },
+  {
+    path: "hosts",
+    title: "Hosts",
+    view: further("HostsPage"),
+    icon: Server,
+    rule: "blazar:oshosts:get",
+    operators: true,
+  },
   {
     path: "maintenance",
     title: "Maintenance",
-    view: MaintenancePage,
+    view: further("MaintenancePage"),
     icon: Wrench,
     rule: "blazar:maintenances:get",
     operators: true,
@@ -68,7 +96,7 @@ export const PAGES: readonly Page[] = [
   {
     path: "all-leases",
     title: "All leases",
-    view: AllLeasesPage,
+    view: further("AllLeasesPage"),
     icon: ClipboardList,
     rule: "blazar:calendar:get_owners",
     operators: true,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What stands around every page: navigation, who is signed in, the zone, the state of the connection. */
-import { TriangleAlert, WifiOff } from "lucide";
+import { Ellipsis, TriangleAlert, WifiOff } from "lucide";
 import { useEffect, useRef } from "preact/hooks";
 import { lostSince } from "../api/client.ts";
 import { expired, info, may, otherProject, session } from "../api/session.ts";
@@ -14,6 +14,7 @@ import { clock, relative } from "../time/format.ts";
 import { present } from "../time/now.ts";
 import { zone } from "../time/zone.ts";
 import { Account } from "./account.tsx";
+import { Menu } from "./menu.tsx";
 import { SignIn, SignInDialog } from "./sign-in.tsx";
 import { ThemeButton, ZoneButton } from "./settings.tsx";
 
@@ -81,14 +82,21 @@ function View({ page }: { page: Page | undefined }) {
   return <Content key={`${page.path} ${user?.id} ${project?.id}`} />;
 }
 
+/** So many have room at the lower edge of a phone; the others are behind "More". */
+const ON_PHONES = 4;
+
 function Navigation({ current }: { current: string }) {
   const shown = PAGES.filter((page) => page.icon && (!page.rule || may(page.rule)));
+  const further = shown.length > ON_PHONES + 1 ? shown.slice(ON_PHONES) : [];
+  const link = (page: Page) => (
+    <a href={hrefOf(page.path)} aria-current={page.path === current ? "page" : undefined}>
+      <Icon of={page.icon!} size={20} />
+      <span>{page.title}</span>
+    </a>
+  );
   const item = (page: Page) => (
-    <li key={page.path}>
-      <a href={hrefOf(page.path)} aria-current={page.path === current ? "page" : undefined}>
-        <Icon of={page.icon!} size={20} />
-        <span>{page.title}</span>
-      </a>
+    <li key={page.path} class={further.includes(page) ? "further" : ""}>
+      {link(page)}
     </li>
   );
   const operators = shown.filter((page) => page.operators);
@@ -104,6 +112,28 @@ function Navigation({ current }: { current: string }) {
           <h2 class="nav-group">Operators</h2>
           <ul>{operators.map(item)}</ul>
         </>
+      )}
+      {further.length > 0 && (
+        <div class={further.some((page) => page.path === current) ? "nav-more here" : "nav-more"}>
+          <Menu
+            title="More pages"
+            label={
+              <>
+                <Icon of={Ellipsis} size={20} />
+                <span>More</span>
+              </>
+            }
+          >
+            {(close) => (
+              // biome-ignore lint/a11y/useKeyWithClickEvents: a link's click comes from the keyboard, too
+              <ul onClick={close}>
+                {further.map((page) => (
+                  <li key={page.path}>{link(page)}</li>
+                ))}
+              </ul>
+            )}
+          </Menu>
+        </div>
       )}
     </nav>
   );

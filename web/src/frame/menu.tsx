@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A button that opens a small panel below it, by the browser's popover: Escape and a click outside close it. */
+/** A button that opens a small panel beside it, by the browser's popover: Escape and a click outside close it. */
 import type { ComponentChildren } from "preact";
 import { useId, useRef, useState } from "preact/hooks";
 
@@ -18,7 +18,12 @@ export function Menu({ label, title, children }: MenuProps) {
   const place = () => {
     const at = button.current?.getBoundingClientRect();
     if (!at || !panel.current) return;
-    panel.current.style.top = `${at.bottom + 6}px`;
+    // Where there is more room above, it opens upwards.
+    const { clientHeight } = document.documentElement;
+    const below = clientHeight - at.bottom;
+    const up = below < 240 && at.top > below;
+    panel.current.style.top = up ? "auto" : `${at.bottom + 6}px`;
+    panel.current.style.bottom = up ? `${clientHeight - at.top + 6}px` : "auto";
     panel.current.style.right = `${Math.max(8, document.documentElement.clientWidth - at.right)}px`;
   };
   return (
