@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of reservations that are newer than their resource type: before their microversion nobody knows them."""
+"""What is newer than the type or kind that it is of: before its microversion nobody knows it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from typing import Any
 from blazar.api.shapes import Json
 from blazar.model.errors import InvalidInput
 from blazar.model.lease import Lease
+from blazar.model.resource import EVACUABLE, HOST, ResourceKind
 
 _SINCE: Mapping[str, Mapping[str, int]] = {"network": {"subnet": 2}}
-"""By resource type and name: the 1.x from which it is accepted and shown."""
+"""Parameters of reservations by resource type and name: the 1.x from which it is accepted and shown."""
+
+_FIELDS_SINCE: Mapping[ResourceKind, Mapping[str, int]] = {HOST: {EVACUABLE: 3}}
+"""Fields of the registration by kind and name: the 1.x from which it is accepted and described."""
 
 
 def unknown(resource_type: object, minor: int) -> frozenset[str]:
@@ -40,4 +44,21 @@ def check_known(body: Json, lease: Lease | None = None) -> None:
                 f"reservations[{number}].{name} is unknown at microversion 1.0; leave it out, or ask with the header "
                 f"OpenStack-API-Version: reservation 1.{since}",
                 pointer=f"/reservations/{number}/{name}",
+            )
+
+
+def known_fields(fields: Json, kind: ResourceKind, minor: int) -> Json:
+    """Return the schemas of those fields of the registration of a kind that 1.``minor`` knows, by name."""
+    newer = _FIELDS_SINCE.get(kind, {})
+    return {name: schema for name, schema in fields.items() if newer.get(name, 0) <= minor}
+
+
+def check_known_fields(body: Json, kind: ResourceKind, minor: int) -> None:
+    """Raise InvalidInput if a registration at 1.``minor`` has a newer field."""
+    for name, since in _FIELDS_SINCE.get(kind, {}).items():
+        if since > minor and name in body:
+            raise InvalidInput(
+                f"{name} is unknown at microversion 1.{minor}; leave it out, or ask with the header "
+                f"OpenStack-API-Version: reservation 1.{since}",
+                pointer=f"/{name}",
             )

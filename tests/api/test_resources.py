@@ -18,6 +18,7 @@ from tests.statements import counted
 from tests.world import World, a_host, addresses, devices, servers, things, units
 
 VERSION = {"OpenStack-API-Version": "reservation 1.2"}
+NEWEST = {"OpenStack-API-Version": "reservation 1.3"}
 MEMBER = {**VERSION, **token()}
 STRANGER = {**VERSION, **token("frida", "art")}
 
@@ -48,12 +49,14 @@ def test_the_kinds_say_what_they_are_and_how_a_resource_is_registered(http):
     found = {each["name"]: each for each in get(http, "", headers=MEMBER).json["kinds"]}
     assert found.keys() == {"host", "floatingip", "network", "device", "generic", "volume"}
     host, address = found["host"], found["floatingip"]
+    newer = {each["name"]: each for each in get(http, "", headers=NEWEST).json["kinds"]}["host"]
     on_hosts = ["flavor:instance", "physical:host", "virtual:instance", "virtual:server", "virtual:stack"]
     assert host["resource_types"] == on_hosts
     assert (host["has_candidates"], address["has_candidates"]) == (True, False)
     assert (address["noun"], address["nouns"]) == ("floating IP", "floating IPs")
     general = {"properties", "disabled", "authorized_projects"}
-    assert host["registration"]["properties"].keys() == {"name", "id", "evacuable", *general}
+    assert host["registration"]["properties"].keys() == {"name", "id", *general}
+    assert newer["registration"]["properties"].keys() == {"name", "id", "evacuable", *general}
     assert address["registration"]["required"] == ["floating_network_id", "floating_ip_address"]
     assert host["attributes"]["memory_mb"] == {"type": "integer", "description": "MiB"}
     assert address["parameters"]["virtual:floatingip"]["properties"].keys() >= {"network_id", "amount"}
@@ -298,6 +301,17 @@ def test_nobody_is_told_of_it_before_1_2(http):
         headers = {"OpenStack-API-Version": f"reservation {version}"}
         assert http.get("/v1/resources", headers=headers).status_code == 404
         assert http.post("/v1/resources/host", json={"name": "node-1"}, headers=headers).status_code == 404
+
+
+def test_hosts_that_can_be_emptied_are_unknown_before_1_3(sqlite):
+    http = client_of(app_of(World(sqlite, hosts=3, register=False).manager))
+    body = {"name": "node-1", "evacuable": True}
+    refused = http.post("/v1/resources/host", json=body, headers=VERSION)
+    (error,) = refused.json["errors"]
+    assert (refused.status_code, error["pointer"]) == (400, "/evacuable")
+    assert "ask with the header OpenStack-API-Version: reservation 1.3" in error["detail"]
+    made = http.post("/v1/resources/host", json=body, headers=NEWEST)
+    assert (made.status_code, made.json["resource"]["attributes"]["evacuable"]) == (201, True)
 
 
 @pytest.mark.parametrize("hosts", [2, 12])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from blazar.api.kinds import changes
 from blazar.api.shapes import FLAG, LINKS, NUMBER, TEXT, TEXT_OR_NULL, ZULU, ZULU_OR_NULL, Json, a_list, an_object
+from blazar.api.since import known_fields
 from blazar.api.urls import link
 from blazar.model.clock import zulu
 from blazar.model.resource import PropertyValues, Resource, ResourceProperty
@@ -123,20 +124,21 @@ COMPONENTS: Json = {
 }
 
 
-def registration_schema(described: KindDescription) -> Json:
-    """Return the schema of a body that registers a resource: the fields of the kind, and those of every kind."""
+def registration_schema(described: KindDescription, minor: int) -> Json:
+    """Return the schema of a body that registers a resource at 1.``minor``: fields of the kind, and of every kind."""
     given: Json = dict(described.shape.registration)
-    return {**given, "properties": {**given.get("properties", {}), **REGISTRATION["properties"]}}
+    own = known_fields(given.get("properties", {}), described.kind, minor)
+    return {**given, "properties": {**own, **REGISTRATION["properties"]}}
 
 
-def kind(value: KindDescription) -> Json:
-    """Render a kind."""
+def kind(value: KindDescription, minor: int) -> Json:
+    """Render a kind as 1.``minor`` has it."""
     return {
         "name": value.kind,
         "noun": value.shape.noun,
         "nouns": value.shape.nouns,
         "resource_types": list(value.resource_types),
-        "registration": registration_schema(value),
+        "registration": registration_schema(value, minor),
         "attributes": dict(value.shape.attributes),
         "parameters": dict(value.parameters),
         "has_candidates": value.has_candidates,

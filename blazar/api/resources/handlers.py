@@ -13,6 +13,7 @@ from blazar.api.kinds.handlers import Form, Handlers, resource_id
 from blazar.api.resources import components
 from blazar.api.resources.rules import PRIVATE
 from blazar.api.shapes import Json
+from blazar.api.since import check_known_fields
 from blazar.api.validation import check
 from blazar.model.calendar import Viewer
 from blazar.model.demand import ResourceAllocations
@@ -39,9 +40,11 @@ def id_of(path: Mapping[str, str]) -> str:
 
 def registration(call: Call, kind: ResourceKind, body: Json) -> Registration:
     """Return the request to register a resource; InvalidInput if the body is not what the kind takes."""
+    minor = _minor(call)
+    check_known_fields(body, kind, minor)
     for described in call.manager.resources.kinds().items:
         if described.kind == kind:
-            check(body, components.registration_schema(described), lasting=False)
+            check(body, components.registration_schema(described, minor), lasting=False)
     given = {name: value for name, value in body.items() if name not in GENERAL_FIELDS}
     return changes.registration(given, body)
 
@@ -84,7 +87,7 @@ class ResourceHandlers(Handlers):
 def kinds(call: Call) -> Json:
     """List the kinds that are served."""
     found = call.manager.resources.kinds().items
-    return {"kinds": [components.kind(each) for each in found], "links": [self_link()]}
+    return {"kinds": [components.kind(each, _minor(call)) for each in found], "links": [self_link()]}
 
 
 def allocations(call: Call, **path: str) -> ResourceAllocations:
@@ -114,6 +117,11 @@ def set_property(call: Call, name: str, **path: str) -> ResourceProperty:
     if "\0" in name or len(name) > 255:
         raise NotFound("no resource has ever had a property of this name", code="property_not_found")
     return call.manager.resources.set_property(kind_of(path), name, private=private)
+
+
+def _minor(call: Call) -> int:
+    assert call.version is not None
+    return call.version[1]
 
 
 def _viewer(call: Call) -> Viewer:

@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resources of any kind, at microversion 1.2."""
+"""Resources of any kind, at microversion 1.2, and from 1.3 on what only that knows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from blazarclient.exception import NotFound, NoUniqueMatch
+from blazarclient.exception import NotFound, NoUniqueMatch, UnsupportedVersion
 from blazarclient.library.decoding import decode
 from blazarclient.library.registered import Registered
 from blazarclient.library.supply import Promised
-from blazarclient.library.transport import Repeated, Transport, exactly, part_of_path
+from blazarclient.library.transport import KINDS, Repeated, Transport, exactly, part_of_path
 from blazarclient.library.values import Candidate, Kind, RegisteredResource
 
 MICROVERSION = "1.2"
 
+_NEWER = frozenset({"evacuable"})
+"""Fields of registrations that 1.3 knows: asked for only where one is given, for services before it."""
+
 
 def kinds(transport: Transport) -> tuple[Kind, ...]:
     """Return the kinds of resources that the service has."""
-    answer = transport.ask("GET", "/resources", microversion=MICROVERSION)
+    try:
+        answer = transport.ask("GET", "/resources", microversion=KINDS)
+    except UnsupportedVersion:
+        answer = transport.ask("GET", "/resources", microversion=MICROVERSION)
     return tuple(decode(Kind, item) for item in answer.items("kinds"))
 
 
@@ -43,7 +49,9 @@ class Resources(Registered[RegisteredResource]):
 
         Conflict if it is registered, or in use; ``disabled`` and ``authorized_projects`` may be given, too.
         """
-        return self._registered({**given, "properties": dict(properties or {}), **more})
+        body = {**given, "properties": dict(properties or {}), **more}
+        version = KINDS if _NEWER & given.keys() else MICROVERSION
+        return self._decoded(self._transport.ask("POST", self._base, body=body, microversion=version))
 
     def find(self, name_or_id: str) -> RegisteredResource:
         """Return the resource of this name, or id. NotFound; NoUniqueMatch."""

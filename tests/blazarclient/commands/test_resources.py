@@ -55,7 +55,7 @@ def telescopes(requests_mock: Any) -> Any:
 def test_the_kinds_are_listed_with_what_registers_a_resource(run: Run, telescopes: Any) -> None:
     code, out, _ = run("resource", "types", "-f", "csv")
     assert (code, out.splitlines()[1]) == (0, '"telescope","lab:telescope","name, mirror"')
-    assert sent(telescopes, "GET")[0].headers["OpenStack-API-Version"] == "reservation 1.2"
+    assert sent(telescopes, "GET")[0].headers["OpenStack-API-Version"] == "reservation 1.3"
     [kind] = json.loads(run("resource", "types", "-f", "json")[1])
     assert kind["registration"] == REGISTRATION
 

@@ -147,6 +147,22 @@ def test_resources_of_any_kind_are_asked_for_at_1_2(reservations, stub):
     assert stub.asked[-1].body == {"private": True}
 
 
+def test_a_host_that_can_be_emptied_is_registered_at_1_3_and_any_other_at_1_2(reservations, stub):
+    hosts, host = reservations.resources("host"), {"id": "1", "kind": "host", "name": "cn1"}
+    for given, version in (({"name": "cn1"}, "1.2"), ({"name": "cn1", "evacuable": True}, "1.3")):
+        stub.says(Says(201, {"resource": host}, {"OpenStack-API-Version": f"reservation {version}"}))
+        assert hosts.register(given).name == "cn1"
+        assert stub.asked[-1].headers["OpenStack-API-Version"] == f"reservation {version}"
+
+
+def test_the_kinds_are_those_of_the_newest_version_that_the_service_has(reservations, stub):
+    old = refused(406, "version_unsupported", "version 1.3 is not supported")
+    stub.says(old, Says(200, {"kinds": []}, VERSION_1_2))
+    assert reservations.kinds() == ()
+    asked = [each.headers["OpenStack-API-Version"] for each in stub.asked]
+    assert asked == ["reservation 1.3", "reservation 1.2"]
+
+
 def test_a_resource_that_several_have_the_name_of_is_not_chosen(reservations, stub):
     two = [{"id": number, "kind": "telescope", "name": "hale"} for number in ("t-1", "t-2")]
     stub.says(Says(200, {"resources": two}, VERSION_1_2))
