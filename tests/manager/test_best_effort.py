@@ -98,15 +98,31 @@ def test_an_empty_host_is_taken_without_a_move(world):
 
 
 def test_too_few_candidates_are_refused_and_nothing_moves(world):
-    boot(world, "node-2"), boot(world, "node-3", "pinned", locked=True)
+    boot(world, "node-2")
+    pinned = boot(world, "node-3", "pinned", locked=True)
     with pytest.raises(NotEnoughResources) as error:
         best_effort(world, hosts=3)
     assert "3 hosts needed, 1 free, and 1 that can be emptied" in error.value.message
-    assert "on node-3: it is locked" in error.value.message
-    assert "node-3" not in error.value.public
+    assert f"server {pinned} on node-3 may not be moved: it is locked" in error.value.message
+    assert "1 that can be emptied; on 1 host a server may not be moved." in error.value.public
     assert where(world) == {"theirs": "node-2", "pinned": "node-3"}
     assert world.manager.leases.all(None) == ()
     assert world.pool() == {"node-1"}
+
+
+def test_a_refusal_names_each_server_that_stays_and_why_and_lists_hosts_as_a_sentence_does(world):
+    world.manager.resources.register(HOST, Registration({"name": "node-4", "evacuable": True}))
+    locked, kept = boot(world, "node-2", locked=True), boot(world, "node-3", "kept", tags=("blazar:keep",))
+    with pytest.raises(NotEnoughResources) as error:
+        best_effort(world, hosts=3)
+    assert error.value.message.startswith(
+        "3 hosts needed, 1 free, and 1 that can be emptied; "
+        f"server {locked} on node-2 may not be moved: it is locked; "
+        f"server {kept} on node-3 may not be moved: it has the tag blazar:keep. "
+    )
+    assert error.value.public.startswith(
+        "3 hosts needed, 1 free, and 1 that can be emptied; on 2 hosts a server may not be moved. "
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,7 +155,7 @@ def test_room_for_each_but_not_for_all_is_refused(world):
         boot(world, host, f"big on {host}", memory_mb=memory[host] * 9 // 10 - 3600)
     for name in "abcd":
         boot(world, "node-2", name, memory_mb=2000)
-    with pytest.raises(NotEnoughResources, match="no other hosts have room for all servers of node-2"):
+    with pytest.raises(NotEnoughResources, match="no other hosts have room for all servers of node-2[.]"):
         best_effort(world)
 
 

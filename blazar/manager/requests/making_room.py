@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -20,8 +20,8 @@ from blazar.model.lease_details import LeaseFilter
 from blazar.model.paging import Condition, Operator, Page
 
 _WHY: Mapping[ObstacleKind, str] = {
-    ObstacleKind.SERVER: "a server on {} may not be moved",
-    ObstacleKind.BUILDING: "a server is being booted on {}",
+    ObstacleKind.SERVER: "on {} a server may not be moved",
+    ObstacleKind.BUILDING: "servers are being booted on {}",
     ObstacleKind.ROOM: "no other hosts have room for all servers of {}",
     ObstacleKind.TIME: "it would take too long to move the servers of {}",
 }
@@ -95,14 +95,25 @@ class MakingRoom:
 
 
 def _refusal(found: NotEnough, ready: int) -> NotEnoughResources:
-    """Return why too few hosts can be emptied: operators read which, everybody else how many."""
-    counts = Counter(each.kind for each in found.obstacles)
-    hosts = {kind: sorted({o.host for o in found.obstacles if o.kind is kind}) for kind in counts}
+    """Return why too few hosts can be emptied: operators read which servers and hosts, everybody else how many."""
+    hosts: dict[ObstacleKind, list[str]] = defaultdict(list)
+    for each in found.obstacles:
+        hosts[each.kind].append(each.host)
     head = f"{_hosts(found.needed + ready)} needed, {ready} free, and {found.found} that can be emptied"
-    listed = [_WHY[kind].format(", ".join(names)) for kind, names in hosts.items()]
+    servers = [
+        f"server {each.server_id} on {each.host} may not be moved: {each.why}"
+        for each in found.obstacles
+        if each.kind is ObstacleKind.SERVER
+    ]
+    named = [_WHY[kind].format(_listed(names)) for kind, names in hosts.items() if kind is not ObstacleKind.SERVER]
     counted = [_WHY[kind].format(_hosts(len(names))) for kind, names in hosts.items()]
-    servers = [f"server {o.server_id} on {o.host}: {o.why}" for o in found.obstacles if o.kind is ObstacleKind.SERVER]
-    return NotEnoughResources("; ".join([head, *listed, *servers]), public="; ".join([head, *counted]))
+    return NotEnoughResources("; ".join([head, *servers, *named]), public="; ".join([head, *counted]))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names as a sentence has them: ``a, b and c``."""
+    *others, last = sorted(names)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _hosts(count: int) -> str:
