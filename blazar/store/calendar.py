@@ -30,6 +30,7 @@ from blazar.store import (
     idempotency,
     lease_writes,
     maintenance_plans,
+    making_room,
     outbox,
     resource_queries,
     shares,
@@ -179,12 +180,14 @@ class CalendarStore:
         bounds: Bounds | None = None,
         now: datetime | None = None,
         key: IdempotencyKey | None = None,
+        makes_room: bool = False,
     ) -> Lease:
         """Insert a lease with its plan, if every resource is still at its generation; else StaleCalendar.
 
         KeyTaken if another lease has the ``key``, which is recorded with this one.
         The same if ``use`` is given and the project has been granted something since. UsageDenied if the project has
         reached ``bounds`` by ``now``; of simultaneous requests to different processes, each may pass.
+        ``makes_room``: servers are moved away for it; NotEnoughResources while they are for another one of the project.
         """
 
         def work(connection: Connection) -> Lease:
@@ -192,6 +195,8 @@ class CalendarStore:
                 idempotency.insert(connection, key, lease.id, lease.created_at)
             if use is not None:
                 use_queries.raise_version(connection, use)
+            if makes_room:
+                making_room.claim(connection, lease.project_id)
             if bounds is not None and now is not None and bounds.of_project:
                 so_far = use_queries.count(connection, lease.project_id, now)
                 bounds.check_project(*so_far, more=len(lease.reservations))
@@ -201,8 +206,13 @@ class CalendarStore:
             history.write(connection, [(None, lease, history.came(plan.allocations))], at=lease.created_at)
             return lease
 
-        with use_queries.stale_if_first(use):
+        with use_queries.stale_if_first(use, locks=makes_room):
             return self._transactions.write(work)
+
+    def check_makes_no_room(self, project_id: str) -> None:
+        """Raise NotEnoughResources while servers are moved away for a lease of the project."""
+        with self._transactions.reading() as connection:
+            making_room.check(connection, project_id)
 
     def rebook(
         self,

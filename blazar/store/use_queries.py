@@ -147,12 +147,26 @@ def raise_version(connection: Connection, use: ProjectUse) -> None:
         raise StaleCalendar("the project was granted another lease or change in the meantime")
 
 
+def lock(connection: Connection, project_id: str) -> None:
+    """Raise the version of a project's usage whatever it is: no other transaction does so until this one is over.
+
+    The first time there is no row yet; then Clash means that a concurrent transaction has made it.
+    """
+    mine = project_uses.c.project_id == project_id
+    raised = connection.execute(project_uses.update().where(mine).values(version=project_uses.c.version + 1))
+    if not raised.rowcount:
+        connection.execute(project_uses.insert().values(project_id=project_id, version=1))
+
+
 @contextmanager
-def stale_if_first(use: ProjectUse | None) -> Iterator[None]:
-    """Raise StaleCalendar if the first two bookings of a project that is limited by its ``use`` conflict."""
+def stale_if_first(use: ProjectUse | None, *, locks: bool = False) -> Iterator[None]:
+    """Raise StaleCalendar if the first two bookings of a project that is limited by its ``use`` conflict.
+
+    ``locks``: they lock it, without having read it.
+    """
     try:
         yield
     except Clash as error:
-        if use is None or use.version:
+        if not locks and (use is None or use.version):
             raise
         raise StaleCalendar("the project was granted another lease or change in the meantime") from error

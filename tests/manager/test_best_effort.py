@@ -297,6 +297,29 @@ def test_one_project_makes_room_for_one_lease_at_a_time(world):
         best_effort(world, hosts=1)
 
 
+def test_of_two_requests_of_a_project_at_once_room_is_made_for_one(world):
+    world.lease(a_host(), hours=9)
+    boot(world, "node-2"), boot(world, "node-3", "a"), boot(world, "node-3", "b")
+    other, first = world.another_manager(), []
+
+    def strike(name: str, phase: str) -> None:
+        # The second has seen that room is made for no lease of the project, and has booked nothing.
+        world.faults.on_call = None
+        mine, world.manager = world.manager, other
+        first.append(best_effort(world, hosts=1))
+        world.manager = mine
+
+    world.faults.on_call = strike
+    with pytest.raises(NotEnoughResources, match="room is being made for lease") as error:
+        best_effort(world, hosts=1)
+    assert first[0].id in error.value.message
+    assert [lease.id for lease in world.store.leases.of_project("physics") if lease.kind is LeaseKind.BEST_EFFORT] == [
+        first[0].id
+    ]
+    world.run_to(NOON + 3 * MINUTE)
+    assert world.now(first[0]).status is LeaseStatus.ACTIVE
+
+
 def test_it_is_not_changed_while_room_is_made_nor_when_none_was_made(world):
     server = boot(world, "node-2")
     for name in "abc":

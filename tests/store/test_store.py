@@ -10,8 +10,9 @@ from datetime import timedelta
 
 import pytest
 
+from blazar.manager.lease.making_room import with_room_to_make
 from blazar.model.demand import Plan
-from blazar.model.errors import Conflict, StaleCalendar, StaleLease, StoreUnavailable
+from blazar.model.errors import Conflict, NotEnoughResources, StaleCalendar, StaleLease, StoreUnavailable
 from blazar.model.lease import LeaseStatus
 from blazar.model.reasons import Cause, ReasonCode
 from blazar.model.requests import ResourceChange
@@ -78,6 +79,42 @@ def test_of_two_bookings_at_the_same_moment_one_wins(world):
     for thread in threads:
         thread.join()
     assert sorted(outcomes) == ["lost"] * 5 + ["won"]
+
+
+def test_of_leases_of_a_project_booked_at_the_same_moment_room_is_made_for_one(world):
+    lease = world.lease()
+    world.manager.leases.delete(lease.id)
+    outcomes = []
+    gate = threading.Barrier(6)
+
+    def race(one):
+        gate.wait()
+        while True:
+            try:
+                world.store.calendar.book(one, Plan(()), makes_room=True)
+                outcomes.append("won")
+                return
+            except NotEnoughResources:
+                outcomes.append("lost")
+                return
+            except StaleCalendar:
+                # The row of the project was made at the same moment.
+                pass
+
+    def with_room(one):
+        made = with_room_to_make(one, timedelta(hours=1), NOON)
+        events = tuple(replace(event, id=str(uuid.uuid4())) for event in made.events)
+        return replace(made, status=LeaseStatus.CREATING, events=events)
+
+    threads = [threading.Thread(target=race, args=(with_room(again(world, lease)),)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["lost"] * 5 + ["won"]
+    # Nobody else's is meant.
+    theirs = with_room(again(world, lease, project_id="art"))
+    assert world.store.calendar.book(theirs, Plan(()), makes_room=True).id == theirs.id
 
 
 def test_a_write_holds_only_against_the_revision_it_was_decided_on(world):

@@ -144,16 +144,18 @@ class Grant:
             bounds.check_project(*so_far, more=len(lease.reservations))
 
     def book(self, plan: Plan) -> tuple[Lease, Plan]:
-        """Write the lease with its resources, its creation claimed. StaleCalendar, UsageDenied."""
+        """Write the lease with its resources, its creation claimed. StaleCalendar, UsageDenied, NotEnoughResources."""
         lease = self._new.lease
+        makes_room = False
         if self._emptied is not None and any(a.resource_id in self._emptied.resource_ids for a in plan.allocations):
-            lease = with_room_to_make(lease, self._emptied.limit, self._runtime.clock.now())
+            lease, makes_room = with_room_to_make(lease, self._emptied.limit, self._runtime.clock.now()), True
         # The claim starts here: earlier attempts may have taken a while.
         until = self._runtime.claims.begin(self.claim)
         claimed = lifecycle.with_event(lease, replace(lease.events[-1], due_at=until))
         now, use = self._runtime.clock.now(), self._enforcement_check.use
         book = self._runtime.store.calendar.book
-        return book(claimed, plan, use=use, bounds=self._bounds, now=now, key=self._new.key), plan
+        key, bounds = self._new.key, self._bounds
+        return book(claimed, plan, use=use, bounds=bounds, now=now, key=key, makes_room=makes_room), plan
 
     @property
     def _bounds(self) -> Bounds | None:

@@ -15,9 +15,6 @@ from blazar.manager.events.evacuating import elsewhere_of
 from blazar.manager.lease.booking import visible
 from blazar.manager.requests.new_leases import NewLease
 from blazar.model.errors import InvalidInput, NotEnoughResources
-from blazar.model.lease import LeaseStatus
-from blazar.model.lease_details import LeaseFilter
-from blazar.model.paging import Condition, Operator, Page
 
 _WHY: Mapping[ObstacleKind, str] = {
     ObstacleKind.SERVER: "on {} a server may not be moved",
@@ -81,17 +78,11 @@ class MakingRoom:
         raise _refusal(found, ready)
 
     def check_others(self, project_id: str) -> None:
-        """Raise NotEnoughResources while room is being made for another lease of the project."""
-        being_made = Condition("status", Operator.IN, (str(LeaseStatus.IN_PROGRESS),))
-        wanted = LeaseFilter(
-            project_id=project_id, conditions=(being_made,), with_reservations=False, with_events=False
-        )
-        first = Page(1, "created_at")
-        if busy := self._runtime.store.lease_pages.page(wanted, first, now=self._runtime.clock.now()).items:
-            raise NotEnoughResources(
-                f"room is being made for lease {busy[0].lease.id} of the project; wait until it has started, or delete "
-                "it"
-            )
+        """Raise NotEnoughResources while room is being made for another lease of the project.
+
+        That is before the cloud is asked; the booking makes sure of it.
+        """
+        self._runtime.store.calendar.check_makes_no_room(project_id)
 
 
 def _refusal(found: NotEnough, ready: int) -> NotEnoughResources:
