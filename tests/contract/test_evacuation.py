@@ -52,6 +52,9 @@ def test_occupants_say_what_decides_whether_they_may_be_moved(site, evacuation):
     assert (one.memory_mb, one.disk_gb, one.amounts.get("VCPU")) == (512, 1, 1)
     assert (one.volume_backed, one.tags, one.group, one.specials) == (False, frozenset(), None, frozenset())
     assert evacuation.occupants(site.hosts[1]) == ()
+    there = site.boot(site.hosts[1])
+    both = {occupant.id: occupant.host for occupant in evacuation.occupants(*site.hosts[:2])}
+    assert both == {**dict.fromkeys(found, host), there.id: site.hosts[1]}
 
 
 def test_occupants_have_tags_and_a_group_with_all_its_members(site, evacuation):

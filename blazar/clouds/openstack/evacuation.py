@@ -29,15 +29,21 @@ class OpenStackEvacuation:
         self._nova = access.compute
         self._placement = placement
 
-    def occupants(self, service_name: str) -> tuple[Occupant, ...]:
-        """Return every server on a host, those in the recycle bin included; the hints only if Nova shows them."""
-        query = {"all_tenants": "1", "host": service_name, "soft_deleted": "1"}
-        try:
-            items = list(self._nova.pages("/servers/detail", "servers", microversion=HINTS, params=query))
-        except VersionMissing:
-            items = list(self._nova.pages("/servers/detail", "servers", microversion=MOVES, params=query))
+    def occupants(self, *service_names: str) -> tuple[Occupant, ...]:
+        """Return every server on hosts, those in the recycle bin included; the hints only if Nova shows them.
+
+        A call for each host, and the list of all server groups if there is a server: Nova finds none by its members.
+        """
+        items = [item for name in service_names for item in self._servers_on(name)]
         groups = self._groups() if items else {}
         return tuple(_occupant(item, groups.get(item["id"])) for item in items)
+
+    def _servers_on(self, service_name: str) -> list[Json]:
+        query = {"all_tenants": "1", "host": service_name, "soft_deleted": "1"}
+        try:
+            return list(self._nova.pages("/servers/detail", "servers", microversion=HINTS, params=query))
+        except VersionMissing:
+            return list(self._nova.pages("/servers/detail", "servers", microversion=MOVES, params=query))
 
     def _groups(self) -> Mapping[str, OccupantGroup]:
         """Return the group of each server that is in one; Nova's list of servers does not tell."""

@@ -195,8 +195,12 @@ CHANGES = frozenset({"move_server", "abort_move"})
 class Evacuation(Protocol):
     """The calls that empty a host of the servers of others."""
 
-    def occupants(self, service_name: str) -> tuple[Occupant, ...]:
-        """Return every server of every project that occupies the host, whatever its state."""
+    def occupants(self, *service_names: str) -> tuple[Occupant, ...]:
+        """Return every server of every project that occupies one of these hosts, whatever its state.
+
+        For several hosts at once what is looked up beside the servers is looked up once. A server that arrives on one
+        of them meanwhile may be there on both.
+        """
 
     def moves_of(self, server_id: str) -> tuple[Move, ...]:
         """Return all moves of a server, also those that are over, the oldest first. None if there is no such server."""

@@ -19,11 +19,12 @@ from blazar.model.errors import CloudRefused, Conflict, NotFound
 class SimulatedEvacuation(SimulatedService):
     """Implements the evacuation port."""
 
-    def occupants(self, service_name: str) -> tuple[Occupant, ...]:
-        """Return the servers on a host."""
+    def occupants(self, *service_names: str) -> tuple[Occupant, ...]:
+        """Return the servers on hosts."""
         with self._calls.reading("occupants") as state:
             now = self._clock.now()
-            return tuple(_occupant(state, server, now) for server in state.occupants(service_name, now))
+            found = (server for name in service_names for server in state.occupants(name, now))
+            return tuple(_occupant(state, server, now) for server in found)
 
     def moves_of(self, server_id: str) -> tuple[Move, ...]:
         """Return the moves of a server."""

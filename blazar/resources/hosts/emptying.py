@@ -135,7 +135,8 @@ class Emptying:
     def _look(self, hosts: Collection[Resource]) -> _Look:
         # Moves before servers: one that arrives in between is on neither list otherwise.
         moves = {host.name: self._evacuation.open_moves(_service(host)) for host in hosts}
-        servers = {host.name: self._evacuation.occupants(_service(host)) for host in hosts}
+        found = self._evacuation.occupants(*map(_service, hosts)) if hosts else ()
+        servers = {host.name: tuple(each for each in found if each.host == _service(host)) for host in hosts}
         return _Look(servers, moves, self._evacuation.rooms([host.name for host in hosts]))
 
     def _empty(self, task: Task) -> Progress:
