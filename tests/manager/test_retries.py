@@ -12,6 +12,7 @@ from blazar.enforcement import Occasion
 from blazar.manager.common.settings import Settings
 from blazar.model.errors import CloudRefused, CloudUnavailable, InvalidInput, UsageDenied, WrongState
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseKind, LeaseStatus, ReservationStatus, TryFailure
+from blazar.model.reasons import ReasonCode
 from tests.manager.enforcement.recording import RecordingFilter
 from tests.manager.test_crashes import dies
 from tests.world import NOON, World, a_host, instances, servers
@@ -135,6 +136,11 @@ def test_one_whose_time_is_over_before_it_could_start_is_tried_again(world):
     world.run_to(NOON + HOUR + 5 * MINUTE)
     found = world.now(lease)
     assert (found.status, why(found)) == (LeaseStatus.ACTIVE, [TryFailure.NOT_STARTED])
+    # What its owner is told is what delayed it, not only that it was too late.
+    (failed,) = found.wait.failed
+    assert failed.cause is ReasonCode.CLOUD_UNAVAILABLE
+    assert "ended before it could start" in failed.text
+    assert "nova is away" in failed.text
     assert found.window.start >= NOON + HOUR
 
 

@@ -15,6 +15,7 @@ from blazar.manager.events.read_ahead import ReadAhead
 from blazar.manager.lease import immediate, lifecycle, waiting, watching
 from blazar.manager.lease.lifecycle import Drop, Wait
 from blazar.manager.outbox.outbox import Outbox
+from blazar.model.event_reasons import reason_of
 from blazar.model.lease import EndReason, Event, EventStatus, EventType, Lease, LeaseStatus
 from blazar.model.reasons import Reason, ReasonCode, reason
 from blazar.resources.base import Action
@@ -105,7 +106,7 @@ class Claiming:
         error = reason(text, ReasonCode.LEASE_ENDED)
         ours = claimed.event_with(event.id) or event
         settled = lifecycle.settle(lifecycle.all_failed(claimed, now), ours, now=now, error=error)
-        after = waiting.after_start(settled, now=now)
+        after = waiting.after_start(settled, now=now, delayed_by=reason_of(event))
         messages = self._outbox.of_end(lease, after) if waiting.is_undone(after) else ()
         saved = self._runtime.store.leases.save(lease, after, at=now, messages=messages)
         self._outbox.wake()

@@ -181,17 +181,26 @@ def granted(lease: Lease, window: Window, *, token: str, now: datetime, until: d
     return lifecycle.claim(begun, creation, token=token, now=now, until=until)
 
 
-def after_start(lease: Lease, *, now: datetime) -> Lease:
+def after_start(lease: Lease, *, now: datetime, delayed_by: Reason | None = None) -> Lease:
     """Return a lease whose start is over: if it has failed for good and a try is left, as it is undone, to wait again.
 
-    Its creation is what is undone: that event is due at once, so that any manager does it.
+    Its creation is what is undone: that event is due at once, so that any manager does it. ``delayed_by`` is what has
+    kept it from being ready before its time was over.
     """
     start, creation = lease.event(EventType.START), lease.event(EventType.CREATE)
     if start is None or lease.status is not LeaseStatus.ERROR or not _counts(lease):
         return lease
     why = reason_of(start)
-    text, cause = ("it failed", None) if why is None else (why.text, why.cause.code)
-    tried = tried_in_vain(lease, FailedTry(now, TryFailure.NOT_STARTED, text, cause))
+    cause = delayed_by or why
+    tried = tried_in_vain(
+        lease,
+        FailedTry(
+            now,
+            TryFailure.NOT_STARTED,
+            "it failed" if why is None else why.text,
+            None if cause is None else cause.cause.code,
+        ),
+    )
     assert tried.wait is not None
     if tried.wait.is_spent or not can_wait(tried, now):
         return tried
