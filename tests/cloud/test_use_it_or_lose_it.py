@@ -109,6 +109,7 @@ def test_a_lease_in_which_nothing_is_booted_is_warned_of_and_released_and_one_wi
     assert pool(compute, used.reservations[0].id) == {host_of(server)}
 
 
+@pytest.mark.nightly
 def test_a_server_that_is_booted_after_the_warning_takes_it_back_and_one_that_is_stopped_does_not(
     world: World, compute: Compute, mine: Servers, theirs: Servers
 ):
