@@ -16,6 +16,7 @@ from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from blazarclient.exception import BlazarClientException
+from blazarclient.library.values import TAKES_THE_REST
 
 T = TypeVar("T")
 
@@ -62,17 +63,15 @@ def _made(wanted: type, value: Any) -> Any:
     if not isinstance(value, Mapping):
         raise TypeError(f"{value!r} is not an object")
     fields, hints = dataclasses.fields(wanted), _hints(wanted)
-    known = {f.name: _decoded(hints[f.name], value[f.name]) for f in fields if f.name in value and f.name != _REST}
-    if any(f.name == _REST for f in fields):
-        known[_REST] = {key: item for key, item in value.items() if key not in known}
+    rest = next((f.name for f in fields if f.metadata.get(TAKES_THE_REST)), None)
+    known = {f.name: _decoded(hints[f.name], value[f.name]) for f in fields if f.name in value and f.name != rest}
+    if rest is not None:
+        known[rest] = {key: item for key, item in value.items() if key not in known}
     return wanted(**known)
 
 
 _JSON: Mapping[object, Any] = {str: str, int: int, float: int | float, bool: bool}
 """What may stand in JSON for a type. In Python a truth value is a number, in JSON it is none."""
-
-_REST = "parameters"
-"""The field that takes the keys for which there is no other field: those of a resource type."""
 
 
 @functools.cache

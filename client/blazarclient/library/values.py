@@ -13,6 +13,9 @@ from typing import Any
 
 Json = Mapping[str, Any]
 
+TAKES_THE_REST = "rest"
+"""Metadata of a field that takes the keys for which there is no other field."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:
@@ -81,7 +84,7 @@ class Reservation:
     made: tuple[Made, ...] = ()
     created_at: datetime | None = None
     updated_at: datetime | None = None
-    parameters: Json = field(default_factory=dict, hash=False)
+    parameters: Json = field(default_factory=dict, hash=False, metadata={TAKES_THE_REST: True})
 
 
 @dataclass(frozen=True, kw_only=True)

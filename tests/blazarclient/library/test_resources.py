@@ -163,6 +163,14 @@ def test_the_kinds_are_those_of_the_newest_version_that_the_service_has(reservat
     assert asked == ["reservation 1.3", "reservation 1.2"]
 
 
+def test_a_kind_tells_parameters_by_resource_type_and_nothing_else(reservations, stub):
+    schemas = {"physical:host": {"min": {"type": "integer"}}}
+    kind = {"name": "host", "parameters": schemas, "a_later_key": 1}
+    stub.says(Says(200, {"kinds": [kind]}, {"OpenStack-API-Version": "reservation 1.3"}))
+    (found,) = reservations.kinds()
+    assert found.parameters == schemas
+
+
 def test_a_resource_that_several_have_the_name_of_is_not_chosen(reservations, stub):
     two = [{"id": number, "kind": "telescope", "name": "hale"} for number in ("t-1", "t-2")]
     stub.says(Says(200, {"resources": two}, VERSION_1_2))
