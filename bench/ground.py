@@ -23,6 +23,7 @@ from blazar.clouds.ports.volumes import BACKEND_NAME, POOL_NAME
 from blazar.clouds.simulated import Durations, Faults, MemoryStorage, SimulatedCloud, State, of_size
 from blazar.clouds.simulated.state import NetworkState, SubnetState
 from blazar.clouds.simulated.volume_state import PoolState, VolumeTypeState
+from blazar.manager.common.notifications import Parties
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
 from blazar.model.clock import Clock, SystemClock
@@ -78,7 +79,14 @@ Found = tuple[str, str, ResourceDetails]
 class Quiet:
     """Tells nobody."""
 
-    def notify(self, notification: str, lease: Lease, *, extendable_until: datetime | None = None) -> None:
+    def notify(
+        self,
+        notification: str,
+        lease: Lease,
+        *,
+        extendable_until: datetime | None = None,
+        transfer: Parties | None = None,
+    ) -> None:
         pass
 
 

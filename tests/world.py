@@ -21,6 +21,7 @@ from blazar.clouds.simulated.metrics import SimulatedMetrics
 from blazar.clouds.simulated.state import AggregateState
 from blazar.clouds.simulated.volume_state import PoolState
 from blazar.enforcement import Enforcement, Filter, Identity
+from blazar.manager.common.notifications import Parties
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
 from blazar.model.duration import Duration
@@ -74,10 +75,19 @@ class RecordingNotifier:
 
     told: list[tuple[str, Lease]] = field(default_factory=list)
     extendable_until: datetime | None = None
+    transfer: Parties | None = None
 
-    def notify(self, notification: str, lease: Lease, *, extendable_until: datetime | None = None) -> None:
+    def notify(
+        self,
+        notification: str,
+        lease: Lease,
+        *,
+        extendable_until: datetime | None = None,
+        transfer: Parties | None = None,
+    ) -> None:
         self.told.append((notification, lease))
         self.extendable_until = extendable_until
+        self.transfer = transfer
 
     @property
     def types(self) -> list[str]:

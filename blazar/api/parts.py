@@ -23,6 +23,7 @@ from blazar.api.resources import routes as resources
 from blazar.api.routes import Part
 from blazar.api.series import routes as series
 from blazar.api.surgery import routes as surgery
+from blazar.api.transfers import routes as transfers
 from blazar.model import extensions
 from blazar.model.errors import InvalidInput
 
@@ -46,6 +47,7 @@ BUILTIN: tuple[Part, ...] = (
     series.PART,
     maintenances.PART,
     surgery.PART,
+    transfers.PART,
     history.PART,
     availability.PART,
     info.PART,

@@ -312,6 +312,7 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         search_placements=conf.availability.max_placements,
         search_limit=timedelta(seconds=conf.availability.max_seconds),
         explain_refusals=conf.api.explain_refusals,
+        offer_lifetime=timedelta(hours=conf.api.transfer_expiry),
         idempotency_retention=timedelta(hours=conf.api.idempotency_retention),
         kinds=_kinds(conf.api),
         immediate_timeout=timedelta(seconds=conf.api.immediate_timeout),

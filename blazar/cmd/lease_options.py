@@ -104,6 +104,13 @@ OPTIONS: tuple[cfg.Opt, ...] = (
         "only if that is at least so far ahead. blazar-manager reads it.",
     ),
     cfg.IntOpt(
+        "transfer_expiry",
+        default=24,
+        min=1,
+        max=24 * 366,
+        help="Hours after which the offer of a lease to another project expires. blazar-manager reads it.",
+    ),
+    cfg.IntOpt(
         "idempotency_retention",
         default=24,
         min=1,

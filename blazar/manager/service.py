@@ -46,6 +46,7 @@ from blazar.manager.requests.series import SeriesService
 from blazar.manager.requests.series_changes import SeriesChanging
 from blazar.manager.requests.series_work import SeriesWork
 from blazar.manager.requests.surgery import SurgeryService
+from blazar.manager.requests.transfers import TransferService
 from blazar.manager.requests.updates import Updates
 from blazar.manager.requests.waiting_list import WaitingList
 from blazar.model.clock import Clock
@@ -129,6 +130,7 @@ class ManagerService:
             self.waiting_list,
         )
         self.surgery = SurgeryService(runtime, booking, replanner, updates, self.leases, self.outbox)
+        self.transfers = TransferService(runtime, booking, updates, self.leases)
         self.series_work = SeriesWork(runtime, booking, self.outbox, deletion, self.waiting_list)
         changing = SeriesChanging(runtime, booking, self.outbox, self.series_work)
         self.series = SeriesService(runtime, self.series_work, self.outbox, changing)

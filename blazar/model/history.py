@@ -20,6 +20,11 @@ MOST_RESOURCES = 100
 LONGEST = 255
 """Characters of a value that an entry keeps."""
 
+PROJECT_ID = "project_id"
+OFFERED_TO = "offered_to"
+NAMING_PROJECTS = frozenset({PROJECT_ID, OFFERED_TO})
+"""Fields whose values are ids of projects, which not everybody may know."""
+
 
 class Verb(StrEnum):
     """What was done to a lease."""
@@ -33,6 +38,10 @@ class Verb(StrEnum):
     SPLIT = "split"
     MERGED = "merged"
     SWAPPED = "swapped"
+    OFFERED = "offered"
+    WITHDRAWN = "withdrawn"
+    DECLINED = "declined"
+    TRANSFERRED = "transferred"
     MOVED = "moved"
     STARTED = "started"
     KEPT = "kept"
@@ -219,6 +228,10 @@ def _changes(before: Lease | None, after: Lease) -> Iterator[FieldChange]:
             yield FieldChange(field, old.get(field), value)
     if before is None:
         return
+    if before.project_id != after.project_id:
+        yield FieldChange(PROJECT_ID, before.project_id, after.project_id)
+    elif before.offer != after.offer:
+        yield FieldChange(OFFERED_TO, _offered_to(before), _offered_to(after))
     known, now = ({each.id: _parameters(each) for each in lease.asked_for} for lease in (before, after))
     for reservation_id in known | now:
         was, became = known.get(reservation_id, {}), now.get(reservation_id, {})
@@ -227,6 +240,10 @@ def _changes(before: Lease | None, after: Lease) -> Iterator[FieldChange]:
         for key in sorted(was | became) if kept else ["resource_type"]:
             if was.get(key) != became.get(key):
                 yield FieldChange(key, was.get(key), became.get(key), reservation_id)
+
+
+def _offered_to(lease: Lease) -> str | None:
+    return None if lease.offer is None else lease.offer.project_id
 
 
 def _fields(lease: Lease) -> dict[str, str]:

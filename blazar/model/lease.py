@@ -361,6 +361,21 @@ class PartOfSeries:
 
 
 @dataclass(frozen=True, slots=True)
+class TransferOffer:
+    """To whom a lease is offered: to a project, and there to a user; None: whoever accepts it becomes its user.
+
+    ``offered_by`` is the id of the user who offers it. From ``expires_at`` on the offer stands no more.
+    """
+
+    project_id: str
+    user_id: str | None
+    message: str | None
+    offered_by: str
+    offered_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseRevision:
     """One revision of one lease: what is derived from it stays valid while the revision is the same."""
 
@@ -384,7 +399,7 @@ class Lease:
     is set on a lease that the API no longer shows and that is kept for the record. ``end_reason`` is None before its
     end, and of leases that an earlier version has ended. ``use`` is None while nobody looks whether it is used.
     ``wait`` is None of a lease that never waited; the window of one that waits is the one that it will probably have.
-    ``series`` is None of a lease that is no occurrence of a series.
+    ``series`` is None of a lease that is no occurrence of a series, ``offer`` of one that is not offered to anybody.
     """
 
     id: str
@@ -407,6 +422,7 @@ class Lease:
     wait: Wait | None = None
     extend: ExtendIfFree | None = None
     series: PartOfSeries | None = None
+    offer: TransferOffer | None = None
 
     def event(self, event_type: EventType) -> Event | None:
         """Return the lease's event of this type; of request events the latest one."""

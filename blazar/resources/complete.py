@@ -53,6 +53,7 @@ from blazar.resources.optional import (
     ReportsUse,
     Restores,
     SavesWork,
+    Transfers,
 )
 from blazar.resources.probes import ListsServers, NamesUsers, ProbesUse, States
 from blazar.resources.quotas import Needs, NeedsQuota, NeedsQuotaAsPart
@@ -99,6 +100,7 @@ class CompleteType:
         self._lists_servers = able(plain, ListsServers)
         self._tells_gone = able(plain, TellsGone)
         self._makes_room = able(plain, MakesRoom)
+        self._transfers = able(plain, Transfers)
         if self.schema is not None:
             check_schemas(f"schema of the type {self.resource_type}", [dict(self.schema)])
 
@@ -255,6 +257,17 @@ class CompleteType:
     ) -> tuple[Content, Content] | None:
         """Return the parameters of both parts of a reservation; None if it cannot be divided, as by default."""
         return None if self._divides is None else self._divides.divided(parameters, kept, gone)
+
+    @property
+    def prepares(self) -> bool:
+        """Return whether something exists in the cloud before the start."""
+        return self._prepares is not None
+
+    def transfer_obstacle(self, task: Task, project_id: str) -> str:
+        """Return why a reservation cannot go to a project; empty if it can. By default none can."""
+        if self._transfers is None:
+            return f"is of type {self.resource_type}, which stays with the project that it was made for"
+        return str(self._transfers.transfer_obstacle(task, project_id))
 
     def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return whether a change before the start changes what ``prepare`` creates; by default not."""

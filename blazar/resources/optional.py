@@ -44,6 +44,21 @@ class Divides(Protocol):
 
 
 @runtime_checkable
+class Transfers(Protocol):
+    """A type whose reservations can go to another project. Without it they stay with the one that asked for them.
+
+    ``prepare``, ``start`` and ``restore`` then give what exists already to the project that the lease has now, and take
+    it from any other. Whether servers run in the reservation is asked by ``servers_in_use``.
+    """
+
+    def transfer_obstacle(self, task: Task, project_id: str) -> str:
+        """Return why a reservation cannot go to a project, as the end of a sentence that begins with its id.
+
+        Empty if it can. Reads the cloud.
+        """
+
+
+@runtime_checkable
 class ChoosesAction(Protocol):
     """A type whose reservations name their action before the end. Without it the notification is sent."""
 

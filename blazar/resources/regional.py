@@ -84,6 +84,10 @@ class RegionalType(CompleteType):
         """Return the servers that keep a reservation in use; None if its use is not that of servers."""
         return self.within(task.reservation.region).servers_in_use(task)
 
+    def transfer_obstacle(self, task: Task, project_id: str) -> str:
+        """Return why a reservation cannot go to a project; empty if it can."""
+        return self.within(task.reservation.region).transfer_obstacle(task, project_id)
+
     def prepare(self, task: Task) -> Content:
         """Ensure what must exist before the start."""
         return self.within(task.reservation.region).prepare(task)

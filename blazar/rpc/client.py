@@ -28,6 +28,7 @@ from blazar.rpc.interface import (
     SeriesOfLeases,
     Service,
     Surgery,
+    Transfers,
 )
 from blazar.rpc.manager_clock import ManagerClock
 
@@ -138,6 +139,7 @@ class RemoteManager:
         self.series: SeriesOfLeases = cast(SeriesOfLeases, _Calls(self, "series"))
         self.maintenances: Maintenances = cast(Maintenances, _Calls(self, "maintenances"))
         self.surgery: Surgery = cast(Surgery, _Calls(self, "surgery"))
+        self.transfers: Transfers = cast(Transfers, _Calls(self, "transfers"))
         self.service: Service = cast(Service, _Calls(self, "service"))
         # Load balancers and clients usually give up after a minute; the API should answer before that.
         conf.set_default("rpc_response_timeout", ANSWER_TIMEOUT)

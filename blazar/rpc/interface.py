@@ -33,7 +33,7 @@ from blazar.model.maintenance import (
     MaintenanceRequest,
 )
 from blazar.model.paging import Page
-from blazar.model.requests import IdempotencyKey, LeaseChange, LeaseRequest, Registration, ResourceChange
+from blazar.model.requests import Actor, IdempotencyKey, LeaseChange, LeaseRequest, Registration, ResourceChange
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
 from blazar.model.resource_kinds import KindList
 from blazar.model.resource_pages import (
@@ -56,6 +56,7 @@ from blazar.model.series_details import (
 )
 from blazar.model.service import ServiceFacts
 from blazar.model.surgery import MergeRequest, Operated, SplitRequest, SwapRequest, Terms
+from blazar.model.transfers import OfferPage, OfferRequest
 
 
 class Leases(Protocol):
@@ -312,6 +313,37 @@ class Surgery(Protocol):
         """Make one lease of two. NotFound, InvalidInput, Conflict, WrongState, UsageDenied, PreconditionFailed."""
 
 
+class Transfers(Protocol):
+    """The calls by which a lease goes to another project, or to another user of its project.
+
+    ``taker``, and ``asked_by`` of who accepts or declines, are a user with a token of the project that gets it.
+    """
+
+    def offer(self, lease_id: str, request: OfferRequest, terms: Terms) -> LeaseDetails:
+        """Offer a lease; for a dry run only say whether it could go.
+
+        NotFound, InvalidInput, Conflict, WrongState, PreconditionFailed, CloudError.
+        """
+
+    def withdraw(self, lease_id: str, terms: Terms) -> None:
+        """Take back an offer that stands. NotFound, WrongState, PreconditionFailed."""
+
+    def page(self, taker: Actor, page: Page) -> OfferPage:
+        """Return a page of the leases that are offered to somebody. InvalidInput for an unknown marker."""
+
+    def one(self, lease_id: str, taker: Actor) -> LeaseDetails:
+        """Return a lease that is offered to somebody; NotFound."""
+
+    def accept(self, lease_id: str, terms: Terms) -> Operated:
+        """Take over a lease, all or nothing, and once for each key; for a dry run return what it would be.
+
+        NotFound, Conflict, WrongState, UsageDenied, PreconditionFailed, CloudError.
+        """
+
+    def decline(self, lease_id: str, terms: Terms) -> None:
+        """Turn down an offer. NotFound, WrongState, PreconditionFailed."""
+
+
 class Service(Protocol):
     """The calls about the service itself."""
 
@@ -355,6 +387,10 @@ class Manager(Protocol):
         """The calls for surgery on leases."""
 
     @property
+    def transfers(self) -> Transfers:
+        """The calls by which leases change hands."""
+
+    @property
     def service(self) -> Service:
         """The calls about the service itself."""
 
@@ -368,6 +404,7 @@ NOUNS: Mapping[str, type] = {
     "series": SeriesOfLeases,
     "maintenances": Maintenances,
     "surgery": Surgery,
+    "transfers": Transfers,
     "service": Service,
 }
 """The parts of the interface by name. A call is named by its part and its method, as ``leases.create``."""

@@ -137,7 +137,7 @@ class LeasePages:
             rows = connection.execute(query).all()
             if not rows:
                 raise unknown_lease(lease_id)
-            (found,) = _details(connection, rows, LeaseFilter())
+            (found,) = details_of(connection, rows, LeaseFilter())
         return found
 
     def resources(self, ids: Collection[int]) -> Mapping[int, tuple[str, str, str]]:
@@ -157,7 +157,7 @@ class LeasePages:
             rows = connection.execute(query.limit(page.limit + 1)).all()
             if not rows and isinstance(page.after, str):
                 _check_marker(connection, page.after, wanted.project_id)
-            items = _details(connection, rows[: page.limit], wanted)
+            items = details_of(connection, rows[: page.limit], wanted)
             total = sa.select(sa.func.count()).select_from(leases).where(*where)
             count = connection.execute(total).scalar_one() if page.with_count else None
         more = len(rows) > page.limit
@@ -245,7 +245,7 @@ def _position(lease: Lease, sort_key: str) -> Position:
     return Position(value.isoformat() if isinstance(value, datetime) else str(value), lease.id)
 
 
-def _details(connection: Connection, rows: Sequence[Any], wanted: LeaseFilter) -> tuple[LeaseDetails, ...]:
+def details_of(connection: Connection, rows: Sequence[Any], wanted: LeaseFilter) -> tuple[LeaseDetails, ...]:
     """Return leases of rows with their parts, in at most three statements."""
     ids = [row[0] for row in rows]
     kept: Sequence[Any] = ()

@@ -25,6 +25,7 @@ from blazar.model.lease import (
     PartOfSeries,
     Reservation,
     ReservationStatus,
+    TransferOffer,
     Wait,
 )
 from blazar.model.lease_json import (
@@ -82,6 +83,10 @@ LEASE_COLUMNS = (
     leases.c.series_id,
     leases.c.recurrence_id,
     leases.c.series_changed,
+    leases.c.offered_to,
+    leases.c.offered_to_user,
+    leases.c.offer_expires_at,
+    leases.c.offer_terms,
 )
 RESERVATION_COLUMNS = (
     reservations.c.lease_id,
@@ -182,7 +187,7 @@ def _event(row: AnyRow) -> Event:
 def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Event, ...]) -> Lease:
     id_, name, user_id, project_id, starts_at, ends_at, status, created, updated, trust_id, *more = row
     degraded, deleted, revision, kind, end_reason, usage, used_at, release_at, would_release_at, *more = more
-    *wait, until, why, series_id, recurrence_id, series_changed = more
+    *wait, until, why, series_id, recurrence_id, series_changed, offered_to, to_user, expires, offer = more
     return Lease(
         id_,
         name,
@@ -204,6 +209,7 @@ def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Eve
         None if wait[0] is None else with_terms(Wait(*wait[:-1]), wait[-1]),
         None if until is None else ExtendIfFree(until, why),
         None if series_id is None else PartOfSeries(series_id, local_of(recurrence_id), series_changed),
+        None if offered_to is None else _offer(offered_to, to_user, expires, offer),
     )
 
 
@@ -261,6 +267,23 @@ def lease_row(lease: Lease) -> dict[str, Any]:
         "series_id": None if lease.series is None else lease.series.series_id,
         "recurrence_id": None if lease.series is None else local_text(lease.series.recurrence_id),
         "series_changed": lease.series is not None and lease.series.changed,
+        "offered_to": None if lease.offer is None else lease.offer.project_id,
+        "offered_to_user": None if lease.offer is None else lease.offer.user_id,
+        "offer_expires_at": None if lease.offer is None else lease.offer.expires_at,
+        "offer_terms": None if lease.offer is None else _offer_terms(lease.offer),
+    }
+
+
+def _offer(project_id: str, user_id: str | None, expires_at: datetime, terms: Mapping[str, Any]) -> TransferOffer:
+    offered_at = datetime.fromisoformat(terms["offered_at"])
+    return TransferOffer(project_id, user_id, terms["message"], terms["offered_by"], offered_at, expires_at)
+
+
+def _offer_terms(offer: TransferOffer) -> dict[str, Any]:
+    return {
+        "message": offer.message,
+        "offered_by": offer.offered_by,
+        "offered_at": offer.offered_at.isoformat(),
     }
 
 

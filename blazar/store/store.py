@@ -18,6 +18,7 @@ from blazar.store.lease_pages import LeasePages
 from blazar.store.leases import LeaseStore
 from blazar.store.made import MadeStore
 from blazar.store.maintenances import MaintenanceStore
+from blazar.store.offers import OfferStore
 from blazar.store.outbox import OutboxStore
 from blazar.store.regions import RegionStore
 from blazar.store.resources import ResourceStore
@@ -52,6 +53,7 @@ class Store:
         self.series = SeriesStore(self.transactions, cleaning_time=cleaning_time)
         self.series_changes = SeriesChanges(self.transactions, cleaning_time=cleaning_time)
         self.surgery = SurgeryStore(self.transactions, cleaning_time=cleaning_time)
+        self.offers = OfferStore(self.transactions)
         self.unused = UnusedStore(self.transactions)
         self.extensions = ExtensionStore(self.transactions)
         self.waiting_list = WaitingListStore(self.transactions)

@@ -174,10 +174,16 @@ leases = sa.Table(
     sa.Column("series_id", Id),
     sa.Column("recurrence_id", sa.String(19)),
     sa.Column("series_changed", sa.Boolean, nullable=False, server_default=sa.false()),
+    # NULL in leases that are not offered: to which project, and user of it, until when, and the rest (``store.rows``).
+    sa.Column("offered_to", sa.String(255)),
+    sa.Column("offered_to_user", sa.String(255)),
+    sa.Column("offer_expires_at", UtcTime),
+    sa.Column("offer_terms", sa.JSON(none_as_null=True)),
     # The waiting list; and what may be prolonged.
     sa.Index(None, "status", "queued_at"),
     sa.Index(None, "extend_until"),
     sa.Index(None, "series_id"),
+    sa.Index(None, "offered_to", "offer_expires_at"),
     # The list of a project, oldest first; and the list of all.
     sa.Index(None, "project_id", "deleted_at", "created_at"),
     # What a project has had since an instant.

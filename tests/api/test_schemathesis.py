@@ -56,10 +56,14 @@ REFUSED = {
     "POST /v1/leases/{lease_id}/reservations/{reservation_id}/swap",
     "POST /v1/leases/{lease_id}/split",
     "POST /v1/leases/{lease_id}/merge",
+    "DELETE /v1/leases/{lease_id}/transfer",
+    "GET /v1/transfers/{lease_id}",
+    "POST /v1/transfers/{lease_id}/accept",
+    "POST /v1/transfers/{lease_id}/decline",
 }
 """The reservation of their examples is not on the host or device that is there; the use of leases is not looked at; the
 maintenance has not begun; the reservation has one host, and needs that one; a
-lease is not merged with itself.
+lease is not merged with itself, and is offered to nobody.
 """
 ON_THINGS = {"PUT /v1/resources/{kind}/{resource_id}"}
 """The capacity and the hook of a host cannot be changed, those of a generic resource can."""

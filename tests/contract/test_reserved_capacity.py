@@ -136,8 +136,8 @@ def test_server_groups_are_found_by_their_exact_name(site, compute, reservation)
     one = compute.create_server_group(name, "affinity", site.project)
     two = compute.create_server_group(name, "anti-affinity", site.project)
     assert set(compute.server_groups(name)) == {
-        ServerGroup(one, name, "affinity"),
-        ServerGroup(two, name, "anti-affinity"),
+        ServerGroup(one, name, "affinity", site.project),
+        ServerGroup(two, name, "anti-affinity", site.project),
     }
     assert compute.server_groups(name[:-1]) == ()
     compute.delete_server_group(one)

@@ -25,6 +25,7 @@ from blazar.manager.requests.leases import LeaseService
 from blazar.manager.requests.resources import ResourceService
 from blazar.manager.requests.series import SeriesService
 from blazar.manager.requests.surgery import SurgeryService
+from blazar.manager.requests.transfers import TransferService
 from blazar.model import errors
 from blazar.model.errors import BlazarError, CloudRefused, NotFound
 from blazar.rpc import codec
@@ -48,6 +49,7 @@ MANAGER = {
     "series": SeriesService,
     "maintenances": MaintenanceService,
     "surgery": SurgeryService,
+    "transfers": TransferService,
     "service": FactService,
 }
 """What the manager has for each part of the interface; the server makes calls with arguments by name."""

@@ -53,6 +53,7 @@ from blazar.model.lease import (
     ReservationStatus,
     SavedAllocation,
     SavedState,
+    TransferOffer,
 )
 from blazar.model.lease_details import (
     BookedLease,
@@ -109,6 +110,7 @@ from blazar.model.resource_pages import (
 )
 from blazar.model.service import ServiceFacts, StatedLimit
 from blazar.model.surgery import MergeRequest, Operated, Partner, PartRequest, SplitRequest, SwapRequest, Terms
+from blazar.model.transfers import OfferPage, OfferRequest
 from blazar.model.unused import LeaseUse, Usage
 from blazar.model.window import Window
 
@@ -218,6 +220,7 @@ leases = st.builds(
         st.datetimes(datetime(2000, 1, 1), datetime(2200, 1, 1)).map(lambda at: at.replace(microsecond=0, fold=0)),
         st.booleans(),
     ),
+    offer=st.none() | st.builds(TransferOffer, texts, maybe_text, maybe_text, texts, instants, instants),
 )
 revisions = st.builds(LeaseRevision, id=texts, revision=st.integers(0, 2**31))
 durations = st.builds(
@@ -460,9 +463,11 @@ partners = st.none() | st.builds(Partner, texts, texts)
 swaps = st.builds(SwapRequest, texts, texts, maybe_text, partners)
 parts = st.builds(PartRequest, texts, several(texts), maybe_number)
 splits = st.builds(SplitRequest, several(parts), maybe_instant, maybe_text)
+offer_requests = st.builds(OfferRequest, maybe_text, maybe_text, maybe_text)
+actors = st.builds(Actor, texts, texts, st.booleans())
 terms = st.builds(
     Terms,
-    st.builds(Actor, texts, texts, st.booleans()),
+    actors,
     st.booleans(),
     wanted_revisions,
     st.booleans(),
@@ -533,6 +538,12 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "feeds.create": {"request": feed_requests, "secret_hash": texts},
     "feeds.delete": {"feed_id": texts, "owner": st.none() | feed_owners},
     "feeds.content": {"secret_hash": texts},
+    "transfers.offer": {"lease_id": texts, "request": offer_requests, "terms": terms},
+    "transfers.withdraw": {"lease_id": texts, "terms": terms},
+    "transfers.page": {"taker": actors, "page": pages},
+    "transfers.one": {"lease_id": texts, "taker": actors},
+    "transfers.accept": {"lease_id": texts, "terms": terms},
+    "transfers.decline": {"lease_id": texts, "terms": terms},
     "surgery.merge": {"lease_id": texts, "request": st.builds(MergeRequest, texts), "terms": terms},
     "surgery.split": {"lease_id": texts, "request": splits, "terms": terms},
     "surgery.swap": {"lease_id": texts, "request": swaps, "terms": terms},
@@ -604,6 +615,12 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "feeds.delete": st.none(),
     "feeds.content": feed_contents,
     "surgery.merge": operated,
+    "transfers.offer": details,
+    "transfers.withdraw": st.none(),
+    "transfers.page": st.builds(OfferPage, several(details), st.none() | positions, maybe_number),
+    "transfers.one": details,
+    "transfers.accept": operated,
+    "transfers.decline": st.none(),
     "surgery.split": operated,
     "surgery.swap": operated,
     "maintenances.page": st.builds(MaintenancePage, several(maintenances), st.none() | positions, maybe_number),

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from blazar.api.answers import Answer, paged
 from blazar.api.context import Call
 from blazar.api.leases.full.visible import visible
@@ -22,7 +24,7 @@ from blazar.api.shapes import (
     ref,
 )
 from blazar.model.clock import zulu
-from blazar.model.history import By, FieldChange, NamedMove, PastEntry, Verb
+from blazar.model.history import NAMING_PROJECTS, By, FieldChange, NamedMove, PastEntry, Verb
 from blazar.model.requests import Actor
 
 GET = Rule("blazar:leases:get_history", READER, "Show what was done to a lease, and by whom.")
@@ -106,7 +108,7 @@ def _shown(entry: PastEntry, sees_all: bool, project_id: str) -> Json:
         "at": zulu(entry.at),
         "by": _by(entry.by, sees_all, project_id),
         "verb": str(entry.verb),
-        "changes": [_change(each) for each in entry.changes],
+        "changes": [_change(each, entry.by, sees_all, project_id) for each in entry.changes],
         "resources": [_move(each) for each in entry.moves],
         "reason": entry.reason,
     }
@@ -124,13 +126,21 @@ def _by(actor: Actor | None, sees_all: bool, project_id: str) -> Json:
     }
 
 
-def _change(change: FieldChange) -> Json:
+def _change(change: FieldChange, by: Actor | None, sees_all: bool, project_id: str) -> Json:
+    """Return a change; other projects that a lease was with, or was offered to, are for who dealt with them."""
+    knows = sees_all or (by is not None and by.project_id == project_id)
+    if change.field in NAMING_PROJECTS and not knows:
+        change = replace(change, before=_own(change.before, project_id), after=_own(change.after, project_id))
     return {
         "field": change.field,
         "reservation_id": change.reservation_id,
         "before": change.before,
         "after": change.after,
     }
+
+
+def _own(value: str | None, project_id: str) -> str | None:
+    return value if value == project_id else None
 
 
 def _move(move: NamedMove) -> Json:

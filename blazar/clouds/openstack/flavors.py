@@ -98,8 +98,12 @@ class OpenStackFlavors:
 
     def server_groups(self, name: str | None = None) -> tuple[ServerGroup, ...]:
         """Return the groups of all projects with this name, or all."""
-        found = group_pages(self._nova)
-        return tuple(ServerGroup(g["id"], g["name"], g["policy"]) for g in found if name in (None, g["name"]))
+        found, own = group_pages(self._nova), self._access.check()
+        return tuple(
+            ServerGroup(g["id"], g["name"], g["policy"], None if g["project_id"] == own else g["project_id"])
+            for g in found
+            if name in (None, g["name"])
+        )
 
     def create_server_group(self, name: str, policy: str, project_id: str) -> str:
         """Create a group in a project if the service user has a role there, else in the service user's own project.

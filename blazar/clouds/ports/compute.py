@@ -90,11 +90,15 @@ class Flavor:
 
 @dataclass(frozen=True, slots=True)
 class ServerGroup:
-    """Servers that are placed together (``affinity``) or apart (``anti-affinity``)."""
+    """Servers that are placed together (``affinity``) or apart (``anti-affinity``).
+
+    ``project_id`` is None if it is the service user's own.
+    """
 
     id: str
     name: str
     policy: str
+    project_id: str | None = None
 
 
 class MigrationState(StrEnum):

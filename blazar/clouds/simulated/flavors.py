@@ -81,12 +81,12 @@ class SimulatedFlavors(SimulatedService):
         """Return the groups of this name, or all."""
         with self._calls.reading("server_groups") as state:
             groups = state.groups.values()
-            return tuple(ServerGroup(g.id, g.name, g.policy) for g in groups if name in (None, g.name))
+            return tuple(ServerGroup(g.id, g.name, g.policy, g.project_id) for g in groups if name in (None, g.name))
 
     def create_server_group(self, name: str, policy: str, project_id: str) -> str:
         """Create a group."""
         with self._calls.changing("create_server_group") as state:
-            group = GroupState(str(uuid.uuid4()), name, policy)
+            group = GroupState(str(uuid.uuid4()), name, policy, project_id)
             state.groups[group.id] = group
             return group.id
 

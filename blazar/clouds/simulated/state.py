@@ -75,6 +75,7 @@ class GroupState:
     id: str
     name: str
     policy: str
+    project_id: str | None = None
     members: list[str] = field(default_factory=list)
 
 

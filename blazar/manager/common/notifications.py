@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -28,6 +29,10 @@ EXTENDED = "lease.extended"
 TIMED_OUT = "lease.timed_out"
 MOVED = "lease.moved"
 MAINTENANCE = "lease.maintenance"
+TRANSFER_OFFERED = "lease.transfer.offered"
+TRANSFER_WITHDRAWN = "lease.transfer.withdrawn"
+TRANSFER_DECLINED = "lease.transfer.declined"
+TRANSFERRED = "lease.transferred"
 WARNING_OFF = "lease.event.before_end_lease.stop"
 
 
@@ -36,13 +41,29 @@ def of_event(event_type: str) -> str:
     return f"lease.event.{event_type}"
 
 
+@dataclass(frozen=True, slots=True)
+class Parties:
+    """The ids of the projects between which a lease goes, or is offered."""
+
+    from_project_id: str
+    to_project_id: str
+
+
 class Notifier(Protocol):
     """Emits notifications."""
 
-    def notify(self, notification: str, lease: Lease, *, extendable_until: datetime | None = None) -> None:
+    def notify(
+        self,
+        notification: str,
+        lease: Lease,
+        *,
+        extendable_until: datetime | None = None,
+        transfer: Parties | None = None,
+    ) -> None:
         """Emit a notification about a lease. Never raises: a lease does not fail because the bus does.
 
-        ``extendable_until`` is the latest end that the lease could have, for who is told that it ends.
+        ``extendable_until`` is the latest end that the lease could have, for who is told that it ends; ``transfer``
+        says between whom it is offered, or has gone.
         """
 
 
@@ -53,16 +74,23 @@ class MessagingNotifier:
         transport = oslo_messaging.get_notification_transport(conf)
         self._notifier = oslo_messaging.Notifier(transport, publisher_id=publisher_id)
 
-    def notify(self, notification: str, lease: Lease, *, extendable_until: datetime | None = None) -> None:
+    def notify(
+        self,
+        notification: str,
+        lease: Lease,
+        *,
+        extendable_until: datetime | None = None,
+        transfer: Parties | None = None,
+    ) -> None:
         """Emit a notification about a lease."""
         try:
-            self._notifier.info({}, notification, payload(lease, extendable_until))
+            self._notifier.info({}, notification, payload(lease, extendable_until, transfer))
         except Exception:
             # The edge to a message bus: whatever its drivers raise, the work on the lease continues.
             LOG.exception("Notification %s about lease %s could not be sent", notification, lease.id)
 
 
-def payload(lease: Lease, extendable_until: datetime | None = None) -> dict[str, Any]:
+def payload(lease: Lease, extendable_until: datetime | None = None, transfer: Parties | None = None) -> dict[str, Any]:
     """Return a notification's payload: the lease as the API shows it, without what is internal."""
     return {
         "lease_id": lease.id,
@@ -75,6 +103,7 @@ def payload(lease: Lease, extendable_until: datetime | None = None) -> dict[str,
         "status": str(lease.status),
         **({"release_at": _iso(lease.use.release_at)} if lease.use and lease.use.release_at else {}),
         **({"extendable_until": _iso(extendable_until)} if extendable_until else {}),
+        **(asdict(transfer) if transfer else {}),
         "degraded": lease.degraded,
         "created_at": _spaced(lease.created_at),
         "updated_at": _spaced(lease.updated_at),

@@ -43,6 +43,7 @@ class Settings:
     most ``promises`` leases that wait are promised a start later than they asked for; it is moved to an earlier one
     only if that is at least ``promise_notice`` ahead.
     ``max_series`` is how many series a project may have that have not ended, and ``series`` limits each of them.
+    ``offer_lifetime`` is how long a lease is offered to another project.
     ``idempotency_retention`` is how long the keys of requests are remembered.
     ``use_policies`` say which leases are released because nobody uses them.
     Every ``sweep_interval`` (zero: never) the cloud is searched for leftovers of finished leases, which are removed,
@@ -84,6 +85,7 @@ class Settings:
     most_tries: int = 10
     promises: int = 100
     promise_notice: timedelta = timedelta(0)
+    offer_lifetime: timedelta = timedelta(hours=24)
     idempotency_retention: timedelta = timedelta(hours=24)
     kinds: frozenset[LeaseKind] = frozenset(LeaseKind)
     immediate_timeout: timedelta = timedelta(seconds=45)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from blazar.context import scope
+from blazar.context import current, scope
 from blazar.manager.common.notifications import CREATED
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease.booking import Booking
@@ -223,6 +223,13 @@ class LeaseService:
                 header="Idempotency-Key",
             )
         details = self.details(record.lease_id)
+        actor = current().actor
+        if actor is not None and not actor.operator and details.lease.project_id != actor.project_id:
+            raise Conflict(
+                "the lease of this Idempotency-Key belongs to another project by now; use a new key for each lease",
+                code="idempotency_key_reused",
+                header="Idempotency-Key",
+            )
         if self._is_in_progress(details.lease):
             raise Conflict(
                 "the request with this Idempotency-Key is in progress; send it again in a moment",

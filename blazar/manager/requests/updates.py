@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -21,7 +22,7 @@ from typing import TypeVar
 from blazar.context import scope
 from blazar.enforcement import Occasion
 from blazar.manager.common.claims import Claim
-from blazar.manager.common.notifications import UPDATED, WARNING_OFF
+from blazar.manager.common.notifications import UPDATED, WARNING_OFF, Parties
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.cloud_change import CloudChanges
 from blazar.manager.events.starting import StartedInUse, start_in_use
@@ -39,10 +40,10 @@ from blazar.manager.requests.line import Line
 from blazar.manager.requests.preparing import prepared
 from blazar.manager.requests.quotas import QuotasNeeded, check_quotas
 from blazar.model.demand import Allocation, Plan
-from blazar.model.errors import BlazarError, Conflict, Contention, pointing_at
+from blazar.model.errors import BlazarError, Conflict, Contention, StaleCalendar, pointing_at
 from blazar.model.lease import Lease, ReservationStatus
 from blazar.model.requests import Actor, LeaseChange
-from blazar.model.usage import OutboxMessage
+from blazar.model.usage import OutboxMessage, ProjectUse
 from blazar.resources.base import Before, Given, ResolutionNeeded, Task, Unusable, UsageNeeded
 
 LOG = logging.getLogger(__name__)
@@ -54,20 +55,25 @@ Decide = Callable[[Asked, int], Change | Unchanged]
 
 
 class ChangeGrant:
-    """One change of a lease for a user: checked by enforcement, and written, or begun if it is made in steps."""
+    """One change of a lease for a user: checked by enforcement, and written, or begun if it is made in steps.
+
+    ``told`` is the notification of it. A subclass grants otherwise.
+    """
+
+    told = UPDATED
 
     def __init__(self, runtime: Runtime, changes: CloudChanges, outbox: Outbox, change: LeaseChange) -> None:
         self.claim = runtime.claims.new()
         self.change = change
-        self._runtime = runtime
+        self.runtime = runtime
+        self.outbox = outbox
         self._changes = changes
-        self._outbox = outbox
-        self._enforcement_check = EnforcementCheck(outbox.enforcement, runtime.store, runtime.clock)
+        self.enforcement_check = EnforcementCheck(outbox.enforcement, runtime.store, runtime.clock)
 
     @property
     def checked(self) -> bool:
         """Tell whether filters have to check what was decided."""
-        return self._outbox.enforcement.enabled
+        return self.outbox.enforcement.enabled
 
     def caller(self, lease: Lease) -> Actor:
         """Return the user who asked for the change."""
@@ -78,8 +84,8 @@ class ChangeGrant:
         # A new name needs no check: it uses no resources.
         if isinstance(found, Change):
             lease = found.lease
-            self._outbox.catch_up(lease.id)
-            self._enforcement_check.check(
+            self.outbox.catch_up(lease.id)
+            self.enforcement_check.check(
                 self.caller(lease), found.draft.after, found.plan.allocations, before=(lease, found.allocations)
             )
 
@@ -94,28 +100,60 @@ class ChangeGrant:
             return found, self._begin(found) if self.in_steps(found) else self._rebook(found)
         if found.after is found.lease:
             return found, found.lease
-        return found, self._runtime.store.leases.save(found.lease, found.after, at=self._runtime.clock.now())
+        return found, self.runtime.store.leases.save(found.lease, found.after, at=self.runtime.clock.now())
 
     def in_steps(self, found: Change) -> bool:
         """Tell whether a change can fail after it is booked: in the cloud, or because a service rejects it."""
-        must_accept = self._outbox.enforcement.must_accept(Occasion.UPDATED, found.lease.project_id)
-        return found.needs_cloud or must_accept
+        return found.needs_cloud or self.must_accept(found)
+
+    def must_accept(self, found: Change) -> bool:
+        """Tell whether a filter has to accept the change before it is made."""
+        return self.outbox.enforcement.must_accept(Occasion.UPDATED, found.lease.project_id)
+
+    def messages(self, found: Change, after: Lease) -> tuple[OutboxMessage, ...]:
+        """Return what filters are told of a change that leads to ``after``: held, if one has to accept it first."""
+        return self.outbox.planned(
+            Occasion.UPDATED,
+            after,
+            found.plan.allocations,
+            by=self.caller(after),
+            before=(found.lease, found.allocations),
+        )
+
+    def parties(self, found: Change) -> Parties | None:
+        """Return between whom the lease has changed hands; None if it has not."""
+        return None
+
+    def confirm(self, found: Change) -> None:
+        """Look once more at the cloud after the change was made there; whatever is raised undoes it."""
+
+    def check_last(self, found: Change) -> ProjectUse | None:
+        """Check once more before the last write of a change that is made in steps; what is raised undoes it.
+
+        Return the use of a project that must not have changed until that write; None: that does not matter.
+        """
+        return None
 
     def _begin(self, found: Change) -> Lease:
-        use = self._enforcement_check.use
-        turn = self.change.turn
+        use, turn = self.enforcement_check.use, self.change.turn
         return self._changes.begin(found.lease, found.allocations, found.plan, self.claim, use=use, turn=turn)
 
     def _rebook(self, found: Change) -> Lease:
-        now = self._runtime.clock.now()
-        before, after, plan = found.lease, found.draft.after, found.plan
-        messages = self._outbox.of(
-            Occasion.UPDATED, after, plan.allocations, by=self.caller(after), before=(before, found.allocations)
+        after = found.draft.after
+        return self.runtime.store.calendar.rebook(
+            found.lease,
+            after,
+            found.plan,
+            at=self.runtime.clock.now(),
+            use=self.enforcement_check.use,
+            messages=self.messages(found, after),
+            key=self.change.key,
+            turn=self.change.turn,
         )
-        use = self._enforcement_check.use
-        key, turn = self.change.key, self.change.turn
-        rebook = self._runtime.store.calendar.rebook
-        return rebook(before, after, plan, at=now, use=use, messages=messages, key=key, turn=turn)
+
+
+Grants = Callable[[Runtime, CloudChanges, Outbox, LeaseChange], ChangeGrant]
+"""Makes the grant of a change."""
 
 
 class Updates:
@@ -132,20 +170,23 @@ class Updates:
         self._decisions = ChangeDecisions(runtime, booking)
         self._line = Line(runtime)
 
-    def update(self, lease_id: str, change: LeaseChange, decide: Decide | None = None) -> Lease:
+    def update(
+        self, lease_id: str, change: LeaseChange, decide: Decide | None = None, grants: Grants = ChangeGrant
+    ) -> Lease:
         """Change a lease, all or nothing. NotFound, InvalidInput, WrongState, NotEnoughResources, CloudError.
 
         Busy if other work on the lease is in progress. ``decide`` says what the change leads to, if the change itself
-        does not.
+        does not; ``grants`` how it is granted.
         """
         with scope(limit=self._runtime.settings.request_limit):
-            found, saved = self._changed(lease_id, change, decide)
+            grant = grants(self._runtime, self._changes, self._outbox, change)
+            found, saved = self._changed(lease_id, grant, decide)
             if not isinstance(found, Change):
                 return self._completed(saved, partial(report_flags, self._runtime)) or saved
             seen = [saved]
             done = self._completed(saved, lambda _, after: seen.append(after)) or seen[-1]
             # Of the change and what completes it together: what is only left for a moment is no news.
-            self._notify(found, done)
+            self._notify(found, done, grant)
             return done
 
     def _completed(self, lease: Lease, report: FlagReport) -> Lease | None:
@@ -165,25 +206,24 @@ class Updates:
             LOG.warning("Lease %s was changed, and cannot be read again: %s", lease.id, error.message)
             return None
 
-    def _notify(self, found: Change, done: Lease) -> None:
+    def _notify(self, found: Change, done: Lease, grant: ChangeGrant) -> None:
         if found.draft.warning_off:
             self._runtime.notifier.notify(WARNING_OFF, done)
-        self._runtime.notifier.notify(UPDATED, done)
+        self._runtime.notifier.notify(grant.told, done, transfer=grant.parties(found))
         report_flags(self._runtime, found.lease, done)
 
     def preview(
-        self, lease_id: str, change: LeaseChange, decide: Decide | None = None
+        self, lease_id: str, change: LeaseChange, decide: Decide | None = None, grants: Grants = ChangeGrant
     ) -> tuple[Lease, tuple[Allocation, ...]]:
         """Return what a dry run of a change would make of a lease, and of what it holds. The errors of ``update``."""
-        grant = ChangeGrant(self._runtime, self._changes, self._outbox, change)
+        grant = grants(self._runtime, self._changes, self._outbox, change)
         with scope(limit=self._runtime.settings.request_limit):
             found, after = self._granted(lease_id, grant, decide)
         if isinstance(found, Change):
             return after, found.plan.allocations
         return after, tuple(self._runtime.store.calendar.of_lease(lease_id))
 
-    def _changed(self, lease_id: str, change: LeaseChange, decide: Decide | None) -> tuple[Change | Unchanged, Lease]:
-        grant = ChangeGrant(self._runtime, self._changes, self._outbox, change)
+    def _changed(self, lease_id: str, grant: ChangeGrant, decide: Decide | None) -> tuple[Change | Unchanged, Lease]:
         found, saved = self._granted(lease_id, grant, decide)
         if isinstance(found, Change):
             if grant.in_steps(found):
@@ -251,28 +291,39 @@ class Updates:
         with self._changes.undone_on_failure(updating, event, grant.claim):
             wanted = self._assigned(wanted, found)
             ready = prepared(self._runtime, wanted, found.draft.to_prepare)
+            grant.confirm(found)
         now = self._runtime.clock.now()
-        messages = self._outbox.planned(
-            Occasion.UPDATED,
-            settled(updating, ready, event.id, now),
-            found.plan.allocations,
-            by=grant.caller(wanted),
-            before=(found.lease, found.allocations),
-        )
-        if any(message.held for message in messages):
-            updating, messages = self._accepted(updating, messages, grant.claim)
+        messages = grant.messages(found, settled(updating, ready, event.id, now))
+        if held := tuple(message for message in messages if message.held):
+            updating, accepted = self._accepted(updating, held, grant.claim)
+            messages = (*accepted, *(message for message in messages if not message.held))
 
-        def write(current: Lease) -> Lease:
+        def write(use: ProjectUse | None, current: Lease) -> Lease:
             return self._runtime.store.calendar.rebook(
                 current,
                 settled(current, ready, event.id, now),
                 Plan(found.plan.allocations),
                 at=now,
+                use=use,
                 messages=messages,
                 key=grant.change.key,
             )
 
-        return self._changes.finish(updating, event.id, grant.claim, write, what="changed")
+        return self._finished(updating, found, grant, write)
+
+    def _finished(
+        self, updating: Lease, found: Change, grant: ChangeGrant, write: Callable[[ProjectUse | None, Lease], Lease]
+    ) -> Lease:
+        """Make the last write of a change; if the use of the project has changed meanwhile, check it again first."""
+        event = lifecycle.update_of(updating)
+        for _ in range(self._runtime.settings.booking_attempts):
+            with self._changes.undone_on_failure(updating, event, grant.claim):
+                use = grant.check_last(found)
+            with suppress(StaleCalendar):
+                last = partial(write, use)
+                return self._changes.finish(updating, event.id, grant.claim, last, what="changed")
+        with self._changes.undone_on_failure(updating, event, grant.claim):
+            raise Contention(f"the use of project {found.draft.after.project_id} kept changing; please retry")
 
     def _assigned(self, wanted: Lease, found: Change) -> Lease:
         """Assign the new resources of reservations in use; return the lease with the cloud ids of all that they have.
@@ -338,12 +389,15 @@ def settled(updating: Lease, wanted: Lease, event_id: str, now: datetime) -> Lea
         replace(
             updating,
             name=wanted.name,
+            user_id=wanted.user_id,
+            project_id=wanted.project_id,
             window=wanted.window,
             reservations=wanted.reservations,
             events=events,
             extend=wanted.extend,
             series=wanted.series,
             wait=wanted.wait,
+            offer=wanted.offer,
         )
     )
     event = next(e for e in events if e.id == event_id)

@@ -89,9 +89,12 @@ class ReservationAggregates:
                 aggregate = self._compute.aggregate(reservation_id)
                 if aggregate is None:
                     raise
-        if aggregate.metadata.get(self._names.owner_key) != project_id:
+        if self._owner(aggregate) != project_id:
             self._compute.set_aggregate_metadata(aggregate.id, owner)
         return aggregate
+
+    def _owner(self, aggregate: Aggregate) -> str | None:
+        return aggregate.metadata.get(self._names.owner_key)
 
     def hosts_of(self, reservation_id: str) -> tuple[str, ...]:
         """Return the service names of the hosts in the reservation's aggregate; empty if it does not exist."""
@@ -139,7 +142,9 @@ class ReservationAggregates:
         wanted = tuple(hosts)
         aggregates = self._compute.aggregates()
         freepool = self._members.freepool(aggregates)
-        aggregate = named(aggregates, reservation_id) or self.ensure(reservation_id, project_id=project_id)
+        aggregate = named(aggregates, reservation_id)
+        if aggregate is None or self._owner(aggregate) != project_id:
+            aggregate = self.ensure(reservation_id, project_id=project_id)
         evicted = 0
         waiting: dict[str, HostWaits] = {}
         lost: dict[str, str] = {}

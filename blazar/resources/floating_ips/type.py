@@ -25,6 +25,7 @@ from blazar.resources.floating_ips.schema import SCHEMA
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.parameters import quoted, stored_number, stored_text, whole_number
 from blazar.resources.probes import States
+from blazar.resources.transferring import until_start
 
 LOG = logging.getLogger(__name__)
 
@@ -166,6 +167,10 @@ class VirtualFloatingIp:
         room = fresh.min_count - len(new)
         kept = held if len(held) <= room else _fewer(task, room, fresh)
         return replace(fresh, pinned=kept, required=new)
+
+    def transfer_obstacle(self, task: Task, project_id: str) -> str:
+        """Return why a reservation cannot go to a project: in use its addresses are in the present one."""
+        return until_start(task, "its addresses are in its project")
 
     def in_use(self, task: Task) -> Mapping[int, int]:
         """Return a count of 1 for each address attached to a port, by calendar id."""

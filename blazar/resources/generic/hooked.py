@@ -26,6 +26,7 @@ from blazar.resources.dividing import MIN, divided_bounds
 from blazar.resources.generic import messages
 from blazar.resources.generic.calling import called
 from blazar.resources.generic.parameters import HOOK_URL, MAX, PROPERTIES
+from blazar.resources.transferring import until_start
 
 LOG = logging.getLogger(__name__)
 
@@ -85,6 +86,10 @@ class Hooked(ABC):
     ) -> tuple[Content, Content] | None:
         """Return the parameters with ``min`` and ``max`` divided; None if it has units of one resource."""
         return divided_bounds(parameters, kept, gone) if MIN in parameters.values else None
+
+    def transfer_obstacle(self, task: Task, project_id: str) -> str:
+        """Return why a reservation cannot go to a project: in use it was handed over to the present one."""
+        return until_start(task, "was handed over to its project")
 
     def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return a demand for whole resources. InvalidInput."""

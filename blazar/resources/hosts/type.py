@@ -222,6 +222,10 @@ class PhysicalHost:
         hosts = sorted(service_names(task.resources))
         return {server.id: server for host in hosts for server in self._compute.servers_on(host)}
 
+    def transfer_obstacle(self, task: Task, project_id: str) -> str:
+        """Return that nothing keeps a reservation with its project: the aggregate gets another owner."""
+        return ""
+
     def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return False: the aggregate does not depend on the parameters."""
         return False
@@ -287,7 +291,8 @@ class PhysicalHost:
         return self._emptying.leave(task) if isinstance(returned, Done) else returned
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
-        """Ensure that the surplus hosts are empty and in the freepool, and the former ones in the aggregate."""
+        """Ensure that the surplus hosts are empty and in the freepool, the former ones in the project's aggregate."""
+        self._aggregates.ensure(task.reservation.id, project_id=task.lease.project_id)
         returned = self._return(task, hosts=frozenset(service_names(surplus))) if surplus else Done()
         if task.reservation.status is ReservationStatus.ACTIVE:
             self._aggregates.assign_again(

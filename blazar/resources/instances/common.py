@@ -78,6 +78,8 @@ class Instances(ABC):
     """Parameters that cannot change while servers may exist."""
     free: ClassVar[tuple[str, ...]]
     """Parameters that can."""
+    opens_flavor: ClassVar[bool] = True
+    """Whether the project can boot servers with the flavor in use."""
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Self:
@@ -216,7 +218,7 @@ class Instances(ABC):
             return Done(self.prepare(task))
         if task.reservation.status is not ReservationStatus.ACTIVE:
             return Done()
-        restored = self._capacity.restore(task, surplus)
+        restored = self._capacity.restore(task, surplus, access=self.opens_flavor)
         if restored.evicted:
             return deleting(restored.evicted)
         return Done(restored.cloud_ids)

@@ -12,7 +12,7 @@ from blazar.model.errors import InvalidInput, pointing_at
 from blazar.model.lease import Content, Json, Reservation
 from blazar.model.requirements import Anything, Requirement, parse_requirement
 from blazar.resources.actions import BEFORE_END, updated, with_action
-from blazar.resources.base import Given, ResolutionNeeded
+from blazar.resources.base import Given, ResolutionNeeded, Task
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.common import (
     Instances,
@@ -23,9 +23,9 @@ from blazar.resources.instances.common import (
     stored_affinity,
 )
 from blazar.resources.instances.flavors import of_text, per_instance_of, text_of, traits_of
-from blazar.resources.instances.reservation_flavor import Template, template_of
+from blazar.resources.instances.reservation_flavor import Template, group_obstacle, template_of
 from blazar.resources.instances.schemas import FLAVOR
-from blazar.resources.instances.usable import usable_flavor
+from blazar.resources.instances.usable import is_usable, usable_flavor
 from blazar.resources.parameters import cloud_id, stored_number, stored_text
 from blazar.resources.quotas import Needs
 
@@ -146,6 +146,14 @@ class FlavorInstance(Instances):
             # The client sends back what it was shown, or what it asked for: nothing changes.
             return Given({key: value for key, value in given.values.items() if key != "flavor_id"})
         return GivenFlavor(given.values, usable_flavor(self._compute, project_id, asked, "flavor_id"))
+
+    def transfer_obstacle(self, task: Task, project_id: str) -> str:
+        """Return why a reservation cannot go to a project: its flavor is not for that, or a server group is in use."""
+        flavor_id = self.read(task.reservation.parameters).flavor_id
+        # Of one that was deleted since, nobody can say that the project could not use it.
+        if self._compute.flavor(flavor_id) is not None and not is_usable(self._compute, project_id, flavor_id):
+            return f"is of flavor {flavor_id}, which project {project_id} cannot use"
+        return group_obstacle(task)
 
     def parameters(self, given: Given) -> Content:
         """Return amount, source flavor with its sizes, affinity and ``before_end``; other keys are left out."""

@@ -12,6 +12,7 @@ from blazar.clouds.ports import Compute, Flavor
 from blazar.model.errors import Conflict, NotFound
 from blazar.resources.base import Task
 from blazar.resources.parameters import stored_maybe_text
+from blazar.resources.transferring import until_start
 
 AFFINITY_ID = "affinity_id"
 """Extra spec of the flavor that names the server group; Nova may require it in the aggregate's metadata, too."""
@@ -57,13 +58,16 @@ class ReservationFlavor:
         self._compute = compute
 
     def ensure_group(self, task: Task, policy: str | None) -> str | None:
-        """Ensure the server group with the policy, and no other; return its id, None for none."""
+        """Ensure the server group with the policy, and no other; return its id, None for none.
+
+        It is the project's of the lease, or, if that could not be, the service's own.
+        """
         known = group_of(task)
         if policy is None and known is None:
             return None
-        name = flavor_name(task.reservation.id)
+        name, owners = flavor_name(task.reservation.id), (task.lease.project_id, None)
         groups = self._compute.server_groups(name)
-        fitting = sorted(group.id for group in groups if group.policy == policy)
+        fitting = sorted(group.id for group in groups if group.policy == policy and group.project_id in owners)
         if policy is None:
             kept = None
         elif fitting:
@@ -71,7 +75,7 @@ class ReservationFlavor:
         else:
             kept = self._compute.create_server_group(name, policy, task.lease.project_id)
         for group in groups:
-            # It has the policy from before a change, or was created twice because a response was lost.
+            # It has the policy or the project from before a change, or was created twice because a response was lost.
             if group.id != kept:
                 self.delete_group(group.id)
         return kept
@@ -99,11 +103,16 @@ class ReservationFlavor:
         return None
 
     def give_access(self, task: Task, *, starting: bool) -> None:
-        """Ensure that the project of the lease can use the flavor."""
+        """Ensure that the project of the lease can use the flavor; if it could not, no other one can any more."""
         reservation_id, project_id = task.reservation.id, task.lease.project_id
         # At the first start no project has access, so there is nothing to read.
-        if not starting and project_id in self._compute.flavor_access(reservation_id):
+        known = frozenset() if starting else self._compute.flavor_access(reservation_id)
+        if project_id in known:
             return
+        for other in known:
+            # The lease was theirs.
+            with suppress(NotFound):
+                self._compute.take_flavor(reservation_id, other)
         try:
             self._compute.give_flavor(reservation_id, project_id)
         except Conflict:
@@ -140,6 +149,14 @@ class ReservationFlavor:
 def group_of(task: Task) -> str | None:
     """Return the server group that is stored; None for none."""
     return stored_maybe_text(task.reservation.cloud_ids, "server_group_id")
+
+
+def group_obstacle(task: Task) -> str:
+    """Return why a reservation with a server group stays with its project while it is in use; empty if it has none.
+
+    A server group cannot change its project, and while it is replaced servers could be booted with either.
+    """
+    return "" if group_of(task) is None else until_start(task, "its server group is in its project")
 
 
 def resource_class(reservation_id: str) -> str:

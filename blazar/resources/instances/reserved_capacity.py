@@ -101,8 +101,10 @@ class ReservedCapacity:
         on_hosts = (server for host in hosts for server in self._compute.servers_on(host))
         return tuple(server for server in on_hosts if server.flavor == flavor_name(reservation_id))
 
-    def restore(self, task: Task, surplus: Collection[Resource]) -> Opened:
+    def restore(self, task: Task, surplus: Collection[Resource], *, access: bool) -> Opened:
         """Ensure exactly the reserved capacity of ``task`` after a failed change; ``surplus`` came with the change.
+
+        ``access``: and access to the flavor, which a transfer may have taken.
 
         A resource class or aggregate that somebody deleted meanwhile is created again. Servers that came with the
         change are deleted: those beyond what was promised on a host before, newest first. A server on a host on which
@@ -142,6 +144,8 @@ class ReservedCapacity:
             LOG.warning("Reservation %s goes on without some of its hosts: %s", task.reservation.id, error.message)
             there = replace(there, resources=not_among(there.resources, error.reasons))
             aggregate = self._ensure_capacity_again(there)
+        if access:
+            self._flavor.give_access(task, starting=False)
         return Opened(_ids(task, group_of(task), aggregate), 0)
 
     def close(self, task: Task) -> int:

@@ -18,6 +18,15 @@ def usable_flavor(compute: Compute, project_id: str, flavor_id: str, field: str)
     return flavor
 
 
+def is_usable(compute: Compute, project_id: str, flavor_id: str) -> bool:
+    """Return whether a project can use a flavor."""
+    try:
+        usable_flavor(compute, project_id, flavor_id, "flavor_id")
+    except NotFound:
+        return False
+    return True
+
+
 def _access(compute: Compute, flavor_id: str) -> frozenset[str]:
     try:
         return compute.flavor_access(flavor_id)

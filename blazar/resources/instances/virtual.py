@@ -12,7 +12,7 @@ from blazar.model.errors import InvalidInput
 from blazar.model.lease import Content, Json
 from blazar.model.requirements import Requirement
 from blazar.resources.actions import BEFORE_END, updated, with_action
-from blazar.resources.base import Given
+from blazar.resources.base import Given, Task
 from blazar.resources.instances.common import (
     REQUIREMENTS,
     Instances,
@@ -22,7 +22,7 @@ from blazar.resources.instances.common import (
     policy_of,
     stored_affinity,
 )
-from blazar.resources.instances.reservation_flavor import Template
+from blazar.resources.instances.reservation_flavor import Template, group_obstacle
 from blazar.resources.instances.schemas import VIRTUAL
 from blazar.resources.parameters import (
     requirement_of,
@@ -111,6 +111,10 @@ class VirtualInstance(Instances):
     def read(self, content: Content) -> VirtualInstanceParameters:
         """Return the parameters that a reservation keeps."""
         return VirtualInstanceParameters.of(content)
+
+    def transfer_obstacle(self, task: Task, project_id: str) -> str:
+        """Return why a reservation cannot go to a project: a server group in use."""
+        return group_obstacle(task)
 
     def parameters(self, given: Given) -> Content:
         """Return amount, sizes, affinity, requirement and ``before_end``; other keys are left out."""

@@ -34,6 +34,7 @@ from blazar.resources.networks.subnet import SUBNET, as_json, subnet_of
 from blazar.resources.parameters import quoted, requirement_of, requirement_text, stored_maybe_text, stored_text
 from blazar.resources.probes import States
 from blazar.resources.quotas import Needs
+from blazar.resources.transferring import until_start
 
 RESOURCE_TYPE = "network"
 
@@ -128,6 +129,10 @@ class NetworkReservation:
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``."""
         return NetworkParameters.checked(updated({SUBNET: None, **current.values}, change)).content
+
+    def transfer_obstacle(self, task: Task, project_id: str) -> str:
+        """Return why a reservation cannot go to a project: in use its network is in the present one."""
+        return until_start(task, "its network is in its project")
 
     def action(self, parameters: Content) -> Action:
         """Return the action before the end; a default that saves servers becomes a notification."""

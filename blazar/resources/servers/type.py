@@ -49,6 +49,7 @@ class VirtualServer(Instances):
         "floating_ip",
     )
     free = ("amount", *REQUIREMENTS, BEFORE_END)
+    opens_flavor = False
 
     def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
         super().__init__(cloud, settings)

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from blazar.enforcement import Enforcement, Filter
+from blazar.manager.common.notifications import Parties
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
 from blazar.model.lease import Json, Lease, LeaseStatus
@@ -32,7 +33,14 @@ MOST_ROUNDS = 200
 class _Told:
     types: list[str] = field(default_factory=list)
 
-    def notify(self, notification: str, lease: Lease, *, extendable_until: datetime | None = None) -> None:
+    def notify(
+        self,
+        notification: str,
+        lease: Lease,
+        *,
+        extendable_until: datetime | None = None,
+        transfer: Parties | None = None,
+    ) -> None:
         self.types.append(notification)
 
 

@@ -166,6 +166,16 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "let_go_of_lease": _new(Ask(403)),
     "list_lease_history": _new(Ask(200)),
     "merge_leases": [Ask(400, body={"with": "{lease}"}), Ask(400, body={"with": "{lease}x"})],
+    "offer_lease": [
+        Ask(200, query="dry_run=true", body={"project_id": "{project}"}),
+        Ask(400, body={"project_id": "{my_project}"}),
+        Ask(400, body={}),
+    ],
+    "withdraw_lease_offer": _new(Ask(404)),
+    "list_transfers": _new(Ask(200), Ask(200, query="with_count=true"), Ask(400, query="marker={lease}")),
+    "show_transfer": _new(Ask(404)),
+    "accept_transfer": _new(Ask(404)),
+    "decline_transfer": _new(Ask(404)),
     "split_lease": [
         Ask(400, body={"reservations": [{"id": "{reservation}"}]}),
         Ask(400, body={"reservations": [{"id": "x", "resources": ["{label}"]}]}),

@@ -192,6 +192,27 @@ _WAIT: Json = {
         "description": "those that did, of those for which there were resources",
     },
 }
+EXTEND: Json = {
+    "type": ["object", "null"],
+    "required": ["until", "reason"],
+    "additionalProperties": False,
+    "properties": {"until": ZULU, "reason": {**TEXT_OR_NULL, "description": "why it was not prolonged so far"}},
+    "description": "up to when it is prolonged if nobody else wants its resources; else null",
+}
+OFFER_KEYS: Json = {
+    "project_id": {**TEXT, "description": "the project that may accept it"},
+    "user_id": {**TEXT_OR_NULL, "description": "the only user who may; null: any member of the project"},
+    "message": TEXT_OR_NULL,
+    "offered_at": ZULU,
+    "expires_at": ZULU,
+}
+OFFER_EXAMPLE: Json = {
+    "project_id": "71bb40c6a5b94e0f8f2f0a3d1c9e7b55",
+    "user_id": None,
+    "message": "for your course",
+    "offered_at": "2030-04-30T08:00:00Z",
+    "expires_at": "2030-05-01T08:00:00Z",
+}
 _LEASE_WITH_KIND: Json = {
     **_LEASE,
     "kind": one_of(LeaseKind),
@@ -211,12 +232,11 @@ _LEASE_WITH_KIND: Json = {
         "description": "while it waits for its turn, or for a promised start, after it has in vain, and of the kind "
         "retries; else null",
     },
-    "extend_if_free": {
+    "extend_if_free": EXTEND,
+    "transfer": {
+        **an_object(OFFER_KEYS),
         "type": ["object", "null"],
-        "required": ["until", "reason"],
-        "additionalProperties": False,
-        "properties": {"until": ZULU, "reason": {**TEXT_OR_NULL, "description": "why it was not prolonged so far"}},
-        "description": "up to when it is prolonged if nobody else wants its resources; else null",
+        "description": "to whom it is offered, until it expires; null if it is not",
     },
     "series_id": {**TEXT_OR_NULL, "description": "the series that it belongs to"},
     "recurrence_id": {
@@ -274,6 +294,7 @@ COMPONENTS: Json = {
             "release_at": "2030-04-01T17:00:00Z",
             "wait": None,
             "extend_if_free": None,
+            "transfer": None,
             "series_id": None,
             "recurrence_id": None,
         },

@@ -26,6 +26,7 @@ from blazar.model.lease import (
     Lease,
     Reservation,
     ReservationStatus,
+    TransferOffer,
 )
 from blazar.model.lease_details import HeldResource, LeaseDetails
 from blazar.model.made import TYPES
@@ -83,12 +84,24 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
             "extend_if_free": None
             if value.extend is None
             else {"until": zulu(value.extend.until), "reason": value.extend.reason},
+            "transfer": None if value.offer is None else offer(value.offer),
             "series_id": None if value.series is None else value.series.series_id,
             "recurrence_id": None if value.series is None else value.series.recurrence_id.isoformat(),
         }
     else:
         shown["status"] = earlier.status(value)
     return _without_ids(shown) if planned else shown
+
+
+def offer(value: TransferOffer) -> Json:
+    """Return to whom a lease is offered, as JSON."""
+    return {
+        "project_id": value.project_id,
+        "user_id": value.user_id,
+        "message": value.message,
+        "offered_at": zulu(value.offered_at),
+        "expires_at": zulu(value.expires_at),
+    }
 
 
 def _wait(value: Lease, view: View) -> Json | None:
@@ -146,7 +159,7 @@ def _reservation(value: Reservation, details: LeaseDetails, view: View) -> Json:
         "status": value.status.value,
         "missing_resources": value.missing_resources,
         "resources_changed": value.resources_changed,
-        **without_newer(_parameters(value), value.resource_type, view.shape.minor),
+        **without_newer(parameters(value), value.resource_type, view.shape.minor),
         "allocations": sorted(allocations, key=lambda each: str(each["resource"]["id"])),
         "use": _use(value, held),
         **({"cloud_ids": dict(value.cloud_ids.values)} if view.operator else {}),
@@ -183,7 +196,7 @@ def _given_by_type(value: Reservation) -> Json:
     return {key: found for key, found in ids.items() if ours is None or key in frozenset(ours) - _IN_USE}
 
 
-def _parameters(value: Reservation) -> Json:
+def parameters(value: Reservation) -> Json:
     """Return the parameters as requests have them, requirements as lists."""
     shown = dict(value.shown_parameters)
     if value.resource_type == _OF_FLAVOR:

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transfer of leases, from version 1.3 on: the owner offers one, and somebody of the other project accepts it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from blazar.api.answers import Answer, paged
+from blazar.api.context import Call, identifier
+from blazar.api.leases.full import render
+from blazar.api.leases.full.keys import IDEMPOTENCY_KEY, key_of
+from blazar.api.leases.full.view import OF_1_3, View, view_of
+from blazar.api.leases.full.visible import visible
+from blazar.api.preconditions import IF_MATCH, Tags
+from blazar.api.queries import option, paging
+from blazar.api.readers import Flag
+from blazar.api.routes import MEMBER, Body, Caching, Part, Root, Route, Rule, in_path
+from blazar.api.shapes import LINKS, NUMBER, Json, a_list, an_object, ref
+from blazar.api.since import without_newer
+from blazar.api.transfers.components import OFFER, OFFERS, TRANSFER
+from blazar.api.urls import link
+from blazar.model.errors import InvalidInput, PreconditionFailed
+from blazar.model.lease_details import LeaseDetails
+from blazar.model.requests import Actor
+from blazar.model.surgery import Terms
+from blazar.model.transfers import OfferRequest
+
+OFFER_RULE = Rule("blazar:leases:transfer", MEMBER, "Offer a lease to another project or user, or withdraw that.")
+GET = Rule(
+    "blazar:transfers:get", "rule:project_reader_api", "List and show the leases that are offered to the project."
+)
+ACCEPT = Rule("blazar:transfers:accept", "rule:project_member_api", "Accept or decline a lease that is offered.")
+
+# A member sees the offer, and nothing else of the lease.
+_VIEW = View(operator=False, names=False, shape=OF_1_3)
+_TAGS = Tags("-t")
+_SHOWN = ("id", "name", "kind", "status", "revision", "start_date", "end_date", "before_end_date", "extend_if_free")
+
+
+def offer(call: Call, lease_id: str) -> Answer:
+    """Offer a lease; with ``dry_run`` only say whether it could go."""
+    owner = visible(call, lease_id)
+    asked = call.checked(call.read())
+    if "project_id" not in asked and asked.get("user_id") is None:
+        raise InvalidInput(
+            "project_id is missing; name the project that is to get the lease, or a user_id of its own project",
+            code="missing_field",
+            pointer="/project_id",
+        )
+    view = view_of(call, OF_1_3)
+    terms = Terms(_actor(call), revisions=view.tags.wanted(), dry_run=call.asked.one("dry_run", False))
+    request = OfferRequest(asked.get("project_id"), asked.get("user_id"), asked.get("message"))
+    try:
+        found = call.manager.transfers.offer(owner.id, request, terms)
+    except PreconditionFailed as error:
+        raise view.tags.refused(error) from error
+    shown = {"transfer": _shown(found)}
+    if terms.dry_run:
+        return Answer(shown, status=200)
+    headers = {"Location": link(f"/v1/transfers/{found.lease.id}")}
+    return Answer(shown, etag=view.tags.of(found.lease.revision), headers=headers)
+
+
+def withdraw(call: Call, lease_id: str) -> None:
+    """Take back an offer."""
+    owner = visible(call, lease_id)
+    view = view_of(call, OF_1_3)
+    try:
+        call.manager.transfers.withdraw(owner.id, Terms(_actor(call), revisions=view.tags.wanted()))
+    except PreconditionFailed as error:
+        raise view.tags.refused(error) from error
+
+
+def index(call: Call) -> Answer:
+    """List the leases that are offered to the caller's project."""
+    call.authorize()
+    page = call.manager.transfers.page(_actor(call), call.asked.page("expires_at"))
+    found: Json = {"transfers": [_shown(each) for each in page.items]}
+    return paged(found if page.count is None else {**found, "count": page.count}, page.following)
+
+
+def show(call: Call, lease_id: str) -> Answer:
+    """Show a lease that is offered to the caller's project."""
+    call.authorize()
+    found = call.manager.transfers.one(identifier(lease_id), _actor(call))
+    return Answer({"transfer": _shown(found)}, etag=_TAGS.of(found.lease.revision))
+
+
+def accept(call: Call, lease_id: str) -> Answer:
+    """Take over a lease; with ``dry_run`` show what it would be."""
+    call.authorize()
+    key, dry_run, view = identifier(lease_id), call.asked.one("dry_run", False), view_of(call, OF_1_3)
+    route = f"POST /v1/transfers/{key}/accept"
+    terms = Terms(
+        _actor(call),
+        revisions=_TAGS.wanted(),
+        dry_run=dry_run,
+        key=None if dry_run else key_of(call.body(), call.caller, route=route),
+    )
+    try:
+        found = call.manager.transfers.accept(key, terms)
+    except PreconditionFailed as error:
+        raise _TAGS.refused(error) from error
+    (details,) = found.leases
+    shown = {"lease": render.lease(details, view)}
+    if dry_run:
+        return Answer(shown)
+    headers = {"Idempotency-Replayed": "true"} if found.replayed else {}
+    return Answer(shown, etag=view.tags.of(details.lease.revision), headers=headers)
+
+
+def decline(call: Call, lease_id: str) -> None:
+    """Turn down an offer."""
+    call.authorize()
+    try:
+        call.manager.transfers.decline(identifier(lease_id), Terms(_actor(call), revisions=_TAGS.wanted()))
+    except PreconditionFailed as error:
+        raise _TAGS.refused(error) from error
+
+
+def _actor(call: Call) -> Actor:
+    return Actor(call.caller.user_id, call.caller.project_id, call.is_operator)
+
+
+def _shown(details: LeaseDetails) -> Json:
+    """Return an offer with what its taker may know of the lease."""
+    lease = details.lease
+    assert lease.offer is not None
+    whole = render.lease(details, _VIEW)
+    parts = [
+        {
+            "id": each.id,
+            "resource_type": each.resource_type,
+            **({"region": each.region} if each.region else {}),
+            "status": each.status.value,
+            "count": sum(h.count for h in details.held if h.reservation_id == each.id and not h.released),
+            "parameters": dict(without_newer(render.parameters(each), each.resource_type, OF_1_3.minor)),
+        }
+        for each in lease.asked_for
+    ]
+    return {
+        **render.offer(lease.offer),
+        "from_project_id": lease.project_id,
+        "from_user_id": lease.offer.offered_by,
+        "lease": {**{key: whole[key] for key in _SHOWN}, "reservations": parts},
+    }
+
+
+def _itself(value: Json) -> Json:
+    return value
+
+
+_DRY_RUN = option("dry_run", Flag(), "only say what would come of it; nothing is changed")
+_LEASE_ID = in_path("lease_id", "the lease's id")
+_ONE = an_object({"transfer": ref("LeaseTransfer")})
+_route = partial(Route, root=Root.V1, on_target=True, render=_itself, since=(1, 3))
+
+PART = Part(
+    "transfers",
+    routes=(
+        _route(
+            method="POST",
+            path="/leases/{lease_id}/transfer",
+            name="offer_lease",
+            summary="Offer a lease to another project, or to another user",
+            handler=offer,
+            rule=OFFER_RULE,
+            body=Body("LeaseOffer", OFFER, OFFERS),
+            answers={201: _ONE, 200: _ONE},
+            errors=(404, 409, 412),
+            parameters=(_LEASE_ID, _DRY_RUN, IF_MATCH),
+        ),
+        _route(
+            method="DELETE",
+            path="/leases/{lease_id}/transfer",
+            name="withdraw_lease_offer",
+            summary="Withdraw the offer of a lease",
+            handler=withdraw,
+            rule=OFFER_RULE,
+            render=None,
+            answers={204: None},
+            errors=(404, 409, 412),
+            parameters=(_LEASE_ID, IF_MATCH),
+        ),
+        _route(
+            method="GET",
+            path="/transfers",
+            name="list_transfers",
+            summary="List the leases that are offered to the project",
+            handler=index,
+            rule=GET,
+            caching=Caching.NONE,
+            answers={
+                200: an_object(
+                    {"transfers": a_list(ref("LeaseTransfer")), "count": NUMBER, "links": LINKS}, optional=("count",)
+                )
+            },
+            parameters=paging(["expires_at"]),
+        ),
+        _route(
+            method="GET",
+            path="/transfers/{lease_id}",
+            name="show_transfer",
+            summary="Show a lease that is offered to the project",
+            handler=show,
+            rule=GET,
+            caching=Caching.STRONG,
+            answers={200: _ONE},
+            errors=(404,),
+            parameters=(_LEASE_ID,),
+        ),
+        _route(
+            method="POST",
+            path="/transfers/{lease_id}/accept",
+            name="accept_transfer",
+            summary="Accept a lease that is offered to the project",
+            handler=accept,
+            rule=ACCEPT,
+            answers={200: an_object({"lease": ref(OF_1_3.component("Lease"))})},
+            errors=(404, 409, 412),
+            parameters=(_LEASE_ID, _DRY_RUN, IDEMPOTENCY_KEY, IF_MATCH),
+        ),
+        _route(
+            method="POST",
+            path="/transfers/{lease_id}/decline",
+            name="decline_transfer",
+            summary="Decline a lease that is offered to the project",
+            handler=decline,
+            rule=ACCEPT,
+            render=None,
+            answers={204: None},
+            errors=(404, 409, 412),
+            parameters=(_LEASE_ID, IF_MATCH),
+        ),
+    ),
+    rules=(OFFER_RULE, GET, ACCEPT),
+    components={"LeaseTransfer": TRANSFER},
+)

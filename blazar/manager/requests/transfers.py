@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests to offer a lease to another project or user, and to accept such an offer.
+
+An offer is a part of the lease, so that each write of either meets the other: an offer that was withdrawn, or a lease
+that has changed, cannot be accepted any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from blazar.context import scope
+from blazar.manager.common.notifications import TRANSFER_DECLINED, TRANSFER_OFFERED, TRANSFER_WITHDRAWN, Parties
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.lease import lifecycle
+from blazar.manager.lease.booking import Booking
+from blazar.manager.requests.change_decisions import Change, Draft, busy
+from blazar.manager.requests.leases import LeaseService
+from blazar.manager.requests.operating import Patient, patient
+from blazar.manager.requests.swapping import as_changed
+from blazar.manager.requests.taking_over import TakingOver, WithinProject, check_transferable
+from blazar.manager.requests.updates import Updates
+from blazar.model.clock import later
+from blazar.model.demand import Plan
+from blazar.model.errors import InvalidInput, NotFound, StaleLease
+from blazar.model.history import Verb
+from blazar.model.lease import Lease, ReservationStatus, TransferOffer
+from blazar.model.lease_details import LeaseDetails
+from blazar.model.paging import Page
+from blazar.model.requests import Actor, LeaseChange, stale
+from blazar.model.surgery import Operated, Terms
+from blazar.model.transfers import OfferPage, OfferRequest, is_for, standing
+from blazar.store.idempotency import KeyTaken
+
+
+class TransferService:
+    """Offers leases, and takes them over."""
+
+    def __init__(self, runtime: Runtime, booking: Booking, updates: Updates, leases: LeaseService) -> None:
+        self._runtime = runtime
+        self._booking = booking
+        self._updates = updates
+        self._leases = leases
+
+    def offer(self, lease_id: str, request: OfferRequest, terms: Terms) -> LeaseDetails:
+        """Offer a lease; for a dry run only say whether it could go."""
+        found = self._leases.patience.until_free(lambda: self._offered(lease_id, request, terms))
+        if terms.dry_run:
+            return self._leases.previewed(found, ())
+        assert found.offer is not None
+        parties = Parties(found.project_id, found.offer.project_id)
+        self._runtime.notifier.notify(TRANSFER_OFFERED, found, transfer=parties)
+        return self._leases.details(found.id)
+
+    def withdraw(self, lease_id: str, terms: Terms) -> None:
+        """Take back an offer that stands."""
+        self._end_offer(lease_id, terms, Verb.WITHDRAWN, TRANSFER_WITHDRAWN, taker=None)
+
+    def decline(self, lease_id: str, terms: Terms) -> None:
+        """Turn down an offer to the caller."""
+        self._end_offer(lease_id, terms, Verb.DECLINED, TRANSFER_DECLINED, taker=terms.asked_by)
+
+    def page(self, taker: Actor, page: Page) -> OfferPage:
+        """Return a page of the leases that are offered to somebody, the first whose offer expires first."""
+        return self._runtime.store.offers.page(taker, page, now=self._runtime.clock.now())
+
+    def one(self, lease_id: str, taker: Actor) -> LeaseDetails:
+        """Return a lease that is offered to somebody. NotFound."""
+        try:
+            details = self._leases.details(lease_id)
+        except NotFound as error:
+            raise _no_offer(lease_id) from error
+        self._check_offered(details.lease, taker)
+        return details
+
+    def accept(self, lease_id: str, terms: Terms) -> Operated:
+        """Take over a lease that is offered to the caller; for a dry run return what it would be."""
+        if (known := self._replayed(terms)) is not None:
+            return known
+        change = LeaseChange(
+            asked_by=terms.asked_by, revisions=terms.revisions, dry_run=terms.dry_run, key=terms.key, exact=True
+        )
+        lease = self._runtime.store.leases.one(lease_id)
+        self._check_offered(lease, terms.asked_by)
+        grants = WithinProject if lease.project_id == terms.asked_by.project_id else TakingOver
+
+        def decide(asked: object, attempt: int) -> Change:
+            return self._decided(lease_id, terms)
+
+        if terms.dry_run:
+            preview = self._updates.preview(lease_id, change, decide, grants)
+            return Operated((self._leases.previewed(*preview),))
+        try:
+            with scope(operation=Verb.TRANSFERRED):
+                saved = self._leases.patience.until_free(lambda: self._updates.update(lease_id, change, decide, grants))
+        except KeyTaken:
+            if (known := self._replayed(terms)) is None:
+                raise
+            return known
+        finally:
+            self._runtime.wake()
+        return Operated((self._leases.details(saved.id),))
+
+    def _offered(self, lease_id: str, request: OfferRequest, terms: Terms) -> Lease:
+        def decide(attempt: int) -> tuple[Patient, TransferOffer]:
+            found = patient(self._runtime, lease_id, terms.revisions)
+            return found, self._offer(found, request, terms)
+
+        def check(decided: tuple[Patient, TransferOffer]) -> None:
+            found, offer = decided
+            if offer.project_id != found.lease.project_id:
+                with scope(limit=self._runtime.settings.request_limit):
+                    check_transferable(self._runtime, found.lease, found.tasks, offer.project_id)
+
+        def write(decided: tuple[Patient, TransferOffer]) -> Lease:
+            found, offer = decided
+            after = replace(found.lease, offer=offer, updated_at=found.now)
+            if terms.dry_run:
+                return after
+            with scope(operation=Verb.OFFERED):
+                return self._runtime.store.leases.save(found.lease, after, at=found.now)
+
+        return self._booking.until_it_holds(decide, write, check)
+
+    def _offer(self, found: Patient, request: OfferRequest, terms: Terms) -> TransferOffer:
+        lease = found.lease
+        project_id = request.project_id or lease.project_id
+        if project_id == lease.project_id and request.user_id in (None, lease.user_id):
+            whose = "the user" if request.user_id else "the project"
+            raise InvalidInput(
+                f"the lease is that of {whose} already; name another project_id, or another user_id of the project",
+                pointer="/user_id" if request.user_id else "/project_id",
+            )
+        return TransferOffer(
+            project_id,
+            request.user_id,
+            request.message,
+            terms.asked_by.user_id,
+            found.now,
+            later(found.now, self._runtime.settings.offer_lifetime),
+        )
+
+    def _end_offer(self, lease_id: str, terms: Terms, verb: Verb, notification: str, *, taker: Actor | None) -> None:
+        def once() -> tuple[Lease, Lease]:
+            while True:
+                now = self._runtime.clock.now()
+                lease = self._runtime.store.leases.one(lease_id)
+                self._check_offered(lease, taker, now)
+                if terms.revisions is not None and lease.revision not in terms.revisions:
+                    raise stale(lease)
+                if lease.status not in lifecycle.STABLE:
+                    # It may be on its way to the taker.
+                    raise busy(lease)
+                try:
+                    with scope(operation=verb):
+                        after = replace(lease, offer=None, updated_at=now)
+                        return lease, self._runtime.store.leases.save(lease, after, at=now)
+                except StaleLease:
+                    continue
+
+        before, after = self._leases.patience.until_free(once)
+        assert before.offer is not None
+        parties = Parties(before.project_id, before.offer.project_id)
+        self._runtime.notifier.notify(notification, after, transfer=parties)
+
+    def _check_offered(self, lease: Lease, taker: Actor | None, now: datetime | None = None) -> TransferOffer:
+        """Return the offer of a lease. NotFound if none stands, or none to the ``taker``."""
+        offer = standing(lease, now or self._runtime.clock.now())
+        if offer is None or (taker is not None and not is_for(offer, taker)):
+            raise _no_offer(lease.id)
+        return offer
+
+    def _decided(self, lease_id: str, terms: Terms) -> Change:
+        found = patient(self._runtime, lease_id, terms.revisions)
+        lease, taker = found.lease, terms.asked_by
+        offer = self._check_offered(lease, taker, found.now)
+        after = replace(
+            as_changed(lease, lease, found.now), project_id=offer.project_id, user_id=taker.user_id, offer=None
+        )
+        moves = offer.project_id != lease.project_id
+        in_use = {r.id for r in lease.reservations if moves and r.status is ReservationStatus.ACTIVE}
+        waiting = {r.id for r in lease.reservations if moves and r.status is ReservationStatus.PENDING}
+        to_prepare = frozenset(
+            r.id for r in lease.reservations if r.id in waiting and self._runtime.type_of(r).prepares
+        )
+        draft = Draft(after, replan=False, warning_off=False, to_prepare=to_prepare)
+        return Change(lease, draft, Plan(found.allocations), found.tasks, found.allocations, frozenset(in_use))
+
+    def _replayed(self, terms: Terms) -> Operated | None:
+        known = None if terms.key is None or terms.dry_run else self._leases.replay(terms.key)
+        return None if known is None else Operated((known.details,), replayed=True)
+
+
+def _no_offer(lease_id: str) -> NotFound:
+    return NotFound(f"lease {lease_id[:80]} is not offered to you", code="transfer_not_found")
