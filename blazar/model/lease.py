@@ -362,7 +362,7 @@ class PartOfSeries:
 
 @dataclass(frozen=True, slots=True)
 class TransferOffer:
-    """To whom a lease is offered: to a project, and there to a user; None: whoever accepts it becomes its user.
+    """To whom a lease is offered: to a project, and there to a user; None: the one who accepts it becomes its user.
 
     ``offered_by`` is the id of the user who offers it. From ``expires_at`` on the offer stands no more.
     """

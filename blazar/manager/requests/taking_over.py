@@ -31,7 +31,7 @@ def check_transferable(runtime: Runtime, lease: Lease, tasks: tuple[Task, ...], 
     """Raise Conflict if a lease cannot go to another project as it is. Asks the cloud, outside of any turn."""
     if lease.series is not None:
         raise Conflict(
-            f"the lease is an occurrence of series {lease.series.series_id}, which would book it anew; only leases of "
+            f"the lease is an occurrence of series {lease.series.series_id}, which would book it again; only leases of "
             "their own go to another project",
             code="not_transferable",
         )

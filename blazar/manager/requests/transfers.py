@@ -81,7 +81,7 @@ class TransferService:
         change = LeaseChange(
             asked_by=terms.asked_by, revisions=terms.revisions, dry_run=terms.dry_run, key=terms.key, exact=True
         )
-        lease = self._runtime.store.leases.one(lease_id)
+        lease = self._lease(lease_id)
         self._check_offered(lease, terms.asked_by)
         grants = WithinProject if lease.project_id == terms.asked_by.project_id else TakingOver
 
@@ -145,7 +145,7 @@ class TransferService:
         def once() -> tuple[Lease, Lease]:
             while True:
                 now = self._runtime.clock.now()
-                lease = self._runtime.store.leases.one(lease_id)
+                lease = self._lease(lease_id)
                 self._check_offered(lease, taker, now)
                 if terms.revisions is not None and lease.revision not in terms.revisions:
                     raise stale(lease)
@@ -163,6 +163,13 @@ class TransferService:
         assert before.offer is not None
         parties = Parties(before.project_id, before.offer.project_id)
         self._runtime.notifier.notify(notification, after, transfer=parties)
+
+    def _lease(self, lease_id: str) -> Lease:
+        """Return a lease. NotFound, as for one that is not offered: nobody learns which leases there are."""
+        try:
+            return self._runtime.store.leases.one(lease_id)
+        except NotFound as error:
+            raise _no_offer(lease_id) from error
 
     def _check_offered(self, lease: Lease, taker: Actor | None, now: datetime | None = None) -> TransferOffer:
         """Return the offer of a lease. NotFound if none stands, or none to the ``taker``."""
