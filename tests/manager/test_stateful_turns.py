@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases that wait, promises, series, maintenance windows and surgery together, in any order, by two managers.
+"""Leases that wait, promises, series, maintenance windows, surgery and transfers together, in any order, by two managers.
 
 The model is small: the earliest start that each lease was promised, and how many hosts with it. What else must hold can
 be seen in the store and the cloud: nothing is promised twice, nobody who could start waits, each series has each
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from blazar.model.resource import HOST
 from blazar.model.series import Fit, SeriesLimits
 from blazar.model.series_changes import SeriesChange
 from blazar.model.surgery import MergeRequest, Partner, PartRequest, SplitRequest, SwapRequest, Terms
+from blazar.model.transfers import OfferRequest
 from tests.promises import check_promises
 from tests.soak.turns import check_maintenance, check_series, check_turns, give_back
 from tests.tables import new_sqlite
@@ -176,6 +177,22 @@ class Turns(RuleBasedStateMachine):
             self.promises.pop(lease, None)
         return multiple(*(each.lease.id for each in done.leases[1:])) if done is not None else multiple()
 
+    @rule(lease=leases, project=PROJECTS, by=st.integers(0, 1))
+    def offer(self, lease, project, by) -> None:
+        """Offer a lease to another project; a lease that is offered is an ordinary one."""
+        self.attempt(lambda: self.managers[by].transfers.offer(lease, OfferRequest(project), OPERATOR))
+
+    @rule(lease=leases, takes=st.booleans(), by=st.integers(0, 1))
+    def answer(self, lease, takes, by) -> None:
+        """Accept or decline what is offered."""
+        offer = self.world.now_of(lease).offer
+        taker = Terms(Actor("somebody", "nobody" if offer is None else offer.project_id))
+        transfers = self.managers[by].transfers
+        done = self.attempt(lambda: (transfers.accept if takes else transfers.decline)(lease, taker))
+        if done is not None:
+            self.promises.pop(lease, None)
+            assert self.world.now_of(lease).project_id == offer.project_id
+
     # Series
 
     @rule(
@@ -301,6 +318,17 @@ class Turns(RuleBasedStateMachine):
         # Who could start now has started.
         found = world.manager.waiting_list._boards.board().plan(lambda *_: None)
         assert not found.start_now, f"they could start, and wait: {found.start_now}"
+        self.everybody_has_what_is_theirs(leases)
+
+    def everybody_has_what_is_theirs(self, leases: Sequence[Lease]) -> None:
+        """Check that what reservations have in the cloud is their project's, whoever had them before."""
+        owners = {r.id: lease.project_id for lease in leases for r in lease.reservations}
+        for aggregate in self.world.aggregates():
+            if aggregate.name in owners:
+                assert aggregate.metadata["blazar:owner"] == owners[aggregate.name]
+                in_use = self.world.simulated.compute.flavor(aggregate.name)
+                access = self.world.simulated.compute.flavor_access(aggregate.name) if in_use else frozenset()
+                assert access <= {owners[aggregate.name]}
 
     def to(self, instant: datetime) -> None:
         """Let time pass until then, with all work as it falls due."""
