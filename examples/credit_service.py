@@ -79,7 +79,9 @@ class Books:
 
     def __init__(self, credits: Mapping[str, float]) -> None:
         self.credits = dict(credits)
-        self.consumers: dict[str, Consumer] = {}
+        # By id and project: a lease that goes to another project keeps its id, and is another account.
+        self.consumers: dict[tuple[str, str], Consumer] = {}
+        self._earlier: list[Consumer] = []
         self._heard: set[str] = set()
         self._lock = threading.Lock()
 
@@ -93,29 +95,36 @@ class Books:
                     raise Malformed("a message needs an X-OpenStack-Request-ID")
                 if request_id in self._heard:
                     raise Repeated(f"request {request_id} was received before")
-            known = self.consumers.get(lease_id)
+            key = lease_id, asked.project_id
+            known = self.consumers.get(key)
             if path in CREATES:
-                if known is not None:
+                if known is not None and not known.ended:
                     raise Repeated(f"lease {lease_id} is already recorded")
             elif known is None:
                 raise Unknown(f"lease {lease_id} is not recorded")
             elif known.ended:
                 raise Repeated(f"lease {lease_id} has ended")
-            elif known.project_id != asked.project_id:
-                raise Malformed(f"lease {lease_id} belongs to project {known.project_id}")
             if path in UPDATES:
                 _consumer(body, "current_lease")
                 if body["current_lease"]["id"] != lease_id:
                     raise Malformed("lease and current_lease are two different leases")
+            if known is not None and not known.ended:
+                asked = replace(asked, start=max(asked.start, known.start))
             match path:
                 case "/check-create" | "/check-update":
                     self._check(lease_id, asked)
                 case "/commit-create" | "/commit-update":
+                    if path in CREATES and any(each == lease_id for each, _ in self.consumers):
+                        # It comes from another project, which has paid up to now.
+                        asked = replace(asked, start=min(asked.end, max(asked.start, _date(body, "occurred_at"))))
                     self._check(lease_id, asked)
-                    self.consumers[lease_id] = asked
+                    if known is not None and known.ended:
+                        # The project has the lease for the second time.
+                        self._earlier.append(known)
+                    self.consumers[key] = asked
                 case "/on-end":
                     at = _date(body, "occurred_at")
-                    self.consumers[lease_id] = replace(asked, end=max(asked.start, min(asked.end, at)), ended=True)
+                    self.consumers[key] = replace(asked, end=max(asked.start, min(asked.end, at)), ended=True)
                 case _:
                     raise Unknown(f"there is no path {path}")
             if path not in CHECKS and request_id:
@@ -124,8 +133,9 @@ class Books:
     def left(self, project_id: str, *, besides: str | None = None) -> dict[str, float]:
         """Return the remaining hours of a project by class, not counting one lease."""
         left = dict(self.credits)
-        for lease_id, consumer in self.consumers.items():
-            if consumer.project_id == project_id and lease_id != besides:
+        current = [c for (lease_id, _), c in self.consumers.items() if lease_id != besides or c.ended]
+        for consumer in (*self._earlier, *current):
+            if consumer.project_id == project_id:
                 for name, hours in consumer.cost.items():
                     left[name] -= hours
         return left

@@ -32,7 +32,7 @@ from blazar.enforcement.values import (
     StatesLimits,
 )
 from blazar.model import extensions
-from blazar.model.errors import BlazarError, EnforcementUnavailable, InvalidInput, UsageDenied
+from blazar.model.errors import BlazarError, Conflict, EnforcementUnavailable, InvalidInput, UsageDenied
 from blazar.model.lease import Lease
 from blazar.model.requests import Actor
 from blazar.model.service import StatedLimit
@@ -119,6 +119,15 @@ class Enforcement:
             return ()
         stating = (each for each in self.filters if isinstance(each, StatesLimits))
         return tuple(limit for each in stating for limit in each.stated_limits(project_id))
+
+    def check_transfer(self) -> None:
+        """Raise Conflict if a filter would mix up the leases of two projects that have the same id."""
+        if not all(getattr(each, "knows_transfers", True) for each in self.filters):
+            raise Conflict(
+                "leases stay with their project: the service that decides about leases here does not know of "
+                "transfers; ask its operators ([enforcement] external_service_transfers)",
+                code="not_transferable",
+            )
 
     @property
     def mandatory(self) -> bool:

@@ -169,6 +169,13 @@ class ExternalServiceFilter:
             help="What happens to a new or changed lease if the service does not answer a check or a notification, or "
             "its answer cannot be understood.",
         ),
+        cfg.BoolOpt(
+            "external_service_transfers",
+            default=False,
+            help="The service tells leases apart by their id and their project_id, so that a lease may go to another "
+            "project: a lease of that project begins, and then the one of the first project with the same id ends. "
+            "Otherwise leases stay with their project.",
+        ),
     ]
 
     def __init__(
@@ -179,12 +186,14 @@ class ExternalServiceFilter:
         patience: Patience | None = None,
         allow_on_error: bool = False,
         verify: bool | str = True,
+        knows_transfers: bool = False,
     ) -> None:
         self.endpoints = dict(endpoints)
         self.credential = credential or Credential()
         self._patience = patience or Patience()
         self._allow_on_error = allow_on_error
         self._verify = verify
+        self.knows_transfers = knows_transfers
         self._session = requests.Session()
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         for scheme in ("http://", "https://"):
@@ -204,6 +213,7 @@ class ExternalServiceFilter:
             patience=Patience(section.external_service_timeout, section.external_service_attempts),
             allow_on_error=section.external_service_on_error == "allow",
             verify=identity.cafile or True,
+            knows_transfers=section.external_service_transfers,
         )
 
     @property

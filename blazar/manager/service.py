@@ -130,7 +130,7 @@ class ManagerService:
             self.waiting_list,
         )
         self.surgery = SurgeryService(runtime, booking, replanner, updates, self.leases, self.outbox)
-        self.transfers = TransferService(runtime, booking, updates, self.leases)
+        self.transfers = TransferService(runtime, booking, updates, self.leases, enforcement)
         self.series_work = SeriesWork(runtime, booking, self.outbox, deletion, self.waiting_list)
         changing = SeriesChanging(runtime, booking, self.outbox, self.series_work)
         self.series = SeriesService(runtime, self.series_work, self.outbox, changing)

@@ -15,8 +15,11 @@ from blazar.enforcement import FilterNotification, Identity, NotDelivered, Occas
 from blazar.enforcement.payload import of_notification, of_question
 from blazar.model.errors import BlazarError, UsageDenied
 from blazar.model.lease import Lease, LeaseStatus
+from blazar.model.requests import Actor
+from blazar.model.surgery import Terms
+from blazar.model.transfers import OfferRequest
 from tests.observed import Killed
-from tests.world import NOON, World, a_host, of_hosts
+from tests.world import NOON, PROJECT, World, a_host, of_hosts
 
 HOUR = timedelta(hours=1)
 HERE = Identity(auth_url="http://127.0.0.1:1234", region_name="standalone")
@@ -107,7 +110,7 @@ class House:
 
     def agrees(self) -> None:
         """Nobody pays for leases that do not exist, and all that exist are paid."""
-        leases = {lease.id: lease for lease in self.other.manager.leases.all(None)}
+        leases = {(lease.id, lease.project_id): lease for lease in self.other.manager.leases.all(None)}
         paid = {id_: c for id_, c in self.service.books.consumers.items() if not c.ended}
         assert paid.keys() == leases.keys()
         for id_, lease in leases.items():
@@ -149,6 +152,12 @@ def delete(house: House, lease: Lease | None) -> None:
     house.world.manager.leases.delete(lease.id)
 
 
+def transfer(house: House, lease: Lease | None) -> None:
+    assert lease
+    house.other.manager.transfers.offer(lease.id, OfferRequest("computing"), Terms(Actor("curie", PROJECT)))
+    house.world.manager.transfers.accept(lease.id, Terms(Actor("turing", "computing")))
+
+
 REQUESTS: dict[str, tuple[Callable[[House, Lease | None], None], bool | None]] = {
     "create": (create, None),
     "prolong before the start": (prolong, False),
@@ -157,6 +166,8 @@ REQUESTS: dict[str, tuple[Callable[[House, Lease | None], None], bool | None]] =
     "grow before the start": (grow, False),
     "grow": (grow, True),
     "delete": (delete, True),
+    "transfer before the start": (transfer, False),
+    "transfer": (transfer, True),
 }
 """What is asked, and of which lease: one that runs, one that does not yet, none."""
 

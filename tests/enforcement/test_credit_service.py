@@ -11,6 +11,10 @@ from datetime import timedelta
 import pytest
 
 from blazar.enforcement import Identity
+from blazar.model.errors import Conflict
+from blazar.model.requests import Actor
+from blazar.model.surgery import Terms
+from blazar.model.transfers import OfferRequest
 from tests.enforcement.asking import ADMIN, ALICE, Users, asks_all
 from tests.enforcement.conftest import Service
 from tests.observed import Killed, ObservedStore, before, failing
@@ -147,10 +151,10 @@ def test_of_ten_that_want_the_last_credit_one_has_it(engine, credits):
     assert statuses == [201] + [403] * 9
     assert all("the project has 0 left" in a.json["error_message"] for a in answers if a.status_code == 403)
     (lease,) = bank.leases
-    assert set(credits.books.consumers) == {lease["id"]}
+    assert set(credits.books.consumers) == {(lease["id"], "physics")}
     assert bank.left == 0
     bank.run(minutes=5)
-    assert set(credits.books.consumers) == {lease["id"]}
+    assert set(credits.books.consumers) == {(lease["id"], "physics")}
     assert not bank.world.store.outbox.due(bank.world.clock.now() + 99 * HOUR, 9)
 
 
@@ -262,3 +266,26 @@ def test_a_manager_that_dies_when_the_service_has_accepted_leaves_the_books_righ
     survivor.outbox.run_due()
     assert survivor.leases.all("physics") == ()
     assert bank.left == 100
+
+
+def test_a_lease_that_goes_to_another_project_is_paid_by_each_for_its_time(sqlite, credits):
+    bank = Bank(sqlite, credits, knows_transfers=True)
+    lease = bank.create().json["lease"]
+    bank.run(hours=1)
+    transfers, taker = bank.world.manager.transfers, Terms(Actor("turing", "computing"))
+    transfers.offer(lease["id"], OfferRequest("computing"), Terms(Actor("alice", "physics")))
+    transfers.accept(lease["id"], taker)
+    bank.run(minutes=1)
+    assert bank.left == 100 - 1
+    assert credits.books.left("computing")["VCPU"] / 16 == 100 - 7
+    bank.world.manager.leases.delete(lease["id"])
+    bank.run(minutes=1)
+    assert credits.books.left("computing")["VCPU"] / 16 == pytest.approx(100, abs=0.1)
+
+
+def test_a_service_that_knows_leases_by_their_ids_alone_keeps_them_where_they_are(bank):
+    lease = bank.create().json["lease"]
+    offered = OfferRequest("computing")
+    with pytest.raises(Conflict) as refused:
+        bank.world.manager.transfers.offer(lease["id"], offered, Terms(Actor("alice", "physics")))
+    assert "external_service_transfers" in refused.value.message

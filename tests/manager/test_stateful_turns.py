@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases that wait, promises, series, maintenance windows, surgery and transfers together, in any order, by two managers.
+"""Leases that wait, promises, series, maintenance windows, surgery, transfers together, in any order, by two managers.
 
 The model is small: the earliest start that each lease was promised, and how many hosts with it. What else must hold can
 be seen in the store and the cloud: nothing is promised twice, nobody who could start waits, each series has each

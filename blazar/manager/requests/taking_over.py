@@ -95,6 +95,7 @@ class TakingOver(ChangeGrant):
         """Check that the lease can go, and that the other project may have it. Conflict, UsageDenied, CloudError."""
         assert isinstance(found, Change)
         after = found.draft.after
+        self.outbox.enforcement.check_transfer()
         check_transferable(self.runtime, found.lease, found.tasks, after.project_id)
         check_names(self.runtime, after)
         self._check_quotas(after)

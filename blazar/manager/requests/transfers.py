@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from blazar.context import scope
+from blazar.enforcement import Enforcement
 from blazar.manager.common.notifications import TRANSFER_DECLINED, TRANSFER_OFFERED, TRANSFER_WITHDRAWN, Parties
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import lifecycle
@@ -37,8 +38,16 @@ from blazar.store.idempotency import KeyTaken
 class TransferService:
     """Offers leases, and takes them over."""
 
-    def __init__(self, runtime: Runtime, booking: Booking, updates: Updates, leases: LeaseService) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        booking: Booking,
+        updates: Updates,
+        leases: LeaseService,
+        enforcement: Enforcement,
+    ) -> None:
         self._runtime = runtime
+        self._enforcement = enforcement
         self._booking = booking
         self._updates = updates
         self._leases = leases
@@ -110,6 +119,7 @@ class TransferService:
         def check(decided: tuple[Patient, TransferOffer]) -> None:
             found, offer = decided
             if offer.project_id != found.lease.project_id:
+                self._enforcement.check_transfer()
                 with scope(limit=self._runtime.settings.request_limit):
                     check_transferable(self._runtime, found.lease, found.tasks, offer.project_id)
 
