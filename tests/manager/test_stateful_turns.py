@@ -321,7 +321,7 @@ class Turns(RuleBasedStateMachine):
         self.everybody_has_what_is_theirs(leases)
 
     def everybody_has_what_is_theirs(self, leases: Sequence[Lease]) -> None:
-        """Check that what reservations have in the cloud is their project's, whoever had them before."""
+        """Check that what reservations have in the cloud is their project's, no matter who had them before."""
         owners = {r.id: lease.project_id for lease in leases for r in lease.reservations}
         for aggregate in self.world.aggregates():
             if aggregate.name in owners:
