@@ -24,6 +24,8 @@ from typing import Protocol
 
 from blazar.model.clock import Clock, monotonic
 from blazar.model.errors import ClaimLost, CloudUnavailable, TooLate
+from blazar.model.lease import Lease, unknown_lease
+from blazar.model.lease_details import LeaseOwner
 from blazar.model.requests import Actor
 
 
@@ -98,7 +100,8 @@ class Scope:
     ``fence`` is what the work is done under; None where nothing is claimed, as when a host is registered. ``user_id``
     is who asks for it; None where no user does. ``pool`` is what the thread belongs to; None if it is one of its own.
     ``actor`` is whose request it is, for the history of leases, None for the service's own work; ``operation`` is what
-    the request does, where its changes do not tell.
+    the request does, where its changes do not tell. ``owners`` is whose the leases were that the caller was allowed to
+    see or to act on.
     """
 
     request_id: str | None = None
@@ -108,6 +111,7 @@ class Scope:
     pool: Pool | None = None
     actor: Actor | None = None
     operation: str | None = None
+    owners: tuple[LeaseOwner, ...] = ()
 
     def remaining(self) -> float | None:
         """Return the seconds that are left, at least 0; None if there is no limit."""
@@ -149,9 +153,10 @@ def scope(
     pool: Pool | None = None,
     actor: Actor | None = None,
     operation: str | None = None,
+    owners: tuple[LeaseOwner, ...] = (),
 ) -> Iterator[Scope]:
     """Narrow the scope: a request id of its own, no later a deadline than ``limit`` from now, another fence or pool, a
-    user, an actor and an operation.
+    user, an actor and an operation, and the owners of more leases.
     """
     outer = _CURRENT.get()
     ends = [outer.deadline] if outer.deadline is not None else []
@@ -165,6 +170,7 @@ def scope(
         pool or outer.pool,
         actor or outer.actor,
         operation or outer.operation,
+        (*outer.owners, *owners),
     )
     token = _CURRENT.set(inner)
     try:
@@ -175,6 +181,22 @@ def scope(
                 yield inner
     finally:
         _CURRENT.reset(token)
+
+
+def allowed(owner: LeaseOwner) -> None:
+    """Note for the rest of the scope whose a lease was when the caller was allowed to see it, or to act on it."""
+    here = _CURRENT.get()
+    _CURRENT.set(replace(here, owners=(*here.owners, owner)))
+
+
+def check_owner(lease: Lease) -> None:
+    """Raise NotFound if a lease has gone to another owner since the caller was allowed to see it, or to act on it.
+
+    A request may wait while the lease goes. What the one owner may do says nothing of the other one's lease.
+    """
+    for owner in _CURRENT.get().owners:
+        if owner.id == lease.id and (owner.project_id, owner.user_id) != (lease.project_id, lease.user_id):
+            raise unknown_lease(lease.id)
 
 
 @contextmanager

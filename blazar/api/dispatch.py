@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any
 
 from flask import Flask, Response, current_app, g, jsonify, request
@@ -117,10 +117,10 @@ def _response(row: Route, found: Any) -> Response:
 
 
 def _acting(call: Call, method: str) -> AbstractContextManager[object]:
-    """Return the scope in which changes of leases are told to be the caller's."""
+    """Return the scope of a request, in which changes of leases are told to be the caller's."""
     caller = call.caller
     if method == "GET" or caller is _NOBODY:
-        return nullcontext()
+        return scope()
     return scope(actor=Actor(caller.user_id, caller.project_id, call.is_operator))
 
 

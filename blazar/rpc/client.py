@@ -204,6 +204,8 @@ class RemoteManager:
         context: dict[str, Any] = {"request_id": current().request_id, **place}
         if (actor := current().actor) is not None:
             context["actor"] = {"user_id": actor.user_id, "project_id": actor.project_id, "operator": actor.operator}
+        if owners := current().owners:
+            context["owners"] = [[owner.id, owner.project_id, owner.user_id] for owner in owners]
         # At the deadline the caller has got an error, because no manager answered.
         deadline = self._time.after(timeout or self._conf.rpc_response_timeout)
         if deadline is not None:

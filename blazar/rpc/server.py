@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from blazar.context import Pool, awaited, scope
 from blazar.messaging import NAMESPACE, VERSION, oslo_messaging, target
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.errors import BlazarError, OtherVersion
+from blazar.model.lease_details import LeaseOwner
 from blazar.model.requests import Actor
 from blazar.rpc import codec
 from blazar.rpc.interface import Manager
@@ -58,6 +59,7 @@ class Endpoint:
                     request_id=str(request_id) if request_id else None,
                     pool=self._pool,
                     actor=_actor(context.get("actor")),
+                    owners=_owners(context.get("owners")),
                 ),
                 awaited(_instant(context.get("deadline")), self._clock),
             ):
@@ -148,6 +150,13 @@ def _actor(value: object) -> Actor | None:
     if not isinstance(user_id, str) or not isinstance(project_id, str):
         return None
     return Actor(user_id, project_id, value.get("operator") is True)
+
+
+def _owners(value: object) -> tuple[LeaseOwner, ...]:
+    """Return whose the leases were that the caller may act on, as a context has it; none from an earlier version."""
+    if not isinstance(value, Sequence):
+        return ()
+    return tuple(LeaseOwner(str(id_), str(project), str(user), deleted=False) for id_, project, user in value)
 
 
 def _whole_number(text: object) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.context import check_owner
 from blazar.model.amounts import Amounts
 from blazar.model.clock import to_second
 from blazar.model.lease import HIDDEN_EVENTS, EventStatus, EventType, Lease, LeaseStatus, unknown_lease
@@ -131,13 +132,14 @@ class LeasePages:
         return Verdict.WAITING if row.end_reason is None else Verdict.ENDING
 
     def one(self, lease_id: str) -> LeaseDetails:
-        """Return a lease, past ones too, in four statements; NotFound."""
+        """Return a lease, past ones too, in four statements; NotFound, also if its owner is another one by now."""
         with self._transactions.reading() as connection:
             query = sa.select(*LEASE_COLUMNS).where(leases.c.id == lease_id, *_STATES[LeaseState.ALL])
             rows = connection.execute(query).all()
             if not rows:
                 raise unknown_lease(lease_id)
             (found,) = details_of(connection, rows, LeaseFilter())
+        check_owner(found.lease)
         return found
 
     def resources(self, ids: Collection[int]) -> Mapping[int, tuple[str, str, str]]:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.context import check_owner
 from blazar.model.demand import Allocation
 from blazar.model.lease import (
     HIDDEN_EVENTS,
@@ -87,7 +88,10 @@ class LeaseStore:
         self._cleaning_time = cleaning_time
 
     def one(self, lease_id: str, *, including_deleted: bool = False) -> Lease:
-        """Return one lease with its reservations and events, in three statements; NotFound."""
+        """Return one lease with its reservations and events, in three statements; NotFound.
+
+        Without ``including_deleted`` the same for one that is not that owner's any more who asks for it.
+        """
         this = {"lease_id": lease_id}
         with self._transactions.reading() as connection:
             rows = connection.execute(_ONE if including_deleted else _ONE_SHOWN, this).all()
@@ -95,7 +99,10 @@ class LeaseStore:
                 raise unknown_lease(lease_id)
             kept = connection.execute(_RESERVATIONS_OF_ONE, this).all()
             due = connection.execute(_EVENTS_OF_ONE, this).all()
-        return assembled(rows, kept, due)[0]
+        (found,) = assembled(rows, kept, due)
+        if not including_deleted:
+            check_owner(found)
+        return found
 
     def of_project(self, project_id: str | None) -> tuple[Lease, ...]:
         """Return the leases of a project (None: of all), oldest first, without their request events.

@@ -167,6 +167,7 @@ def test_a_dry_run_says_whether_it_could_go(world, http):
     lease = world.lease(a_host(), start=HOUR)
     dry = call(http, "POST", f"/leases/{lease.id}/transfer?dry_run=true", CURIE, TO_COMPUTING)
     assert (dry.status_code, "ETag" in dry.headers) == (200, False)
+    assert dry.json["transfer"]["lease"]["reservations"][0]["count"] == 1
     assert call(http, "GET", "/transfers", TURING).json["transfers"] == []
     offer(http, lease)
     planned = call(http, "POST", f"/transfers/{lease.id}/accept?dry_run=true", TURING)

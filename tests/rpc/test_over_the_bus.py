@@ -229,6 +229,20 @@ def test_who_asks_goes_along_with_what_may_change_something(serve, world):
     assert seen[-1][1] == Actor("root", "admin", operator=True)
 
 
+def test_whose_a_lease_was_when_it_was_judged_goes_along(serve, world):
+    seen = []
+
+    def note(name, call, **arguments):
+        seen.append((name, [(owner.id, owner.project_id, owner.user_id) for owner in current().owners]))
+        return call(**arguments)
+
+    lease = world.lease()
+    http = client_of(app_of(serve(ObservedManager(world.manager, note))))
+    version = {"OpenStack-API-Version": "reservation 1.3"}
+    http.get(f"/v1/leases/{lease.id}", headers={**token("curie", "physics"), **version})
+    assert seen[-2:] == [("leases.owner", []), ("leases.details", [(lease.id, "physics", "curie")])]
+
+
 def test_a_call_leaves_no_scope_behind_in_its_thread(serve, world):
     remote = serve(world.manager)
     with scope(request_id="req-one"):

@@ -18,6 +18,7 @@ from blazar.api.microversion import Version
 from blazar.api.moments import in_body
 from blazar.api.routes import MEMBER, Body, Caching, Part, Root, Route, Rule
 from blazar.api.shapes import Json, an_object, ref
+from blazar.context import allowed
 from blazar.model.availability import Availability, AvailabilityQuestion
 from blazar.model.duration import Duration
 from blazar.model.errors import Denied, InvalidInput
@@ -65,6 +66,7 @@ def _for_lease(call: Call, body: Json, view: View) -> AvailabilityQuestion:
     if owner.deleted or not call.allows(GET_LEASE.name, target):
         raise unknown_lease(key)
     call.authorize(target)
+    allowed(owner)
     if "earliest" in body and "duration" not in body:
         raise InvalidInput(
             "earliest is for a search; give the duration to look for with it, or leave it out", pointer="/earliest"

@@ -76,7 +76,9 @@ class RenderedLeases:
         missing = [w.id for w in wanted if w.id not in found]
         if missing:
             fresh = manager.leases.by_id(missing) if len(missing) <= MOST_BY_ID else manager.leases.all(project_id)
-            found |= {lease.id: self._keep(lease) for lease in fresh if lease.id not in found}
+            # One that went to another project since is no lease of this one any more.
+            ours = (lease for lease in fresh if project_id in (None, lease.project_id))
+            found |= {lease.id: self._keep(lease) for lease in ours if lease.id not in found}
         # A lease that was deleted between the two reads is in neither.
         return [found[w.id] for w in wanted if w.id in found]
 

@@ -20,8 +20,10 @@ from blazar.api.leases.rules import BEST_EFFORT, DELETE, GET, HOLD, KEEP, POST, 
 from blazar.api.routes import Part, Root, Route, in_path, within
 from blazar.api.shapes import a_list, enclosed, in_envelope, ref
 from blazar.api.since import check_known
+from blazar.context import allowed
 from blazar.model.errors import Denied, UsageDenied
 from blazar.model.lease import Lease, unknown_lease
+from blazar.model.lease_details import LeaseOwner
 
 
 class Leases:
@@ -88,6 +90,7 @@ class Leases:
             raise unknown_lease(lease_id)
         lease = call.manager.leases.one(key)
         call.services.policy.check(GET.name, call.caller, _target(lease))
+        allowed(LeaseOwner(lease.id, lease.project_id, lease.user_id, deleted=False))
         return lease
 
 

@@ -55,12 +55,12 @@ class TransferService:
     def offer(self, lease_id: str, request: OfferRequest, terms: Terms) -> LeaseDetails:
         """Offer a lease; for a dry run only say whether it could go."""
         found = self._leases.patience.until_free(lambda: self._offered(lease_id, request, terms))
-        if terms.dry_run:
-            return self._leases.previewed(found, ())
         assert found.offer is not None
-        parties = Parties(found.project_id, found.offer.project_id)
-        self._runtime.notifier.notify(TRANSFER_OFFERED, found, transfer=parties)
-        return self._leases.details(found.id)
+        if not terms.dry_run:
+            parties = Parties(found.project_id, found.offer.project_id)
+            self._runtime.notifier.notify(TRANSFER_OFFERED, found, transfer=parties)
+        # As it was offered: by now it may have been declined, or accepted.
+        return self._leases.previewed(found, self._runtime.store.calendar.of_lease(found.id))
 
     def withdraw(self, lease_id: str, terms: Terms) -> None:
         """Take back an offer that stands."""

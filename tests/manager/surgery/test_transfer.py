@@ -204,6 +204,18 @@ def test_an_offer_is_withdrawn_declined_and_replaced(world):
     assert world.notifier.transfer == Parties(PROJECT, "elsewhere")
 
 
+def test_who_declines_at_once_does_not_disturb_the_answer_to_the_offer(world, monkeypatch):
+    lease = world.lease(a_host(), start=HOUR)
+    monkeypatch.setattr(type(world.notifier), "notify", lambda *_, **__: decline())
+
+    def decline() -> None:
+        monkeypatch.undo()
+        world.manager.transfers.decline(lease.id, TURING)
+
+    assert offered(world, lease).lease.offer.project_id == "computing"
+    assert world.now(lease).offer is None
+
+
 def test_an_offer_expires(world):
     lease = world.lease(a_host(), start=NOON + 48 * HOUR)
     offered(world, lease)

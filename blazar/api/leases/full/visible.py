@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from blazar.api.context import Call, identifier
 from blazar.api.leases.rules import GET
+from blazar.context import allowed
 from blazar.model.lease import unknown_lease
 from blazar.model.lease_details import LeaseOwner
 
@@ -19,4 +20,5 @@ def visible(call: Call, lease_id: str) -> LeaseOwner:
     if not call.allows(GET.name, target):
         raise unknown_lease(key)
     call.authorize(target)
+    allowed(owner)
     return owner
