@@ -51,6 +51,9 @@ TIES: Mapping[str, tuple[str, Callable[[int], object]]] = {
 Networks are not among them: these requests are of versions that know no subnets, without which no server boots.
 """
 
+VERBS = ("swap", "split", "merge", "end", "keep")
+"""The last parts of paths that say what is done."""
+
 PATIENCE = 90
 """Seconds that a user waits for an answer."""
 
@@ -65,17 +68,26 @@ class Api:
         self._session.headers["X-Auth-Token"] = token
         self.answers: Counter[str] = Counter()
 
-    def ask(self, method: str, path: str, body: object = None, version: str | None = None) -> tuple[int, Any]:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        version: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[int, Any]:
         """Make a request, of a microversion if given; return the status and what came."""
         if path.startswith("/v1/resources"):
             version = "reservation 1.2"
         try:
-            headers = {"OpenStack-API-Version": version} if version else {}
-            answer = self._session.request(method, self._url + path, json=body, headers=headers, timeout=PATIENCE)
+            sent = {**({"OpenStack-API-Version": version} if version else {}), **(headers or {})}
+            answer = self._session.request(method, self._url + path, json=body, headers=sent, timeout=PATIENCE)
         except requests.RequestException as error:
             self._watch.found(f"{method} {path}: no answer: {error}")
             return 0, None
-        self.answers[f"{method} {path.split('/')[2].partition('?')[0]} {answer.status_code}"] += 1
+        named = path.partition("?")[0].split("/")
+        verb = f" {named[-1]}" if named[-1] in VERBS else ""
+        self.answers[f"{method} {named[2]}{verb} {answer.status_code}"] += 1
         if answer.status_code not in (200, 201, 202, 204, 400, 404, 409, 503):
             self._watch.found(f"{method} {path} {body}: {answer.status_code} {answer.text}")
         return answer.status_code, answer.json() if answer.content and answer.status_code < 300 else None
@@ -269,7 +281,7 @@ class User(threading.Thread):
                 return
             after = self._settled(lease_id)
             if after is not None and _updates(after) == _updates(before):
-                self._watch.expect(lease_id, servers)
+                self._watch.expect(reservation.id, servers)
 
     def _settled(self, lease_id: str) -> Lease | None:
         with suppress(NotFound):

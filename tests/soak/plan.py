@@ -40,6 +40,9 @@ LATENCY = 0.012
 SLOW = timedelta(milliseconds=300)
 """How long the cloud takes to delete a server, to make an image, to move a server, to make a volume or a stack."""
 
+WRONG = timedelta(seconds=15)
+"""By how much the clocks of some managers are wrong."""
+
 PR_SET_PDEATHSIG = 1
 
 

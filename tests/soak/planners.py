@@ -21,6 +21,9 @@ MOST = 5
 SERIES = 2
 """Series of a project, and windows of the operator, at a time."""
 
+IDLE = "idle"
+"""The name of leases that nobody uses."""
+
 RULES = ("FREQ=DAILY;COUNT=4", "FREQ=DAILY;INTERVAL=2;COUNT=3", "FREQ=WEEKLY;COUNT=3", "FREQ=MONTHLY")
 OVER = ("ENDED", "FAILED", "DELETED")
 
@@ -114,6 +117,9 @@ class Planner(Caller):
         self.ask("POST", "/v1/leases", body)
 
     def _change(self, lease: Json) -> None:
+        if lease["release_at"] is not None and self.dice.random() < 0.5:
+            self.ask("POST", f"/v1/leases/{lease['id']}/keep")
+            return
         later = datetime.now(UTC) + timedelta(seconds=self.dice.randint(10, 60))
         changes: list[Json] = [
             {"name": lease["name"]},
@@ -188,6 +194,26 @@ class Planner(Caller):
             return
         end = datetime.fromisoformat(lease["end_date"]) + timedelta(minutes=self.dice.randint(1, 9))
         self.ask("PUT", f"/v1/leases/{lease['id']}", {"end_date": _second(end)})
+
+
+class Idler(Caller):
+    """Somebody who books for long, and uses nothing of it."""
+
+    def __init__(self, url: str, watch: Watch, seed: int) -> None:
+        super().__init__("idler", Api(url, "idler:sociology", watch), watch, seed)
+
+    def one_wish(self) -> None:
+        """Book if there is little left, or keep what would be released."""
+        found = self.ask("GET", "/v1/leases?status=in:PENDING,ACTIVE") if self.dice.random() < 0.2 else None
+        if found is None:
+            return
+        threatened = [lease for lease in found["leases"] if lease["release_at"] is not None]
+        if len(found["leases"]) < 3:
+            room = self.dice.choice((_hosts(1, 1), _servers(self.dice)))
+            body = {"name": IDLE, "end_date": "+PT10M", "reservations": [room]}
+            self.ask("POST", "/v1/leases", body)
+        elif threatened and self.dice.random() < 0.1:
+            self.ask("POST", f"/v1/leases/{threatened[0]['id']}/keep")
 
 
 class Operator(Caller):

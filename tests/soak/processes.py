@@ -22,13 +22,25 @@ from blazar.cmd import config
 from blazar.cmd import manager as program
 from blazar.messaging import transport
 from blazar.model.clock import SystemClock
+from blazar.model.unused import UseMode, UsePolicies, UsePolicy
 from blazar.rpc.client import RemoteManager
-from tests.soak.plan import Plan, begin_process
+from tests.soak.plan import WRONG, Plan, begin_process
 
 LOG_FORMAT = "%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s: %(message)s"
 
 
-WRONG = (timedelta(0), timedelta(seconds=15), timedelta(seconds=-15))
+UNUSED = UsePolicies(
+    UsePolicy(
+        mode=UseMode.ON,
+        unused_after=timedelta(seconds=75),
+        warn_before=timedelta(seconds=15),
+        undo=timedelta(seconds=5),
+    ),
+    brake=1,
+)
+"""When leases that nobody uses are released: sooner than options can say. A change keeps one for a minute more."""
+
+CLOCKS = (timedelta(0), WRONG, -WRONG)
 """How wrong the clocks of the managers' machines are."""
 
 
@@ -52,13 +64,14 @@ def manage(plan: Plan, number: int, claim_ttl: int) -> None:
     cloud = plan.troubled_cloud(number)
     nobody = SimpleNamespace(auth=None, region=None)
     access = SimpleNamespace(session=None, check=lambda: "service")
-    with mock.patch.multiple(
+    parts = mock.patch.multiple(
         program,
         credentials=lambda _: nobody,
         Access=lambda _: access,
         open_cloud=lambda *_, **__: cloud.cloud,
-        SystemClock=lambda: WrongClock(WRONG[number % len(WRONG)]),
-    ):
+        SystemClock=lambda: WrongClock(CLOCKS[number % len(CLOCKS)]),
+    )
+    with parts, mock.patch.object(config, "use_policies", return_value=UNUSED):
         program.run(conf, stopping)
 
 

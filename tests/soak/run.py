@@ -23,15 +23,18 @@ import kombu
 
 from blazar.clouds.simulated import SimulatedCloud
 from blazar.clouds.simulated.volume_state import PoolState
+from blazar.model.lease import EndReason
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from blazar.store.store import Store
 from tests.conftest import RABBITMQ, fresh_database
 from tests.soak.clients import OPERATOR, Api, User
+from tests.soak.operations import Operations
 from tests.soak.plan import ADDRESSES, DEVICES, HOSTS, OFFERED, POOL_GB, POOLS, SEGMENTS, THINGS, Plan
-from tests.soak.planners import Caller, Operator, Planner
+from tests.soak.planners import Caller, Idler, Operator, Planner
 from tests.soak.processes import manage, serve
 from tests.soak.rest import come_to_rest, give_all_back, leave_traces, read_logs, serve_everybody
+from tests.soak.surgeons import WHERE, Surgeon
 from tests.soak.watch import Watch
 from tests.world import device_request, thing_request
 
@@ -241,6 +244,7 @@ def _soak(plan: Plan, minutes: float) -> Report:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.soak.processes"])
     watch = Watch(plan, store)
+    operations = Operations(store, watch.found)
     managers = Managers(plan, watch, context)
     hosts = Hosts(plan.cloud(), plan.seed, managers.deeds)
     listening, said = context.Pipe(duplex=False)
@@ -259,7 +263,8 @@ def _soak(plan: Plan, minutes: float) -> Report:
         plan.busy.touch()
         users = [User(n, address, plan.cloud(), store, watch, plan.seed) for n in range(CLIENTS)]
         planners = [Planner(n, address, watch, plan.seed) for n in range(PLANNERS)]
-        planners.append(Operator(address, watch, plan.seed))
+        planners += [each(address, watch, plan.seed) for each in (Operator, Idler)]
+        planners += [Surgeon(each, address, store, watch, operations, plan.seed) for each in (*WHERE, None)]
         for thread in (watch, hosts, *users, *planners):
             thread.start()
         end = time.monotonic() + minutes * 60
@@ -277,7 +282,10 @@ def _soak(plan: Plan, minutes: float) -> Report:
         watch.stopping.set()
         watch.join(30)
         give_all_back(plan, store, watch, admin)
-        count = len(store.leases.past())
+        operations.check()
+        past = store.leases.past()
+        managers.deeds["released as unused"] = sum(lease.end_reason is EndReason.UNUSED for lease in past)
+        managers.deeds.update({f"leases {what}": number for what, number in operations.counts.items()})
         read_logs(plan, watch)
         leave_traces(store, plan, watch)
     finally:
@@ -291,7 +299,7 @@ def _soak(plan: Plan, minutes: float) -> Report:
     answers = sum((planner.answers for planner in planners), answers)
     findings = [f"{at:%H:%M:%S.%f} {what}" for what, at in watch.findings.items()]
     return Report(
-        plan.seed, findings, managers.deeds, answers, watch.looks, count, len(watch.turns.served), plan.folder
+        plan.seed, findings, managers.deeds, answers, watch.looks, len(past), len(watch.turns.served), plan.folder
     )
 
 

@@ -8,12 +8,12 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from blazar.clouds.ports.stacks import COMPLETE, CREATE
 from blazar.clouds.simulated import State
 from blazar.model.errors import BlazarError
-from blazar.model.lease import Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.lease import EndReason, Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.resource import GENERIC, KINDS, VOLUME
 from blazar.resources.floating_ips.registration import mark
 from blazar.resources.instances.reservation_flavor import flavor_name
@@ -21,10 +21,12 @@ from blazar.store.store import Store
 from tests.oracle import ADDRESS, NETWORK, PHYSICAL_HOST, SERVER, STACK, THINGS
 from tests.oracle import VOLUME as VOLUMES
 from tests.promises import check
-from tests.soak.plan import POOL_GB, Plan
+from tests.soak.plan import POOL_GB, WRONG, Plan
 from tests.soak.turns import Turns
 
 LIVE = (LeaseStatus.ACTIVE, LeaseStatus.UPDATING)
+AT_ONCE = timedelta(seconds=40)
+"""Between the look that releases a lease and its end; the clocks of managers are wrong by up to 15 seconds."""
 
 
 class Watch(threading.Thread):
@@ -39,7 +41,7 @@ class Watch(threading.Thread):
         self._plan = plan
         self._store = store
         self._lock = threading.Lock()
-        self._servers: dict[str, str] = {}
+        self._servers: dict[str, tuple[str, datetime]] = {}
         self._projects: dict[str, str] = {}
 
     def found(self, what: str) -> None:
@@ -47,10 +49,14 @@ class Watch(threading.Thread):
         with self._lock:
             self.findings.setdefault(what, datetime.now(UTC))
 
-    def expect(self, lease_id: str, servers: Collection[str]) -> None:
-        """Keep an eye on servers that users have booted into a lease: they stay while it goes on."""
+    def expect(self, reservation_id: str, servers: Collection[str]) -> None:
+        """Keep an eye on servers that users have booted into a reservation: they stay while its lease goes on.
+
+        Which lease that is may change. One that is used is not released as if nobody used it.
+        """
+        now = datetime.now(UTC)
         with self._lock:
-            self._servers.update(dict.fromkeys(servers, lease_id))
+            self._servers.update(dict.fromkeys(servers, (reservation_id, now)))
 
     def run(self) -> None:
         """Look until told to stop."""
@@ -94,7 +100,10 @@ class Watch(threading.Thread):
         self._look_at_addresses(state, {**before, **after})
         for lease in before.values():
             now = after.get(lease.id)
-            if now is not None and now.revision == lease.revision and lease.status is LeaseStatus.ACTIVE:
+            same = now is not None and now.revision == lease.revision
+            # A change that could not be undone before the end is left to that.
+            ends = lease.window.end <= datetime.now(UTC) + WRONG
+            if same and not ends and lease.status is LeaseStatus.ACTIVE:
                 for reservation in lease.reservations:
                     self._look_at_reservation(state, lease, reservation, held[reservation.id])
         self.looks += 1
@@ -109,15 +118,21 @@ class Watch(threading.Thread):
                 print("", *part, sep="\n", file=file)
             print("", *state.inventories.items(), sep="\n", file=file)
 
-    def _look_at_servers(self, state: State, servers: Mapping[str, str], after: Mapping[str, Lease]) -> None:
+    def _look_at_servers(
+        self, state: State, servers: Mapping[str, tuple[str, datetime]], after: Mapping[str, Lease]
+    ) -> None:
         """A server is deleted only when its lease has been on its way out before."""
-        for server_id, lease_id in servers.items():
+        leases = {reservation.id: lease for lease in after.values() for reservation in lease.reservations}
+        for server_id, (reservation_id, since) in servers.items():
             found = state.servers.get(server_id)
             if found is not None and found.gone_at is None:
                 continue
-            lease = after.get(lease_id)
+            lease = leases.get(reservation_id)
+            named = f"server {server_id} of reservation {reservation_id}"
             if lease is not None and lease.status in LIVE:
-                self.found(f"server {server_id} of lease {lease_id}, which is {lease.status}, was deleted")
+                self.found(f"{named} of lease {lease.id}, which is {lease.status}, was deleted")
+            if lease is not None and lease.end_reason is EndReason.UNUSED and lease.window.end > since + AT_ONCE:
+                self.found(f"{named} was there since {since}, and lease {lease.id} was released at {lease.window.end}")
             with self._lock:
                 self._servers.pop(server_id, None)
 
