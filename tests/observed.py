@@ -45,7 +45,16 @@ class ObservedStore:
 
     def __init__(self, store: Store, around: Around) -> None:
         first = ("leases", "lease_pages", "idempotency", "calendar", "resources", "outbox", "events", "feeds")
-        later = ("unused", "waiting_list", "extensions", "series", "series_changes", "maintenances")
+        later = (
+            "unused",
+            "waiting_list",
+            "extensions",
+            "series",
+            "series_changes",
+            "maintenances",
+            "surgery",
+            "history",
+        )
         for noun in (*first, *later):
             setattr(self, noun, _Noun(noun, getattr(store, noun), around))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two managers that plan the waiting list, book series and move leases off hosts, and are killed at their writes.
+"""Two managers that plan the waiting list, book series, operate on leases and move them, and die at their writes.
 
 ``test_kill_nine`` kills at any moment of the life of leases of all types. Here hosts alone are reserved, and a manager
 is killed right before or after a write of what plans: that is where a turn, a promise or an occurrence could be lost.
@@ -34,6 +34,7 @@ from blazar.model.requests import NOW, LeaseChange, LeaseRequest
 from blazar.model.resource import HOST
 from blazar.model.series import Fit
 from blazar.model.series_changes import SeriesChange
+from blazar.model.surgery import MergeRequest, PartRequest, SplitRequest, SwapRequest
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.type import PhysicalHost
 from blazar.resources.instances.virtual import VirtualInstance
@@ -41,6 +42,7 @@ from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from blazar.store.store import Store
 from tests.conftest import fresh_database
+from tests.manager.surgery.steps import OPERATOR
 from tests.observed import ObservedStore
 from tests.oracle import check_at_rest
 from tests.soak.turns import all_series, check_maintenance, check_series, check_turns, forgotten, give_back, windows
@@ -56,6 +58,7 @@ PATIENCE = 120
 POINTS = (
     *("waiting_list.carry_out",) * 3,
     *("calendar.rebook",) * 3,
+    *("surgery.write",) * 3,
     "leases.save",
     "series.add",
     "series.record",
@@ -71,7 +74,12 @@ POINTS = (
 )
 """Writes at which a manager is killed."""
 
-WISHES = (*("wait",) * 6, *("end",) * 4, "delete", "series", "series", "change", "drop", "window", "close")
+WISHES = (
+    *("wait",) * 6,
+    *("end",) * 4,
+    *("swap", "split", "cut", "merge", "merge"),
+    *("delete", "series", "series", "change", "drop", "window", "close"),
+)
 
 SETTINGS = Settings(
     before_end_lead=timedelta(0),
@@ -143,9 +151,7 @@ def use(manager: ManagerService, dice: random.Random, busy: Path) -> None:
 def one_wish(manager: ManagerService, dice: random.Random) -> None:
     now = datetime.now(UTC).replace(microsecond=0)
     leases = manager.leases.all(None)
-    match dice.choice(
-        ("wait",) * 6 + ("end",) * 4 + ("delete", "series", "series", "change", "drop", "window", "close")
-    ):
+    match dice.choice(WISHES):
         case "wait":
             least = dice.randint(1, 4)
             asked = a_host(least, dice.randint(least, HOSTS)) if dice.random() < 0.7 else instances(3, vcpus=4)
@@ -164,6 +170,9 @@ def one_wish(manager: ManagerService, dice: random.Random) -> None:
         case "end":
             active = [lease for lease in leases if lease.status is LeaseStatus.ACTIVE]
             manager.leases.update(dice.choice(active).id, LeaseChange(end=NOW))
+        case "swap" | "split" | "cut" | "merge" as operation:
+            live = [lease for lease in leases if lease.status in (LeaseStatus.PENDING, LeaseStatus.ACTIVE)]
+            operate(manager, dice, operation, live)
         case "delete":
             manager.leases.delete(dice.choice(leases).id)
         case "series":
@@ -194,6 +203,24 @@ def one_wish(manager: ManagerService, dice: random.Random) -> None:
                     manager.maintenances.delete(window.id)
                 case _:
                     manager.maintenances.change(window.id, MaintenanceChange(end=now + timedelta(seconds=4)))
+
+
+def operate(manager: ManagerService, dice: random.Random, operation: str, leases: list[Lease]) -> None:
+    lease = dice.choice(leases)
+    reservation = dice.choice(lease.reservations).id
+    match operation:
+        case "swap":
+            held = manager.leases.details(lease.id).held
+            manager.surgery.swap(lease.id, SwapRequest(reservation, dice.choice(held).name), OPERATOR)
+        case "split":
+            manager.surgery.split(lease.id, SplitRequest((PartRequest(reservation, count=1),)), OPERATOR)
+        case "cut":
+            middle = lease.window.start + lease.window.duration / 2
+            manager.surgery.split(lease.id, SplitRequest(at=middle.replace(microsecond=0)), OPERATOR)
+        case _:
+            same = [each for each in leases if each.project_id == lease.project_id and each.id != lease.id]
+            near = [o for o in same if o.window == lease.window or o.window.start == lease.window.end]
+            manager.surgery.merge(lease.id, MergeRequest(dice.choice(near or same).id), OPERATOR)
 
 
 @pytest.fixture(params=["postgresql", pytest.param("mariadb", marks=pytest.mark.nightly)])
