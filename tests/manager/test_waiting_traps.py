@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from unittest.mock import patch
 
@@ -18,7 +19,9 @@ from blazar.model.clock import END_OF_TIME
 from blazar.model.errors import Conflict, NotEnoughResources, OthersWait, UsageDenied
 from blazar.model.lease import Lease, LeaseStatus
 from blazar.model.requests import ReservationChange
+from blazar.model.surgery import SwapRequest, Terms
 from tests.manager.enforcement.recording import RecordingFilter
+from tests.manager.surgery.steps import OPERATOR
 from tests.statements import counted
 from tests.world import NOON, World, a_host
 
@@ -274,6 +277,55 @@ def test_no_change_of_a_lease_takes_what_one_that_waits_needs(sqlite):
             assert refused.value.data == {"before": 1, "opening": None}
     world.run_to(NOON + 2 * HOUR)
     assert status(world, waiting) is LeaseStatus.ACTIVE
+
+
+@pytest.mark.parametrize("start", [HOUR / 2, 3 * HOUR])
+def test_a_change_gets_the_hosts_that_delay_nobody(sqlite, start):
+    """The host that it would get is awaited, another one is not; before its start and in use."""
+    world = World(sqlite, hosts=4)
+    world.waits = True
+    soon_over = world.lease(a_host(), hours=1, project="biology")
+    lease = world.lease(a_host(), start=start, hours=9, project="chemistry")
+    world.run()
+    (theirs,) = world.hosts_of(soon_over)
+    world.resize(lease, min=2, max=2)
+    both = world.hosts_of(lease)
+    world.resize(lease, min=1, max=1)
+    (usual,) = both - world.hosts_of(lease)
+    world.run_to(NOON + HOUR / 2)
+    waiting = waits(world, a_host(2, needs=f'["in", "$hypervisor_hostname", ["{usual}", "{theirs}"]]'), hours=24)
+    world.run()
+    world.resize(lease, min=2, max=3)
+    grown = world.hosts_of(lease)
+    assert (len(grown), grown & {usual, theirs}) == (2, set())
+    with pytest.raises(OthersWait):
+        world.resize(lease, min=3, max=3)
+    world.manager.leases.delete(soon_over.id)
+    world.run()
+    assert world.hosts_of(waiting) == {usual, theirs}
+
+
+def test_a_swap_gets_a_host_that_delays_nobody(sqlite):
+    world = World(sqlite, hosts=4)
+    world.waits = True
+    lease = world.lease(a_host(), hours=9, project="chemistry")
+    soon_over = world.lease(a_host(), hours=1, project="biology")
+    world.run()
+    (mine,), (theirs,) = world.hosts_of(lease), world.hosts_of(soon_over)
+
+    def swap(host: str, target: str | None = None, terms: Terms = OPERATOR) -> str:
+        (found,) = world.manager.surgery.swap(
+            lease.id, SwapRequest(lease.reservations[0].id, host, target), terms
+        ).leases
+        return next(each.name for each in found.held if not each.released)
+
+    usual = swap(mine, terms=replace(OPERATOR, dry_run=True))
+    waits(world, a_host(2, needs=f'["in", "$hypervisor_hostname", ["{usual}", "{theirs}"]]'), hours=24)
+    world.run()
+    with pytest.raises(OthersWait):
+        swap(mine, usual)
+    swap(mine)
+    assert world.hosts_of(lease).isdisjoint({mine, usual, theirs})
 
 
 def test_a_change_that_delays_nobody_is_made_as_ever(sqlite):

@@ -114,6 +114,17 @@ def direct(
     return Direct(grant, 0, grant.start)
 
 
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Which requests would start later, or not in their time, and what all get that wait, as things are.
+
+    ``resources`` are those of the time that is asked for.
+    """
+
+    leases: tuple[str, ...]
+    resources: frozenset[int]
+
+
 def delayed(
     calendar: Calendar,
     waiting: Sequence[Waiter],
@@ -125,7 +136,7 @@ def delayed(
     *,
     before: Grant,
     after: Grant,
-) -> tuple[str, ...]:
+) -> Delay:
     """Return which requests would start later, or not in their time, if one had ``after`` instead of ``before``.
 
     ``calendar`` has neither. Those that are too far behind to be placed could be delayed unseen, and count, too.
@@ -140,7 +151,11 @@ def delayed(
     is_so, would_be = served(before), served(after)
     starts = {grant.lease_id: grant.start for grant in would_be.placed}
     later = [grant.lease_id for grant in is_so.placed if starts.get(grant.lease_id, FOREVER) > grant.start]
-    return (*later, *(estimate.lease_id for estimate in is_so.estimates if estimate.rough))
+    theirs = [grant for grant in (*is_so.advance, *is_so.placed) if grant.start < after.end and after.start < grant.end]
+    return Delay(
+        (*later, *(estimate.lease_id for estimate in is_so.estimates if estimate.rough)),
+        frozenset(part.resource_id for grant in theirs for part in grant.parts),
+    )
 
 
 def _compete(one: Wanted, other: Wanted) -> bool:

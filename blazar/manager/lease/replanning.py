@@ -48,18 +48,19 @@ class Replanner:
         now: datetime,
         attempt: int,
         avoid: bool = False,
+        besides: frozenset[int] = frozenset(),
         only: frozenset[int] | None = None,
     ) -> Replan:
         """Return the allocations of a lease with those ``to_replace`` replaced; failed ones are never chosen.
 
-        ``avoid``: the resources in ``to_replace`` are healthy, but must not be chosen again. ``only`` are the resources
-        to choose from; None: all. First all replacements are
-        placed beside all that is kept; if that fails, reservations that have not started may exchange resources; if
-        that fails too, each in turn gets as much as there is.
+        ``avoid``: the resources in ``to_replace`` are healthy, but must not be chosen again, nor those ``besides``.
+        ``only`` are the resources to choose from; None: all. First all replacements are placed beside all that is kept;
+        if that fails, reservations that have not started may exchange resources; if that fails too, each in turn gets
+        as much as there is.
         """
         ids = [task.reservation.id for task in tasks]
         held = {id_: tuple(a for a in allocations if a.reservation_id == id_) for id_ in ids}
-        excluded = frozenset().union(*to_replace.values()) if avoid else frozenset()
+        excluded = besides.union(*to_replace.values()) if avoid else besides
         generations: dict[int, int] = {}
         affected = [task for task in tasks if to_replace.get(task.reservation.id)]
         for kind in sorted({kind for task in affected if (kind := self._kind(task))}):

@@ -88,12 +88,16 @@ class ChangeQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A requested change, with what was read from the cloud for it, by reservation."""
+    """A requested change, with what was read from the cloud for it, by reservation.
+
+    ``avoided`` are resources, by calendar id, that it must not get: only what it has in use stays.
+    """
 
     change: LeaseChange
     given: Mapping[str, Given]
     usage: Mapping[str, Mapping[int, int]]
     quotas: Needed | None = None
+    avoided: frozenset[int] = frozenset()
 
 
 class ChangeDecisions:
@@ -138,7 +142,7 @@ class ChangeDecisions:
         if not lease.window.covers(draft.after.window):
             check_names(self._runtime, draft.after)
         private = change.asked_by is not None and change.asked_by.operator
-        plan = self._plan(lease, draft, tasks, allocations, change, private=private, now=now, attempt=attempt)
+        plan = self._plan(lease, draft, tasks, allocations, asked, private=private, now=now, attempt=attempt)
         if change.advances is not None:
             _check_no_less(lease, allocations, plan.allocations)
         new = changed_in_use(draft.after, allocations, plan.allocations)
@@ -274,13 +278,13 @@ class ChangeDecisions:
         draft: Draft,
         tasks: Collection[Task],
         allocations: tuple[Allocation, ...],
-        change: LeaseChange,
+        asked: Asked,
         *,
         private: bool,
         now: datetime,
         attempt: int,
     ) -> Plan:
-        after = draft.after
+        after, change = draft.after, asked.change
         if not draft.replan:
             # The same resources for a part of their window: no need to plan.
             return Plan(tuple(replace(a, window=after.window) for a in allocations))
@@ -299,6 +303,7 @@ class ChangeDecisions:
             now=now,
             attempt=attempt,
             project_id=lease.project_id,
+            excluded=asked.avoided - in_use(lease, allocations),
             # Others may be needed by those that are moved, or have their turn, after it.
             only=None if change.advances is None else frozenset(change.advances),
         )
@@ -353,6 +358,12 @@ def entitled_to(request: PlacementRequest, held: Collection[Allocation]) -> Plac
     mine = [each for each in held if each.reservation_id == request.reservation_id]
     is_promised = all(each.per_instance == request.demand.per_instance for each in mine)
     return replace(request, demand=replace(request.demand, entitled=is_promised))
+
+
+def in_use(lease: Lease, held: Collection[Allocation]) -> frozenset[int]:
+    """Return the resources that a lease keeps whatever changes: those of its reservations that have started."""
+    started = {r.id for r in lease.reservations if r.status is ReservationStatus.ACTIVE}
+    return frozenset(each.resource_id for each in held if each.reservation_id in started)
 
 
 def _check_no_less(lease: Lease, before: Collection[Allocation], planned: Collection[Allocation]) -> None:

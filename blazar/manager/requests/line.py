@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures changes of leases against the waiting list: what a lease gets more must delay nobody who waits.
 
-Otherwise who does not want to wait would book what is free for a minute, and prolong that.
+Otherwise who does not want to wait would book what is free for a minute, and prolong that. If other resources delay
+nobody, the lease gets these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
+from blazar.calendar.queue.plan import Delay
 from blazar.calendar.queue.values import Grant, Part
 from blazar.calendar.timeline import second
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.requests.change_decisions import Change, Unchanged
 from blazar.manager.requests.waiting_board import PROTECT, Boards
 from blazar.model.demand import Allocation
-from blazar.model.errors import OthersWait
+from blazar.model.errors import NotEnoughResources, OthersWait
 from blazar.model.lease import Lease
 
 
@@ -25,25 +27,40 @@ class Line:
         self._runtime = runtime
         self._boards = Boards(runtime)
 
-    def check(self, found: Change | Unchanged) -> None:
-        """Raise OthersWait if a lease gets more by a change, and one that waits would be delayed.
+    def past(self, decide: Callable[[frozenset[int]], Change | Unchanged]) -> Change | Unchanged:
+        """Return what a change leads to if it delays nobody who waits. OthersWait, or what ``decide`` raises.
 
-        One statement if nobody waits, and none if it gets no more.
+        ``decide`` decides on it without some resources: if one that waits would be delayed, without those that they
+        get. One statement if nobody waits, and none if the lease gets no more.
         """
+        found = decide(frozenset())
+        delay = self._delay(found)
+        if delay is None:
+            return found
+        count = len(delay.leases)
+        refused = OthersWait(
+            f"{count} {'lease waits' if count == 1 else 'leases wait'} for the same resources and would be delayed "
+            "by this change; ask for less, or retry later",
+            data={"before": count, "opening": None},
+        )
+        try:
+            found = decide(delay.resources)
+        except NotEnoughResources:
+            raise refused from None
+        if self._delay(found) is not None:
+            raise refused
+        return found
+
+    def _delay(self, found: Change | Unchanged) -> Delay | None:
+        """Return who would be delayed by a change; None if that is nobody."""
         if not isinstance(found, Change) or not self._takes_more(found):
-            return
+            return None
         if not self._runtime.store.waiting_list.anybody():
-            return
+            return None
         after = found.draft.after
         board = self._boards.board(without=after.id)
-        delayed = board.delayed(_grant(found.lease, found.allocations), _grant(after, found.plan.allocations))
-        if delayed:
-            count = len(delayed)
-            raise OthersWait(
-                f"{count} {'lease waits' if count == 1 else 'leases wait'} for the same resources and would be delayed "
-                "by this change; ask for less, or retry later",
-                data={"before": count, "opening": None},
-            )
+        delay = board.delayed(_grant(found.lease, found.allocations), _grant(after, found.plan.allocations))
+        return delay if delay.leases else None
 
     def _takes_more(self, found: Change) -> bool:
         window = found.draft.after.window

@@ -10,7 +10,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.replanning import Replanner
 from blazar.manager.outbox.outbox import Outbox
-from blazar.manager.requests.change_decisions import Change
+from blazar.manager.requests.change_decisions import Asked, Change
 from blazar.manager.requests.exchanging import Exchanging
 from blazar.manager.requests.leases import LeaseService
 from blazar.manager.requests.merging import Merging
@@ -55,8 +55,8 @@ class SurgeryService:
             asked_by=terms.asked_by, revisions=terms.revisions, dry_run=terms.dry_run, key=terms.key, exact=True
         )
 
-        def decide(asked: object, attempt: int) -> Change:
-            return self._swapping.decide(lease_id, request, terms, attempt)
+        def decide(asked: Asked, attempt: int) -> Change:
+            return self._swapping.decide(lease_id, request, terms, attempt, asked.avoided)
 
         def once() -> Lease:
             self._swapping.check_free(lease_id, request, terms)

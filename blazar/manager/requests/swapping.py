@@ -59,8 +59,13 @@ class Swapping:
             data={"servers": list(servers[:MOST_NAMED])},
         )
 
-    def decide(self, lease_id: str, request: SwapRequest, terms: Terms, attempt: int) -> Change:
-        """Return what a swap leads to. NotFound, InvalidInput, Conflict, WrongState, NotEnoughResources, StaleLease."""
+    def decide(
+        self, lease_id: str, request: SwapRequest, terms: Terms, attempt: int, avoided: frozenset[int]
+    ) -> Change:
+        """Return what a swap leads to, without ``avoided`` hosts.
+
+        NotFound, InvalidInput, Conflict, WrongState, NotEnoughResources, StaleLease.
+        """
         found = patient(self._runtime, lease_id, terms.revisions)
         lease, now = found.lease, found.now
         task, host = self._given_up(found, request, terms)
@@ -72,6 +77,7 @@ class Swapping:
             now=now,
             attempt=attempt,
             avoid=True,
+            besides=avoided - {each.resource_id for each in found.allocations},
             only=only,
         )
         plan = replan.plan

@@ -243,11 +243,10 @@ class Updates:
         def attempt(asked: Asked) -> tuple[Change | Unchanged, Lease]:
 
             def decide(number: int) -> Change | Unchanged:
-                found = decided(asked, number)
-                if grant.change.advances is None:
+                if grant.change.advances is not None:
                     # A promise stands before all that wait.
-                    self._line.check(found)
-                return found
+                    return decided(asked, number)
+                return self._line.past(lambda avoided: decided(replace(asked, avoided=avoided), number))
 
             return self._booking.until_it_holds(decide, grant.write, grant.check if grant.checked else None)
 

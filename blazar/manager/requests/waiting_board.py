@@ -11,7 +11,7 @@ from functools import cache
 
 from blazar.calendar.fits import NEVER
 from blazar.calendar.queue.overlay import totals_of
-from blazar.calendar.queue.plan import Direct, delayed, direct, in_order, plan
+from blazar.calendar.queue.plan import Delay, Direct, delayed, direct, in_order, plan
 from blazar.calendar.queue.usage import Piece, Rates, Usage, given_back, used
 from blazar.calendar.queue.values import Calendar, Denies, Grant, Inventory, Limits, Part, Plan, Promise, Waiter
 from blazar.calendar.timeline import Timeline, Use, second
@@ -152,7 +152,7 @@ class Board:
         promises, now = self._promises, second(self.now)
         return direct(self.calendar, self._waiters, promises, self.usage, totals, now, self.limits, asked)
 
-    def delayed(self, before: Grant, after: Grant) -> tuple[str, ...]:
+    def delayed(self, before: Grant, after: Grant) -> Delay:
         """Return which leases would be delayed if one had ``after`` instead of ``before``, neither of them on it."""
         kinds = {part.kind for part in after.parts}
         waiters = [each for each in self._waiters if any(demand.kind in kinds for demand in each.demands)]
