@@ -27,7 +27,7 @@ def by_hour_of(requests: Sequence[Request]) -> dict[int, list[Request]]:
 
 def refusing(p: Parameters, requests: Sequence[Request]) -> tuple[float, float]:
     """Return the utilization, and the part of requests that are served, if what does not fit is refused."""
-    cloud = Cloud(p, hosts(p.hosts))
+    cloud = Cloud(p, hosts(p))
     booked: dict[str, Grant] = {}
     real = {request.id: request.real for request in requests}
     served = 0
@@ -42,7 +42,7 @@ def refusing(p: Parameters, requests: Sequence[Request]) -> tuple[float, float]:
         calendar = {HOST: cloud.inventory()}
         overlay = Overlay(calendar, booked.values(), now, Candidates(calendar))
         for request in by_hour[hour]:
-            grant = overlay.first_grant(request.id, asked_by(waiter_of(request, 0), now))
+            grant = overlay.first_grant(request.id, asked_by(waiter_of(p, request, 0), now))
             if grant is None:
                 continue
             served += 1

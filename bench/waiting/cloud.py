@@ -8,21 +8,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from bench.waiting.traces import Parameters, Request
+from bench.waiting.models import PROPERTY, models_of
+from bench.waiting.traces import MIXES, Parameters, Request
 from blazar.calendar.queue.values import DAY, HOUR, Grant, Inventory, Waiter
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Demand
+from blazar.model.requirements import Anything, Comparison
 from blazar.model.resource import HOST, Resource
 
 ZERO = 1_800_000_000
 """The first second; all instants are whole hours later."""
 
 
-def hosts(count: int) -> tuple[Resource, ...]:
-    """Return hosts of one model."""
+def hosts(p: Parameters) -> tuple[Resource, ...]:
+    """Return the hosts of all models."""
     made = datetime.fromtimestamp(ZERO, UTC)
     capacity = Amounts.of({"VCPU": 64})
-    return tuple(Resource(n, HOST, str(n), f"host-{n:04}", {}, {}, capacity, True, made) for n in range(count))
+    names = [model.name for model in models_of(p.models, p.hosts, MIXES[p.mix]) for _ in range(model.hosts)]
+    return tuple(
+        Resource(n, HOST, str(n), f"host-{n:04}", {PROPERTY: name}, {}, capacity, True, made)
+        for n, name in enumerate(names)
+    )
 
 
 @dataclass(slots=True)
@@ -44,7 +50,7 @@ class Cloud:
         self.used_hours += max(span, 0) // HOUR * len(grant.parts)
 
     def end(self, now: int) -> list[Grant]:
-        """End the leases that are no longer used, and return them."""
+        """End the leases that are no longer used, and return what they had."""
         over = [grant for grant, until in self.running.values() if until <= now]
         for grant in over:
             del self.running[grant.lease_id]
@@ -63,14 +69,15 @@ class Cloud:
         return self.used_hours / (p.hosts * (p.days - p.warm_up) * 24)
 
 
-def waiter_of(request: Request, patience: int) -> Waiter:
+def waiter_of(p: Parameters, request: Request, patience: int) -> Waiter:
     """Return what waits for a request."""
+    requirement = Anything() if p.models == 1 else Comparison("==", PROPERTY, request.model)
     wanted = ZERO + request.wanted * HOUR
     times = {} if request.latest is None else {"latest": ZERO + request.latest * HOUR}
     return Waiter(
         request.id,
         request.project,
-        (Demand(HOST, request.least, request.count),),
+        (Demand(HOST, request.least, request.count, requirement),),
         request.length * HOUR,
         queued_at=ZERO + request.at * HOUR,
         wait_until=wanted + patience * HOUR,

@@ -3,26 +3,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+
+from blazar.calendar.queue.usage import Usage
 
 NEARLY_ALWAYS = 0.95
 
 
 @dataclass(slots=True)
 class Shares:
-    """The use of each project at the passes at which it waited."""
+    """The use of each project for its weight at the passes at which it waited."""
 
     passes: int = 0
     waited: Counter[str] = field(default_factory=Counter)
-    used: Counter[str] = field(default_factory=Counter)
+    used: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
-    def look(self, values: Mapping[str, float]) -> None:
-        """Note the uses of those that wait."""
+    def look(self, usage: Usage) -> None:
+        """Note the uses of those that wait, which are those that have one."""
         self.passes += 1
-        self.waited.update(values.keys())
-        self.used.update(values)  # type: ignore[arg-type]
+        for project, value in usage.values.items():
+            self.waited[project] += 1
+            self.used[project] += value / usage.rates.weight(project)
 
     def fairness(self) -> tuple[float | None, int]:
         """Return Jain's index, 1 if all have the same, and of how many projects; None of fewer than two."""

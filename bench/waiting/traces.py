@@ -7,6 +7,8 @@ import math
 import random
 from dataclasses import dataclass
 
+from bench.waiting.models import models_of
+
 HOURS_OF_DAY = tuple(1 + 2 * max(0.0, math.sin(math.pi * (hour - 7) / 14)) for hour in range(24))
 """How many requests come in each hour of a working day: up to three times as many as in the night."""
 
@@ -17,7 +19,7 @@ MIXES = {
 }
 """How often a request is for how many hosts."""
 
-STREAMS = ("at", "size", "length", "early", "lead", "project", "flexible", "withdraw")
+STREAMS = ("at", "size", "length", "early", "lead", "project", "flexible", "withdraw", "model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,8 @@ class Parameters:
 
     ``early``: end early, at any instant of their length. ``flexible``: would do with half of the hosts and of the
     length, but begin within a week. ``withdraw``: are taken back after up to three days if they have not begun by then.
-    ``zipf``: how fast the activity of projects falls with their rank.
+    ``zipf``: how fast the activity of projects falls with their rank. ``weights``: the weights of projects are 1 to
+    this in turn. ``models``: of how many models the hosts are, 1 or 5.
     """
 
     mix: str = "1-32"
@@ -43,6 +46,8 @@ class Parameters:
     flexible: float = 0.3
     withdraw: float = 0.05
     zipf: float = 1.1
+    weights: int = 1
+    models: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +68,24 @@ class Request:
     shortest: int
     latest: int | None = None
     withdrawn: int | None = None
+    model: str = "m0"
+
+
+def project_name(number: int) -> str:
+    return f"p{number:03}"
+
+
+def weights_of(p: Parameters) -> dict[str, float]:
+    """Return the weights of projects: 1 to ``weights`` in turn."""
+    return {project_name(number): 1.0 + number % p.weights for number in range(p.projects)}
 
 
 def trace(p: Parameters) -> list[Request]:
     """Return the requests, with as many of them as the load asks for."""
     streams = {name: random.Random(f"{p.seed}/{name}") for name in STREAMS}
     activity = [1 / rank**p.zipf for rank in range(1, p.projects + 1)]
-    sizes = MIXES[p.mix]
-    mean = _mean_length(p.early) * sum(size * n for size, n in sizes.items()) / sum(sizes.values())
-    per_week = p.load * p.hosts * 24 * 7 / mean
+    models = models_of(p.models, p.hosts, MIXES[p.mix])
+    per_week = p.load * sum(model.requests for model in models) * 24 * 7 / _mean_length(p.early)
     weights = [part * (5 if day < 5 else 1) for day in range(7) for part in HOURS_OF_DAY]
     rates = [per_week * weight / sum(weights) for weight in weights]
     found: list[Request] = []
@@ -82,17 +96,17 @@ def trace(p: Parameters) -> list[Request]:
                 max(1, math.ceil(length * streams["early"].random())) if streams["early"].random() < p.early else length
             )
             lead = streams["lead"].randrange(p.lead) if streams["lead"].random() < p.ahead else 0
-            count = streams["size"].choices(list(sizes), list(sizes.values()))[0]
+            model = streams["model"].choices(models, [each.requests for each in models])[0]
+            count = streams["size"].choices(list(model.sizes), list(model.sizes.values()))[0]
             project = streams["project"].choices(range(p.projects), activity)[0]
             least, shortest, latest = count, length, None
             if streams["flexible"].random() < p.flexible:
                 least, shortest, latest = math.ceil(count / 2), math.ceil(length / 2), hour + lead + 7 * 24
             gives_up = streams["withdraw"].randrange(1, 3 * 24)
             withdrawn = hour + lead + gives_up if streams["withdraw"].random() < p.withdraw else None
-            id_, project_id, wanted = f"l{len(found):06}", f"p{project:03}", hour + lead
-            found.append(
-                Request(id_, project_id, count, hour, wanted, length, real, least, shortest, latest, withdrawn)
-            )
+            id_, name, wanted = f"l{len(found):06}", project_name(project), hour + lead
+            terms = least, shortest, latest, withdrawn, model.name
+            found.append(Request(id_, name, count, hour, wanted, length, real, *terms))
     return found
 
 

@@ -4,21 +4,25 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from bench.waiting.baselines import by_hour_of, queueing, refusing
 from bench.waiting.cloud import ZERO, Cloud, hosts, waiter_of
+from bench.waiting.estimates import Estimates, Said
 from bench.waiting.fairness import Shares
-from bench.waiting.traces import Parameters, trace
+from bench.waiting.models import PROPERTY
+from bench.waiting.traces import Parameters, trace, weights_of
+from blazar.calendar.queue.expected import expected_start, foreseen
 from blazar.calendar.queue.overlay import totals_of
 from blazar.calendar.queue.plan import in_order, plan
 from blazar.calendar.queue.usage import Piece, Rates, Usage, given_back, used
 from blazar.calendar.queue.values import DAY, HOUR, Grant, Inventory, Limits, Plan, Promise, Waiter
-from blazar.model.resource import HOST
+from blazar.model.resource import HOST, Resource
 
-RATES = Rates()
+RECENT = 1000
+"""Of how many leases that have ended last it is known how many ended early."""
 
 
 @dataclass(slots=True)
@@ -29,8 +33,11 @@ class Figures:
     ``broken``: promises of which the start became later. ``unpromised``: requests older than the promise age that fit
     and have no promise after a pass. ``beyond_bound``: promises of a start after all that was booked had ended.
     ``in_order`` and ``easy`` are the utilizations of the queues of ``baselines``, with their longest waits.
-    ``estimates_half``: as ``estimates_good``, but what was known after half of the wait. ``fairness``: Jain's index of
-    the mean uses of the projects that nearly always wait, how many these are is ``always_wait``.
+    ``estimates_good``: requests whose first estimate was within a fifth of the wait, if all leases end as booked;
+    ``estimates_half``, as known after half of the wait; ``estimates_expected``, with the part of early ends of late.
+    ``hours_late``: by how much what was told first was later than what came true, on the average.
+    ``fairness``: Jain's index of the mean uses for their weights of the projects that nearly always wait; how many
+    these are is ``always_wait``.
     """
 
     utilization: float = 0.0
@@ -55,6 +62,9 @@ class Figures:
     longest_to_promise: int = 0
     estimates_good: float = 0.0
     estimates_half: float = 0.0
+    estimates_expected: float = 0.0
+    hours_late: float = 0.0
+    hours_late_expected: float = 0.0
     fairness: float | None = None
     always_wait: int = 0
     passes: int = 0
@@ -68,17 +78,21 @@ class Waiting:
 
     def __init__(self, p: Parameters, limits: Limits) -> None:
         self.parameters, self.limits = p, limits
-        self.cloud = Cloud(p, hosts(p.hosts))
+        self.rates = Rates(project_weights=weights_of(p))
+        self.cloud = Cloud(p, hosts(p))
+        self.of_model = _of_model(self.cloud.resources)
         self.requests = {request.id: request for request in trace(p)}
         self.totals = totals_of({HOST: Inventory(self.cloud.resources)})
         self.waiting: dict[str, Waiter] = {}
         self.promised: dict[str, Promise] = {}
-        self.said: dict[str, list[tuple[int, int | None, bool]]] = {}
+        self.estimates = Estimates(since=ZERO + p.warm_up * DAY)
+        self.ended: deque[tuple[Piece, int]] = deque(maxlen=RECENT)
+        self.foreseen = 1.0
         self.least_promised: dict[str, int] = {}
         self.pieces: dict[str, dict[str, tuple[Piece, ...]]] = defaultdict(dict)
         self.figures = Figures(requests=len(self.requests))
         self.shares = Shares()
-        self.good = self.good_at_half = self.judged = self.served = 0
+        self.served = 0
 
     def run(self) -> Figures:
         begun = time.process_time()
@@ -98,18 +112,21 @@ class Waiting:
             for waiter in [each for each in self.waiting.values() if each.last_start < now]:
                 del self.waiting[waiter.lease_id]
                 self.figures.timed_out += 1
-                self._judge(waiter, None)
+                self.estimates.judge(waiter, None)
                 is_due = True
             for request in by_hour.get(hour, ()):
-                self.waiting[request.id] = waiter_of(request, self.parameters.patience)
+                self.waiting[request.id] = waiter_of(self.parameters, request, self.parameters.patience)
             if self.waiting and (is_due or hour in by_hour) or (self.promised and is_due):
                 self._pass(now)
         f = self.figures
         f.utilization = self.cloud.utilization
         f.served = self.served / max(f.requests, 1)
-        f.estimates_good = self.good / max(self.judged, 1)
-        f.estimates_half = self.good_at_half / max(self.judged, 1)
-        f.waiters = self.judged
+        e = self.estimates
+        f.waiters = e.judged
+        f.estimates_good, f.estimates_half, f.estimates_expected = (
+            good / max(e.judged, 1) for good in (e.good, e.good_at_half, e.good_expected)
+        )
+        f.hours_late, f.hours_late_expected = (late / max(e.begun, 1) for late in (e.late, e.late_expected))
         f.fairness, f.always_wait = self.shares.fairness()
         f.mean_pass_ms /= max(f.passes, 1)
         f.seconds = time.process_time() - begun
@@ -119,9 +136,11 @@ class Waiting:
         over = self.cloud.end(now)
         for grant in over:
             mine = self.pieces[self.requests[grant.lease_id].project]
-            if grant.end > now:
-                (piece,) = mine[grant.lease_id]
-                mine[grant.lease_id] = given_back(piece, now, RATES)
+            (piece,) = mine[grant.lease_id]
+            self.ended.append((piece, now))
+            mine[grant.lease_id] = given_back(piece, now, self.rates)
+        if over:
+            self.foreseen = foreseen(self.ended)
         return bool(over)
 
     def _withdraws(self, lease_id: str, now: int) -> bool:
@@ -130,12 +149,12 @@ class Waiting:
         waiter = promise.waiter if promise else self.waiting.pop(lease_id, None)
         if waiter is None:
             return False
-        self.said.pop(lease_id, None)
+        self.estimates.forget(lease_id)
         self.figures.withdrawn += 1
         if promise:
             mine = self.pieces[waiter.project_id]
             (piece,) = mine[lease_id]
-            mine[lease_id] = given_back(piece, now, RATES)
+            mine[lease_id] = given_back(piece, now, self.rates)
         return True
 
     def _begins(self, waiter: Waiter, grant: Grant) -> None:
@@ -146,27 +165,14 @@ class Waiting:
         wait = (grant.start - max(waiter.earliest, waiter.queued_at)) // HOUR
         f.longest_wait = max(f.longest_wait, wait)
         self.cloud.begin(grant, self.requests[waiter.lease_id].real)
-        self._judge(waiter, grant.start)
-
-    def _judge(self, waiter: Waiter, start: int | None) -> None:
-        """Compare what was said first with what came true; those who got their wish at once were told nothing."""
-        told = self.said.pop(waiter.lease_id, ())
-        if not told or told[0][1] is None or told[0][0] < ZERO + self.parameters.warm_up * DAY:
-            return
-        wish = max(waiter.earliest, waiter.queued_at)
-        if told[0][1] == start == wish:
-            return
-        half = wish + ((waiter.last_start if start is None else start) - wish) // 2
-        self.judged += 1
-        self.good += _is_good(told[0], start, wish)
-        self.good_at_half += _is_good([each for each in told if each[0] <= max(half, told[0][0])][-1], start, wish)
+        self.estimates.judge(waiter, grant.start)
 
     def _pass(self, now: int) -> None:
         f = self.figures
         values = {project: self._use(project, now) for project in {w.project_id for w in self.waiting.values()}}
+        usage = Usage(values, self.rates)
         if now >= ZERO + self.parameters.warm_up * DAY:
-            self.shares.look(values)
-        usage = Usage(values, RATES)
+            self.shares.look(usage)
         waiting, promised = list(self.waiting.values()), list(self.promised.values())
         calendar = {HOST: self.cloud.inventory()}
         begun = time.process_time()
@@ -194,33 +200,39 @@ class Waiting:
             self._book(waiter, grant)
         for grant in done.start_now:
             waiter = self.waiting.pop(grant.lease_id)
-            self.pieces[waiter.project_id][grant.lease_id] = (_piece(self.parameters, grant),)
+            self.pieces[waiter.project_id][grant.lease_id] = (self._piece(grant),)
             self._begins(waiter, grant)
         self._audit(done, order, now)
 
     def _use(self, project: str, now: int) -> float:
         """Return the use of a project; what has faded to a thousandth is forgotten."""
         mine = self.pieces[project]
-        for lease_id in [id_ for id_, pieces in mine.items() if pieces[-1].end < now - 10 * RATES.half_life]:
+        for lease_id in [id_ for id_, pieces in mine.items() if pieces[-1].end < now - 10 * self.rates.half_life]:
             del mine[lease_id]
-        return used((piece for pieces in mine.values() for piece in pieces), now, RATES)
+        return used((piece for pieces in mine.values() for piece in pieces), now, self.rates)
 
     def _book(self, waiter: Waiter, grant: Grant) -> None:
         self.promised[waiter.lease_id] = Promise(waiter, grant)
         known = self.least_promised.get(waiter.lease_id, grant.start)
         self.least_promised[waiter.lease_id] = min(known, grant.start)
-        self.pieces[waiter.project_id][waiter.lease_id] = (_piece(self.parameters, grant),)
+        self.pieces[waiter.project_id][waiter.lease_id] = (self._piece(grant),)
+
+    def _piece(self, grant: Grant) -> Piece:
+        return Piece(len(grant.parts) / len(self.of_model[self._model(grant.lease_id)]), grant.start, grant.end)
+
+    def _model(self, lease_id: str) -> str:
+        return self.requests[lease_id].model
 
     def _tell(self, done: Plan, now: int) -> None:
         for grant in (*done.start_now, *done.promise, *done.advance):
-            self._says(grant.lease_id, now, grant.start, True)
+            self._says(grant.lease_id, now, grant.start)
         for estimate in done.estimates:
-            self._says(estimate.lease_id, now, estimate.start, estimate.in_time)
+            self._says(estimate.lease_id, now, estimate.start, in_time=estimate.in_time)
 
-    def _says(self, lease_id: str, now: int, start: int | None, in_time: bool) -> None:
-        told = self.said.setdefault(lease_id, [])
-        if not told or told[-1][1:] != (start, in_time):
-            told.append((now, start, in_time))
+    def _says(self, lease_id: str, now: int, start: int | None, *, in_time: bool = True) -> None:
+        wish = ZERO + self.requests[lease_id].wanted * HOUR
+        expected = None if start is None else expected_start(wish, start, self.foreseen)
+        self.estimates.says(lease_id, Said(now, start, expected, in_time))
 
     def _audit(self, done: Plan, order: Sequence[Waiter], now: int) -> None:
         """Count who started out of turn, from the gaps of hosts, without the code of the plan."""
@@ -245,20 +257,17 @@ class Waiting:
                     if other.start < now + waiter.shortest
                     for part in other.parts
                 }
-                room = sum(r.id not in others and r.id not in met for r in self.cloud.resources)
+                mine = self.of_model[self._model(waiter.lease_id)]
+                room = len(mine - others - met)
                 self.figures.out_of_turn += room >= waiter.demands[0].min_count
 
 
-def _is_good(told: tuple[int, int | None, bool], start: int | None, wish: int) -> bool:
-    """Return whether what was told came true: the start within a fifth of the wait, or that there will be none."""
-    _, said, in_time = told
-    if start is None:
-        return not in_time
-    return said is not None and abs(said - start) <= 0.2 * (start - wish)
-
-
-def _piece(p: Parameters, grant: Grant) -> Piece:
-    return Piece(len(grant.parts) / p.hosts, grant.start, grant.end)
+def _of_model(resources: Iterable[Resource]) -> Mapping[str, set[int]]:
+    """Return the ids of the hosts of each model."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for resource in resources:
+        found[str(resource.properties[PROPERTY])].add(resource.id)
+    return found
 
 
 def measured(p: Parameters, limits: Limits) -> dict[str, float]:
@@ -266,7 +275,7 @@ def measured(p: Parameters, limits: Limits) -> dict[str, float]:
     figures = Waiting(p, limits).run()
     requests = trace(p)
     figures.refuse_only, figures.served_refuse_only = refusing(p, requests)
-    if not p.ahead:
+    if not p.ahead and p.models == 1:
         figures.in_order, figures.longest_wait_in_order = queueing(p, requests, fills=False)
         figures.easy, figures.longest_wait_easy = queueing(p, requests, fills=True)
     return asdict(figures)

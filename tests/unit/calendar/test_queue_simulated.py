@@ -3,14 +3,24 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 
+from bench.waiting.__main__ import main
 from bench.waiting.baselines import queueing, refusing
+from bench.waiting.estimates import Estimates, Said
 from bench.waiting.fairness import Shares
+from bench.waiting.models import models_of
 from bench.waiting.plot import plot
-from bench.waiting.traces import Parameters, Request, trace
-from bench.waiting.world import measured
-from blazar.calendar.queue.values import Limits
+from bench.waiting.traces import MIXES, Parameters, Request, trace
+from bench.waiting.world import Waiting, measured
+from blazar.calendar.queue.usage import Rates, Usage
+from blazar.calendar.queue.values import DAY, HOUR, Limits, Waiter
+from blazar.model.demand import Demand
+from blazar.model.resource import HOST
 
 SMALL = Parameters(days=16, hosts=60, projects=20, load=1.1, warm_up=4, early=0.2, patience=4 * 24, withdraw=0.4)
 
@@ -80,12 +90,52 @@ def test_what_does_not_fit_is_refused():
     assert refusing(TEN, LINE) == (pytest.approx((80 + 16) / 240), 0.5)
 
 
-def test_fairness_is_that_of_the_projects_that_always_wait():
-    shares = Shares()
+def test_fairness_is_that_of_the_projects_that_always_wait_by_their_weights():
+    shares, rates = Shares(), Rates(project_weights={"heavy": 2.0})
     for _ in range(20):
-        shares.look({"one": 1.0, "other": 3.0})
-    shares.look({"one": 1.0, "other": 3.0, "seldom": 50.0})
+        shares.look(Usage({"one": 1.0, "heavy": 6.0}, rates))
+    shares.look(Usage({"one": 1.0, "heavy": 6.0, "seldom": 50.0}, rates))
     assert shares.fairness() == (pytest.approx(16 / 20), 2)
+
+
+CROWDED = Parameters(
+    days=30, hosts=8, warm_up=10, projects=2, load=2.0, mix="1-4", ahead=0.0, flexible=0.0, zipf=0.0, weights=2
+)
+"""Two projects that ask for twice as much as there is; the second one has twice the weight."""
+
+
+def test_projects_that_always_wait_have_their_share_by_weight_as_long_as_use_decides():
+    fair = Waiting(CROWDED, Limits(promises=0, promise_age=1000 * DAY)).run()
+    assert fair.always_wait == 2
+    assert fair.fairness >= 0.95
+
+
+def test_estimates_of_what_is_probable_are_judged_beside_those_if_all_end_as_booked():
+    told = Estimates(since=0)
+    waiter = Waiter("l", "p", (Demand(HOST, 1, 1),), HOUR, queued_at=0)
+    told.says("l", Said(0, 100 * HOUR, 90 * HOUR, in_time=True))
+    told.judge(waiter, 80 * HOUR)
+    assert (told.judged, told.good, told.good_expected) == (1, 0, 1)
+    assert (told.late, told.late_expected) == (20, 10)
+
+
+def test_nobody_asks_for_more_hosts_of_a_model_than_there_are():
+    models = models_of(5, 500, MIXES["1-32"])
+    assert [model.hosts for model in models] == [300, 100, 50, 40, 10]
+    assert list(models[-1].sizes) == [1, 2, 4, 8]
+    crowded = Parameters(days=40, models=5)
+    asked = Counter[str]()
+    for request in trace(crowded):
+        asked[request.model] += request.count * request.length
+    parts = [asked[model.name] / model.hosts for model in models[:-1]]
+    assert max(parts) < 1.5 * min(parts), "the load of all models is about the same"
+
+
+def test_nobody_is_served_out_of_turn_if_hosts_are_of_several_models():
+    figures = measured(replace(SMALL, models=5, days=8, hosts=100, warm_up=2), Limits())
+    assert figures["waiters"] > 0
+    assert (figures["out_of_turn"], figures["broken"]) == (0, 0)
+    assert (figures["unpromised"], figures["beyond_bound"]) == (0, 0)
 
 
 def test_one_purpose_of_random_numbers_does_not_shift_the_others():
@@ -95,6 +145,16 @@ def test_one_purpose_of_random_numbers_does_not_shift_the_others():
     ahead, now = (trace(Parameters(days=3, ahead=part)) for part in (0.5, 0.0))
     assert ahead != now
     assert without_leads(ahead) == without_leads(now)
+
+
+def test_a_run_goes_on_where_it_was_stopped(tmp_path, monkeypatch, capsys):
+    asked = ["waiting", "--mixes", "1-4", "--days", "21", "--load", "0.02", "--jobs", "1"]
+    ran = []
+    for seeds in ("1", "2"):
+        monkeypatch.setattr("sys.argv", [*asked, "--json", str(tmp_path / "runs.json"), "--seeds", seeds])
+        assert main() == 0
+        ran.append([json.loads(line)["seed"] for line in capsys.readouterr().out.splitlines()])
+    assert ran == [[1], [2]]
 
 
 def test_the_plot_shows_means_and_spread(figures):
