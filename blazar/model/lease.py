@@ -309,11 +309,12 @@ class Wait:
     """The place of a lease on the waiting list, or the place that it had.
 
     It asked for resources at ``queued_at``, from ``earliest`` on, and gives up ``until`` then. ``position`` counts from
-    1, None before the first plan; ``estimate`` is when it will probably start, None if nothing is known. ``reason`` is
-    why no waiting helps as things are. ``tries`` is how many tries may fail, None if they are not counted, and
-    ``failed`` are those that did. ``advance``: it is booked at a start that was promised, and that becomes earlier if
-    possible. It starts no later than ``latest``, None if any start will do. If ``shortest`` is given, that is how long
-    it has to be at least, and ``longest`` how long it was asked for: it gets as much of that as fits.
+    1, None before the first plan; ``estimate`` is when it will probably start, None if nothing is known; of a promised
+    start, as it was when that last changed. ``reason`` is why no waiting helps as things are. ``tries`` is how many
+    tries may fail, None if they are not counted, and ``failed`` are those that did. ``advance``: it is booked at a
+    start that was promised, and that becomes earlier if possible. It starts no later than ``latest``, None if any start
+    will do. If ``shortest`` is given, that is how long it has to be at least, and ``longest`` how long it was asked
+    for: it gets as much of that as fits.
     """
 
     queued_at: datetime

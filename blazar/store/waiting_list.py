@@ -62,8 +62,12 @@ class ListState:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a project had or has of one kind: ``count`` times ``per_instance`` (None: whole resources) for a time."""
+    """What a lease had or has of one kind: ``count`` times ``per_instance`` (None: whole resources) for a time.
 
+    ``end`` is as it was booked, and ``released_at`` when it was given back, which may be before that.
+    """
+
+    lease_id: str
     project_id: str
     kind: ResourceKind
     begin: datetime
@@ -123,10 +127,13 @@ class WaitingListStore:
             return many(connection, list(_WAITING), requests=True)
 
     def held(self, kinds: Collection[ResourceKind], since: datetime) -> tuple[Held, ...]:
-        """Return what projects have of kinds, and had since an instant; one statement."""
+        """Return what leases have of kinds, and had since an instant; one statement."""
         a = allocations.c
+        # The end of what is released becomes that instant; a lease that is deleted keeps the end that it had.
+        is_deleted = sa.and_(leases.c.deleted_at <= a.released_at, leases.c.ends_at > a.ends_at)
+        end = sa.case((is_deleted, leases.c.ends_at), else_=a.ends_at)
         query = (
-            sa.select(leases.c.project_id, a.kind, a.starts_at, a.ends_at, a.units, a.unit, a.released_at)
+            sa.select(leases.c.id, leases.c.project_id, a.kind, a.starts_at, end, a.units, a.unit, a.released_at)
             .join(leases, leases.c.id == a.lease_id)
             .where(
                 a.kind.in_(sorted(map(str, kinds))),
@@ -136,8 +143,17 @@ class WaitingListStore:
         )
         with self._transactions.reading() as connection:
             return tuple(
-                Held(project, ResourceKind(kind), begin, end, n, None if unit is None else Amounts.of(unit), released)
-                for project, kind, begin, end, n, unit, released in connection.execute(query)
+                Held(
+                    id_,
+                    project,
+                    ResourceKind(kind),
+                    begin,
+                    end,
+                    n,
+                    None if unit is None else Amounts.of(unit),
+                    released,
+                )
+                for id_, project, kind, begin, end, n, unit, released in connection.execute(query)
             )
 
     def carry_out(self, state: ListState, *, due_at: datetime | None, told: Collection[Told]) -> ListState:

@@ -68,6 +68,64 @@ def test_one_that_waits_is_booked_at_the_start_that_it_is_promised(world):
     assert not world.now(lease).is_promised
 
 
+def with_early_ends(engine, *, early: int, settings: Settings = PROMISING) -> World:
+    """Return a full world of twenty hosts that has seen as many leases end, so many of them after half of their time.
+
+    The leases that fill it last until 6 hours after noon; it is one hour after noon.
+    """
+    world = World(engine, settings=settings, hosts=20)
+    world.waits = True
+    past = [world.lease(a_host(), hours=1, project="biology") for _ in range(20)]
+    world.run_to(NOON + 30 * MINUTE)
+    for lease in past[:early]:
+        world.manager.leases.delete(lease.id)
+    world.run_to(NOON + HOUR)
+    world.full = world.lease(a_host(20), hours=5, project="biology")
+    world.run()
+    return world
+
+
+def test_a_promised_start_is_probably_earlier_if_leases_of_late_have_ended_early(sqlite):
+    world = with_early_ends(sqlite, early=4)
+    first = promised(world, a_host(20), hours=1)
+    assert first.window.start == NOON + 6 * HOUR
+    assert first.wait.estimate == NOON + 5 * HOUR, "four fifths of the five hours that it would wait"
+    second = promised(world, a_host(2), project="chemistry")
+    assert (second.window.start, second.wait.estimate) == (NOON + 7 * HOUR, NOON + 5 * HOUR + 48 * MINUTE)
+    world.manager.leases.delete(first.id)
+    world.run()
+    second = world.now(second)
+    assert (second.window.start, second.wait.estimate) == (NOON + 6 * HOUR, NOON + 5 * HOUR), "it has moved as well"
+
+
+def test_a_lease_with_many_hosts_that_ended_early_is_one_lease(engine):
+    world = a_world(engine, settings=PROMISING, hosts=30)
+    large = world.lease(a_host(20), hours=1, project="biology")
+    world.run()
+    world.clock.to(NOON + 30 * MINUTE)
+    world.manager.leases.delete(large.id)
+    world.run()
+    ((end, released_at),) = {
+        (each.end, each.released_at)
+        for each in world.store.waiting_list.held([HOST], NOON)
+        if each.lease_id == large.id
+    }
+    assert (end, released_at) == (NOON + HOUR, NOON + 30 * MINUTE), "what was booked is charged in part"
+    lease = promised(world, a_host(30))
+    assert lease.wait.estimate == lease.window.start == NOON + 2 * HOUR
+
+
+def test_what_is_probable_of_a_lease_that_only_waits_is_told_as_well(sqlite):
+    world = with_early_ends(sqlite, early=4, settings=Settings(claim_ttl=timedelta(seconds=30), promises=0))
+    lease = waits(world, a_host(2))
+    world.run()
+    found = world.now(lease)
+    assert found.status is LeaseStatus.WAITING
+    assert found.wait.estimate == found.window.start == NOON + 5 * HOUR
+    world.run_to(NOON + 5 * HOUR)
+    assert world.now(lease).wait.estimate == NOON + 6 * HOUR, "nothing has ended early"
+
+
 def test_nobody_else_gets_what_is_promised(world):
     promised(world, a_host(3))
     with pytest.raises(Conflict):

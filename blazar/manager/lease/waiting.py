@@ -11,6 +11,8 @@ import uuid
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from blazar.calendar.queue.expected import expected_start
+from blazar.calendar.timeline import instant, second
 from blazar.manager.common.settings import Settings
 from blazar.manager.lease import lifecycle
 from blazar.model.clock import END_OF_TIME, said, to_second
@@ -42,6 +44,7 @@ NOT_PREPARED = "it was its turn, and what it needs could not be made in the clou
 RESTS = "a try has failed; it is tried again later"
 """What is told of a lease whose tries are counted, and that rests."""
 
+NOTHING = timedelta(0)
 REST = timedelta(minutes=10)
 """How long a lease that could not be prepared lets others go first."""
 
@@ -160,10 +163,11 @@ def queued(new: Lease, wait: Wait) -> Lease:
     return replace(lifecycle.move(new, LeaseStatus.WAITING), events=timetable, wait=wait)
 
 
-def granted(lease: Lease, window: Window, *, token: str, now: datetime, until: datetime) -> Lease:
+def granted(lease: Lease, window: Window, *, estimate: datetime, token: str, now: datetime, until: datetime) -> Lease:
     """Return a lease that gets its resources for a window, its creation claimed with the ``token``.
 
-    The event of an earlier try is reused: the record does not grow with the number of tries.
+    If that is promised to it, the ``estimate`` is when it will probably start. The event of an earlier try is reused:
+    the record does not grow with the number of tries.
     """
     known = lease.event(EventType.CREATE)
     creation = Event(
@@ -176,7 +180,7 @@ def granted(lease: Lease, window: Window, *, token: str, now: datetime, until: d
     place = told(lease, position=None, estimate=None, reason=None)
     # A start that is as early as was asked for could become no earlier.
     advance = window.start > max(now, place.earliest)
-    moved = replace(lease, wait=replace(place, advance=advance))
+    moved = replace(lease, wait=replace(place, advance=advance, estimate=estimate if advance else None))
     begun = lifecycle.with_event(moved.in_window(window), creation)
     return lifecycle.claim(begun, creation, token=token, now=now, until=until)
 
@@ -260,7 +264,17 @@ def after_change(lease: Lease, change: LeaseChange, window: Window) -> Wait | No
     wait = lease.wait
     if wait is None or not wait.advance:
         return wait
-    return replace(wait, advance=change.advances is not None and window.start > wait.earliest)
+    advance = change.advances is not None and window.start > wait.earliest
+    return replace(wait, advance=advance, estimate=_moved(wait, lease.window.start, window.start) if advance else None)
+
+
+def _moved(wait: Wait, before: datetime, after: datetime) -> datetime | None:
+    """Return when a lease will probably start whose promised start has moved: for the same part of the wait."""
+    wish = max(wait.queued_at, wait.earliest)
+    if wait.estimate is None or before <= wish:
+        return wait.estimate
+    part = max(wait.estimate - wish, NOTHING) / (before - wish)
+    return instant(expected_start(second(wish), second(after), part))
 
 
 def rested(lease: Lease, why: Reason, *, now: datetime) -> Lease:

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 
 from blazar.calendar.fits import NEVER
+from blazar.calendar.queue.expected import expected_start, foreseen
 from blazar.calendar.queue.overlay import totals_of
 from blazar.calendar.queue.plan import Delay, Direct, delayed, direct, in_order, plan
 from blazar.calendar.queue.usage import Piece, Rates, Usage, given_back, used
@@ -96,7 +97,8 @@ class Board:
     """All that a plan is made of, as of one instant.
 
     ``hopeless`` are leases that ask for what does not exist any more, for the ``reasons``, both by lease. ``promised``
-    are those whose start may become earlier; the calendar does not have what they hold.
+    are those whose start may become earlier; the calendar does not have what they hold. ``foreseen`` is the part of
+    late of what became free as it was booked, and not by an early end.
     """
 
     now: datetime
@@ -107,6 +109,15 @@ class Board:
     reasons: Mapping[str, str]
     promised: tuple[Promised, ...] = ()
     limits: Limits = Limits()
+    foreseen: float = 1.0
+
+    def expected(self, lease: Lease, start: int) -> int:
+        """Return when a lease will probably start that can at ``start`` if all leases end as they are booked."""
+        assert lease.wait is not None
+        wish = max(second(lease.wait.queued_at), second(lease.wait.earliest))
+        found = expected_start(wish, start, self.foreseen)
+        # What has not become free by then will probably do so as it is booked.
+        return found if found > second(self.now) else start
 
     @property
     def resting(self) -> Mapping[str, str]:
@@ -190,9 +201,11 @@ class Boards:
         demands = [request.demand for some in (*requests, besides) for request in some]
         calendar, promised = _apart(self._calendar({demand.kind for demand in demands}, now, without), promised)
         held = store.waiting_list.held(calendar.keys(), now - REMEMBERED) if wanted else ()
-        usage = Usage(_uses(held, calendar, now), RATES)
+        pieces = tuple(_pieces(held, calendar))
+        usage = Usage(_uses(pieces, now), RATES)
         limits = Limits(promises=self._runtime.settings.promises)
-        return Board(now, calendar, tuple(wanted), usage, hopeless, reasons, tuple(promised), limits)
+        known = _foreseen(pieces, now)
+        return Board(now, calendar, tuple(wanted), usage, hopeless, reasons, tuple(promised), limits, known)
 
     def _promised(self, read_again: Callable[[ResourceKind], ResourceCatalog]) -> Iterator[Promised]:
         notice = int(self._runtime.settings.promise_notice.total_seconds())
@@ -260,18 +273,33 @@ def _inventory(catalog: ResourceCatalog, timeline: Timeline) -> Inventory:
     return Inventory(catalog.resources, timeline.uses, timeline.cleaning, timeline.late, catalog.matching)
 
 
-def _uses(held: Collection[Held], calendar: Calendar, now: datetime) -> Mapping[str, float]:
-    """Return the use of each project in share-seconds."""
-    pieces: dict[str, list[Piece]] = defaultdict(list)
+def _pieces(held: Collection[Held], calendar: Calendar) -> Iterator[tuple[Held, Piece, int]]:
+    """Yield what was booked, each with the instant of its end, which may be before that of its booking."""
     totals = {kind: Counter[str]() for kind in calendar}
     for kind, inventory in calendar.items():
         for resource in inventory.resources:
             totals[kind].update(dict(resource.capacity))
     for each in held:
-        whole = Piece(_share(each, calendar[each.kind], totals[each.kind]), second(each.begin), second(each.end))
-        back = None if each.released_at is None else second(each.released_at)
-        pieces[each.project_id] += (whole,) if back is None else given_back(whole, back, RATES)
-    return {project: used(found, second(now), RATES) for project, found in pieces.items()}
+        piece = Piece(_share(each, calendar[each.kind], totals[each.kind]), second(each.begin), second(each.end))
+        yield each, piece, piece.end if each.released_at is None else min(second(each.released_at), piece.end)
+
+
+def _uses(pieces: Iterable[tuple[Held, Piece, int]], now: datetime) -> Mapping[str, float]:
+    """Return the use of each project in share-seconds."""
+    charged: dict[str, list[Piece]] = defaultdict(list)
+    for held, piece, end in pieces:
+        charged[held.project_id] += given_back(piece, end, RATES)
+    return {project: used(found, second(now), RATES) for project, found in charged.items()}
+
+
+def _foreseen(pieces: Iterable[tuple[Held, Piece, int]], now: datetime) -> float:
+    """Return which part of what became free did so as booked, lease by lease: one may have had many resources."""
+    leases: dict[str, tuple[Piece, int]] = {}
+    for held, piece, end in pieces:
+        known, last = leases.get(held.lease_id, (Piece(0.0, piece.begin, piece.end), end))
+        whole = Piece(known.share + piece.share, min(known.begin, piece.begin), max(known.end, piece.end))
+        leases[held.lease_id] = whole, max(last, end)
+    return foreseen((piece, end) for piece, end in leases.values() if end <= second(now))
 
 
 def _share(held: Held, inventory: Inventory, totals: Mapping[str, int]) -> float:

@@ -229,7 +229,9 @@ class WaitingList(BackgroundThread):
             if self._stopping.is_set():
                 return len(granted) + moved
             try:
-                if self._grant(wanted[grant.lease_id], grant, checks.get(grant.lease_id), turn=state.version):
+                asked, check = wanted[grant.lease_id], checks.get(grant.lease_id)
+                estimate = instant(board.expected(asked.lease, grant.start))
+                if self._grant(asked, grant, check, turn=state.version, estimate=estimate):
                     granted.add(grant.lease_id)
             except PlanSuperseded:
                 LOG.debug("Another manager planned the waiting list before lease %s was granted", grant.lease_id)
@@ -251,10 +253,11 @@ class WaitingList(BackgroundThread):
         rest = [each for each in board.order() if each.lease_id not in granted]
         starts = {each.lease_id: each.start for each in plan.placed}
         starts |= {each.lease_id: each.start for each in plan.estimates if each.start is not None}
+        probably = {id_: board.expected(wanted[id_].lease, start) for id_, start in starts.items()}
         late = {each.lease_id: _too_late(each.start) for each in plan.estimates if each.start and not each.in_time}
         reasons = {**board.reasons, **late, **{each.lease_id: each.reason for each in plan.blocked}, **refused}
         told = [
-            _told(board.now, wanted[each.lease_id].lease, position, starts.get(each.lease_id), reasons)
+            _told(board.now, wanted[each.lease_id].lease, position, probably.get(each.lease_id), reasons)
             for position, each in enumerate(rest, 1)
         ]
         told += [_told(board.now, lease, None, None, reasons) for lease in board.hopeless.values()]
@@ -352,10 +355,13 @@ class WaitingList(BackgroundThread):
             return error
         return None
 
-    def _grant(self, wanted: Wanted, grant: Grant, check: EnforcementCheck | None, *, turn: int) -> bool:
+    def _grant(
+        self, wanted: Wanted, grant: Grant, check: EnforcementCheck | None, *, turn: int, estimate: datetime
+    ) -> bool:
         """Book what a lease gets, and prepare it; return False if it has stopped waiting. BlazarError.
 
-        ``turn`` is the version of the list: PlanSuperseded if another plan was carried out since.
+        ``turn`` is the version of the list: PlanSuperseded if another plan was carried out since. ``estimate`` is when
+        it will probably start.
         """
         runtime, claim = self._runtime, self._runtime.claims.new()
         window = _window(grant)
@@ -369,7 +375,8 @@ class WaitingList(BackgroundThread):
             lease = runtime.store.leases.one(wanted.lease.id)
             if lease.status is not LeaseStatus.WAITING:
                 raise _Gone
-            return lease, waiting.granted(lease, window, token=claim.token, now=now, until=until)
+            after = waiting.granted(lease, window, estimate=estimate, token=claim.token, now=now, until=until)
+            return lease, after
 
         def find(attempt: int) -> Plan:
             now = runtime.clock.now()

@@ -257,7 +257,7 @@ def _in_full(lease: Lease, zone: tzinfo) -> dict[str, str]:
     told |= {"project_id": lease.project_id, "user_id": lease.user_id}
     told |= {key: local(getattr(lease, key), zone) for key in dates}
     told |= {"waits": _waits(lease.wait, zone)} if lease.wait and lease.status in _IN_LINE else {}
-    told |= {"waits": "its start was promised, and may become earlier"} if lease.wait and lease.wait.advance else {}
+    told |= {"waits": _earlier(lease, lease.wait, zone)} if lease.wait and lease.wait.advance else {}
     told |= {"tries": "\n".join(_tries(lease.wait, zone))} if lease.wait and lease.wait.tries else {}
     told |= {"ends_later_if_free": _later(lease.extend_if_free, zone)} if lease.extend_if_free else {}
     told["conditions"] = "\n".join(conditions(lease, zone))
@@ -277,6 +277,13 @@ def _later(extend: ExtendIfFree, zone: tzinfo) -> str:
 def _tries(wait: Wait, zone: tzinfo) -> Iterator[str]:
     yield f"{len(wait.failed_tries)} of {wait.tries} failed"
     yield from (f"  {local(failed.at, zone)}: {failed.reason.message}" for failed in wait.failed_tries)
+
+
+def _earlier(lease: Lease, wait: Wait, zone: tzinfo) -> str:
+    estimate = wait.estimated_start
+    is_earlier = estimate is not None and lease.start_date is not None and estimate < lease.start_date
+    probably = f", probably {local(estimate, zone)}" if is_earlier else ""
+    return f"its start was promised, and may become earlier{probably}"
 
 
 def _waits(wait: Wait, zone: tzinfo) -> str:

@@ -128,6 +128,15 @@ def test_trying_it_out_says_that_it_would_wait(run: Run, service: Any) -> None:
     assert "start_date" not in out
 
 
+def test_a_promised_start_is_told_with_the_one_that_is_probable(run: Run, service: Any) -> None:
+    wait = {"queued_at": "2030-04-01T12:00:00Z", "until": "2030-04-08T12:00:00Z", "advance": True}
+    dates = {"start_date": "2030-04-02T12:00:00Z", "end_date": "2030-04-03T12:00:00Z"}
+    lease = {**LEASE, **dates, "status": "PENDING", "wait": {**wait, "estimated_start": "2030-04-02T10:00:00Z"}}
+    service.get(f"{URL}/leases/{ID}", **says("lease", lease, headers=V1_3))
+    _, out, err = run("lease", "show", ID, "--long")
+    assert "its start was promised, and may become earlier, probably 2030-04-02 12:00+02:00" in out, err
+
+
 def test_tries_are_asked_for_and_told_with_the_reason_of_each(run: Run, service: Any) -> None:
     failed = [{"at": "2030-04-01T12:00:00Z", "reason": {"code": "not_started", "message": "its start failed: why"}}]
     wait = {"queued_at": "2030-04-01T12:00:00Z", "until": "2030-04-08T12:00:00Z", "tries": 5, "failed_tries": failed}
