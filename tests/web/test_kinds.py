@@ -6,13 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.web.conftest import ADMIN, ALICE, query_of, serious, standalone
-from tests.web.service import PATIENCE, asked
+from tests.web.service import PATIENCE, asked, emptied
 
 BOB = "bob:chemistry:member"
 CAROL = "carol:biology:member"
@@ -53,16 +52,23 @@ def whole(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:00Z")
 
 
-@pytest.fixture
-def lined(tmp_path: Path) -> Iterator[str]:
-    """The pages of a service that promises no starts: who waits has a place in line until the turn comes."""
-    settings = tmp_path / "blazar.conf"
+@pytest.fixture(scope="module")
+def without_promises(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("lined")
+    settings = folder / "blazar.conf"
     settings.write_text("[api]\npromises = 0\n", encoding="utf-8")
-    yield from standalone(tmp_path, "--config-file", str(settings))
+    yield from standalone(folder, "--config-file", str(settings))
 
 
-def test_what_is_needed_now_or_not_at_all_is_in_use_with_the_answer(small, page_of):
-    page = page_of(small, ALICE)
+@pytest.fixture
+def lined(without_promises: str) -> Iterator[str]:
+    """The pages of a service that promises no starts: who waits has a place in line until the turn comes."""
+    yield without_promises
+    emptied(without_promises, ADMIN)
+
+
+def test_what_is_needed_now_or_not_at_all_is_in_use_with_the_answer(shared, page_of):
+    page = page_of(shared, ALICE)
     page.get_by_role("button", name=re.compile("^Book now until")).click()
     dialog = page.get_by_role("dialog", name="Book")
     dialog.get_by_label("Name", exact=True).fill("ci-2041")
@@ -73,9 +79,9 @@ def test_what_is_needed_now_or_not_at_all_is_in_use_with_the_answer(small, page_
     expect(page.get_by_role("heading", name="ci-2041", exact=True)).to_be_visible()
     # No waiting here: the answer was the handing over.
     expect(state(page)).to_have_text("active", timeout=1_000)
-    lease = of_name(small, "ci-2041")
+    lease = of_name(shared, "ci-2041")
     assert (lease["kind"], lease["status"]) == ("immediate", "ACTIVE")
-    page.goto(small + "leases")
+    page.goto(shared + "leases")
     page.get_by_role("button", name="Scheduled").click()
     expect(page.get_by_role("heading", name="None of your leases is like that")).to_be_visible()
     page.get_by_role("button", name="Scheduled").click()
@@ -93,11 +99,11 @@ def is_asked_for_now(page: Page, name: str) -> Locator:
     return dialog
 
 
-def test_a_refusal_says_why_and_what_was_typed_stays(small, page_of, complaints):
+def test_a_refusal_says_why_and_what_was_typed_stays(shared, page_of, complaints):
     complaints.expected.add("status of 409")
     sentence = "it was not handed over in 45 seconds, and nothing is booked: the host is not ready yet"
     held: list[Route] = []
-    page = page_of(small, ALICE)
+    page = page_of(shared, ALICE)
     page.route(re.compile("/v1/leases$"), lambda route: held.append(route))
     dialog = is_asked_for_now(page, "too late")
     dialog.get_by_role("button", name="Get it now").click()
@@ -169,15 +175,15 @@ def test_where_nothing_is_free_one_waits_in_line_and_starts_at_ones_turn(lined, 
     expect(page.get_by_role("region", name="Its place in line")).to_have_count(0)
 
 
-def test_a_promised_start_is_said_and_becomes_earlier(small, page_of):
-    theirs = leased(small, BOB, "theirs", hosts_of(small))
-    lease = leased(small, ALICE, "promised", 2, wait={"until": "+P2D"})
-    page = page_of(page_of_lease(small, lease), ALICE)
+def test_a_promised_start_is_said_and_becomes_earlier(shared, page_of):
+    theirs = leased(shared, BOB, "theirs", hosts_of(shared))
+    lease = leased(shared, ALICE, "promised", 2, wait={"until": "+P2D"})
+    page = page_of(page_of_lease(shared, lease), ALICE)
     expect(state(page)).to_have_text("booked", timeout=60_000)
     expect(page.get_by_text("starts in 5 h, or earlier")).to_be_visible()
     expect(page.get_by_role("region", name="Its promised start")).to_contain_text("at the latest")
     assert serious(page) == []
-    asked(small, BOB, "DELETE", f"v1/leases/{theirs['id']}", **NEXT)
+    asked(shared, BOB, "DELETE", f"v1/leases/{theirs['id']}", **NEXT)
     expect(state(page)).to_have_text("active", timeout=60_000)
     expect(page.get_by_role("region", name="Its promised start")).to_have_count(0)
 
@@ -276,9 +282,9 @@ def test_who_waited_in_vain_sees_that_and_asks_again(lined, page_of):
     expect(state(page)).to_have_text("waiting in line")
 
 
-def test_a_lease_is_set_to_go_on_by_itself_and_stopped(small, page_of):
-    lease = leased(small, ALICE, "goes on", end_date="+P2D")
-    page = page_of(page_of_lease(small, lease, do="change"), ALICE, timezone_id="UTC")
+def test_a_lease_is_set_to_go_on_by_itself_and_stopped(shared, page_of):
+    lease = leased(shared, ALICE, "goes on", end_date="+P2D")
+    page = page_of(page_of_lease(shared, lease, do="change"), ALICE, timezone_id="UTC")
     dialog = page.get_by_role("dialog", name="Change goes on")
     dialog.get_by_label(KEEP_ON).check()
     until = whole(datetime.now(UTC) + timedelta(days=6))
@@ -286,20 +292,20 @@ def test_a_lease_is_set_to_go_on_by_itself_and_stopped(small, page_of):
     assert serious(page) == []
     dialog.get_by_role("button", name="Change", exact=True).click()
     expect(page.get_by_text("as long as nobody else wants what it has")).to_be_visible()
-    assert shown(small, lease["id"])["extend_if_free"] == {"until": until, "reason": None}
-    page.goto(small + "leases")
+    assert shown(shared, lease["id"])["extend_if_free"] == {"until": until, "reason": None}
+    page.goto(shared + "leases")
     expect(page.get_by_role("row", name=re.compile("goes on"))).to_contain_text("goes on by itself until")
-    page.goto(page_of_lease(small, lease, do="change"))
+    page.goto(page_of_lease(shared, lease, do="change"))
     dialog.get_by_label(KEEP_ON).uncheck()
     dialog.get_by_role("button", name="Change", exact=True).click()
     expect(dialog).to_have_count(0)
-    assert shown(small, lease["id"])["extend_if_free"] is None
+    assert shown(shared, lease["id"])["extend_if_free"] is None
 
 
-def test_what_cannot_be_is_refused_beside_its_field(small, page_of, complaints):
+def test_what_cannot_be_is_refused_beside_its_field(shared, page_of, complaints):
     complaints.expected.add("status of 400")
-    lease = leased(small, ALICE, "goes on", end_date="+P2D")
-    page = page_of(page_of_lease(small, lease, do="change"), ALICE, timezone_id="UTC")
+    lease = leased(shared, ALICE, "goes on", end_date="+P2D")
+    page = page_of(page_of_lease(shared, lease, do="change"), ALICE, timezone_id="UTC")
     dialog = page.get_by_role("dialog", name="Change goes on")
     dialog.get_by_label(KEEP_ON).check()
     dialog.get_by_label("But not after").fill("2039-01-01T08:00")
@@ -308,28 +314,28 @@ def test_what_cannot_be_is_refused_beside_its_field(small, page_of, complaints):
     expect(dialog.get_by_text("give an earlier date")).to_be_visible()
 
 
-def test_a_lease_on_its_last_day_is_offered_the_longest_end_in_one_click(small, page_of):
-    hosts = hosts_of(small)
+def test_a_lease_on_its_last_day_is_offered_the_longest_end_in_one_click(shared, page_of):
+    hosts = hosts_of(shared)
     now = datetime.now(UTC).replace(second=0, microsecond=0)
     ends, taken = now + timedelta(hours=5), now + timedelta(hours=8)
-    lease = leased(small, ALICE, "last day", end_date=whole(ends))
-    leased(small, ALICE, "other day", end_date="+P3D")
-    leased(small, BOB, "theirs", hosts, start_date=whole(now + timedelta(days=4)), end_date="+P1D")
-    leased(small, BOB, "next", hosts - 1, start_date=whole(taken), end_date="+PT4H")
-    page = page_of(page_of_lease(small, lease), ALICE, timezone_id="UTC")
+    lease = leased(shared, ALICE, "last day", end_date=whole(ends))
+    leased(shared, ALICE, "other day", end_date="+P3D")
+    leased(shared, BOB, "theirs", hosts, start_date=whole(now + timedelta(days=4)), end_date="+P1D")
+    leased(shared, BOB, "next", hosts - 1, start_date=whole(taken), end_date="+PT4H")
+    page = page_of(page_of_lease(shared, lease), ALICE, timezone_id="UTC")
     offer = page.locator(".banner.offer")
     expect(offer).to_contain_text("then others have booked")
     assert serious(page) == []
     offer.get_by_role("button", name=re.compile("^Extend until")).click()
     expect(offer).to_contain_text("It cannot go on: others have booked what it has from then on.")
-    assert shown(small, lease["id"])["end_date"] == whole(taken)
-    row = leased(small, CAROL, "short", hosts - 2, end_date=whole(ends))
-    page = page_of(small + "leases", CAROL, timezone_id="UTC")
+    assert shown(shared, lease["id"])["end_date"] == whole(taken)
+    row = leased(shared, CAROL, "short", hosts - 2, end_date=whole(ends))
+    page = page_of(shared + "leases", CAROL, timezone_id="UTC")
     expect(page.get_by_role("row", name=re.compile("short"))).to_contain_text("Extend until")
     assert serious(page) == []
     page.get_by_role("button", name=re.compile("^Extend until .*: short$")).click()
     expect(page.get_by_role("row", name=re.compile("short"))).to_contain_text("It cannot go on")
-    assert shown(small, row["id"], CAROL)["end_date"] == whole(taken)
+    assert shown(shared, row["id"], CAROL)["end_date"] == whole(taken)
 
 
 def test_operators_see_how_many_wait_and_the_longest_wait(lined, page_of):
