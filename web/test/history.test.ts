@@ -65,6 +65,15 @@ test("what was changed is told before and after", () => {
   assert.equal(change("resource_type", "physical:host", null), "Taken away: whole hosts");
 });
 
+test("projects that the reader may not know are not named", () => {
+  const change = (field: string, before: string | null, after: string | null) =>
+    told({ changes: [{ field, reservation_id: null, before, after }] }).lines;
+  assert.deepEqual(change("project_id", null, "physics"), ["Project: another project → physics"]);
+  assert.deepEqual(change("project_id", null, null), []);
+  assert.deepEqual(change("offered_to", null, "physics"), ["Offered to: physics"]);
+  assert.deepEqual(change("offered_to", "physics", null), ["Offered to: physics → none"]);
+});
+
 test("a number that is both the least and the most is told once", () => {
   const changes = ["max", "min"].map((field) => ({ field, reservation_id: "r1", before: "2", after: "3" }));
   assert.deepEqual(told({ changes }).lines, ["Number: 2 → 3"]);

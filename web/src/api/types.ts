@@ -129,8 +129,39 @@ export interface Lease {
   release_at?: Instant | null;
   wait?: Wait | null;
   extend_if_free?: { until: Instant; reason: string | null } | null;
+  /** To whom it is offered; null: to nobody. */
+  transfer?: TransferOffer | null;
   /** The series that it is of. */
   series_id?: string | null;
+}
+
+/** To whom a lease is offered, until when. */
+export interface TransferOffer {
+  project_id: string;
+  /** Only this user may accept it; null: any member of the project. */
+  user_id: string | null;
+  message: string | null;
+  offered_at: Instant;
+  expires_at: Instant;
+}
+
+/** An offer as who may accept it sees it: no hosts, and no ids of the cloud. */
+export interface Transfer extends TransferOffer {
+  from_project_id: string;
+  from_user_id: string;
+  lease: Pick<
+    Lease,
+    "id" | "name" | "kind" | "status" | "revision" | "start_date" | "end_date" | "before_end_date" | "extend_if_free"
+  > & {
+    reservations: {
+      id: string;
+      resource_type: ResourceType;
+      region?: string;
+      status: string;
+      count: number;
+      parameters: { [name: string]: Json };
+    }[];
+  };
 }
 
 /** What was done to a lease. Texts before and after; null: there was none, or the reader may not know it. */

@@ -4,3 +4,4 @@ export { ChangeDialog } from "./lease/change.tsx";
 export { EndNowDialog } from "./lease/end-now.tsx";
 export { ExtendDialog } from "./lease/extend.tsx";
 export { MergeDialog, SplitDialog, SwapDialog } from "./lease/surgery.tsx";
+export { GiveDialog } from "./lease/transfer.tsx";

@@ -27,9 +27,18 @@ import { ExtensionOffer } from "./lease/offer.tsx";
 import { RoomPanel } from "./lease/room.tsx";
 import { Reservations } from "./lease/reservations.tsx";
 import { PromisePanel, ReleaseBar, TriesPanel, UsePanel, WaitPanel, goesOnInWords } from "./lease/standing.tsx";
-import { ChangeDialog, EndNowDialog, ExtendDialog, MergeDialog, SplitDialog, SwapDialog } from "./lease-actions.tsx";
+import { OfferBar } from "./lease/transfer.tsx";
+import {
+  ChangeDialog,
+  EndNowDialog,
+  ExtendDialog,
+  GiveDialog,
+  MergeDialog,
+  SplitDialog,
+  SwapDialog,
+} from "./lease-actions.tsx";
 
-type Doing = "extend" | "change" | "end" | "feed" | "swap" | "split" | "merge";
+type Doing = "extend" | "change" | "end" | "feed" | "swap" | "split" | "merge" | "give";
 
 /** The page; `?id=` names the lease, `?do=` opens a dialog. */
 export function LeasePage() {
@@ -79,6 +88,7 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
       <Head lease={lease} show={show} />
       <div class="stack conditions">
         <ReleaseBar lease={lease} onDone={onChanged} />
+        <OfferBar lease={lease} onDone={onChanged} />
         <ExtensionOffer lease={lease} etag={etag} onDone={onChanged} />
         <Conditions lease={lease} />
         <MaintenanceBars lease={lease} />
@@ -110,6 +120,7 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
       {doing === "swap" && isOperable(lease) && <SwapDialog {...dialog} />}
       {doing === "split" && isOperable(lease) && <SplitDialog {...dialog} />}
       {doing === "merge" && isOperable(lease) && <MergeDialog {...dialog} />}
+      {doing === "give" && isOperable(lease) && <GiveDialog {...dialog} />}
       {doing === "feed" && <FeedsDialog onClose={() => show(null)} />}
     </>
   );
@@ -195,6 +206,7 @@ function More({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
   if (may("blazar:leases:swap") && hostsOf(lease).length > 0) choices.push({ what: "swap", text: "Swap a host" });
   if (may("blazar:leases:split")) choices.push({ what: "split", text: "Split it into two" });
   if (may("blazar:leases:merge")) choices.push({ what: "merge", text: "Merge it with another" });
+  if (may("blazar:leases:transfer")) choices.push({ what: "give", text: "Give it to somebody else" });
   if (choices.length === 0) return null;
   return (
     <Menu

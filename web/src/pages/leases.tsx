@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** My leases: those that run and come, or the past ones; filters, and links for calendars. */
+/** My leases: those that run and come, or the past ones; what is offered to the project; links for calendars. */
 import { CalendarPlus } from "lucide";
 import { useState } from "preact/hooks";
 import { info, may, session } from "../api/session.ts";
@@ -11,6 +11,7 @@ import type { LeaseKind } from "../api/types.ts";
 import { FILTERS, type Filter, KINDS, filtersOf, kindsOf, queryOf } from "../words/lease-list.ts";
 import { FeedsDialog } from "./lease/feeds.tsx";
 import { LeaseListView, useLeaseList } from "./lease/list.tsx";
+import { Offers } from "./lease/offers.tsx";
 
 /** The page. `state`: current or past; `show` and `kind`: filters; `whose`: the user's own or the project's; `text`. */
 export function LeasesPage() {
@@ -42,6 +43,7 @@ export function LeasesPage() {
           Find a time
         </a>
       </PageHead>
+      <Offers onTaken={list.again} />
       <div class="row lease-filters">
         <Segments
           label="Which time"

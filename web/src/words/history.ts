@@ -59,17 +59,22 @@ const FIELDS: Readonly<Record<string, string>> = {
   disk_gb: "Disk",
   hypervisor_properties: "Hosts with",
   resource_properties: "With",
+  project_id: "Project",
+  user_id: "User",
+  offered_to: "Offered to",
 };
 
 function changesInWords(entry: HistoryEntry, lease: Lease, zone: string, now: number): string[] {
-  return withNumbers(entry.changes).map(({ field, reservation_id: id, before, after }) => {
+  // Of two projects that are both not told there is nothing to say.
+  const told = withNumbers(entry.changes).filter(({ before, after }) => before !== null || after !== null);
+  return told.map(({ field, reservation_id: id, before, after }) => {
     const of = id === null || lease.reservations.length < 2 ? "" : typeOf(lease, id);
     if (field === "resource_type") {
       return before === null ? `Added: ${typeName(after ?? "")}` : `Taken away: ${typeName(before)}`;
     }
     const [was, is] = [before, after].map((value) => valueInWords(field, value, zone, now));
     const name = FIELDS[field] ?? nameInWords(field);
-    const value = before === null ? is : `${was} → ${is}`;
+    const value = before === null && field !== "project_id" ? is : `${was} → ${is}`;
     return `${of ? `${capital(nounOf(of))}, ${name.startsWith("vCPU") ? name : name.toLowerCase()}` : name}: ${value}`;
   });
 }
@@ -92,6 +97,7 @@ function typeOf(lease: Lease, reservation: string): string {
 }
 
 function valueInWords(field: string, value: string | null, zone: string, now: number): string {
+  if (value === null && field === "project_id") return "another project";
   if (value === null || value === "") return "none";
   if (field.endsWith("_date")) return moment(Date.parse(value), zone, now);
   if (field.endsWith("_properties")) return inWords([list(value)]) || value;

@@ -32,7 +32,7 @@ const STATUSES: Record<Filter, readonly string[]> = {
 
 /** What a row of a table of leases needs; events are not read. */
 export const LIST_FIELDS =
-  "name,status,degraded,revision,start_date,end_date,before_end_date,created_at,updated_at,deleted_at,user_id,project_id,conditions,reservations,kind,end_reason,usage,release_at,wait,extend_if_free";
+  "name,status,degraded,revision,start_date,end_date,before_end_date,created_at,updated_at,deleted_at,user_id,project_id,conditions,reservations,kind,end_reason,usage,release_at,wait,extend_if_free,transfer";
 
 /** Reads the filters of an address, such as "active,waiting". */
 export function filtersOf(text: string | null): Filter[] {

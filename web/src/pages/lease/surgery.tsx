@@ -1,101 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Surgery on a lease: another host for one of its own, two leases of one, one of two. What comes of it is shown first. */
-import type { ComponentChildren } from "preact";
-import { useRef, useState } from "preact/hooks";
-import { type Asked, useAsked } from "../../api/ask.ts";
-import { newKey, request } from "../../api/client.ts";
-import { Refused, sentencesOf } from "../../api/errors.ts";
+import { useState } from "preact/hooks";
 import { useLive } from "../../api/live.ts";
 import { may } from "../../api/session.ts";
 import type { Lease } from "../../api/types.ts";
-import { note } from "../../parts/announce.tsx";
-import { BusyButton, Segments, Skeleton } from "../../parts/basics.tsx";
+import { Segments, Skeleton } from "../../parts/basics.tsx";
 import { DateTimeField } from "../../parts/datetime.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { Field, FormErrors } from "../../parts/field.tsx";
+import { Field } from "../../parts/field.tsx";
 import { NumberInput } from "../../parts/number.tsx";
 import { range, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire, zone } from "../../time/zone.ts";
 import { nounOf, whatOf, whatOfLease } from "../../words/lease.ts";
 import { type Cut, cutBody, hostsOf, mayMerge, swapInWords } from "../../words/surgery.ts";
+import { Operation } from "./operation.tsx";
 import type { LeaseDialogProps } from "./shared.tsx";
 
 interface Answered {
   leases: Lease[];
 }
 
-interface OperationProps extends LeaseDialogProps {
-  title: string;
-  verb: string;
-  doing: string;
-  /** Said when it is done. */
-  said: string;
-  path: string;
-  /** Null: not all of it is known yet. */
-  body: object | null;
-  pointers: readonly string[];
-  /** Draws the form; the sentences of refusals are by their fields. */
-  children: (fields: ReadonlyMap<string, string>) => ComponentChildren;
-  /** Says what comes of it. */
-  outcome: (leases: readonly Lease[]) => ComponentChildren;
-}
-
-/** A dialog of one operation: the dry run of what is asked for, then the operation itself, once. */
-function Operation(props: OperationProps) {
-  const { lease, etag, onDone, onClose, title, verb, doing, said, path, body, pointers, children, outcome } = props;
-  const asked: Asked<Answered> = useAsked<Answered>(`${path}?dry_run=true`, body, 60);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const key = useRef({ key: newKey(), of: "" });
-  const { fields, others } = sentencesOf(error ?? asked.error, pointers);
-  const submit = async () => {
-    if (busy || body === null || !asked.data || asked.loading) return;
-    setBusy(true);
-    setError(null);
-    // One key for one intention, also if an answer is lost.
-    const text = JSON.stringify(body);
-    if (key.current.of !== text) key.current = { key: newKey(), of: text };
-    try {
-      const options = { body, key: key.current.key, ifMatch: etag ?? undefined };
-      const { data } = await request<Answered>("POST", path, options);
-      note(said);
-      onDone(data.leases.find((one) => one.id === lease.id) ?? lease);
-    } catch (refused) {
-      if (refused instanceof Refused) key.current = { key: newKey(), of: "" };
-      const stale = refused instanceof Refused && refused.status === 412;
-      setError(
-        stale ? new Error("The lease has changed meanwhile; look at what comes of it, and send it again.") : refused,
-      );
-      if (stale) asked.again();
-      setBusy(false);
-    }
-  };
-  return (
-    <Dialog
-      title={title}
-      onClose={onClose}
-      onSubmit={() => void submit()}
-      actions={
-        <>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <BusyButton type="submit" class="primary" busy={busy} doing={doing} disabled={!asked.data || asked.loading}>
-            {verb}
-          </BusyButton>
-        </>
-      }
-    >
-      {children(fields)}
-      {body !== null && (
-        <div class="preview-area" role="status" aria-busy={asked.loading}>
-          {asked.data && !asked.loading ? outcome(asked.data.leases) : asked.loading ? "Looking what comes of it…" : ""}
-        </div>
-      )}
-      <FormErrors sentences={others} />
-    </Dialog>
-  );
+/** What the operations have in common: the lease as it was seen, and what is done when it is another one. */
+function operated({ lease, etag, onDone, onClose }: LeaseDialogProps) {
+  const done = ({ leases }: Answered) => onDone(leases.find((one) => one.id === lease.id) ?? lease);
+  return { etag, onClose, onDone: done };
 }
 
 /** Gives up a host of a reservation for another one. */
@@ -108,8 +36,8 @@ export function SwapDialog(props: LeaseDialogProps) {
   const names = may("blazar:leases:swap_to");
   const body = one ? { host: one.name, ...(wanted.trim() ? { for: wanted.trim() } : {}) } : null;
   return (
-    <Operation
-      {...props}
+    <Operation<Answered>
+      {...operated(props)}
       title={`Swap a host of ${lease.name}`}
       verb="Swap"
       doing="Swapping…"
@@ -117,7 +45,7 @@ export function SwapDialog(props: LeaseDialogProps) {
       path={`v1/leases/${lease.id}/reservations/${one?.reservation ?? hosts[0]?.reservation ?? ""}/swap`}
       body={body}
       pointers={["/host", "/for"]}
-      outcome={(leases) => <p class="preview">{swapInWords(lease, leases[0] ?? lease)}</p>}
+      outcome={({ leases }) => <p class="preview">{swapInWords(lease, leases[0] ?? lease)}</p>}
     >
       {(fields) => (
         <>
@@ -177,8 +105,8 @@ export function SplitDialog(props: LeaseDialogProps) {
         : null;
   const put = (id: string, cut: Cut) => setCuts(new Map(cuts).set(id, cut));
   return (
-    <Operation
-      {...props}
+    <Operation<Answered>
+      {...operated(props)}
       title={`Split ${lease.name}`}
       verb="Split"
       doing="Splitting…"
@@ -186,7 +114,7 @@ export function SplitDialog(props: LeaseDialogProps) {
       path={`v1/leases/${lease.id}/split`}
       body={asked}
       pointers={["/at", "/name", "/reservations"]}
-      outcome={(leases) => <Leases leases={leases} />}
+      outcome={({ leases }) => <Leases leases={leases} />}
     >
       {(fields) => (
         <>
@@ -272,8 +200,8 @@ export function MergeDialog(props: LeaseDialogProps) {
   const { data } = watch.state.value;
   const others = (data?.leases ?? []).filter((one) => mayMerge(lease, one));
   return (
-    <Operation
-      {...props}
+    <Operation<Answered>
+      {...operated(props)}
       title={`Merge ${lease.name} with another lease`}
       verb="Merge"
       doing="Merging…"
@@ -281,7 +209,7 @@ export function MergeDialog(props: LeaseDialogProps) {
       path={`v1/leases/${lease.id}/merge`}
       body={other ? { with: other } : null}
       pointers={["/with"]}
-      outcome={(leases) => <Leases leases={leases} />}
+      outcome={({ leases }) => <Leases leases={leases} />}
     >
       {(fields) => (
         <>

@@ -14,6 +14,7 @@ import { zone } from "../../time/zone.ts";
 import { againParams } from "../../words/again.ts";
 import { conditionInWords, endInWords, isInLine, isPast, lengthOf, whatOf } from "../../words/lease.ts";
 import { sentence } from "../../words/events.ts";
+import { isStanding, takerInWords } from "../../words/transfer.ts";
 import { about, whyReleased } from "../../words/waiting.ts";
 import { ChangeDialog, EndNowDialog, ExtendDialog } from "../lease-actions.tsx";
 import { endingOf } from "./end-now.tsx";
@@ -90,6 +91,9 @@ function Row({ lease, whose, act, onChanged }: RowProps) {
     lengthOf(lease),
     lease.status === "WAITING" && lease.wait ? `waits until ${about(lease.wait.until, zone.value, present.value)}` : "",
     goesOn ? `goes on by itself until ${about(goesOn.until, zone.value, present.value)} if it is free` : "",
+    !past && lease.transfer && isStanding(lease.transfer, present.value)
+      ? `offered to ${takerInWords(lease.transfer, lease)}`
+      : "",
     !past && !waited && endings.length > 0 ? `then ${endings.join("; ")}` : "",
   ]
     .filter(Boolean)
