@@ -111,6 +111,20 @@ class LibraryCommand(BlazarCommand):
             return ", ".join(str(item) for item in value)
         return "" if value is None else value
 
+    def of_keystone(self, noun: str, text: str | None, option: str | None = None) -> str | None:
+        """Return the id of a project or a user that an option gives by id or name; None if it is not given.
+
+        ``option``: by default ``--project`` or ``--user``.
+        """
+        if not text:
+            return None
+        # It needs keystoneauth, which the list of commands does not.
+        from blazarclient.commands import identity
+
+        session = self.get_client().session
+        # Of ``blazar`` it is an adapter.
+        return identity.id_of(getattr(session, "session", session), noun, text, option or f"--{noun}")
+
     def lease_of(self, text: str, *, regions: bool | None = False) -> Lease:
         """Return a lease by id or name; where several past ones have the name, the last. NotFound; NoUniqueMatch."""
         try:

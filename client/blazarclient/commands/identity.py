@@ -22,8 +22,8 @@ _OWN: Mapping[str, tuple[str, str]] = {"project": ("project_id", "project_name")
 _ID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
-def id_of(session: Any, noun: str, text: str) -> str:
-    """Return the id of a ``project`` or a ``user`` that is given by id or name.
+def id_of(session: Any, noun: str, text: str, option: str) -> str:
+    """Return the id of a ``project`` or a ``user`` that an option gives by id or name.
 
     ``session``: of keystoneauth. Without Keystone, names are ids. NotFound; NoUniqueMatch; Forbidden and
     ServiceUnavailable if Keystone does not tell.
@@ -39,21 +39,23 @@ def id_of(session: Any, noun: str, text: str) -> str:
             raise_exc=False,
         )
     except keystone.ConnectionError as error:
-        raise _untold(ServiceUnavailable, noun, text, f"Keystone does not answer: {str(error).rstrip('.')}") from error
+        raise _untold(
+            ServiceUnavailable, option, text, f"Keystone does not answer: {str(error).rstrip('.')}"
+        ) from error
     if response.status_code in (401, 403):
         own, name = (getattr(session.auth.get_access(session), key) for key in _OWN[noun])
         if name == text:
             return str(own)
-        raise _untold(Forbidden, noun, text, "Keystone does not let you look it up by its name")
+        raise _untold(Forbidden, option, text, "Keystone does not let you look it up by its name")
     if response.status_code != 200:
-        raise _untold(ServiceUnavailable, noun, text, f"Keystone answered with HTTP {response.status_code}")
+        raise _untold(ServiceUnavailable, option, text, f"Keystone answered with HTTP {response.status_code}")
     ids = [str(each["id"]) for each in response.json()[f"{noun}s"] if each.get("name", "").lower() == text.lower()]
     if not ids:
-        raise NotFound(f"--{noun}: there is no {noun} called {text} that you may see; give its id")
+        raise NotFound(f"{option}: there is no {noun} called {text} that you may see; give its id")
     if len(ids) > 1:
-        raise NoUniqueMatch(f"--{noun}: several {noun}s are called {text}; give an id: {', '.join(ids)}")
+        raise NoUniqueMatch(f"{option}: several {noun}s are called {text}; give an id: {', '.join(ids)}")
     return ids[0]
 
 
-def _untold(kind: type[BlazarClientException], noun: str, text: str, why: str) -> BlazarClientException:
-    return kind(f"--{noun}: the id of {text} is not known, {why}; give the id")
+def _untold(kind: type[BlazarClientException], option: str, text: str, why: str) -> BlazarClientException:
+    return kind(f"{option}: the id of {text} is not known, {why}; give the id")

@@ -11,13 +11,14 @@ from datetime import datetime, timezone, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from blazarclient import times
+from blazarclient.commands import base
 from blazarclient.commands.base import LibraryCommand, Rows, add_zone, let_before_now, local, now_in, utc
 from blazarclient.exception import CommandError
 from blazarclient.v1.shell_commands import leases as old
 
 if TYPE_CHECKING:
     from blazarclient.library import Lease, Reservation
-    from blazarclient.library.values import Allocation, ExtendIfFree, Wait
+    from blazarclient.library.values import Allocation, ExtendIfFree, OfferedReservation, Transfer, Wait
 
 SORTED_BY = ("created_at", "updated_at", "start_date", "end_date", "name", "status")
 """What the service sorts leases by."""
@@ -90,17 +91,6 @@ class _Leases(Rows):
         parser.add_argument("--long", action="store_true", help="tell more of each")
         parser.add_argument("--limit", metavar="<n>", type=_positive, help="at most so many")
         add_zone(parser)
-
-    def of_keystone(self, noun: str, text: str | None) -> str | None:
-        """Return the id of a project or a user that is given by id or name."""
-        if not text:
-            return None
-        # It needs keystoneauth, which the list of commands does not.
-        from blazarclient.commands import identity
-
-        session = self.get_client().session
-        # Of ``blazar`` it is an adapter.
-        return identity.id_of(getattr(session, "session", session), noun, text)
 
     def found(
         self, parsed_args: argparse.Namespace, columns: Sequence[str], **query: Any
@@ -242,7 +232,7 @@ def outline(lease: Lease, zone: tzinfo) -> dict[str, str]:
 
 def _would_be(reservation: Reservation) -> Iterator[str]:
     yield reservation.resource_type
-    yield f"  {_given(reservation)}"
+    yield f"  {asked_for(reservation)}"
     yield from (f"  {_promised(allocation)}" for allocation in reservation.allocations)
     yield from (f"  {line}" for child in reservation.children for line in _would_be(child))
 
@@ -260,6 +250,7 @@ def _in_full(lease: Lease, zone: tzinfo) -> dict[str, str]:
     told |= {"waits": _earlier(lease, lease.wait, zone)} if lease.wait and lease.wait.advance else {}
     told |= {"tries": "\n".join(_tries(lease.wait, zone))} if lease.wait and lease.wait.tries else {}
     told |= {"ends_later_if_free": _later(lease.extend_if_free, zone)} if lease.extend_if_free else {}
+    told |= {"offered": _offered(lease, lease.transfer, zone)} if lease.transfer else {}
     told["conditions"] = "\n".join(conditions(lease, zone))
     told["reservations"] = "\n".join(line for each in lease.reservations for line in _reservation(each, zone))
     told["events"] = "\n".join(
@@ -272,6 +263,16 @@ def _in_full(lease: Lease, zone: tzinfo) -> dict[str, str]:
 
 def _later(extend: ExtendIfFree, zone: tzinfo) -> str:
     return f"up to {local(extend.until, zone)}" + (f": not so far, {extend.reason}" if extend.reason else "")
+
+
+def _offered(lease: Lease, offer: Transfer, zone: tzinfo) -> str:
+    project = f"project {offer.project_id}" if offer.project_id != lease.project_id else ""
+    user = f"user {offer.user_id}" if offer.user_id else ""
+    taker = ", ".join(part for part in (project, user) if part)
+    until = ""
+    if offer.expires_at:
+        until = f", {'until' if offer.expires_at > base.clock() else 'expired'} {local(offer.expires_at, zone)}"
+    return f"to {taker}{until}" + (f": {offer.message}" if offer.message else "")
 
 
 def _tries(wait: Wait, zone: tzinfo) -> Iterator[str]:
@@ -313,11 +314,12 @@ def _reservation(reservation: Reservation, zone: tzinfo) -> Iterator[str]:
 def _held(reservation: Reservation) -> Iterator[str]:
     where = f" in {reservation.region}" if reservation.region else ""
     yield f"{reservation.resource_type} {reservation.id}, {reservation.status}{where}"
-    yield f"  {_given(reservation)}"
+    yield f"  {asked_for(reservation)}"
     yield from (f"  {_promised(allocation)}, {allocation.status}" for allocation in reservation.allocations)
 
 
-def _given(reservation: Reservation) -> str:
+def asked_for(reservation: Reservation | OfferedReservation) -> str:
+    """Return what a reservation asks for, as its options say it."""
     # What is an object is of the cloud, and for programs.
     items = ((key, value) for key, value in reservation.parameters.items() if key != _RESOURCES)
     given = {key: value for key, value in items if value not in (None, [], "") and not isinstance(value, Mapping)}

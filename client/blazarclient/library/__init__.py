@@ -27,6 +27,7 @@ from blazarclient.library.series import SeriesOfLeases
 from blazarclient.library.supply import Capacity, FloatingIp, FloatingIps, Promised
 from blazarclient.library.supply import capacity as _capacity
 from blazarclient.library.surgery import Surgery
+from blazarclient.library.transfers import Transfers
 from blazarclient.library.transport import REGIONS, Repeated, Transport, version_for
 from blazarclient.library.values import (
     AffectedLease,
@@ -48,6 +49,7 @@ from blazarclient.library.values import (
     RegisteredResource,
     Reservation,
     Series,
+    Transfer,
 )
 from blazarclient.library.written import Date, written
 
@@ -76,6 +78,7 @@ __all__ = [
     "Reservation",
     "Reservations",
     "Series",
+    "Transfer",
 ]
 
 
@@ -95,6 +98,7 @@ class Reservations:
         self.series = SeriesOfLeases(self.transport)
         self.maintenances = Maintenances(self.transport)
         self.surgery = Surgery(self.transport)
+        self.transfers = Transfers(self.transport)
         self.history = History(self.transport)
 
     def kinds(self) -> tuple[Kind, ...]:

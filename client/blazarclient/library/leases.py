@@ -45,7 +45,7 @@ from blazarclient.library.written import Date, checked, id_of, in_capitals, in_s
 SETTLED = frozenset({"PENDING", "ACTIVE", "TERMINATED", "ERROR", "TIMED_OUT"})
 """Statuses in which a lease stays by itself."""
 
-_OF_KINDS = frozenset({"kind", "end_reason", "usage", "used_at", "release_at", "wait", "extend_if_free"})
+_OF_KINDS = frozenset({"kind", "end_reason", "usage", "used_at", "release_at", "wait", "extend_if_free", "transfer"})
 """Keys of a lease from microversion 1.3 on."""
 
 CHANGES = 5

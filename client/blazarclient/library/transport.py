@@ -142,12 +142,14 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         microversion: str | None = MICROVERSION,
         repeatable: bool | None = None,
+        gone_is_done: bool | None = None,
         patience: float = 0.0,
     ) -> Answer:
         """Make a request and return its answer.
 
         ``microversion``: None for the newest of ours that the service speaks, for reading. ``repeatable``: whether it
-        may be sent again after an answer was lost; by default all but POST and PATCH. ``patience``: seconds for one
+        may be sent again after an answer was lost; by default all but POST and PATCH. ``gone_is_done``: whether it was
+        done if it is sent again and nothing is there any more; by default only DELETE. ``patience``: seconds for one
         answer, if these are more than usual.
         """
         if microversion is None:
@@ -159,13 +161,14 @@ class Transport:
                 del self._newest[0]
                 return self.ask(method, path, query=query, headers=headers, microversion=None)
         safe = method not in ("POST", "PATCH") if repeatable is None else repeatable
+        ends = method == "DELETE" if gone_is_done is None else gone_is_done
         lost = False
         for pause in (*PAUSES, None):
             try:
                 return self._once(method, path, body, query, headers, microversion, patience)
             except NotFound:
-                if lost and method == "DELETE":
-                    # It was there, and the try whose answer was lost has deleted it.
+                if lost and ends:
+                    # It was there, and the try whose answer was lost has ended it.
                     return Answer(204, None)
                 raise
             except (ServiceUnavailable, TooManyRequests, Conflict) as error:

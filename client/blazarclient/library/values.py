@@ -150,11 +150,64 @@ class ExtendIfFree:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OfferedReservation:
+    """A reservation of a lease that is offered; ``count``: how many resources it has, or units of them."""
+
+    resource_type: str
+    id: str | None = None
+    status: str = ""
+    region: str | None = None
+    count: int = 0
+    parameters: Json = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfferedLease:
+    """What is told of a lease to the project that it is offered to."""
+
+    id: str
+    name: str = ""
+    kind: str | None = None
+    status: str = ""
+    revision: int = 0
+    start_date: datetime | None = None
+    end_date: datetime | None = None
+    before_end_date: datetime | None = None
+    extend_if_free: ExtendIfFree | None = None
+    reservations: tuple[OfferedReservation, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transfer:
+    """An offer of a lease to another project, or to another user of its project.
+
+    ``user_id``: to this user only, None for any member of the project. ``lease``, ``from_project_id`` and
+    ``from_user_id`` are not told where it is the ``transfer`` of a lease. ``etag``: for ``If-Match``.
+    """
+
+    project_id: str = ""
+    user_id: str | None = None
+    message: str | None = None
+    offered_at: datetime | None = None
+    expires_at: datetime | None = None
+    from_project_id: str | None = None
+    from_user_id: str | None = None
+    lease: OfferedLease | None = None
+    etag: str | None = None
+
+    @property
+    def id(self) -> str | None:
+        """The id of the lease, by which the offer is asked for; None where the lease is not told."""
+        return self.lease.id if self.lease else None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Lease:
     """A lease in full. Of lists with ``fields`` only these are told; the rest have their defaults.
 
     ``etag``: for ``If-Match``. ``id`` is None in the answer to a dry run. ``kind``, ``end_reason``, ``wait`` and
     whether it is used are told from microversion 1.3 on; ``release_at``: when it ends because nobody uses it.
+    ``transfer``, from 1.3 on: to whom it is offered, or was until the offer expired.
     """
 
     id: str | None = None
@@ -181,6 +234,7 @@ class Lease:
     release_at: datetime | None = None
     wait: Wait | None = None
     extend_if_free: ExtendIfFree | None = None
+    transfer: Transfer | None = None
 
     @property
     def reason(self) -> Reason | None:

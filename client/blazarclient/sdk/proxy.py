@@ -23,7 +23,8 @@ from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.series import SeriesOfLeases
 from blazarclient.library.supply import FloatingIp, FloatingIps
 from blazarclient.library.surgery import Surgery
-from blazarclient.library.values import Feed, Host, Lease, Maintenance, Series
+from blazarclient.library.transfers import Transfers
+from blazarclient.library.values import Feed, Host, Lease, Maintenance, Series, Transfer
 from blazarclient.library.written import in_capitals
 from blazarclient.sdk.errors import told
 
@@ -31,7 +32,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
 
-Value = Lease | Series | Maintenance | Host | FloatingIp | Feed | str
+Value = Lease | Transfer | Series | Maintenance | Host | FloatingIp | Feed | str
 """What a method is about: a value that the service told, or its id."""
 
 Part = Callable[[Reservations], S]
@@ -68,6 +69,10 @@ def _history(library: Reservations) -> History:
 
 def _surgery(library: Reservations) -> Surgery:
     return library.surgery
+
+
+def _transfers(library: Reservations) -> Transfers:
+    return library.transfers
 
 
 def _whole(library: Reservations) -> Reservations:
@@ -201,6 +206,14 @@ class Proxy(proxy.Proxy):
         with told():
             raise Failed(f"Lease {seen.name} is {what}, not {' or '.join(sorted(wanted))}{why}")
 
+    create_transfer = _of_one(_transfers, Transfers.offer)
+    get_transfer = _of_one(_transfers, Transfers.get)
+    transfers = _each(_transfers, Transfers.list)
+    accept_transfer = _of_one(_transfers, Transfers.accept)
+    decline_transfer = _of_one(_transfers, Transfers.decline)
+    find_transfer = _unless_missing(_transfers, Transfers.find, _named)
+    delete_transfer = _unless_missing(_transfers, Transfers.withdraw, _given)
+
     create_host = _same(_hosts, Hosts.register)
     get_host = _of_one(_hosts, Hosts.get)
     hosts = _each(_hosts, Hosts.list)
@@ -252,5 +265,9 @@ def _id(one: Value) -> str:
         raise exceptions.InvalidRequest(f"{one!r} is neither an id, which is a text, nor something that has one")
     found = one if isinstance(one, str) else one.id
     if found is None:
-        raise exceptions.InvalidRequest("A lease that was only tried has no id")
+        raise exceptions.InvalidRequest(
+            "This offer does not tell which lease it is of; give the lease"
+            if isinstance(one, Transfer)
+            else "A lease that was only tried has no id"
+        )
     return found

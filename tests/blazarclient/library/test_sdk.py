@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import openstack
 import pytest
 from blazarclient import exception, sdk
-from blazarclient.library import Host, Lease
+from blazarclient.library import Host, Lease, Transfer
 from openstack import exceptions
 
 from tests.blazarclient.library.stub import REQUEST_ID, Asked, Says, Stub, lease, refused
@@ -96,6 +96,28 @@ def test_a_value_serves_where_an_id_is_asked_for(reservation, service):
         ("PUT", f"/v1/leases/{ID}", {"end_date": "now"}),
         ("DELETE", f"/v1/leases/{ID}", None),
     ]
+
+
+def test_a_lease_goes_to_another_project_and_back(reservation, service):
+    new = {"OpenStack-API-Version": "reservation 1.3"}
+    offer = {"project_id": "chemistry", "lease": lease()}
+    service.says(Says(200, {"transfer": offer, "transfers": [offer], "lease": lease(project_id="chemistry")}, new))
+    reservation.create_transfer(ID, project_id="chemistry")
+    (found,) = reservation.transfers()
+    assert reservation.get_transfer(found) == reservation.find_transfer(ID)
+    assert reservation.accept_transfer(found).project_id == "chemistry"
+    reservation.decline_transfer(found)
+    reservation.delete_transfer(found)
+    assert [(asked.method, asked.path) for asked in (service.asked[0], *service.asked[-3:])] == [
+        ("POST", f"/v1/leases/{ID}/transfer"),
+        ("POST", f"/v1/transfers/{ID}/accept"),
+        ("POST", f"/v1/transfers/{ID}/decline"),
+        ("DELETE", f"/v1/leases/{ID}/transfer"),
+    ]
+    with pytest.raises(exceptions.InvalidRequest, match="does not tell which lease"):
+        reservation.accept_transfer(Transfer(project_id="chemistry"))
+    service.says(refused(404, "transfer_not_found", "There is no offer.", headers=new))
+    assert reservation.delete_transfer(ID) is None
 
 
 def test_what_a_dry_run_answers_has_no_id_to_go_on_with(reservation, service):
