@@ -91,6 +91,15 @@ def test_a_move_that_hangs_holds_up_those_behind_it_until_it_is_aborted(moving):
         moving.abort(one)
 
 
+def test_a_server_whose_move_was_aborted_stays_for_good(moving):
+    server = moving.boot()
+    moving.move(server)
+    moving.clock.by(minutes=1)
+    moving.abort(server)
+    moving.clock.by(days=1)
+    assert (moving.there("node-1"), moving.there()) == ({server: "ACTIVE"}, {})
+
+
 def test_a_queued_move_is_aborted_without_a_change_for_the_one_that_runs(moving):
     one, two, three = (moving.boot() for _ in range(3))
     for server in (one, two, three):

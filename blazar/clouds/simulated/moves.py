@@ -36,6 +36,7 @@ def begin_move(
 def cancel_move(state: State, move: MoveState, now: datetime) -> None:
     """End a live move without an arrival, as an abort does; those behind it begin."""
     move.cancelled_at = now.isoformat()
+    move.over_at, move.settled_at = NEVER, NEVER
     _schedule(state, move, now)
 
 
