@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
@@ -49,6 +49,7 @@ from blazar.resources.hosts.kind import Hosts
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.registration import HostRegistration
 from blazar.resources.hosts.registration import attributes_of as attributes_of_host
+from blazar.resources.making_room import MovedServer
 from blazar.resources.networks.kind import NetworkSegments
 from blazar.resources.networks.registration import attributes_of as attributes_of_segment
 from blazar.resources.networks.registration import name_of as segment_name
@@ -87,6 +88,9 @@ class Quiet:
         extendable_until: datetime | None = None,
         transfer: Parties | None = None,
     ) -> None:
+        pass
+
+    def notify_moved(self, project_id: str, servers: Collection[MovedServer]) -> None:
         pass
 
 

@@ -55,6 +55,7 @@ from blazar.resources.hosts.type import PhysicalHost
 from blazar.resources.instances.flavor import FlavorInstance
 from blazar.resources.instances.virtual import VirtualInstance
 from blazar.resources.kinds import Uses
+from blazar.resources.making_room import MovedServer
 from blazar.resources.networks.kind import NetworkSegments
 from blazar.resources.networks.type import NetworkReservation
 from blazar.resources.servers.type import VirtualServer
@@ -76,6 +77,8 @@ class RecordingNotifier:
     told: list[tuple[str, Lease]] = field(default_factory=list)
     extendable_until: datetime | None = None
     transfer: Parties | None = None
+    moved: list[tuple[str, tuple[MovedServer, ...]]] = field(default_factory=list)
+    """Which servers of which project were said to have been moved, by each message."""
 
     def notify(
         self,
@@ -88,6 +91,9 @@ class RecordingNotifier:
         self.told.append((notification, lease))
         self.extendable_until = extendable_until
         self.transfer = transfer
+
+    def notify_moved(self, project_id: str, servers: Collection[MovedServer]) -> None:
+        self.moved.append((project_id, tuple(servers)))
 
     @property
     def types(self) -> list[str]:

@@ -40,7 +40,7 @@ from blazar.resources.base import (
 from blazar.resources.capabilities import able
 from blazar.resources.gone import MadeById, TellsGone
 from blazar.resources.in_projects import ListsInProjects
-from blazar.resources.making_room import Elsewhere, MakesRoom
+from blazar.resources.making_room import Elsewhere, MakesRoom, MovedServer
 from blazar.resources.named import NamesOnce
 from blazar.resources.optional import (
     ChoosesAction,
@@ -160,6 +160,10 @@ class CompleteType:
         if self._makes_room is None:
             return Done()
         return self._progress("make_room", self._makes_room.make_room(task, elsewhere))
+
+    def moved(self, task: Task) -> tuple[MovedServer, ...]:
+        """Return the servers of others that were moved away for the lease; by default none."""
+        return () if self._makes_room is None else self._makes_room.moved(task)
 
     def start(self, task: Task) -> Progress:
         """Ensure that the project can use the resources, and no others."""

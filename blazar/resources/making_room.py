@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol, runtime_checkable
 
 from blazar.calendar.evacuation.values import Evacuation, NotEnough
@@ -25,6 +25,17 @@ class Elsewhere:
     emptied: tuple[Resource, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class MovedServer:
+    """A server of somebody that was moved away, ``live`` or while it was shut off, and when that was done."""
+
+    id: str
+    project_id: str
+    user_id: str
+    live: bool
+    moved_at: datetime
+
+
 @runtime_checkable
 class MakesRoom(Protocol):
     """A type whose resources can be emptied of what others have there. Without it they are free, or they are not."""
@@ -38,3 +49,6 @@ class MakesRoom(Protocol):
 
     def make_room(self, task: Task, elsewhere: Elsewhere) -> Progress:
         """Ensure that what the reservation has is empty. Its ``end`` undoes what is left of that, too."""
+
+    def moved(self, task: Task) -> tuple[MovedServer, ...]:
+        """Return the servers that were moved off what the reservation has, or had, since the lease was made."""

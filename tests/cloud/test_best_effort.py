@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -21,6 +24,9 @@ pytestmark = pytest.mark.usefixtures("all_as_before")
 OPTIONS = """
 [evacuation]
 limit = 1
+
+[oslo_messaging_notifications]
+driver = log
 """
 
 OPEN = ("compute-3", "compute-4")
@@ -101,6 +107,12 @@ def reaches(service: Deployment, lease, status: str):
     return eventually(look, lambda found: found["status"] == status)
 
 
+def moves_told(service: Deployment) -> list[dict[str, Any]]:
+    """Return what projects were told of servers that were moved, so far."""
+    found = re.findall(r'(\{.*"event_type": "servers[.]moved".*\})', service.log("manager-0"))
+    return [json.loads(each)["payload"] for each in found]
+
+
 def on(name: str) -> str:
     return f'["==", "$hypervisor_hostname", "{name}"]'
 
@@ -118,6 +130,8 @@ def test_servers_of_others_move_live_and_the_lease_starts(
     assert set(seen.places()) == set(servers)
     assert {status for _, status in seen.places().values()} == {"ACTIVE"}
     assert seen.moves(*servers) == [MovePhase.COMPLETED] * 2
+    (told,) = moves_told(service)
+    assert (told["project_id"], {each["id"] for each in told["servers"]}) == (others.show_project(), set(servers))
 
     service.end(lease["id"], "admin")
     # At its end the host is everybody's again.

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from blazar.clouds.ports import MovePhase
@@ -80,6 +82,12 @@ def test_a_live_move_is_recorded_from_its_source_to_its_target(site, evacuation)
     assert (move.phase, move.source, move.target, move.live) == (MovePhase.COMPLETED, host, other, True)
     assert (move.server_id, move.can_be_aborted) == (server.id, False)
     assert move.started_at <= move.changed_at
+    (owner,) = evacuation.owners([server.id, NOWHERE]).values()
+    assert (owner.project_id, bool(owner.user_id)) == (site.project, True)
+    since = move.started_at
+    assert [found for found in evacuation.moves_since(host, since) if found.server_id == server.id] == [move]
+    assert move not in evacuation.moves_since(other, since)
+    assert evacuation.moves_since(host, since + timedelta(days=1)) == ()
     assert evacuation.open_moves(host) == evacuation.open_moves(other) == ()
     site.soon(lambda: evacuation.occupants(other), lambda there: [o.task_state for o in there] == [None])
     assert evacuation.occupants(host) == ()

@@ -10,6 +10,7 @@ import pytest
 
 from blazar.calendar.evacuation.values import Rules
 from blazar.clouds.simulated.server_state import MoveFault
+from blazar.manager.common.notifications import moves_payload
 from blazar.manager.requests.waiting import Busy
 from blazar.model.errors import InvalidInput, NotEnoughResources, WrongState
 from blazar.model.lease import EventType, Lease, LeaseKind, LeaseStatus, ReservationStatus
@@ -77,6 +78,62 @@ def test_servers_of_others_move_away_and_the_lease_starts(world):
     world.run_to(NOON + timedelta(hours=5))
     assert world.now(lease).status is LeaseStatus.TERMINATED
     assert is_in_order(world, server, other)
+
+
+def said(world: World) -> list[tuple[str, list[str]]]:
+    """Return what projects were told of their servers, message by message."""
+    return [(project, sorted(server.id for server in servers)) for project, servers in world.notifier.moved]
+
+
+def test_each_project_is_told_once_which_of_its_servers_were_moved_and_not_for_whom(world):
+    theirs, more = boot(world, "node-2"), boot(world, "node-2", "more")
+    arts = world.simulated.users.boot_server("a", project_id="art", user_id="v", host="node-2", status="SHUTOFF").id
+    for name in "bcdefg":
+        boot(world, "node-3", name)
+    lease = best_effort(world)
+    world.run_to(NOON + 2 * MINUTE)
+    assert (world.now(lease).status, said(world)) == (LeaseStatus.IN_PROGRESS, [])
+    world.run_to(NOON + 5 * MINUTE)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert said(world) == [("art", [arts]), ("others", sorted([theirs, more]))]
+    (cold,), live = (servers for _, servers in world.notifier.moved)
+    assert (cold.user_id, cold.live, {(each.user_id, each.live) for each in live}) == ("v", False, {("u", True)})
+    payload = moves_payload("art", [cold])
+    assert payload["servers"] == [
+        {"id": arts, "user_id": "v", "live": False, "moved_at": payload["servers"][0]["moved_at"]}
+    ]
+    assert lease.id not in str(payload)
+    assert "node-" not in str(payload)
+    world.run_to(NOON + timedelta(hours=5))
+    assert len(world.notifier.moved) == 2
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_owners_are_told_also_if_making_room_is_given_up_or_the_lease_is_deleted(world, deleted):
+    moved, hanging = boot(world, "node-2"), boot(world, "node-2", "more")
+    for name in "abc":
+        boot(world, "node-3", name)
+    lease = best_effort(world)
+    world.simulated.operators.spoil_move(hanging, MoveFault.HANGS)
+    world.run_to(NOON + 2 * MINUTE)
+    assert (where(world)["theirs"], said(world)) == ("node-4", [])
+    if deleted:
+        world.manager.leases.delete(lease.id)
+    world.run_to(NOON + LIMIT + MINUTE)
+    assert world.now(lease).status is (LeaseStatus.DELETING if deleted else LeaseStatus.TIMED_OUT)
+    assert is_in_order(world, moved, hanging)
+    # It stays where it is.
+    assert (where(world)["theirs"], said(world)) == ("node-4", [("others", [moved])])
+    if not deleted:
+        world.manager.leases.delete(lease.id)
+        assert len(said(world)) == 1
+
+
+def test_nobody_is_told_of_moves_where_none_was_needed(world):
+    boot(world, "node-2")
+    lease = best_effort(world)
+    world.run_to(NOON + MINUTE)
+    assert (world.now(lease).status, said(world)) == (LeaseStatus.ACTIVE, [])
 
 
 def test_nothing_moves_for_a_lease_that_can_be_placed_otherwise(world):
@@ -216,6 +273,8 @@ def test_a_lease_that_is_deleted_meanwhile_moves_nothing_more(world):
     assert world.now(lease).deleted_at is not None
     assert is_in_order(world, *servers)
     assert where(world)["d"] == "node-2"
+    # What was aborted is where it was, and there is nothing to tell.
+    assert ({where(world)[name] for name in "abcd"}, said(world)) == ({"node-2"}, [])
 
 
 def test_a_boot_under_way_is_waited_for(world):

@@ -8,9 +8,10 @@ from contextlib import suppress
 import pytest
 
 from blazar.model.lease import LeaseStatus
-from tests.manager.test_best_effort import best_effort, boot, is_in_order
+from tests.manager.test_best_effort import best_effort, boot, is_in_order, said
 from tests.manager.test_best_effort import world as world
 from tests.observed import Killed
+from tests.world import World
 
 DIES, STANDS_STILL, DELETED = TURNS = ("dies", "stands still", "stands still, and the lease is deleted")
 CALLS = 44
@@ -19,6 +20,13 @@ CALLS = 44
 FAST = {3, 9, 14, 17, 22}
 
 NUMBERS = [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in range(1, CALLS + 1)]
+
+
+def arrived(world: World) -> list[str]:
+    """Return the servers that were moved, as the cloud has it."""
+    with world.simulated.inspect() as state:
+        now = world.clock.now()
+        return sorted(s.id for s in state.servers.values() if any(m.has_arrived(now) for m in s.migrations))
 
 
 @pytest.mark.parametrize("turn", TURNS)
@@ -61,3 +69,5 @@ def test_another_manager_makes_room_or_undoes_it(world, number, phase, turn):
         assert world.pool(lease.reservations[0].id) == {"node-1", "node-2"}
         world.manager.leases.delete(lease.id)
         assert is_in_order(world, *servers)
+    moved = arrived(world)
+    assert said(world) == ([("others", moved)] if moved else [])

@@ -65,6 +65,8 @@ def test_a_bus_that_is_not_there_harms_no_lease(world, tmp_path, caplog):
     notifier._notifier.info = fail
     notifier.notify("lease.create", world.lease())
     assert "could not be sent" in caplog.text
+    notifier.notify_moved("physics", ())
+    assert "servers.moved to project physics could not be sent" in caplog.text
 
 
 @pytest.mark.servers

@@ -13,13 +13,17 @@ from blazar.clouds.openstack.flavors import group_pages
 from blazar.clouds.openstack.placement import OpenStackPlacement
 from blazar.clouds.openstack.servers import HINTS, amounts_of, hints_of
 from blazar.clouds.openstack.service import Explained, Json, VersionMissing
-from blazar.clouds.ports import HostRoom, Move, Occupant, OccupantGroup
+from blazar.clouds.ports import HostRoom, Move, Occupant, OccupantGroup, ServerOwner
 from blazar.clouds.ports.evacuation import OPEN_STATUSES
 from blazar.model.amounts import Amounts
+from blazar.model.clock import to_second, zulu
 from blazar.model.errors import Conflict, NotFound
 
 MOVES = "2.68"
 """The first in which no live migration bypasses the scheduler; a queued or prepared one can be aborted since 2.65."""
+
+_OURS = ("live-migration", "migration")
+"""The types of migrations that operators begin, and not owners."""
 
 
 class OpenStackEvacuation:
@@ -62,6 +66,24 @@ class OpenStackEvacuation:
             for item in self._moves({"host": service_name, "status": status}):
                 found[str(item["id"])] = item
         return _in_order(list(found.values()))
+
+    def moves_since(self, service_name: str, since: datetime) -> tuple[Move, ...]:
+        """Return the moves from a host that began since then; Nova tells those that have changed since."""
+        query = {"host": service_name, "changes-since": zulu(since)}
+        items = [item for item in self._moves(query) if item["migration_type"] in _OURS]
+        found = _in_order(items)
+        return tuple(move for move in found if move.source == service_name and move.started_at >= to_second(since))
+
+    def owners(self, server_ids: Collection[str]) -> Mapping[str, ServerOwner]:
+        """Return whose servers are; a call for each."""
+        found: dict[str, ServerOwner] = {}
+        for id_ in server_ids:
+            try:
+                item = self._nova.get(f"/servers/{quote(id_, safe='')}", microversion=MOVES)["server"]
+            except NotFound:
+                continue
+            found[id_] = ServerOwner(item["tenant_id"], item["user_id"])
+        return found
 
     def _moves(self, query: Mapping[str, str]) -> list[Json]:
         return list(self._nova.pages("/os-migrations", "migrations", microversion=MOVES, params=query))

@@ -45,7 +45,16 @@ from blazar.clouds.ports.compute import (
     ServerGroups,
     Servers,
 )
-from blazar.clouds.ports.evacuation import Evacuation, HostRoom, Move, MovePhase, Occupant, OccupantGroup, Special
+from blazar.clouds.ports.evacuation import (
+    Evacuation,
+    HostRoom,
+    Move,
+    MovePhase,
+    Occupant,
+    OccupantGroup,
+    ServerOwner,
+    Special,
+)
 from blazar.clouds.ports.hooks import HookAction, HookAnswer, HookCall, HookResult, Hooks, NoHooks
 from blazar.clouds.ports.network import FloatingIp, Network, NetworkInfo, Subnet
 from blazar.clouds.ports.others import OtherPorts
@@ -124,6 +133,7 @@ __all__ = [
     "NoQuotas",
     "Occupant",
     "OccupantGroup",
+    "ServerOwner",
     "OtherPorts",
     "Placement",
     "PlannedResource",

@@ -160,6 +160,14 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerOwner:
+    """Whose a server is. The record of a move does not say: it has the project and user that asked for the move."""
+
+    project_id: str
+    user_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class HostRoom:
     """What a host has for servers in Placement, and who has how much of it, by consumer.
 
@@ -207,6 +215,15 @@ class Evacuation(Protocol):
 
     def open_moves(self, service_name: str) -> tuple[Move, ...]:
         """Return the moves from a host or to it that are not over, the oldest first."""
+
+    def moves_since(self, service_name: str, since: datetime) -> tuple[Move, ...]:
+        """Return the moves from a host that began at or after an instant, also those that are over, the oldest first.
+
+        What owners have done, as to resize a server, is none.
+        """
+
+    def owners(self, server_ids: Collection[str]) -> Mapping[str, ServerOwner]:
+        """Return whose these servers are; those that are gone are left out."""
 
     def rooms(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, HostRoom]:
         """Return inventories and consumers of hosts, by hypervisor hostname; unknown ones are left out."""

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 
-from blazar.clouds.ports import HostRoom, Move, Occupant, OccupantGroup
+from blazar.clouds.ports import HostRoom, Move, Occupant, OccupantGroup, ServerOwner
 from blazar.clouds.simulated.moves import begin_move, cancel_move, end_move
 from blazar.clouds.simulated.placement import inventory_of_host
 from blazar.clouds.simulated.server_state import MoveState, ServerState
 from blazar.clouds.simulated.service import SimulatedService
 from blazar.clouds.simulated.state import HostState, State
 from blazar.model.amounts import Amounts
+from blazar.model.clock import to_second
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 
 
@@ -44,6 +45,26 @@ class SimulatedEvacuation(SimulatedService):
                 if service_name in (move.host, move.source) and move.is_open(now)
             ]
             return tuple(sorted(found, key=lambda move: int(move.id)))
+
+    def moves_since(self, service_name: str, since: datetime) -> tuple[Move, ...]:
+        """Return the moves from a host that began since then."""
+        with self._calls.reading("moves_since") as state:
+            now = self._clock.now()
+            found = [
+                _move(server, move, now)
+                for server in state.servers.values()
+                for move in server.migrations
+                if move.source == service_name
+            ]
+            recent = [move for move in found if move.started_at >= to_second(since)]
+            return tuple(sorted(recent, key=lambda move: int(move.id)))
+
+    def owners(self, server_ids: Collection[str]) -> Mapping[str, ServerOwner]:
+        """Return whose servers are."""
+        with self._calls.reading("owners") as state:
+            now = self._clock.now()
+            there = [s for id_ in server_ids if (s := state.servers.get(id_)) is not None and not s.is_gone(now)]
+            return {server.id: ServerOwner(server.project_id, server.user_id) for server in there}
 
     def rooms(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, HostRoom]:
         """Return the room on hosts."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -12,6 +13,7 @@ from oslo_config import cfg
 
 from blazar.messaging import oslo_messaging
 from blazar.model.lease import HIDDEN_EVENTS, Event, Lease, Reservation
+from blazar.resources.making_room import MovedServer
 
 LOG = logging.getLogger(__name__)
 
@@ -34,6 +36,7 @@ TRANSFER_WITHDRAWN = "lease.transfer.withdrawn"
 TRANSFER_DECLINED = "lease.transfer.declined"
 TRANSFERRED = "lease.transferred"
 WARNING_OFF = "lease.event.before_end_lease.stop"
+SERVERS_MOVED = "servers.moved"
 
 
 def of_event(event_type: str) -> str:
@@ -66,6 +69,9 @@ class Notifier(Protocol):
         says between whom it is offered, or has gone.
         """
 
+    def notify_moved(self, project_id: str, servers: Collection[MovedServer]) -> None:
+        """Emit the notification that servers of a project, which belong to no lease, were moved. Never raises."""
+
 
 class MessagingNotifier:
     """Emits over oslo.messaging, with priority INFO; drivers, topics and transport are set in the configuration."""
@@ -89,6 +95,14 @@ class MessagingNotifier:
             # The edge to a message bus: whatever its drivers raise, the work on the lease continues.
             LOG.exception("Notification %s about lease %s could not be sent", notification, lease.id)
 
+    def notify_moved(self, project_id: str, servers: Collection[MovedServer]) -> None:
+        """Emit the notification that servers of a project were moved."""
+        try:
+            self._notifier.info({}, SERVERS_MOVED, moves_payload(project_id, servers))
+        except Exception:
+            # As above.
+            LOG.exception("Notification %s to project %s could not be sent", SERVERS_MOVED, project_id)
+
 
 def payload(lease: Lease, extendable_until: datetime | None = None, transfer: Parties | None = None) -> dict[str, Any]:
     """Return a notification's payload: the lease as the API shows it, without what is internal."""
@@ -109,6 +123,17 @@ def payload(lease: Lease, extendable_until: datetime | None = None, transfer: Pa
         "updated_at": _spaced(lease.updated_at),
         "reservations": [_reservation(lease, reservation) for reservation in lease.asked_for],
         "events": [_event(lease, event) for event in lease.events if event.event_type not in HIDDEN_EVENTS],
+    }
+
+
+def moves_payload(project_id: str, servers: Collection[MovedServer]) -> dict[str, Any]:
+    """Return what a project is told of its servers that were moved: neither for whom, nor from where to where."""
+    return {
+        "project_id": project_id,
+        "servers": [
+            {"id": each.id, "user_id": each.user_id, "live": each.live, "moved_at": _iso(each.moved_at)}
+            for each in servers
+        ],
     }
 
 

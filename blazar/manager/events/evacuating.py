@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
@@ -14,7 +15,8 @@ from blazar.model.event_reasons import reason_of
 from blazar.model.lease import Event, Lease, LeaseStatus
 from blazar.model.reasons import ReasonCode, reason
 from blazar.model.resource import HOST
-from blazar.resources.making_room import Elsewhere
+from blazar.resources.base import Task
+from blazar.resources.making_room import Elsewhere, MovedServer
 
 LOG = logging.getLogger(__name__)
 
@@ -36,11 +38,29 @@ class Evacuating:
             last = reason_of(event)
             text = f"no room was made in time: {last.text}" if last else "no room was made in time"
             LOG.warning("Lease %s is given up: %s", lease.id, text)
-            return Finished(result.reservations, error=reason(text, ReasonCode.NO_ROOM_MADE))
+            return Finished(result.reservations, error=reason(text, ReasonCode.NO_ROOM_MADE), moved=self._moved(lease))
         tasks = self._runtime.tasks(lease, self._runtime.store.calendar.of_lease(lease.id))
         elsewhere = elsewhere_of(self._runtime)
         work = Work(lambda kind, task: kind.make_room(task, elsewhere), {}, then=None, tolerant=False)
-        return work.result_of(act_in_order(self._runtime, tasks, work, now), now)
+        result = work.result_of(act_in_order(self._runtime, tasks, work, now), now)
+        return replace(result, moved=self._moved(lease)) if isinstance(result, Finished) else result
+
+    def delete(self, lease: Lease, event: Event, claim: Claim) -> Result:
+        """Return all resources of a lease that is deleted, also while room is made for it."""
+        result = self._actions.end(lease, event, claim)
+        if isinstance(result, Finished) and making_room.is_unfinished(lease):
+            return replace(result, moved=self._moved(lease))
+        return result
+
+    def _moved(self, lease: Lease) -> tuple[MovedServer, ...]:
+        """Return the servers that were moved away for a lease, off hosts that it has lost meanwhile, too."""
+        held = self._runtime.store.calendar.ever_assigned(lease.id)
+        resources = self._runtime.store.resources.by_ids(frozenset().union(*held.values()))
+        found: dict[str, MovedServer] = {}
+        for r in lease.reservations:
+            task = Task(lease, r, tuple(resources[id_] for id_ in sorted(held.get(r.id, ()))))
+            found |= {server.id: server for server in self._runtime.type_of(r).moved(task)}
+        return tuple(found.values())
 
 
 def elsewhere_of(runtime: Runtime) -> Elsewhere:

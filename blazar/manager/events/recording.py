@@ -185,6 +185,9 @@ class Recording:
             return
         if isinstance(result, Retry):
             return
+        ends_otherwise = event.event_type == EventType.EVACUATE and lease.status is LeaseStatus.DELETING
+        if isinstance(result, Finished) and not ends_otherwise:
+            self._tell_moves(result)
         match event.event_type:
             case EventType.START | EventType.END:
                 if lease.status is not LeaseStatus.DELETING:
@@ -195,6 +198,12 @@ class Recording:
                 self._runtime.notifier.notify(WAITING, lease)
             case EventType.CREATE | EventType.EVACUATE if lease.status is LeaseStatus.TIMED_OUT:
                 self._runtime.notifier.notify(TIMED_OUT, lease)
+
+    def _tell_moves(self, result: Finished) -> None:
+        """Tell each project which of its servers were moved away; not for whom."""
+        for project_id in sorted({server.project_id for server in result.moved}):
+            servers = [server for server in result.moved if server.project_id == project_id]
+            self._runtime.notifier.notify_moved(project_id, servers)
 
     def _tell_use(self, lease: Lease) -> None:
         """Send what a look has led to."""

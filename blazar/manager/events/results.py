@@ -11,6 +11,7 @@ from blazar.manager.lease import lifecycle
 from blazar.model.lease import Content, Reservation, ReservationStatus
 from blazar.model.reasons import Cause, Reason, ReasonCode, all_of, joint
 from blazar.resources.base import NotYet
+from blazar.resources.making_room import MovedServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +83,15 @@ Outcome = Acted | NotYet | Waiting | Failed | UnusableResources | Held
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The event is finished; with ``error`` it failed for good. ``note`` is kept as the reason of a success."""
+    """The event is finished; with ``error`` it failed for good. ``note`` is kept as the reason of a success.
+
+    ``moved`` are the servers of others that were moved away for the lease, whose owners are told now.
+    """
 
     reservations: tuple[Reservation, ...] = ()
     error: Reason | None = None
     note: Reason | None = None
+    moved: tuple[MovedServer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,16 +49,17 @@ class Worker:
         looking = Looking(runtime, self.read_ahead)
         self._recording = Recording(runtime, outbox, looking.policy)
         actions = Actions(runtime, self.read_ahead)
+        evacuating = Evacuating(runtime, actions)
         self._actions: Mapping[EventType, Callable[[Lease, Event, Claim], Result | Looked]] = {
             EventType.START: Starting(runtime, replacements, self.read_ahead).start,
             EventType.BEFORE_END: actions.before_end,
             EventType.END: actions.end,
-            EventType.DELETE: actions.end,
+            EventType.DELETE: evacuating.delete,
             EventType.CREATE: actions.end,
             EventType.UPDATE: actions.undo_update,
             EventType.CLEAN_UP: actions.clean_up,
             EventType.USAGE_CHECK: looking.look,
-            EventType.EVACUATE: Evacuating(runtime, actions).make_room,
+            EventType.EVACUATE: evacuating.make_room,
         }
 
     def process(self, lease_id: str, event_id: str) -> bool:

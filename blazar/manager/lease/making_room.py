@@ -34,6 +34,12 @@ def is_given_up(lease: Lease, event: Event, now: datetime) -> bool:
     return now >= (event.time or lease.window.end)
 
 
+def is_unfinished(lease: Lease) -> bool:
+    """Return whether making room was begun for a lease, or was to be, and neither done nor given up."""
+    event = lease.event(EventType.EVACUATE)
+    return event is not None and not lifecycle.is_over(event)
+
+
 def told(lease: Lease, reason: Reason | None) -> Lease:
     """Return a lease whose start, which users see, says what it waits for, or why it never came."""
     start = lease.event(EventType.START)

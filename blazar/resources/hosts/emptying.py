@@ -24,7 +24,7 @@ from blazar.resources.aggregates.freepool import Freepool
 from blazar.resources.base import Done, NotYet, Progress, Task
 from blazar.resources.hosts.evacuation_options import EvacuationSettings
 from blazar.resources.hosts.movable import occupant
-from blazar.resources.making_room import Elsewhere
+from blazar.resources.making_room import Elsewhere, MovedServer
 
 LOG = logging.getLogger(__name__)
 
@@ -131,6 +131,24 @@ class Emptying:
         if hosts:
             self._freepool.ensure_out(*map(_service, hosts))
         return Done()
+
+    def moved(self, task: Task) -> tuple[MovedServer, ...]:
+        """Return the servers that were moved off the evacuable hosts since the lease was made, by whichever manager.
+
+        Those that their owners have deleted since are left out.
+        """
+        done = {
+            move.server_id: move
+            for host in _evacuable(task)
+            for move in self._evacuation.moves_since(_service(host), task.lease.created_at)
+            if move.phase is MovePhase.COMPLETED
+        }
+        owners = self._evacuation.owners(done) if done else {}
+        return tuple(
+            MovedServer(id_, owners[id_].project_id, owners[id_].user_id, move.live, move.changed_at)
+            for id_, move in done.items()
+            if id_ in owners
+        )
 
     def _look(self, hosts: Collection[Resource]) -> _Look:
         # Moves before servers: one that arrives in between is on neither list otherwise.

@@ -36,7 +36,7 @@ from blazar.resources.hosts.emptying import Emptying
 from blazar.resources.hosts.migrations import Migrations
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.schema import SCHEMA
-from blazar.resources.making_room import Elsewhere
+from blazar.resources.making_room import Elsewhere, MovedServer
 from blazar.resources.parameters import (
     by_service,
     check_known,
@@ -247,6 +247,10 @@ class PhysicalHost:
     def make_room(self, task: Task, elsewhere: Elsewhere) -> Progress:
         """Ensure that the evacuable hosts are in the freepool and empty."""
         return self._emptying.make_room(task, elsewhere)
+
+    def moved(self, task: Task) -> tuple[MovedServer, ...]:
+        """Return the servers of others that were moved off the evacuable hosts since the lease was made."""
+        return self._emptying.moved(task)
 
     def start(self, task: Task) -> Progress:
         """Ensure that exactly these hosts are in the reservation's aggregate, and none in the freepool."""

@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from blazar.enforcement import Enforcement, Filter
-from blazar.manager.common.notifications import Parties
+from blazar.manager.common.notifications import SERVERS_MOVED, Parties
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
 from blazar.model.lease import Json, Lease, LeaseStatus
 from blazar.model.requests import NOW, LeaseChange, LeaseRequest, Registration, ReservationChange, ReservationRequest
 from blazar.model.resource import Resource
 from blazar.resources.base import ResourceType
+from blazar.resources.making_room import MovedServer
 from blazar.store.store import Store
 from blazar.testing.conformance.harness import HasChildren
 from blazar.testing.conformance.trial import HOUR, PROJECT, Trial
@@ -42,6 +43,9 @@ class _Told:
         transfer: Parties | None = None,
     ) -> None:
         self.types.append(notification)
+
+    def notify_moved(self, project_id: str, servers: Collection[MovedServer]) -> None:
+        self.types.append(SERVERS_MOVED)
 
 
 class Scene:
