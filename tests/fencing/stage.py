@@ -102,7 +102,7 @@ class Photo:
 
 
 class Stage:
-    """Three registered hosts, one of them in the use of others all the time, and an open one."""
+    """Three registered hosts, one of them in the use of others all the time, and two open ones."""
 
     def __init__(self, template: Template) -> None:
         self.clock = ManualClock(template.instant)
@@ -221,7 +221,7 @@ def template(folder: Path) -> Template:
     """Return a stage before the curtain: hosts, addresses and segments registered, one host in use by others."""
     database = folder / "template.sqlite"
     engine = new_sqlite(database)
-    world = World(engine, hosts=3, state=of_size(4), settings=SETTINGS)
+    world = World(engine, hosts=3, state=of_size(5), settings=SETTINGS)
     world.register_addresses(10, 11)
     world.register_segments(101, 102)
     world.register_pools(1)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from blazar.model.lease import EventType, Lease, LeaseStatus
-from blazar.model.requests import LeaseChange, ReservationChange, ReservationRequest
+from blazar.manager.lease import lifecycle
+from blazar.model.lease import EventType, Lease, LeaseKind, LeaseStatus
+from blazar.model.requests import NOW, LeaseChange, Moment, Registration, ReservationChange, ReservationRequest
 from blazar.model.resource import HOST
 from tests.conformance.sites import PUBLIC_KEY
 from tests.fencing.stage import MINUTE, Stage, Turn
@@ -34,7 +35,8 @@ class Story:
     """What the first manager does, and to what.
 
     ``set_up`` brings the stage to the moment before, ``act`` is what is interrupted, and ``expect`` checks the lease
-    at the end of the turn TAKEN_OVER. ``ends`` is the end of the lease after noon in the turn ENDS.
+    at the end of the turn TAKEN_OVER. ``ends`` is the end of the lease after noon in the turn ENDS. ``unharmed`` checks
+    at the end of every turn what nobody else has a lease for.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Story:
     turns: tuple[Turn, ...] = (Turn.TAKEN_OVER, Turn.ENDS, Turn.DELETED)
     ends: timedelta = 3 * MINUTE
     meanwhile: Callable[[Stage], None] = field(default=lambda stage: None)
+    unharmed: Callable[[Stage], None] = field(default=lambda stage: None)
 
 
 def lease_of(stage: Stage) -> Lease:
@@ -53,7 +56,7 @@ def lease_of(stage: Stage) -> Lease:
     return stage.now_of(stage.lease.id)
 
 
-def create(stage: Stage, rooms: ReservationRequest, end: datetime, *, start: datetime = NOON, **more: Any) -> None:
+def create(stage: Stage, rooms: ReservationRequest, end: datetime, *, start: Moment = NOON, **more: Any) -> None:
     """Let the first manager create the lease of the story."""
     stage.lease = stage.world.lease(rooms, start=start, end=end, **more)
 
@@ -205,6 +208,44 @@ def _healed(name: str, rooms: Callable[[], ReservationRequest]) -> Story:
     return Story(name, rooms, set_up, act, is_(LeaseStatus.ACTIVE), meanwhile=meanwhile)
 
 
+def _emptied() -> Story:
+    """Servers of others are moved off a host for a lease that gets it, with the other free ones."""
+
+    def set_up(stage: Stage, end: datetime) -> None:
+        stage.cloud.durations.migration = timedelta(seconds=10)
+        stage.second.resources.register(HOST, Registration({"name": EMPTIED, "evacuable": True}))
+        stage.notes["servers"] = [
+            stage.cloud.users.boot_server("work", project_id="bystanders", user_id="u", host=EMPTIED, **more).id
+            for more in ({}, {"status": "SHUTOFF"}, {}, {})
+        ]
+        create(stage, a_host(3), end, start=NOW, kind=LeaseKind.BEST_EFFORT)
+
+    def act(stage: Stage) -> object:
+        return stage.run(stage.first, NOON + 2 * MINUTE)
+
+    def unharmed(stage: Stage) -> None:
+        lease = lease_of(stage)
+        room = lease.event(EventType.EVACUATE)
+        over = [at for at in (lease.deleted_at, room.updated_at if lifecycle.is_over(room) else None) if at is not None]
+        with stage.cloud.inspect() as state:
+            now = stage.clock.now()
+            for server in (state.servers[id_] for id_ in stage.notes["servers"]):
+                moves = [move for move in server.migrations if move.has_arrived(now)]
+                assert not any(move.is_open(now) for move in server.migrations), "a move is not over"
+                assert len(moves) <= 1, "a server was moved twice"
+                assert server.status_at(now) in ("ACTIVE", "SHUTOFF"), server
+                assert server.location(now) == (OPEN_TO_ALL if moves else EMPTIED), "a server is where none may be"
+                begun = max((datetime.fromisoformat(move.asked_at) for move in server.migrations), default=NOON)
+                assert begun <= min(over, default=now), "a server was moved when that was over"
+        told = [server.id for project, servers in stage.world.notifier.moved for server in servers]
+        assert len(told) == len(set(told)), "an owner was told twice"
+
+    return Story("make room", a_host, set_up, act, is_(LeaseStatus.ACTIVE), unharmed=unharmed)
+
+
+EMPTIED, OPEN_TO_ALL = "node-4", "node-5"
+"""A host that is emptied for a lease, and one that Blazar does not know."""
+
 ROOMS: dict[str, Callable[..., ReservationRequest]] = {
     "hosts": a_host,
     "instances": lambda amount=2, **more: instances(amount, vcpus=4, **{"affinity": True, **more}),
@@ -271,7 +312,8 @@ def stories() -> dict[str, Story]:
             # The next user of the address or segment keeps it from being made once more.
             told = [told[0], *(replace(story, turns=(*story.turns, Turn.GONE)) for story in told[1:])]
         found |= {f"{kind}: {story.name}": story for story in told}
-    return found
+    emptied = _emptied()
+    return {**found, f"best effort: {emptied.name}": emptied}
 
 
 STORIES = stories()

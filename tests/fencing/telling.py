@@ -101,6 +101,7 @@ def tell(
     check_untouched(stage)
     check_at_rest(stage.store, stage.cloud, now=stage.clock.now(), offered=OFFERED)
     check_lease(story, stage, turn, mine)
+    story.unharmed(stage)
     check_usable(stage)
     check_all_returns(stage)
     return True

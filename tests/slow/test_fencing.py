@@ -29,7 +29,7 @@ EVERY = int(os.environ.get("BLAZAR_FENCE_EVERY", "2"))
 TURNS = [(name, turn) for name, story in STORIES.items() for turn in story.turns]
 ALONE = ("addresses", "volumes", *HOOKED)
 """Types that share their resources with no other type."""
-SPARSE = ("flavors", "servers", "stacks", "volumes")
+SPARSE = ("flavors", "servers", "stacks", "volumes", "best effort")
 """Types for whose stories fewer points do: they go the way of instances, or make many calls of one kind."""
 CROSSING = [
     (name, turn) for name, turn in TURNS if turn is not Turn.TAKEN_OVER and not name.startswith((*ALONE, "servers"))
