@@ -125,6 +125,7 @@ def _second(
         reservations=reservations,
         events=events,
         series=None,
+        offer=None,
         revision=0,
         created_at=now,
         updated_at=None,

@@ -27,8 +27,13 @@ from blazar.model.usage import OutboxMessage, ProjectUse
 from blazar.resources.base import Task
 
 
-def check_transferable(runtime: Runtime, lease: Lease, tasks: tuple[Task, ...], project_id: str) -> None:
-    """Raise Conflict if a lease cannot go to another project as it is. Asks the cloud, outside of any turn."""
+def check_transferable(
+    runtime: Runtime, lease: Lease, tasks: tuple[Task, ...], project_id: str, *, names: bool
+) -> None:
+    """Raise Conflict if a lease cannot go to another project as it is. Asks the cloud, outside of any turn.
+
+    ``names``: servers of the lease's project may be named, as that project asks.
+    """
     if lease.series is not None:
         raise Conflict(
             f"the lease is an occurrence of series {lease.series.series_id}, which would book it again; only leases of "
@@ -44,10 +49,10 @@ def check_transferable(runtime: Runtime, lease: Lease, tasks: tuple[Task, ...], 
                 f"reservation {task.reservation.id} has {closed} resources that are not open to project {project_id}",
                 code="not_transferable",
             )
-    check_empty(runtime, lease, going)
+    check_empty(runtime, lease, going, names=names)
 
 
-def check_empty(runtime: Runtime, lease: Lease, tasks: list[Task]) -> None:
+def check_empty(runtime: Runtime, lease: Lease, tasks: list[Task], *, names: bool) -> None:
     """Raise Conflict if servers run in reservations in use: they belong to the giver, and nothing moves them."""
     found = {
         server.id: server
@@ -57,6 +62,11 @@ def check_empty(runtime: Runtime, lease: Lease, tasks: list[Task]) -> None:
     }
     if not found:
         return
+    if not names:
+        raise Conflict(
+            f"servers run in the lease ({len(found)}) and stay with their project; it can go when they are deleted or moved",
+            code="lease_has_servers",
+        )
     theirs = sorted(each.id for each in found.values() if each.project_id == lease.project_id)
     listed = ", ".join(theirs[:MOST_NAMED]) or "some of other projects"
     raise Conflict(
@@ -96,7 +106,7 @@ class TakingOver(ChangeGrant):
         assert isinstance(found, Change)
         after = found.draft.after
         self.outbox.enforcement.check_transfer()
-        check_transferable(self.runtime, found.lease, found.tasks, after.project_id)
+        check_transferable(self.runtime, found.lease, found.tasks, after.project_id, names=False)
         check_names(self.runtime, after)
         self._check_quotas(after)
         self.outbox.catch_up(after.id)
@@ -116,7 +126,7 @@ class TakingOver(ChangeGrant):
 
     def confirm(self, found: Change) -> None:
         """Look once more for servers: since the lease has its new owner, the old one boots no more."""
-        check_empty(self.runtime, found.lease, list(found.tasks))
+        check_empty(self.runtime, found.lease, list(found.tasks), names=False)
 
     def check_last(self, found: Change) -> ProjectUse | None:
         """Check the use of the other project once more: the lease has not counted for it so far."""

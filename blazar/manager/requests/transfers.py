@@ -21,7 +21,8 @@ from blazar.manager.requests.leases import LeaseService
 from blazar.manager.requests.operating import Patient, patient
 from blazar.manager.requests.swapping import as_changed
 from blazar.manager.requests.taking_over import TakingOver, WithinProject, check_transferable
-from blazar.manager.requests.updates import Updates
+from blazar.manager.requests.updates import Decide, Grants, Updates
+from blazar.manager.requests.waiting import Busy
 from blazar.model.clock import later
 from blazar.model.demand import Plan
 from blazar.model.errors import InvalidInput, NotFound, StaleLease
@@ -90,20 +91,16 @@ class TransferService:
         change = LeaseChange(
             asked_by=terms.asked_by, revisions=terms.revisions, dry_run=terms.dry_run, key=terms.key, exact=True
         )
-        lease = self._lease(lease_id)
-        self._check_offered(lease, terms.asked_by)
-        grants = WithinProject if lease.project_id == terms.asked_by.project_id else TakingOver
-
-        def decide(asked: object, attempt: int) -> Change:
-            return self._decided(lease_id, terms)
-
         if terms.dry_run:
-            preview = self._updates.preview(lease_id, change, decide, grants)
+            preview = self._updates.preview(lease_id, change, *self._way(lease_id, terms))
             return Operated((self._leases.previewed(*preview),))
         try:
             with scope(operation=Verb.TRANSFERRED):
-                saved = self._leases.patience.until_free(lambda: self._updates.update(lease_id, change, decide, grants))
-        except KeyTaken:
+                saved = self._leases.patience.until_free(
+                    lambda: self._updates.update(lease_id, change, *self._way(lease_id, terms))
+                )
+        except (KeyTaken, NotFound):
+            # The same request, sent before, may have been at work until now.
             if (known := self._replayed(terms)) is None:
                 raise
             return known
@@ -121,7 +118,7 @@ class TransferService:
             if offer.project_id != found.lease.project_id:
                 self._enforcement.check_transfer()
                 with scope(limit=self._runtime.settings.request_limit):
-                    check_transferable(self._runtime, found.lease, found.tasks, offer.project_id)
+                    check_transferable(self._runtime, found.lease, found.tasks, offer.project_id, names=True)
 
         def write(decided: tuple[Patient, TransferOffer]) -> Lease:
             found, offer = decided
@@ -187,6 +184,22 @@ class TransferService:
         if offer is None or (taker is not None and not is_for(offer, taker)):
             raise _no_offer(lease.id)
         return offer
+
+    def _way(self, lease_id: str, terms: Terms) -> tuple[Decide, Grants]:
+        """Return how a lease goes to who accepts it, and how that is granted. NotFound."""
+        lease = self._lease(lease_id)
+        self._check_offered(lease, terms.asked_by)
+        grants = WithinProject if lease.project_id == terms.asked_by.project_id else TakingOver
+
+        def decide(asked: object, attempt: int) -> Change:
+            change = self._decided(lease_id, terms)
+            if change.lease.project_id != lease.project_id:
+                # It has gone to another project, which offers it: that is granted in another way.
+                sentence = f"lease {lease.id} has just gone to another project; accept it once more"
+                raise Busy(sentence, change.lease.project_id)
+            return change
+
+        return decide, grants
 
     def _decided(self, lease_id: str, terms: Terms) -> Change:
         found = patient(self._runtime, lease_id, terms.revisions)

@@ -94,11 +94,10 @@ def test_a_lease_with_servers_stays(world):
     world.run()
     offered(world, lease)
     (host,) = world.hosts_of(lease)
-    server = world.simulated.users.boot_server("work", project_id=PROJECT, user_id="curie", host=host)
+    world.simulated.users.boot_server("work", project_id=PROJECT, user_id="curie", host=host)
     with pytest.raises(Conflict) as refused:
         accepted(world, lease)
     assert refused.value.code == "lease_has_servers"
-    assert server.id in refused.value.message
     found = world.store.leases.one(lease.id)
     assert (found.project_id, found.status) == (PROJECT, LeaseStatus.ACTIVE)
     assert found.offer is not None

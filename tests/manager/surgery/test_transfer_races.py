@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lease that is offered, while others do something else with it."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import pytest
+
+from blazar.manager.common.settings import Settings
+from blazar.model.bounds import Bounds
+from blazar.model.errors import Conflict, NotFound, UsageDenied
+from blazar.model.requests import NOW, Actor, IdempotencyKey
+from blazar.model.surgery import PartRequest, SplitRequest, Terms
+from blazar.model.transfers import OfferRequest
+from tests.manager.surgery.steps import HOUR
+from tests.world import PROJECT, World, a_host
+
+CURIE = Terms(Actor("curie", PROJECT))
+TURING = Terms(Actor("turing", "computing"))
+
+
+@pytest.fixture
+def world(a_world) -> World:
+    return a_world(hosts=3)
+
+
+def offered(world: World, lease, request: OfferRequest | None = None) -> None:
+    world.manager.transfers.offer(lease.id, request or OfferRequest("computing"), CURIE)
+
+
+def test_sent_again_while_it_is_accepted_the_request_gets_the_lease(sqlite):
+    world = World(sqlite, hosts=3, patience=timedelta(seconds=20))
+    lease, other = world.lease(a_host(), start=HOUR), world.another_manager()
+    offered(world, lease)
+    terms = Terms(TURING.asked_by, key=IdempotencyKey("scope", "what was sent"))
+    found = []
+    waits = threading.Event()
+    until_free = other.leases.patience.until_free
+
+    def noted(change):
+        waits.set()
+        return until_free(change)
+
+    other.leases.patience.until_free = noted
+    again = threading.Thread(target=lambda: found.append(other.transfers.accept(lease.id, terms)))
+
+    def send_again(name: str, when: str) -> None:
+        world.faults.on_call = None
+        again.start()
+        assert waits.wait(20)
+
+    world.faults.on_call = send_again
+    world.manager.transfers.accept(lease.id, terms)
+    again.join(30)
+    (second,) = found
+    assert (second.replayed, second.leases[0].lease.project_id) == (True, "computing")
+
+
+def test_what_is_split_off_is_not_offered(world):
+    lease = world.lease(a_host(2), start=HOUR)
+    offered(world, lease)
+    part = PartRequest(lease.reservations[0].id, count=1)
+    first, second = world.manager.surgery.split(lease.id, SplitRequest((part,)), CURIE).leases
+    assert first.lease.offer is not None
+    assert second.lease.offer is None
+    with pytest.raises(NotFound):
+        world.manager.transfers.accept(second.lease.id, TURING)
+
+
+def test_who_takes_a_lease_is_not_told_the_ids_of_others_servers(world):
+    lease = world.lease(a_host(), start=NOW)
+    world.run()
+    offered(world, lease)
+    (host,) = world.hosts_of(lease)
+    server = world.simulated.users.boot_server("work", project_id=PROJECT, user_id="curie", host=host)
+    with pytest.raises(Conflict) as refused:
+        world.manager.transfers.accept(lease.id, TURING)
+    assert refused.value.code == "lease_has_servers"
+    assert server.id not in refused.value.message + str(refused.value.data)
+    with pytest.raises(Conflict) as told:
+        offered(world, lease)
+    assert server.id in told.value.message
+
+
+def test_a_lease_that_went_away_and_is_offered_back_meets_the_limits_again(sqlite, monkeypatch):
+    world = World(sqlite, hosts=3, settings=Settings(bounds=Bounds(leases=2)))
+    lease = world.lease(a_host(), start=HOUR)
+    world.lease(a_host(), start=HOUR)
+    offered(world, lease, OfferRequest(user_id="pierre"))
+    late = Terms(Actor("pierre", PROJECT))
+    until_free = world.manager.leases.patience.until_free
+
+    def first_away_and_back(change):
+        """The lease goes to another project, which offers it back, after the request has seen its project."""
+        monkeypatch.setattr(world.manager.leases.patience, "until_free", until_free)
+        offered(world, lease)
+        world.manager.transfers.accept(lease.id, TURING)
+        world.lease(a_host(), start=HOUR)
+        world.manager.transfers.offer(lease.id, OfferRequest(PROJECT), TURING)
+        return until_free(change)
+
+    monkeypatch.setattr(world.manager.leases.patience, "until_free", first_away_and_back)
+    with pytest.raises(UsageDenied):
+        world.manager.transfers.accept(lease.id, late)
+    assert world.now(lease).project_id == "computing"
