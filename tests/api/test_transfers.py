@@ -100,7 +100,10 @@ def test_it_is_withdrawn_by_the_giver_and_declined_by_the_taker(world, http):
     offer(http, lease)
     assert call(http, "DELETE", f"/leases/{lease.id}/transfer", CURIE).status_code == 204
     assert refusal(call(http, "POST", f"/transfers/{lease.id}/accept", TURING))[:2] == (404, "transfer_not_found")
-    assert refusal(call(http, "DELETE", f"/leases/{lease.id}/transfer", CURIE))[:2] == (404, "transfer_not_found")
+    none = call(http, "DELETE", f"/leases/{lease.id}/transfer", CURIE)
+    assert refusal(none)[:2] == (404, "transfer_not_found")
+    # It is the giver who asks.
+    assert none.json["errors"][0]["detail"] == f"lease {lease.id} is not offered to anybody"
     offer(http, lease)
     assert call(http, "POST", f"/transfers/{lease.id}/decline", TURING).status_code == 204
     assert call(http, "GET", f"/leases/{lease.id}", CURIE).json["lease"]["transfer"] is None

@@ -182,7 +182,7 @@ class TransferService:
         """Return the offer of a lease. NotFound if none stands, or none to the ``taker``."""
         offer = standing(lease, now or self._runtime.clock.now())
         if offer is None or (taker is not None and not is_for(offer, taker)):
-            raise _no_offer(lease.id)
+            raise _no_offer(lease.id, "you" if taker else "anybody")
         return offer
 
     def _way(self, lease_id: str, terms: Terms) -> tuple[Decide, Grants]:
@@ -222,5 +222,5 @@ class TransferService:
         return None if known is None else Operated((known.details,), replayed=True)
 
 
-def _no_offer(lease_id: str) -> NotFound:
-    return NotFound(f"lease {lease_id[:80]} is not offered to you", code="transfer_not_found")
+def _no_offer(lease_id: str, whom: str = "you") -> NotFound:
+    return NotFound(f"lease {lease_id[:80]} is not offered to {whom}", code="transfer_not_found")
