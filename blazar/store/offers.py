@@ -28,18 +28,18 @@ class OfferStore:
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
 
+    def giver(self, lease_id: str, taker: Actor, *, now: datetime) -> str | None:
+        """Return the project of a lease that is offered to somebody; None if it is not. One statement."""
+        query = sa.select(leases.c.project_id).where(leases.c.id == lease_id, *_to(taker, now))
+        with self._transactions.reading() as connection:
+            return connection.execute(query).scalar_one_or_none()
+
     def page(self, taker: Actor, page: Page, *, now: datetime) -> OfferPage:
         """Return a page of the leases that are offered to somebody, by when that expires.
 
         In at most six statements. InvalidInput for an unknown marker.
         """
-        where: list[sa.ColumnElement[bool]] = [
-            leases.c.offered_to == taker.project_id,
-            leases.c.offer_expires_at > now,
-            sa.or_(leases.c.offered_to_user.is_(None), leases.c.offered_to_user == taker.user_id),
-            leases.c.deleted_at.is_(None),
-            leases.c.status.not_in([str(status) for status in OVER]),
-        ]
+        where = _to(taker, now)
         with self._transactions.reading() as connection:
             after = after_marker(connection, page, *_ORDER, where)
             query = sa.select(*LEASE_COLUMNS).where(*where, *after).order_by(*ordered_by(page, *_ORDER))
@@ -51,3 +51,14 @@ class OfferStore:
         if len(rows) > page.limit and (offer := items[-1].lease.offer) is not None:
             following = Position(offer.expires_at.isoformat(), items[-1].lease.id)
         return OfferPage(items, following, count)
+
+
+def _to(taker: Actor, now: datetime) -> list[sa.ColumnElement[bool]]:
+    """Return the conditions for leases that are offered to somebody."""
+    return [
+        leases.c.offered_to == taker.project_id,
+        leases.c.offer_expires_at > now,
+        sa.or_(leases.c.offered_to_user.is_(None), leases.c.offered_to_user == taker.user_id),
+        leases.c.deleted_at.is_(None),
+        leases.c.status.not_in([str(status) for status in OVER]),
+    ]

@@ -77,10 +77,8 @@ class TransferService:
 
     def one(self, lease_id: str, taker: Actor) -> LeaseDetails:
         """Return a lease that is offered to somebody. NotFound."""
-        try:
-            details = self._leases.details(lease_id)
-        except NotFound as error:
-            raise _no_offer(lease_id) from error
+        self._giver(lease_id, taker)
+        details = self._leases.details(lease_id)
         self._check_offered(details.lease, taker)
         return details
 
@@ -149,10 +147,13 @@ class TransferService:
         )
 
     def _end_offer(self, lease_id: str, terms: Terms, verb: Verb, notification: str, *, taker: Actor | None) -> None:
+        if taker is not None:
+            self._giver(lease_id, taker)
+
         def once() -> tuple[Lease, Lease]:
             while True:
                 now = self._runtime.clock.now()
-                lease = self._lease(lease_id)
+                lease = self._runtime.store.leases.one(lease_id)
                 self._check_offered(lease, taker, now)
                 if terms.revisions is not None and lease.revision not in terms.revisions:
                     raise stale(lease)
@@ -171,12 +172,15 @@ class TransferService:
         parties = Parties(before.project_id, before.offer.project_id)
         self._runtime.notifier.notify(notification, after, transfer=parties)
 
-    def _lease(self, lease_id: str) -> Lease:
-        """Return a lease. NotFound, as for one that is not offered: nobody learns which leases there are."""
-        try:
-            return self._runtime.store.leases.one(lease_id)
-        except NotFound as error:
-            raise _no_offer(lease_id) from error
+    def _giver(self, lease_id: str, taker: Actor) -> str:
+        """Return the project of a lease that is offered to somebody.
+
+        NotFound, the same and as fast for one that is not offered and for none: nobody learns which leases there are.
+        """
+        found = self._runtime.store.offers.giver(lease_id, taker, now=self._runtime.clock.now())
+        if found is None:
+            raise _no_offer(lease_id)
+        return found
 
     def _check_offered(self, lease: Lease, taker: Actor | None, now: datetime | None = None) -> TransferOffer:
         """Return the offer of a lease. NotFound if none stands, or none to the ``taker``."""
@@ -187,15 +191,14 @@ class TransferService:
 
     def _way(self, lease_id: str, terms: Terms) -> tuple[Decide, Grants]:
         """Return how a lease goes to who accepts it, and how that is granted. NotFound."""
-        lease = self._lease(lease_id)
-        self._check_offered(lease, terms.asked_by)
-        grants = WithinProject if lease.project_id == terms.asked_by.project_id else TakingOver
+        giver = self._giver(lease_id, terms.asked_by)
+        grants = WithinProject if giver == terms.asked_by.project_id else TakingOver
 
         def decide(asked: object, attempt: int) -> Change:
             change = self._decided(lease_id, terms)
-            if change.lease.project_id != lease.project_id:
+            if change.lease.project_id != giver:
                 # It has gone to another project, which offers it: that is granted in another way.
-                sentence = f"lease {lease.id} has just gone to another project; accept it once more"
+                sentence = f"lease {lease_id} has just gone to another project; accept it once more"
                 raise Busy(sentence, change.lease.project_id)
             return change
 

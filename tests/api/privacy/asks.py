@@ -167,8 +167,8 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "list_lease_history": _new(Ask(200)),
     "merge_leases": [Ask(400, body={"with": "{lease}"}), Ask(400, body={"with": "{lease}x"})],
     "offer_lease": [
-        Ask(200, query="dry_run=true", body={"project_id": "{project}"}),
-        Ask(400, body={"project_id": "{my_project}"}),
+        Ask(200, query="dry_run=true", body={"project_id": "somewhere"}),
+        Ask(400, body={"project_id": "{project}"}),
         Ask(400, body={}),
     ],
     "withdraw_lease_offer": _new(Ask(404)),
