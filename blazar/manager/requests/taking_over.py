@@ -64,7 +64,7 @@ def check_empty(runtime: Runtime, lease: Lease, tasks: list[Task], *, names: boo
         return
     if not names:
         raise Conflict(
-            f"servers run in the lease ({len(found)}) and stay with their project; it can go when they are deleted or moved",
+            f"servers run in the lease ({len(found)}) and stay with their project; it can go when they are gone",
             code="lease_has_servers",
         )
     theirs = sorted(each.id for each in found.values() if each.project_id == lease.project_id)
