@@ -9,7 +9,7 @@ import functools
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timezone, tzinfo
 from typing import Any
 
 from blazarclient import times
@@ -17,7 +17,7 @@ from blazarclient.command import exit_code, told
 from blazarclient.commands import asked as forms
 from blazarclient.commands.base import LibraryCommand, add_zone, check_columns, now_in, utc
 from blazarclient.commands.booking import Booked, Progress, book, may_be_booked, uncertain_of_old, wait_active
-from blazarclient.commands.listing import outline
+from blazarclient.commands.listing import IN_LINE, outline, waits
 from blazarclient.commands.refusals import Places, in_words_of, of_reservations
 from blazarclient.exception import (
     BlazarClientException,
@@ -147,6 +147,8 @@ class CreateLease(LibraryCommand, old.CreateLease):
             else:
                 self.tell_done("Created a new lease:", parsed_args)
             data = self.waited(lease_id, parsed_args) if parsed_args.wait else self.read(lease_id)
+            if asked.queue_until and parsed_args.formatter == "table":
+                data |= self.in_line(lease_id, now_in(parsed_args).tzinfo or timezone.utc)
         except KeyboardInterrupt as stop:
             raise KeyboardInterrupt(str(stop) or f"Stopped, but lease {asked.name} is booked: {lease_id}") from None
         except Exception as error:
@@ -299,6 +301,16 @@ class CreateLease(LibraryCommand, old.CreateLease):
                     raise
             time.sleep(pause)
         return self.lease(lease_id)
+
+    def in_line(self, lease_id: str, zone: tzinfo) -> dict[str, str]:
+        """Return what microversion 1.0 does not tell of a lease that waits; nothing if it does not, or nobody tells."""
+        try:
+            lease = self.library.leases.get(lease_id, regions=None)
+        except BlazarClientException:
+            return {}
+        if not lease.wait or lease.status not in IN_LINE:
+            return {}
+        return {"status": lease.status, "waits": waits(lease.wait, zone)}
 
     def waited(self, lease_id: str, parsed_args: argparse.Namespace) -> dict[str, Any]:
         """Return the lease once it has begun, or failed, which is the command's exit code."""

@@ -25,7 +25,7 @@ SORTED_BY = ("created_at", "updated_at", "start_date", "end_date", "name", "stat
 
 LARGEST_PAGE = 1000
 
-_IN_LINE = ("WAITING", "TIMED_OUT")
+IN_LINE = ("WAITING", "TIMED_OUT")
 """Statuses of leases that wait for their turn, or have in vain."""
 
 _RESOURCES = "resources"
@@ -226,7 +226,7 @@ def outline(lease: Lease, zone: tzinfo) -> dict[str, str]:
     told = {"name": lease.name, **{key: local(getattr(lease, key), zone) for key in dates}}
     if lease.wait and lease.status == "WAITING":
         # Its dates are those that it cannot have.
-        told = {"name": lease.name, "waits": _waits(lease.wait, zone)}
+        told = {"name": lease.name, "waits": waits(lease.wait, zone)}
     return {**told, "reservations": "\n".join(line for each in lease.reservations for line in _would_be(each))}
 
 
@@ -246,7 +246,7 @@ def _in_full(lease: Lease, zone: tzinfo) -> dict[str, str]:
     told |= {key: local(at, zone) for key in ("used_at", "release_at") if (at := getattr(lease, key)) is not None}
     told |= {"project_id": lease.project_id, "user_id": lease.user_id}
     told |= {key: local(getattr(lease, key), zone) for key in dates}
-    told |= {"waits": _waits(lease.wait, zone)} if lease.wait and lease.status in _IN_LINE else {}
+    told |= {"waits": waits(lease.wait, zone)} if lease.wait and lease.status in IN_LINE else {}
     told |= {"waits": _earlier(lease, lease.wait, zone)} if lease.wait and lease.wait.advance else {}
     told |= {"tries": "\n".join(_tries(lease.wait, zone))} if lease.wait and lease.wait.tries else {}
     told |= {"ends_later_if_free": _later(lease.extend_if_free, zone)} if lease.extend_if_free else {}
@@ -287,7 +287,8 @@ def _earlier(lease: Lease, wait: Wait, zone: tzinfo) -> str:
     return f"its start was promised, and may become earlier{probably}"
 
 
-def _waits(wait: Wait, zone: tzinfo) -> str:
+def waits(wait: Wait, zone: tzinfo) -> str:
+    """Return how a lease waits: its place, when it will probably start, until when it waits, and why."""
     place = f"number {wait.position} in line" if wait.position else "in line"
     start = f", probably from {local(wait.estimated_start, zone)}" if wait.estimated_start else ""
     return f"{place}{start}, until {local(wait.until, zone)}" + (f": {wait.reason}" if wait.reason else "")

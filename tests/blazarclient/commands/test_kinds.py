@@ -106,6 +106,22 @@ def test_a_place_in_line_is_asked_for_at_1_3(run: Run, service: Any, given: str,
     assert version(service, "POST") == "reservation 1.3"
 
 
+def test_what_a_lease_waits_for_is_shown_when_it_is_made(run: Run, service: Any) -> None:
+    wait = {"queued_at": "2030-04-01T12:00:00Z", "until": "2030-04-04T12:00:00Z", "position": 3}
+    wait |= {"estimated_start": "2030-04-02T08:00:00Z", "reason": None}
+    lease = {**LEASE, "status": "WAITING", "wait": wait}
+    service.post(f"{URL}/leases", **says("lease", lease, status_code=201, headers=V1_3))
+    service.get(f"{URL}/leases/{ID}", **says("lease", {**lease, "status": "CREATING"}))
+    new = {"OpenStack-API-Version": "reservation 1.3"}
+    service.get(f"{URL}/leases/{ID}", request_headers=new, **says("lease", lease, headers=V1_3))
+    code, out, err = run(*LINE, "+3d")
+    assert code == 0, err
+    assert "number 3 in line, probably from 2030-04-02 10:00+02:00, until 2030-04-04 14:00+02:00" in out
+    assert ("WAITING" in out, "CREATING" in out) == (True, False)
+    code, out, err = run(*LINE, "+3d", "-f", "json")
+    assert (code, "waits" in json.loads(out)) == (0, False), err
+
+
 def test_where_nobody_can_wait_nothing_is_booked_without(run: Run, service: Any) -> None:
     service.post(f"{URL}/leases", **refusal("version_unsupported", "version 1.3 is not supported", 406))
     assert run(*LINE, "+3d")[0] != 0
