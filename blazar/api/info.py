@@ -6,11 +6,16 @@ from __future__ import annotations
 from blazar.api.availability.schemas import MOST_RESERVATIONS
 from blazar.api.calendar.routes import OWNERS
 from blazar.api.context import Call
+from blazar.api.leases.rules import BEST_EFFORT, POST
+from blazar.api.microversion import Version
 from blazar.api.queries import MOST_VALUES
 from blazar.api.routes import Caching, Part, Root, Route, Rule
 from blazar.api.shapes import NUMBER, TEXT, TEXT_OR_NULL, ZULU, Json, a_list, an_object, ref
 from blazar.model.clock import zulu
+from blazar.model.lease import LeaseKind
 from blazar.model.service import ServiceFacts
+
+KINDS_SINCE: Version = (1, 3)
 
 GET = Rule("blazar:info:get", "@", "See what the service offers, and what the caller may do. Any token will do.")
 
@@ -46,12 +51,20 @@ def info(call: Call) -> Json:
         "project_id": caller.project_id or None,
         "allowed": [name for name in call.services.served.rules if call.allows(name)],
         "resource_types": list(facts.resource_types),
+        **({"kinds": _kinds(call)} if call.version is not None and call.version >= KINDS_SINCE else {}),
         "before_end": {"default": facts.before_end, "lead_seconds": int(facts.lead.total_seconds())},
         "cleaning_seconds": int(facts.cleaning.total_seconds()),
         "limits": [{"limit": each.limit, "value": each.value, "unit": each.unit} for each in facts.limits],
         "bounds": _bounds(call, facts),
         "idempotency_seconds": int(facts.idempotency.total_seconds()),
     }
+
+
+def _kinds(call: Call) -> list[str]:
+    """Return the kinds of lease that the caller may book."""
+    if not call.allows(POST.name):
+        return []
+    return [str(kind) for kind in LeaseKind if kind != LeaseKind.BEST_EFFORT or call.allows(BEST_EFFORT.name)]
 
 
 def _bounds(call: Call, facts: ServiceFacts) -> Json:
@@ -86,18 +99,21 @@ COMPONENTS: Json = {
             "project_id": TEXT_OR_NULL,
             "allowed": {**a_list(TEXT), "description": "policy rules that allow the caller something in its project"},
             "resource_types": a_list(TEXT),
+            "kinds": {**a_list(TEXT), "description": "kinds of lease that the caller may book; from 1.3 on"},
             "before_end": an_object({"default": TEXT, "lead_seconds": NUMBER}),
             "cleaning_seconds": {**NUMBER, "description": "what is kept free between two users of a resource"},
             "limits": a_list(an_object({"limit": TEXT, "value": NUMBER, "unit": TEXT})),
             "bounds": an_object({name: {**NUMBER, "description": of} for name, of in _BOUNDS.items()}),
             "idempotency_seconds": NUMBER,
         },
+        optional=("kinds",),
         example={
             "now": "2026-11-23T10:15:42Z",
             "user_id": "3c1f9a7d2b6e4f58a0c1d2e3f4a5b6c7",
             "project_id": "71bb40c6a5b94e0f8f2f0a3d1c9e7b55",
             "allowed": ["blazar:leases:get", "blazar:leases:post"],
             "resource_types": ["physical:host", "virtual:instance"],
+            "kinds": ["scheduled", "immediate", "retries"],
             "before_end": {"default": "notification", "lead_seconds": 3600},
             "cleaning_seconds": 1800,
             "limits": [{"limit": "max_lease_duration", "value": 604800, "unit": "seconds"}],

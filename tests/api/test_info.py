@@ -38,6 +38,14 @@ def test_members_and_operators_learn_what_they_may_do(http):
     assert http.get("/v1/info?all=1", headers=VERSION).status_code == 400
 
 
+def test_the_kinds_of_lease_that_the_caller_may_book_are_told_from_1_3_on(http):
+    new = {"OpenStack-API-Version": "reservation 1.3"}
+    assert info(http, **new, **token("curie", "physics"))["kinds"] == ["scheduled", "immediate", "retries"]
+    assert info(http, **new)["kinds"] == ["scheduled", "immediate", "retries", "best_effort"]
+    assert info(http, **new, **token("marie", "physics", "reader"))["kinds"] == []
+    assert "kinds" not in info(http)
+
+
 def test_limits_and_times_are_those_that_are_configured(sqlite):
     settings = Settings(before_end_lead=timedelta(hours=1), before_end="snapshot", bounds=Bounds(leases=5))
     limit = MaxLeaseDurationFilter(timedelta(days=7), exempt=["art"])
