@@ -27,7 +27,8 @@ _ANY_WORK = sa.select(sa.or_(sa.exists().where(*_WAITING), sa.exists().where(*_B
 _OTHERS = (leases.c.status != str(LeaseStatus.WAITING), leases.c.deleted_at.is_(None))
 _TRIED = (*_WAITING, leases.c.kind == str(LeaseKind.RETRIES))
 # Each change of a lease raises its revision, and each change of a resource the version of its kind. What a plan says of
-# those that wait changes nothing; one that has been tried in vain rests, and the next plan tells until when.
+# those that wait changes nothing; one that has been tried in vain rests, and the next plan tells until when. The
+# last allocation tells a new lease from one that was deleted meanwhile, whatever the clocks of managers say.
 _STATE = sa.select(
     sa.select(sa.func.count()).where(*_OTHERS).select_from(leases).scalar_subquery(),
     sa.select(sa.func.sum(leases.c.revision)).where(*_OTHERS).scalar_subquery(),
@@ -35,6 +36,7 @@ _STATE = sa.select(
     sa.select(sa.func.count()).where(*_WAITING).select_from(leases).scalar_subquery(),
     sa.select(sa.func.max(leases.c.queued_at, type_=UtcTime)).where(*_WAITING).scalar_subquery(),
     sa.select(sa.func.max(leases.c.updated_at, type_=UtcTime)).where(*_TRIED).scalar_subquery(),
+    sa.select(sa.func.max(allocations.c.id)).scalar_subquery(),
     sa.select(sa.func.sum(inventory_versions.c.version)).scalar_subquery(),
     sa.select(waiting_list.c.version).where(waiting_list.c.id == _ROW).scalar_subquery(),
     sa.select(waiting_list.c.seen).where(waiting_list.c.id == _ROW).scalar_subquery(),

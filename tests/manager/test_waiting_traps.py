@@ -100,6 +100,25 @@ def test_what_is_given_back_while_a_plan_is_made_leads_to_another_plan(sqlite):
     assert [len(world.hosts_of(each)) for each in (first, other)] == [0, 3]
 
 
+def test_what_is_given_back_is_not_hidden_by_a_new_lease(engine):
+    """As many leases as before, with revisions as before, and a clock that says that nothing was deleted since."""
+    world = World(engine)
+    world.waits = True
+    first, second = (world.lease(a_host(3), start=hours * HOUR, hours=1, project="biology") for hours in (1, 3))
+    lease = waits(world, a_host(3), start=3 * HOUR, hours=1)
+    world.manager.leases.delete(first.id)
+    world.run()
+    world.manager.waiting_list.run_once()
+    before = world.store.waiting_list.state()
+    assert before.seen == before.now_seen
+    world.manager.leases.delete(second.id)
+    world.lease(a_host(3), start=20 * DAY, hours=1, project="biology")
+    after = world.store.waiting_list.state()
+    assert after.now_seen != before.now_seen
+    assert world.manager.waiting_list.run_once() == 1
+    assert status(world, lease) is LeaseStatus.PENDING
+
+
 def test_of_two_plans_made_of_the_same_state_one_is_carried_out(sqlite):
     slow = During("physics")
     world = full_world(sqlite, slow)
