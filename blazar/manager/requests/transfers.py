@@ -27,7 +27,7 @@ from blazar.model.clock import later
 from blazar.model.demand import Plan
 from blazar.model.errors import InvalidInput, NotFound, StaleLease
 from blazar.model.history import Verb
-from blazar.model.lease import Lease, ReservationStatus, TransferOffer
+from blazar.model.lease import Lease, LeaseStatus, ReservationStatus, TransferOffer
 from blazar.model.lease_details import LeaseDetails
 from blazar.model.paging import Page
 from blazar.model.requests import Actor, LeaseChange, stale
@@ -157,7 +157,7 @@ class TransferService:
                 self._check_offered(lease, taker, now)
                 if terms.revisions is not None and lease.revision not in terms.revisions:
                     raise stale(lease)
-                if lease.status not in lifecycle.STABLE:
+                if lease.status not in (*lifecycle.STABLE, LeaseStatus.WAITING):
                     # It may be on its way to the taker.
                     raise busy(lease)
                 try:
@@ -205,7 +205,10 @@ class TransferService:
         return decide, grants
 
     def _decided(self, lease_id: str, terms: Terms) -> Change:
-        found = patient(self._runtime, lease_id, terms.revisions)
+        try:
+            found = patient(self._runtime, lease_id, terms.revisions)
+        except NotFound as error:
+            raise _no_offer(lease_id) from error
         lease, taker = found.lease, terms.asked_by
         offer = self._check_offered(lease, taker, found.now)
         after = replace(

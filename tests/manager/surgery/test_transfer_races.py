@@ -10,7 +10,8 @@ import pytest
 
 from blazar.manager.common.settings import Settings
 from blazar.model.bounds import Bounds
-from blazar.model.errors import Conflict, NotFound, UsageDenied
+from blazar.model.errors import CloudRefused, Conflict, NotFound, UsageDenied
+from blazar.model.lease import LeaseKind, LeaseStatus
 from blazar.model.requests import NOW, Actor, IdempotencyKey
 from blazar.model.surgery import PartRequest, SplitRequest, Terms
 from blazar.model.transfers import OfferRequest
@@ -82,6 +83,40 @@ def test_who_takes_a_lease_is_not_told_the_ids_of_others_servers(world):
     with pytest.raises(Conflict) as told:
         offered(world, lease)
     assert server.id in told.value.message
+
+
+@pytest.mark.parametrize("ends", ["withdraw", "decline"])
+def test_the_offer_of_a_lease_that_waits_again_can_still_be_ended(sqlite, ends):
+    world = World(sqlite)
+    lease = world.lease(a_host(), start=HOUR, kind=LeaseKind.RETRIES, tries=3, wait=10 * HOUR)
+    offered(world, lease)
+    world.faults.fail_before("add_host", CloudRefused("nova does not like it"))
+    world.run_to(lease.window.start)
+    assert world.now(lease).status is LeaseStatus.WAITING
+    getattr(world.manager.transfers, ends)(lease.id, CURIE if ends == "withdraw" else TURING)
+    found = world.now(lease)
+    assert (found.status, found.offer) == (LeaseStatus.WAITING, None)
+    world.waits = True
+    for _ in range(20):
+        world.run_to(world.clock.now() + timedelta(seconds=30))
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+
+
+def test_who_accepts_what_is_deleted_at_this_moment_learns_that_it_is_not_offered(world, monkeypatch):
+    lease = world.lease(a_host(), start=HOUR)
+    offered(world, lease)
+    way = world.manager.transfers._way
+
+    def deleted_after(lease_id, terms):
+        found = way(lease_id, terms)
+        world.manager.leases.delete(lease_id)
+        world.run()
+        return found
+
+    monkeypatch.setattr(world.manager.transfers, "_way", deleted_after)
+    with pytest.raises(NotFound) as refused:
+        world.manager.transfers.accept(lease.id, TURING)
+    assert refused.value.code == "transfer_not_found"
 
 
 def test_a_lease_that_went_away_and_is_offered_back_meets_the_limits_again(sqlite, monkeypatch):

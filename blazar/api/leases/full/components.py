@@ -236,7 +236,7 @@ _LEASE_WITH_KIND: Json = {
     "transfer": {
         **an_object(OFFER_KEYS),
         "type": ["object", "null"],
-        "description": "to whom it is offered, until it expires; null if it is not",
+        "description": "to whom it was offered last, until that is accepted, declined or withdrawn; else null",
     },
     "series_id": {**TEXT_OR_NULL, "description": "the series that it belongs to"},
     "recurrence_id": {
