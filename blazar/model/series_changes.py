@@ -23,7 +23,8 @@ class SeriesChange:
     """Changes of a series ``since`` one of its occurrences, None for all that have not begun.
 
     None leaves a value as it is. ``sets_before_end``: the warning changes, with ``before_end`` None to the operator's
-    lead time. ``with_changed``: leases that somebody changed by themselves are changed, too.
+    lead time. ``with_changed``: leases that somebody changed by themselves are changed, too. ``revisions``: those that
+    the series may have, None for any.
     """
 
     since: datetime | None = None
@@ -41,6 +42,7 @@ class SeriesChange:
     with_changed: bool = False
     asked_by: Actor | None = None
     dry_run: bool = False
+    revisions: tuple[int, ...] | None = None
 
     @property
     def moves(self) -> bool:

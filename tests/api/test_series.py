@@ -182,6 +182,25 @@ def test_the_following_are_changed_and_are_another_series(http):
     assert (lease["name"], lease["series_id"], lease["end_date"]) == ("short", rest["id"], "2030-04-03T08:00:00Z")
 
 
+def test_a_series_is_changed_only_as_it_was_seen(http):
+    made = ask(http, body=DAILY)
+    url, tag = f"/v1/series/{made.json['series']['id']}", made.headers["ETag"]
+    assert ask(http, "GET", url).headers["ETag"] == tag
+    assert ask(http, "GET", url, **token(), **{"If-None-Match": tag}).status_code == 304
+    first = ask(http, "PUT", url, {"name": "first"}, **token(), **{"If-Match": tag})
+    assert first.status_code == 200
+    for query in ("", "?dry_run=true"):
+        late = ask(http, "PUT", url + query, {"name": "second"}, **token(), **{"If-Match": tag})
+        assert fault(late) == (412, "precondition_failed", None)
+        assert late.json["errors"][0]["data"]["revision"] == first.json["series"]["revision"]
+    # What a lease of an occurrence has become is no change of the series.
+    lease_id = first.json["series"]["occurrences"][1]["lease_id"]
+    assert ask(http, "DELETE", f"/v1/leases/{lease_id}").status_code == 204
+    assert ask(http, "GET", url).headers["ETag"] != first.headers["ETag"]
+    seen = {"If-Match": first.headers["ETag"]}
+    assert ask(http, "PUT", url, {"name": "third"}, **token(), **seen).json["series"]["name"] == "third"
+
+
 def test_all_are_changed_and_stay_the_same_series(http):
     series = ask(http, body=DAILY).json["series"]
     url = f"/v1/series/{series['id']}"

@@ -44,8 +44,16 @@ def new_series(body: Json, caller: Caller, view: View, schemas_of: Schemas, *, d
     return found
 
 
-def series_change(body: Json, caller: Caller, view: View, schemas_of: Schemas, *, dry_run: bool) -> SeriesChange:
-    """Return the change of a series that the caller asks for. InvalidInput."""
+def series_change(
+    body: Json,
+    caller: Caller,
+    view: View,
+    schemas_of: Schemas,
+    *,
+    dry_run: bool,
+    revisions: tuple[int, ...] | None,
+) -> SeriesChange:
+    """Return the change of a series that the caller asks for, if it has one of the ``revisions``. InvalidInput."""
     if not body.keys() - {"from", "changed"}:
         raise InvalidInput(
             "nothing is to change; give a name, dates, a rule or reservations", code="missing_field", pointer="/name"
@@ -67,6 +75,7 @@ def series_change(body: Json, caller: Caller, view: View, schemas_of: Schemas, *
         with_changed=body.get("changed", False),
         asked_by=Actor(caller.user_id, caller.project_id, view.operator),
         dry_run=dry_run,
+        revisions=revisions,
     )
     check_text({"name": "", **body})
     return found

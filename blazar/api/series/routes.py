@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +13,7 @@ from blazar.api.bodies import normalized
 from blazar.api.context import Call, identifier
 from blazar.api.leases.full.keys import IDEMPOTENCY_KEY, key_of
 from blazar.api.leases.full.view import OF_1_3, view_of
+from blazar.api.preconditions import IF_MATCH, Tags
 from blazar.api.queries import option, paging
 from blazar.api.readers import Choice, Flag, Text
 from blazar.api.routes import MEMBER, READER, Body, Caching, Part, Root, Route, Rule, in_path
@@ -19,8 +22,10 @@ from blazar.api.series.requests import new_series, series_change
 from blazar.api.series.schemas import CHANGES, EXAMPLES, SERIES_CREATE, SERIES_UPDATE
 from blazar.api.shapes import LINKS, NUMBER, Json, a_list, an_object, ref
 from blazar.api.urls import link
-from blazar.model.errors import Denied
-from blazar.model.series_details import SeriesOwner, SeriesQuestion, SeriesStatus, unknown_series
+from blazar.model.errors import Denied, PreconditionFailed
+from blazar.model.series_details import SeriesDetails, SeriesOwner, SeriesQuestion, SeriesStatus, unknown_series
+
+_TAGS = Tags("-s", parted=True)
 
 GET = Rule("blazar:series:get", READER, "List and show series of leases.")
 POST = Rule("blazar:series:post", MEMBER, "Create a series of leases.")
@@ -63,23 +68,27 @@ def create(call: Call) -> Answer:
     replayed = {"Idempotency-Replayed": "true"} if found.replayed else {}
     headers = {"Location": link(f"/v1/series/{found.series.id}"), **replayed}
     status = 202 if found.series.status is SeriesStatus.CREATING else 201
-    return Answer(details(found), headers=headers, status=status)
+    return _written(found, headers=headers, status=status)
 
 
-def show(call: Call, series_id: str) -> Json:
+def show(call: Call, series_id: str) -> Answer:
     """Show a series with its occurrences, also a deleted one."""
-    return details(call.manager.series.one(_visible(call, series_id).id))
+    return _written(call.manager.series.one(_visible(call, series_id).id))
 
 
 def update(call: Call, series_id: str) -> Answer:
     """Change a series from one of its occurrences on; with ``dry_run`` show what it would be."""
     owner = _visible(call, series_id)
     dry_run, body = call.asked.one("dry_run", False), call.checked(normalized(call.read()))
-    change = series_change(body, call.caller, view_of(call, OF_1_3), call.services.served.requests, dry_run=dry_run)
-    found = call.manager.series.change(owner.id, change)
+    view, schemas_of = view_of(call, OF_1_3), call.services.served.requests
+    change = series_change(body, call.caller, view, schemas_of, dry_run=dry_run, revisions=_TAGS.wanted())
+    try:
+        found = call.manager.series.change(owner.id, change)
+    except PreconditionFailed as error:
+        raise _TAGS.refused(error) from error
     if dry_run:
         return Answer(details(found, planned=True))
-    return Answer(details(found), headers={"Location": link(f"/v1/series/{found.series.id}")})
+    return _written(found, headers={"Location": link(f"/v1/series/{found.series.id}")})
 
 
 def delete(call: Call, series_id: str) -> None:
@@ -88,6 +97,13 @@ def delete(call: Call, series_id: str) -> None:
     running = call.asked.one("running", False)
     if running or not owner.deleted:
         call.manager.series.delete(owner.id, ends_running=running)
+
+
+def _written(found: SeriesDetails, *, headers: Mapping[str, str] | None = None, status: int | None = None) -> Answer:
+    """Return a series with its tag; leases of its occurrences change without a new revision."""
+    value = details(found)
+    occurrences = json.dumps(value["occurrences"], sort_keys=True)
+    return Answer(value, etag=_TAGS.of(found.series.revision, occurrences), headers=headers or {}, status=status)
 
 
 def _visible(call: Call, series_id: str) -> SeriesOwner:
@@ -114,9 +130,7 @@ def _in_envelope(series: Json) -> Json:
 _ID = in_path("series_id", "the series' id")
 _ONE = an_object({"series": ref("SeriesWithOccurrences")})
 _on_list = partial(Route, root=Root.V1, path="/series", since=(1, 3))
-_on_series = partial(
-    Route, root=Root.V1, path="/series/{series_id}", since=(1, 3), on_target=True, errors=(404,), caching=Caching.WEAK
-)
+_on_series = partial(Route, root=Root.V1, path="/series/{series_id}", since=(1, 3), on_target=True, errors=(404,))
 
 PART = Part(
     "series",
@@ -152,6 +166,7 @@ PART = Part(
         _on_series(
             method="GET",
             name="show_series",
+            caching=Caching.STRONG,
             summary="Show a series with its occurrences",
             handler=show,
             rule=GET,
@@ -168,8 +183,8 @@ PART = Part(
             body=Body("SeriesUpdate", SERIES_UPDATE, CHANGES),
             render=_in_envelope,
             answers={200: _ONE},
-            errors=(404, 409),
-            parameters=(_ID, option("dry_run", Flag(), "only say what would come of it; nothing is changed")),
+            errors=(404, 409, 412),
+            parameters=(_ID, option("dry_run", Flag(), "only say what would come of it; nothing is changed"), IF_MATCH),
         ),
         _on_series(
             method="DELETE",

@@ -25,7 +25,7 @@ from blazar.manager.requests.series_planning import Planned, SeriesCheck
 from blazar.manager.requests.series_work import SeriesWork, check_fits, first_to_come, unfit_of
 from blazar.model.clock import said, to_second
 from blazar.model.demand import Allocation
-from blazar.model.errors import BlazarError, Conflict, InvalidInput
+from blazar.model.errors import BlazarError, Conflict, InvalidInput, PreconditionFailed
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, PartOfSeries
 from blazar.model.recurrence import Occurrence
 from blazar.model.requests import Actor
@@ -77,7 +77,7 @@ class SeriesChanging:
     def change(self, series_id: str, change: SeriesChange) -> SeriesDetails:
         """Change a series, and return the one that goes on; for a dry run return what it would be.
 
-        NotFound, InvalidInput, Conflict, NotEnoughResources, UsageDenied, Contention.
+        NotFound, InvalidInput, Conflict, NotEnoughResources, UsageDenied, Contention, PreconditionFailed.
         """
         if self._enforcement.listens_to(Occasion.UPDATED):
             raise Conflict(
@@ -109,10 +109,17 @@ class SeriesChanging:
         return self._runtime.store.series.one(done.wanted.new.id, self._runtime.clock.now())
 
     def _wanted(self, series_id: str, new_id: str, change: SeriesChange) -> _Wanted:
-        """Return what a change leads to. InvalidInput, Conflict."""
+        """Return what a change leads to. InvalidInput, Conflict, PreconditionFailed."""
         store, now = self._runtime.store.series, self._runtime.clock.now()
         found = store.one(series_id, now)
         before = found.series
+        if change.revisions is not None and before.revision not in change.revisions:
+            raise PreconditionFailed(
+                f"the series has changed: its revision is {before.revision}; read it, and send the change with its "
+                "present tag",
+                header="If-Match",
+                data={"revision": before.revision},
+            )
         if before.status is not SeriesStatus.ACTIVE:
             raise Conflict(f"the series is {before.status}, and only one that is ACTIVE can be changed")
         first = _first(found.occurrences, change.since, now)
