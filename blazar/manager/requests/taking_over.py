@@ -49,16 +49,21 @@ def check_transferable(
                 f"reservation {task.reservation.id} has {closed} resources that are not open to project {project_id}",
                 code="not_transferable",
             )
-    check_empty(runtime, lease, going, names=names)
+    check_empty(runtime, lease, going, project_id, names=names)
 
 
-def check_empty(runtime: Runtime, lease: Lease, tasks: list[Task], *, names: bool) -> None:
-    """Raise Conflict if servers run in reservations in use: they belong to the giver, and nothing moves them."""
+def check_empty(runtime: Runtime, lease: Lease, tasks: list[Task], project_id: str, *, names: bool) -> None:
+    """Raise Conflict if servers run in reservations in use: they belong to the giver, and nothing moves them.
+
+    Those of the project that gets the lease stay where they are. It may boot them as soon as it can, a moment before
+    the lease is its own: if these were in the way, they would go on in the lease of the giver.
+    """
     found = {
         server.id: server
         for task in tasks
         if task.reservation.status is ReservationStatus.ACTIVE
         for server in runtime.type_of(task.reservation).servers_in_use(task) or ()
+        if server.project_id != project_id
     }
     if not found:
         return
@@ -126,7 +131,7 @@ class TakingOver(ChangeGrant):
 
     def confirm(self, found: Change) -> None:
         """Look once more for servers: since the lease has its new owner, the old one boots no more."""
-        check_empty(self.runtime, found.lease, list(found.tasks), names=False)
+        check_empty(self.runtime, found.lease, list(found.tasks), found.draft.after.project_id, names=False)
 
     def check_last(self, found: Change) -> ProjectUse | None:
         """Check the use of the other project once more: the lease has not counted for it so far."""

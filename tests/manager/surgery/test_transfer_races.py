@@ -119,6 +119,23 @@ def test_who_accepts_what_is_deleted_at_this_moment_learns_that_it_is_not_offere
     assert refused.value.code == "transfer_not_found"
 
 
+def test_a_server_that_its_taker_boots_at_once_does_not_keep_the_lease(world):
+    lease = world.lease(a_host(), start=NOW)
+    world.run()
+    offered(world, lease)
+    (host,) = world.hosts_of(lease)
+
+    def boot(name: str, when: str) -> None:
+        if (name, when) == ("set_aggregate_metadata", "after"):
+            world.faults.on_call = None
+            world.simulated.users.boot_server("early", project_id="computing", user_id="turing", host=host)
+
+    world.faults.on_call = boot
+    world.manager.transfers.accept(lease.id, TURING)
+    assert world.now(lease).project_id == "computing"
+    assert len(world.simulated.operators.list_servers()) == 1
+
+
 def test_a_lease_that_went_away_and_is_offered_back_meets_the_limits_again(sqlite, monkeypatch):
     world = World(sqlite, hosts=3, settings=Settings(bounds=Bounds(leases=2)))
     lease = world.lease(a_host(), start=HOUR)
