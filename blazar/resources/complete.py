@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from blazar.calendar.evacuation.values import Evacuation, NotEnough
 from blazar.clouds.ports import Server
@@ -40,7 +40,7 @@ from blazar.resources.base import (
 from blazar.resources.capabilities import able
 from blazar.resources.gone import MadeById, TellsGone
 from blazar.resources.in_projects import ListsInProjects
-from blazar.resources.making_room import Elsewhere, MakesRoom, MovedServer
+from blazar.resources.making_room import Elsewhere, Load, MakesRoom, MovedServer, MovesServers, Pace
 from blazar.resources.named import NamesOnce
 from blazar.resources.optional import (
     ChoosesAction,
@@ -101,6 +101,7 @@ class CompleteType:
         self._tells_gone = able(plain, TellsGone)
         self._makes_room = able(plain, MakesRoom)
         self._transfers = able(plain, Transfers)
+        self._moves_servers = able(plain, MovesServers)
         if self.schema is not None:
             check_schemas(f"schema of the type {self.resource_type}", [dict(self.schema)])
 
@@ -164,6 +165,29 @@ class CompleteType:
     def moved(self, task: Task) -> tuple[MovedServer, ...]:
         """Return the servers of others that were moved away for the lease; by default none."""
         return () if self._makes_room is None else self._makes_room.moved(task)
+
+    @property
+    def pace(self) -> Pace | None:
+        """Return how servers of reservations in use are moved; None if they are not."""
+        return None if self._moves_servers is None else self._moves_servers.pace
+
+    def load(self, task: Task, resource: Resource) -> Load:
+        """Return what the servers on a resource have together; by default they cannot be moved."""
+        if self._moves_servers is None:
+            return Load(obstacle=f"reservations of the type {self.resource_type} keep what they have while in use")
+        return self._moves_servers.load(task, resource)
+
+    def move_servers(self, task: Task, source: Resource, target: Resource, since: datetime) -> Progress:
+        """Ensure that servers leave a resource for another one of the reservation; by default there are none."""
+        if self._moves_servers is None:
+            return Done()
+        return self._progress("move_servers", self._moves_servers.move_servers(task, source, target, since))
+
+    def stop_moving(self, task: Task, source: Resource) -> Progress:
+        """Ensure that no server moves from a resource any more; by default none does."""
+        if self._moves_servers is None:
+            return Done()
+        return self._progress("stop_moving", self._moves_servers.stop_moving(task, source))
 
     def start(self, task: Task) -> Progress:
         """Ensure that the project can use the resources, and no others."""
@@ -357,6 +381,7 @@ CAPABILITIES: tuple[type, ...] = (
     SavesWork,
     Restores,
     MakesRoom,
+    MovesServers,
 )
 """The protocols that a type has whole, or not at all."""
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a resource type may have that can move servers of others away, for leases of the kind ``best_effort``."""
+"""What a resource type may have that can move servers away.
+
+Those of others, for leases of the kind ``best_effort``; and those of a lease in use itself, before its resources are in
+maintenance.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Protocol, runtime_checkable
 
 from blazar.calendar.evacuation.values import Evacuation, NotEnough
+from blazar.model.amounts import Amounts
 from blazar.model.resource import Resource
 from blazar.resources.base import Progress, Task
 
@@ -52,3 +57,55 @@ class MakesRoom(Protocol):
 
     def moved(self, task: Task) -> tuple[MovedServer, ...]:
         """Return the servers that were moved off what the reservation has, or had, since the lease was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How servers of leases in use are moved: from how long before a maintenance window on, and how long at least.
+
+    ``at_once`` is from how many resources servers are moved at a time.
+    """
+
+    lead: timedelta
+    limit: timedelta
+    at_once: int
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What servers of a reservation have of a resource together, and what another one must have for them.
+
+    ``obstacle`` is why they cannot be moved, empty if they can.
+    """
+
+    amounts: Amounts = Amounts()
+    traits: frozenset[str] = frozenset()
+    obstacle: str = ""
+
+    def fits(self, resource: Resource) -> bool:
+        """Return whether another resource, when it is free, takes them all."""
+        return self.traits <= resource.traits and all(resource.capacity.get(name) >= n for name, n in self.amounts)
+
+
+@runtime_checkable
+class MovesServers(Protocol):
+    """A type that can move servers from one resource of a reservation in use to another one of it.
+
+    Without it a reservation in use keeps what it has.
+    """
+
+    @property
+    def pace(self) -> Pace:
+        """Return how servers are moved."""
+
+    def load(self, task: Task, resource: Resource) -> Load:
+        """Return what the servers on a resource have together, or why they cannot be moved. Nothing is changed."""
+
+    def move_servers(self, task: Task, source: Resource, target: Resource, since: datetime) -> Progress:
+        """Ensure that servers leave a resource for another one of the reservation; Done when none is left.
+
+        Failures before ``since`` do not count.
+        """
+
+    def stop_moving(self, task: Task, source: Resource) -> Progress:
+        """Ensure that no server moves from a resource any more; Done when none does."""

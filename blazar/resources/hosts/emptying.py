@@ -1,30 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Empties hosts of the servers of others for a reservation, by moving them to hosts that are open to all.
+"""Empties hosts by moving servers: those of others, for a reservation, to hosts that are open to all; and those of a
+reservation itself to another of its hosts.
 
 Nothing is stored between two looks: Nova says which servers are left, what moves, and what has failed. While a host is
-emptied it is in the freepool, so that the scheduler filter lets nobody boot there.
+emptied of the servers of others it is in the freepool, so that the scheduler filter lets nobody boot there. One that is
+emptied of those of its reservation stays in that, and is looked at until none is left.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from blazar.calendar.evacuation.packing import Room, bundles_of, packed
-from blazar.calendar.evacuation.plan import plan
+from blazar.calendar.evacuation.plan import duration, plan
 from blazar.calendar.evacuation.values import Candidate, Evacuation, NotEnough, Occupant, Target
 from blazar.clouds.ports import Cloud, HostRoom, Hypervisor, Move, MovePhase
 from blazar.clouds.ports import Occupant as Server
+from blazar.model.amounts import Amounts
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 from blazar.model.reasons import Cause, ReasonCode
 from blazar.model.resource import Resource
 from blazar.resources.aggregates.freepool import Freepool
 from blazar.resources.base import Done, NotYet, Progress, Task
 from blazar.resources.hosts.evacuation_options import EvacuationSettings
-from blazar.resources.hosts.movable import occupant
-from blazar.resources.making_room import Elsewhere, MovedServer
+from blazar.resources.hosts.movable import Within, occupant
+from blazar.resources.making_room import Elsewhere, Load, MovedServer
 
 LOG = logging.getLogger(__name__)
 
@@ -63,6 +67,22 @@ class _Look:
     def open_moves(self) -> tuple[Move, ...]:
         """Return the moves that are not over, each once."""
         return tuple({move.id: move for found in self.moves.values() for move in found}.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What is to be moved for a lease: ``open_`` are the hosts that may take servers, ``targets`` the room on them.
+
+    ``within``: the servers are those of the reservation, and have but one host to go to. ``since``: failures before do
+    not count.
+    """
+
+    lease_id: str
+    open_: Collection[Hypervisor]
+    targets: Callable[[], Sequence[Target]]
+    headroom: int
+    since: datetime
+    within: Within | None = None
 
 
 class Emptying:
@@ -104,7 +124,10 @@ class Emptying:
             return self._empty(task)
         self._seen.discard(task.reservation.id)
         self._confirm(seen.open_moves)
-        troubles = self._begin(task, elsewhere, seen)
+        open_ = self._freepool.open_hosts()
+        targets = partial(self._targets, open_, elsewhere, seen)
+        job = _Job(task.lease.id, open_, targets, self._settings.rules.headroom, task.lease.created_at)
+        troubles = self._begin(job, seen)
         where = ", ".join(sorted(seen.servers))
         count = "1 server of others is" if seen.left == 1 else f"{seen.left} servers of others are"
         text = f"{count} still on {where}" if seen.left else f"servers are leaving {where}"
@@ -117,6 +140,48 @@ class Emptying:
         """
         hosts = _evacuable(task)
         self._seen.discard(task.reservation.id)
+        stopped = self.stop(hosts)
+        if hosts and isinstance(stopped, Done):
+            self._freepool.ensure_out(*map(_service, hosts))
+        return stopped
+
+    def load(self, task: Task, host: Resource) -> Load:
+        """Return what the servers on a host of a reservation have together, or why they cannot be moved."""
+        seen = self._look([host])
+        here = frozenset(server.id for server in seen.servers[host.name])
+        within, never = Within(task.reservation.id, task.lease.project_id), self._settings.never
+        found = [occupant(server, here, never, within=within) for server in seen.servers[host.name]]
+        for each in found:
+            if each.obstacle:
+                return Load(obstacle=f"server {each.id} on {host.name} cannot be moved: {each.obstacle}")
+        if duration([Candidate(host.id, host.name, tuple(found))], self._settings.rules) > self._settings.rules.limit:
+            return Load(obstacle=f"it would take too long to move the servers of {host.name}")
+        amounts = sum((each.amounts for each in found), Amounts())
+        return Load(amounts, frozenset[str]().union(*(each.traits for each in found)))
+
+    def move_within(self, task: Task, source: Resource, target: Resource, since: datetime) -> Progress:
+        """Ensure that the servers of a host of a reservation move to another one of it; Done when none is left."""
+        both = self._look([source, target])
+        seen = _Look({source.name: both.servers[source.name]}, {source.name: both.moves[source.name]}, {})
+        self._confirm(seen.open_moves)
+        if seen.is_empty:
+            return Done()
+        open_ = [each for each in self._compute.hypervisors() if each.service_name == _service(target)]
+        job = _Job(
+            task.lease.id,
+            open_,
+            lambda: self._room_on(open_, both),
+            0,
+            since,
+            Within(task.reservation.id, task.lease.project_id),
+        )
+        troubles = self._begin(job, seen)
+        count = "1 server is" if seen.left == 1 else f"{seen.left} servers are"
+        text = f"{count} still on {source.name}" if seen.left else f"servers are leaving {source.name}"
+        return NotYet(LOOK_AGAIN, "; ".join([text, *troubles]), replace(CAUSE, servers=seen.left))
+
+    def stop(self, hosts: Collection[Resource]) -> Progress:
+        """Ensure that no server moves from or to hosts any more: moves are aborted, or else awaited."""
         going = [move for host in hosts for move in self._evacuation.open_moves(_service(host))]
         for move in going:
             if move.can_be_aborted:
@@ -127,9 +192,7 @@ class Emptying:
                     LOG.info("The move of server %s cannot be aborted: %s", move.server_id, error.message)
         self._confirm(going)
         if going and (left := sum(len(self._evacuation.open_moves(_service(host))) for host in hosts)):
-            return NotYet(LOOK_AGAIN, f"{left} moves of servers of others are not over yet", CAUSE)
-        if hosts:
-            self._freepool.ensure_out(*map(_service, hosts))
+            return NotYet(LOOK_AGAIN, f"{left} moves of servers are not over yet", CAUSE)
         return Done()
 
     def moved(self, task: Task) -> tuple[MovedServer, ...]:
@@ -169,6 +232,10 @@ class Emptying:
         """Return those of the open hosts that may take servers: first those that no lease is ever to have."""
         open_ = [host for host in hosts if host.hypervisor_hostname not in elsewhere.avoided]
         open_.sort(key=lambda host: host.hypervisor_hostname in elsewhere.last)
+        return self._room_on(open_, seen)
+
+    def _room_on(self, open_: Collection[Hypervisor], seen: _Look) -> tuple[Target, ...]:
+        """Return what room hosts have."""
         rooms = self._evacuation.rooms([host.hypervisor_hostname for host in open_])
         every = {server.id: server for found in seen.servers.values() for server in found}
         groups = {s.group.id: s.group.members for s in every.values() if s.group is not None}
@@ -185,11 +252,10 @@ class Emptying:
             found.append(Target(host.hypervisor_hostname, room.inventory.capacity, used, room.inventory.traits, kept))
         return tuple(found)
 
-    def _begin(self, task: Task, elsewhere: Elsewhere, seen: _Look) -> list[str]:
+    def _begin(self, job: _Job, seen: _Look) -> list[str]:
         """Begin as many moves as may run at the same time; return what keeps others from being begun."""
         rules = self._settings.rules
-        open_ = self._freepool.open_hosts()
-        services = {host.hypervisor_hostname: host.service_name for host in open_}
+        services = {host.hypervisor_hostname: host.service_name for host in job.open_}
         names = {service: name for name, service in services.items()}
         moving = {move.server_id for move in seen.open_moves}
         waiting = [
@@ -197,7 +263,7 @@ class Emptying:
                 0,
                 name,
                 tuple(
-                    self._tried(server, frozenset(s.id for s in servers), task.lease.created_at, names)
+                    self._tried(server, frozenset(s.id for s in servers), job, names)
                     for server in servers
                     if server.id not in moving
                 ),
@@ -208,7 +274,7 @@ class Emptying:
         movable = [replace(h, occupants=tuple(o for o in h.occupants if not o.obstacle)) for h in waiting]
         if not any(host.occupants for host in movable):
             return troubles
-        places = _places(movable, self._targets(open_, elsewhere, seen), rules.headroom)
+        places = _places(movable, job.targets(), job.headroom)
         running = {name: len(found) for name, found in seen.moves.items()}
         for host in movable:
             for each in host.occupants:
@@ -230,19 +296,20 @@ class Emptying:
                         each.project_id,
                         host.name,
                         places[each.id],
-                        task.lease.id,
+                        job.lease_id,
                     )
         return troubles
 
-    def _tried(self, server: Server, here: frozenset[str], since: datetime, names: Mapping[str, str]) -> Occupant:
-        """Return a server with the hosts to which it could not be moved since the lease was made."""
+    def _tried(self, server: Server, here: frozenset[str], job: _Job, names: Mapping[str, str]) -> Occupant:
+        """Return a server with the hosts to which it could not be moved, unless there is but one."""
         failed = [
             move
             for move in self._evacuation.moves_of(server.id)
-            if move.started_at >= since and move.phase in (MovePhase.FAILED, MovePhase.CANCELLED)
+            if move.started_at >= job.since and move.phase in (MovePhase.FAILED, MovePhase.CANCELLED)
         ]
-        avoid = frozenset(names[target] for move in failed if (target := move.target or "") in names)
-        found = occupant(server, here, self._settings.never, avoid=avoid)
+        tried = frozenset(names[target] for move in failed if (target := move.target or "") in names)
+        avoid = tried if job.within is None else frozenset[str]()
+        found = occupant(server, here, self._settings.never, avoid=avoid, within=job.within)
         if len(failed) >= MOST_FAILURES and not found.obstacle:
             return replace(found, obstacle=f"its move has failed {len(failed)} times")
         return found

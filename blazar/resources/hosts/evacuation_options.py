@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of hosts that are emptied for leases of the kind ``best_effort``."""
+"""The options of hosts that are emptied, for leases of the kind ``best_effort`` and before maintenance windows."""
 
 from __future__ import annotations
 
@@ -32,6 +32,15 @@ OPTIONS: list[cfg.Opt] = [
         "TIMED_OUT. What would take longer by its memory and disks is refused.",
     ),
     cfg.IntOpt(
+        "maintenance_lead",
+        default=120,
+        min=0,
+        max=10080,
+        help="Minutes before a maintenance window from which on servers of leases in use are moved off its hosts, if "
+        "the window says so. What is not moved by its start stays; of a window that is opened later, what is not moved "
+        "within limit.",
+    ),
+    cfg.IntOpt(
         "headroom",
         default=10,
         min=0,
@@ -61,10 +70,14 @@ OPTIONS: list[cfg.Opt] = [
 
 @dataclass(frozen=True, slots=True)
 class EvacuationSettings:
-    """An operator's settings of how hosts are emptied; ``never`` are the projects whose servers are not moved."""
+    """An operator's settings of how hosts are emptied.
+
+    ``never`` are the projects whose servers are not moved; ``lead`` is how long before a maintenance window it begins.
+    """
 
     rules: Rules = Rules()
     never: frozenset[str] = frozenset()
+    lead: timedelta = timedelta(hours=2)
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts) -> EvacuationSettings:
@@ -78,4 +91,5 @@ class EvacuationSettings:
             in_all=section.moves_in_all,
             limit=timedelta(minutes=section.limit),
         )
-        return cls(rules, frozenset(section.never_move_projects))
+        lead = timedelta(minutes=section.maintenance_lead)
+        return cls(rules, frozenset(section.never_move_projects), lead)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from blazar.calendar.evacuation.values import Occupant
 from blazar.clouds.ports import Occupant as Server
@@ -22,13 +23,26 @@ _REFUSED = frozenset({Special.PCI, Special.VGPU, Special.VTPM, Special.SEV, Spec
 _TRAIT = "trait:"
 
 
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A reservation whose own servers are moved, to another of its hosts."""
+
+    reservation_id: str
+    project_id: str
+
+
 def occupant(
-    server: Server, here: frozenset[str], never: frozenset[str], *, avoid: frozenset[str] = frozenset()
+    server: Server,
+    here: frozenset[str],
+    never: frozenset[str],
+    *,
+    avoid: frozenset[str] = frozenset(),
+    within: Within | None = None,
 ) -> Occupant:
     """Return a server as a plan needs it.
 
     ``here`` are the ids of all servers on its host, ``never`` the projects whose servers stay. ``avoid`` are the hosts
-    that it could not be moved to.
+    that it could not be moved to. ``within``: it may move if it belongs to this reservation, and not to none.
     """
     group = server.group
     policy = "" if group is None else group.policy.removeprefix("soft-")
@@ -42,7 +56,7 @@ def occupant(
         traits=_traits(server.extra_specs),
         together=group.id if group is not None and policy == "affinity" and not soft else "",
         apart=group.id if group is not None and policy == "anti-affinity" and not soft else "",
-        obstacle=_obstacle(server, here, never),
+        obstacle=_obstacle(server, here, never, within),
         avoid=avoid,
     )
 
@@ -53,14 +67,17 @@ def _traits(extra_specs: Mapping[str, str]) -> frozenset[str]:
     )
 
 
-def _obstacle(server: Server, here: frozenset[str], never: frozenset[str]) -> str:
+def _obstacle(server: Server, here: frozenset[str], never: frozenset[str], within: Within | None) -> str:
     if server.locked:
         return "it is locked"
     if KEEP in server.tags:
         return f"it has the tag {KEEP}"
     if server.project_id in never:
         return "servers of its project are never moved"
-    if server.hints or any(key.startswith(OURS) for key in server.extra_specs):
+    if within is not None and server.project_id != within.project_id:
+        return "it belongs to another project than the lease"
+    own = frozenset[str]() if within is None else frozenset({within.reservation_id})
+    if (server.hints or frozenset()) - own or any(key.startswith(OURS) for key in server.extra_specs):
         return "it belongs to another lease"
     if server.task_state is not None:
         return f"it is {server.status} and busy ({server.task_state})"
@@ -68,6 +85,10 @@ def _obstacle(server: Server, here: frozenset[str], never: frozenset[str]) -> st
         return f"it is {server.status}"
     if refused := sorted(server.specials & _REFUSED):
         return f"its flavor has devices that cannot be moved ({', '.join(refused)})"
-    if server.group is not None and server.group.policy == "affinity" and not server.group.members <= here:
-        return "servers of its group are on other hosts"
+    if server.group is not None and server.group.policy == "affinity":
+        if within is not None and len(server.group.members) > 1:
+            # Nova lets the first of them go to no host without the others.
+            return "its server group has affinity"
+        if not server.group.members <= here:
+            return "servers of its group are on other hosts"
     return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Self
 
 from oslo_config import cfg
@@ -36,7 +36,7 @@ from blazar.resources.hosts.emptying import Emptying
 from blazar.resources.hosts.migrations import Migrations
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.schema import SCHEMA
-from blazar.resources.making_room import Elsewhere, MovedServer
+from blazar.resources.making_room import Elsewhere, Load, MovedServer, Pace
 from blazar.resources.parameters import (
     by_service,
     check_known,
@@ -159,13 +159,16 @@ class PhysicalHost:
         held = frozenset(resource.id for resource in task.resources)
         if task.reservation.status is ReservationStatus.PENDING:
             return replace(fresh, preferred=held)
+        before = HostParameters.of(task.reservation.parameters)
+        if before.max < len(held) and fresh.max_count >= before.max:
+            # It has more than it asked for while its servers are moved to another host.
+            fresh = replace(fresh, max_count=max(fresh.max_count, len(held)))
         if fresh.max_count < len(held):
             raise NotEnoughResources(
                 f"reservation {task.reservation.id} is in use on {len(held)} hosts and cannot shrink to "
                 f"max {fresh.max_count}; a reservation can only grow while it is active",
                 pointer="/max",
             )
-        before = HostParameters.of(task.reservation.parameters)
         if fresh.requirement != before.requirement:
             misfits = sorted(r.name for r in task.resources if not matches(fresh.requirement, r.properties))
             if misfits:
@@ -251,6 +254,24 @@ class PhysicalHost:
     def moved(self, task: Task) -> tuple[MovedServer, ...]:
         """Return the servers of others that were moved off the evacuable hosts since the lease was made."""
         return self._emptying.moved(task)
+
+    @property
+    def pace(self) -> Pace:
+        """Return how servers of reservations in use are moved."""
+        rules = self._settings.evacuation.rules
+        return Pace(self._settings.evacuation.lead, rules.limit, max(1, rules.in_all // rules.per_host))
+
+    def load(self, task: Task, resource: Resource) -> Load:
+        """Return what the servers on a host have together, or why they cannot be moved."""
+        return self._emptying.load(task, resource)
+
+    def move_servers(self, task: Task, source: Resource, target: Resource, since: datetime) -> Progress:
+        """Ensure that the servers of a host move to another one of the reservation."""
+        return self._emptying.move_within(task, source, target, since)
+
+    def stop_moving(self, task: Task, source: Resource) -> Progress:
+        """Ensure that no server moves from a host any more."""
+        return self._emptying.stop([source])
 
     def start(self, task: Task) -> Progress:
         """Ensure that exactly these hosts are in the reservation's aggregate, and none in the freepool."""
