@@ -87,10 +87,12 @@ def plan(
     hosts: frozenset[int],
     *,
     move: bool = True,
+    used: Iterable[Piece] = (),
 ) -> Plan:
     """Return what becomes of the pieces on ``hosts`` that meet the window.
 
-    ``closed`` has, by resource, the times of other maintenance windows. Without ``move`` all stay.
+    ``closed`` has, by resource, the times of other maintenance windows. Without ``move`` all stay, but those ``used``:
+    leases in use that may go elsewhere, for which there is what the others leave.
     """
     board = _Board(pieces, closed, dict.fromkeys(hosts, window))
     affected = [p for host in sorted(hosts) for p in board.on(host) if p.meets(window)]
@@ -103,7 +105,12 @@ def plan(
     left = [piece for piece in left if not search.make_room(piece)]
     # What has made room may have made more than was needed.
     left = [piece for piece in left if not search.place(piece)]
-    order = {piece: number for number, piece in enumerate(moving)}
+    for piece in used:
+        board.lift(piece)
+        if not search.place(piece):
+            board.put(piece, piece.resource_id)
+    fixed = [piece for piece in fixed if piece not in search.placed]
+    order = {piece: number for number, piece in enumerate(affected)}
     placed = sorted(search.placed, key=lambda piece: order[piece])
     return Plan(
         (*search.room, *(Move(piece, search.placed[piece]) for piece in placed)),

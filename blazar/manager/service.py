@@ -22,10 +22,12 @@ from blazar.manager.health.enabling import Enabling
 from blazar.manager.health.healing import Healing
 from blazar.manager.health.healing_decisions import HealingDecisions
 from blazar.manager.health.health import Health
+from blazar.manager.health.in_use import InUse
 from blazar.manager.health.missing import MissingResources
 from blazar.manager.health.monitor import Monitor
 from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.replanning import Replanner
+from blazar.manager.maintenance.migrating import Migrating
 from blazar.manager.maintenance.moving import Moving
 from blazar.manager.maintenance.service import MaintenanceService
 from blazar.manager.maintenance.worker import MaintenanceWork
@@ -140,8 +142,10 @@ class ManagerService:
             name: kind if isinstance(kind, CompleteKind) else CompleteKind(kind) for name, kind in plugins.kinds.items()
         }
         self.monitor = Monitor(runtime, kinds, health, self._healing, self.missing_resources)
-        moving = Moving(runtime, booking, HealingDecisions(runtime, replanner))
-        self.maintenance_work = MaintenanceWork(runtime, kinds, moving, opened=self._opened)
+        decisions = HealingDecisions(runtime, replanner)
+        moving = Moving(runtime, booking, decisions)
+        migrating = Migrating(runtime, decisions, InUse(runtime, decisions, booking, changes))
+        self.maintenance_work = MaintenanceWork(runtime, kinds, moving, migrating, opened=self._opened)
         self.maintenances = MaintenanceService(runtime, wake=self.maintenance_work.wake)
         self.calendar = CalendarService(runtime, kinds)
         self.feeds = FeedService(runtime, kinds)

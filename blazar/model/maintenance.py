@@ -44,6 +44,15 @@ class PendingPolicy(StrEnum):
     LEAVE = "leave"
 
 
+class ActivePolicy(StrEnum):
+    """What becomes of leases that have started."""
+
+    LIST = "list"
+    """They keep their hosts, and are listed."""
+    MIGRATE = "migrate"
+    """Their servers are moved live to other hosts that they get instead, where that is possible."""
+
+
 class Outcome(StrEnum):
     """What a maintenance window means for a lease."""
 
@@ -56,6 +65,14 @@ class Outcome(StrEnum):
     """It keeps its hosts, as the operator wants."""
     ACTIVE = "active"
     """It has started, and keeps its hosts."""
+    MIGRATED = "migrated"
+    """It has started; its servers are moved to other hosts, which it gets instead."""
+    PARTLY_MIGRATED = "partly_migrated"
+    """It has started; some of its hosts are replaced, and it keeps the others."""
+
+
+ELSEWHERE = (Outcome.MOVED, Outcome.PARTLY_MOVED, Outcome.MIGRATED, Outcome.PARTLY_MIGRATED)
+"""What leaves a lease, when it is done, with other hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +91,7 @@ class AffectedLease:
 
     ``makes_room``: it has no host in maintenance, and is moved so that another can be. ``done``: what is planned has
     been carried out. ``openings`` are starts near its own at which it fits. ``told_at`` is when its owner was told.
+    ``note`` is why a lease that has started keeps hosts, or how far the moves of its servers are.
     """
 
     lease_id: str
@@ -90,6 +108,7 @@ class AffectedLease:
     makes_room: bool = False
     done: bool = False
     told_at: datetime | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +153,7 @@ class Maintenance:
     updated_at: datetime | None = None
     trouble: str | None = None
     leases: tuple[AffectedLease, ...] = ()
+    active: ActivePolicy = ActivePolicy.LIST
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +172,7 @@ class MaintenanceRequest:
     pending: PendingPolicy = PendingPolicy.MOVE
     disable_service: bool = False
     impact_id: str | None = None
+    active: ActivePolicy = ActivePolicy.LIST
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,3 +250,10 @@ class LeasePlan:
     content: str | None = None
     told: str | None = None
     told_at: datetime | None = None
+    note: str | None = None
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the lease has got hosts to which its servers are being moved."""
+        moving = self.outcome is Outcome.MIGRATED and not self.done
+        return moving and any(found for sources in self.targets.values() for found in sources.values())

@@ -45,6 +45,7 @@ def lease_json(lease: AffectedLease) -> Json:
         "openings": [zulu(each) for each in lease.openings],
         "done": lease.done,
         "told_at": None if lease.told_at is None else zulu(lease.told_at),
+        "note": lease.note,
     }
 
 
@@ -61,7 +62,7 @@ def maintenance_json(maintenance: Maintenance) -> Json:
         "hosts": [{"id": host.id, "name": host.name, "servers": host.servers} for host in maintenance.hosts],
         "requirement": maintenance.requirement,
         "pending": str(maintenance.pending),
-        "active": "list",
+        "active": str(maintenance.active),
         "disable_service": maintenance.disable_service,
         "trouble": maintenance.trouble,
         "revision": maintenance.revision,

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.errors import StaleCalendar
 from blazar.model.maintenance import (
+    ELSEWHERE,
     OPEN,
     AffectedLease,
     HostMove,
@@ -44,6 +45,7 @@ def write_plan(connection: Connection, maintenance_id: str, plan: LeasePlan) -> 
             openings=_openings_json(plan),
             done=plan.done,
             content=plan.content,
+            note=plan.note,
         )
     )
     if not written.rowcount:
@@ -65,6 +67,7 @@ def insert_plans(connection: Connection, maintenance_id: str, plans: Iterable[Le
             "content": plan.content,
             "told": plan.told,
             "told_at": plan.told_at,
+            "note": plan.note,
         }
         for plan in plans
     ]
@@ -73,21 +76,26 @@ def insert_plans(connection: Connection, maintenance_id: str, plans: Iterable[Le
 
 
 def replace_plans(connection: Connection, maintenance_id: str, plans: Collection[LeasePlan]) -> None:
-    """Write other plans; what owners have been told, and where leases have been moved before, stays on record."""
+    """Write other plans; what owners have been told, and where leases have been moved before, stays on record.
+
+    A lease whose servers are being moved goes on as it has begun.
+    """
     m = maintenance_leases.c
     earlier = {
         row.lease_id: plan_of(row)
         for row in connection.execute(sa.select(maintenance_leases).where(m.maintenance_id == maintenance_id))
     }
-    kept = [
+    begun = {id_: each for id_, each in earlier.items() if each.is_begun}
+    plans = [plan for plan in plans if plan.lease_id not in begun]
+    kept = list(begun.values())
+    kept += [
         replace(plan, told=earlier[plan.lease_id].told, told_at=earlier[plan.lease_id].told_at)
         if plan.lease_id in earlier
         else plan
         for plan in plans
     ]
-    planned = {plan.lease_id for plan in plans}
-    moved = (Outcome.MOVED, Outcome.PARTLY_MOVED)
-    kept += [each for id_, each in earlier.items() if id_ not in planned and each.done and each.outcome in moved]
+    planned = {plan.lease_id for plan in plans} | begun.keys()
+    kept += [each for id_, each in earlier.items() if id_ not in planned and each.done and each.outcome in ELSEWHERE]
     connection.execute(maintenance_leases.delete().where(m.maintenance_id == maintenance_id))
     insert_plans(connection, maintenance_id, kept)
 
@@ -112,7 +120,7 @@ def take_plans(connection: Connection, lease_id: str, origin: str, at: datetime)
             connection.execute(maintenance_leases.update().where(*this).values(done=False, makes_room=False))
         else:
             plan = replace(plan_of(row), lease_id=lease_id, makes_room=False)
-            if plan.outcome is not Outcome.ACTIVE:
+            if plan.outcome not in (Outcome.ACTIVE, Outcome.MIGRATED):
                 plan = replace(plan, targets={}, done=False, content=None)
             insert_plans(connection, row.maintenance_id, [plan])
         connection.execute(
@@ -149,6 +157,7 @@ def plan_of(row: AnyRow) -> LeasePlan:
         row.content,
         row.told,
         row.told_at,
+        row.note,
     )
 
 
@@ -198,6 +207,7 @@ def affected(connection: Connection, maintenance_id: str) -> tuple[AffectedLease
             plan.makes_room,
             plan.done,
             plan.told_at,
+            plan.note,
         )
         for plan, row in rows
     )

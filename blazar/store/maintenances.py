@@ -17,6 +17,7 @@ from blazar.model.clock import END_OF_TIME, to_second
 from blazar.model.errors import StaleCalendar
 from blazar.model.maintenance import (
     BEGUN,
+    ActivePolicy,
     LeasePlan,
     Maintenance,
     MaintenanceBlock,
@@ -110,6 +111,7 @@ class MaintenanceStore:
                     status=str(maintenance.status),
                     requirement=maintenance.requirement,
                     pending=str(maintenance.pending),
+                    active=str(maintenance.active),
                     disable_service=maintenance.disable_service,
                     revision=maintenance.revision,
                     due_at=at,
@@ -333,9 +335,29 @@ class MaintenanceStore:
             if connection.execute(sa.select(m.id).where(*mine)).scalar() is None:
                 raise StaleCalendar("the maintenance window was changed, or is worked on by another manager")
 
-    def save_plan(self, maintenance_id: str, plan: LeasePlan) -> None:
-        """Write what has become of a lease that keeps its hosts."""
-        self._transactions.write(lambda connection: write_plan(connection, maintenance_id, plan))
+    def plan_for(self, maintenance_id: str, lease_id: str) -> LeasePlan:
+        """Return the plan for one lease; StaleCalendar if the window has been planned again without it."""
+        m = maintenance_leases.c
+        query = sa.select(maintenance_leases).where(m.maintenance_id == maintenance_id, m.lease_id == lease_id)
+        with self._transactions.reading() as connection:
+            row = connection.execute(query).one_or_none()
+        if row is None:
+            raise StaleCalendar("the maintenance window was planned again in the meantime")
+        return plan_of(row)
+
+    def save_plan(self, maintenance_id: str, plan: LeasePlan, *, token: str | None = None) -> None:
+        """Write what has become of a lease that keeps its hosts; StaleCalendar if the claim with a token is lost."""
+        m = maintenances.c
+
+        def work(connection: Connection) -> None:
+            if token is not None:
+                # Locks the window: who takes the claim over reads what is written here.
+                mine = maintenances.update().where(m.id == maintenance_id, m.claimed_by == token)
+                if not connection.execute(mine.values(claimed_by=token)).rowcount:
+                    raise StaleCalendar("the maintenance window is worked on by another manager")
+            write_plan(connection, maintenance_id, plan)
+
+        self._transactions.write(work)
 
     def forget_plan(self, maintenance_id: str, lease_id: str) -> None:
         """Remove a lease that a window no longer affects."""
@@ -396,4 +418,5 @@ def _maintenance(row: AnyRow, hosts: Sequence[MaintenanceHost]) -> Maintenance:
         row.created_at,
         row.updated_at,
         row.trouble,
+        active=ActivePolicy(row.active),
     )

@@ -430,6 +430,7 @@ maintenances = sa.Table(
     # What its hosts were chosen by; NULL if by their ids.
     sa.Column("requirement", LongText),
     sa.Column("pending", sa.String(16), nullable=False),
+    sa.Column("active", sa.String(16), nullable=False, server_default="list"),
     sa.Column("disable_service", sa.Boolean, nullable=False),
     sa.Column("revision", sa.Integer, nullable=False),
     # When there is something to do, or the claim of who does it ends; NULL when nothing follows.
@@ -476,6 +477,8 @@ maintenance_leases = sa.Table(
     sa.Column("content", sa.String(255)),
     sa.Column("told", sa.String(255)),
     sa.Column("told_at", UtcTime),
+    # Why a lease in use keeps hosts, or how far the moves of its servers are.
+    sa.Column("note", LongText),
     sa.Index(None, "lease_id"),
 )
 

@@ -122,7 +122,7 @@ def test_an_impact_that_has_changed_is_refused_with_that_of_now(world, http):
         (asked("1", requirement=["==", "$vcpus", "8"]), (400, "invalid_value", "/requirement")),
         (asked("4711"), (400, "unknown_reference", "/hosts")),
         (asked(requirement=["==", "$rack", "r7"]), (400, "unknown_property", "/requirement")),
-        (asked("1", active="migrate"), (400, "invalid_value", "/active")),
+        (asked("1", active="end"), (400, "invalid_value", "/active")),
         (asked("1", end_date="now"), (400, "invalid_date", "/end_date")),
         (asked("1", end_date="2030-04-01T12:59:00Z"), (400, "invalid_window", "/end_date")),
         (asked("1", start_date="2030-04-01T11:00:00Z"), (400, "date_in_past", "/start_date")),

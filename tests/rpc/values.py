@@ -66,6 +66,7 @@ from blazar.model.lease_details import (
     Verdict,
 )
 from blazar.model.maintenance import (
+    ActivePolicy,
     AffectedLease,
     Answer,
     HostMove,
@@ -445,14 +446,16 @@ affected_leases = st.builds(
     *[texts, numbers, texts, texts, texts, windows, texts, st.sampled_from(Outcome), several(texts)],
     several(st.builds(HostMove, texts, texts, texts, numbers)),
     several(instants),
-    *[st.booleans(), st.booleans(), maybe_instant],
+    *[st.booleans(), st.booleans(), maybe_instant, maybe_text],
 )
+active_policies = st.sampled_from(ActivePolicy)
 maintenances = st.builds(
     Maintenance,
     *[texts, texts, maybe_text, windows, maintenance_statuses],
     several(st.builds(MaintenanceHost, texts, texts, maybe_number)),
     *[maybe_text, pending_policies, st.booleans(), numbers, instants, maybe_instant, maybe_text],
     several(affected_leases),
+    active_policies,
 )
 impacts = st.builds(Impact, texts, windows, several(texts), several(affected_leases))
 maintenance_answers = st.builds(Answer, impacts, st.none() | maintenances)
@@ -555,7 +558,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
         "request": st.builds(
             MaintenanceRequest,
             *[texts, moments, instants | durations, several(texts), maybe_text, maybe_text],
-            *[pending_policies, st.booleans(), maybe_text],
+            *[pending_policies, st.booleans(), maybe_text, active_policies],
         ),
         "dry_run": st.booleans(),
     },

@@ -18,7 +18,7 @@ from blazar.api.shapes import (
     one_of,
     ref,
 )
-from blazar.model.maintenance import MaintenanceStatus, Outcome, PendingPolicy
+from blazar.model.maintenance import ActivePolicy, MaintenanceStatus, Outcome, PendingPolicy
 
 _ID = "0d9c8b7a-6f5e-4d3c-8b2a-190817263544"
 _MOVE: Json = {"reservation_id": RESERVATION_ID, "from_host": "12", "to_host": "31", "count": 1}
@@ -37,6 +37,7 @@ _LEASE: Json = {
     "openings": [],
     "done": False,
     "told_at": None,
+    "note": None,
 }
 _IMPACT: Json = {
     "id": "5f0c1d2e3a4b5c6d7e8f90a1b2c3d4e5",
@@ -81,7 +82,7 @@ _PROPERTIES: Json = {
     "hosts": a_list(_HOST),
     "requirement": {**TEXT_OR_NULL, "description": "what its hosts were chosen by, as a JSON text"},
     "pending": {**one_of(PendingPolicy), "description": "what becomes of leases that have not started"},
-    "active": {"enum": ["list"], "description": "what becomes of leases that have started"},
+    "active": {**one_of(ActivePolicy), "description": "what becomes of leases that have started"},
     "disable_service": {**FLAG, "description": "the nova-computes of its hosts are disabled meanwhile"},
     "trouble": {**TEXT_OR_NULL, "description": "why its last step could not be made; it is tried again"},
     "revision": NUMBER,
@@ -107,6 +108,7 @@ COMPONENTS: Json = {
             "openings": {**a_list(ZULU), "description": "starts near its own at which it fits"},
             "done": {**FLAG, "description": "what is planned has been carried out"},
             "told_at": {**ZULU_OR_NULL, "description": "when its owner was told last"},
+            "note": {**TEXT_OR_NULL, "description": "why a lease in use keeps hosts, or how far its migration is"},
         },
         example=_LEASE,
     ),
@@ -172,7 +174,7 @@ CREATE: Json = {
         },
         "active": {
             "enum": ["list", "migrate", "end"],
-            "description": "list, the default; what becomes of leases that have started",
+            "description": "list (the default) or migrate: what becomes of leases that have started",
         },
         "disable_service": {
             "type": "boolean",

@@ -22,6 +22,7 @@ from blazar.api.urls import link
 from blazar.model.duration import Duration
 from blazar.model.errors import InvalidInput, PreconditionFailed
 from blazar.model.maintenance import (
+    ActivePolicy,
     Maintenance,
     MaintenanceChange,
     MaintenanceQuestion,
@@ -117,10 +118,9 @@ def _request(body: Json) -> MaintenanceRequest:
             code="invalid_value" if "hosts" in body else "missing_field",
             pointer="/requirement" if "hosts" in body else "/hosts",
         )
-    if (active := body.get("active", "list")) != "list":
+    if body.get("active") == "end":
         raise InvalidInput(
-            f"active is {active}, which this service does not do: leases that have started keep their hosts, and are "
-            "listed; give list, and move or delete their servers yourself",
+            "active is end, which this service does not do: it ends no lease for maintenance; give list or migrate",
             pointer="/active",
         )
     requirement = body.get("requirement")
@@ -134,6 +134,7 @@ def _request(body: Json) -> MaintenanceRequest:
         pending=PendingPolicy(body.get("pending", PendingPolicy.MOVE)),
         disable_service=body.get("disable_service", False),
         impact_id=body.get("impact_id"),
+        active=ActivePolicy(body.get("active", ActivePolicy.LIST)),
     )
 
 

@@ -57,7 +57,7 @@ class HealingDecisions:
 
     def decide_move(self, lease_id: str, reservation_id: str, to_replace: ToReplace, attempt: int) -> Decided | None:
         """Decide on a move that needs only the calendar; None if the reservation is in use."""
-        snapshot = self._settled_snapshot(lease_id)
+        snapshot = self.settled_snapshot(lease_id)
         reservation = snapshot.lease.reservation(reservation_id)
         if reservation is not None and reservation.status not in FLAGGED:
             raise WrongState(f"reservation {reservation_id} is {reservation.status} and cannot be moved")
@@ -79,12 +79,12 @@ class HealingDecisions:
 
         ``to_replace`` says which they are; ``only`` are the resources to choose from, None for all.
         """
-        snapshot = self._settled_snapshot(lease_id)
+        snapshot = self.settled_snapshot(lease_id)
         return self._decided(snapshot, to_replace(snapshot), attempt, avoid=True, only=only)
 
     def decide_in_use(self, lease_id: str, to_replace: ToReplace, attempt: int, *, avoid: bool) -> Decided:
         """Decide on resources of a lease in use. StaleLease, WrongState; with ``avoid`` also NotEnoughResources."""
-        snapshot = self._settled_snapshot(lease_id)
+        snapshot = self.settled_snapshot(lease_id)
         if snapshot.lease.status not in IN_USE:
             raise WrongState(f"lease {lease_id} is {snapshot.lease.status} and no longer in use")
         decided = self._decided(snapshot, to_replace, attempt, avoid=avoid)
@@ -122,7 +122,8 @@ class HealingDecisions:
         allocations = self._runtime.store.calendar.of_lease(lease_id)
         return Snapshot(lease, allocations, self._runtime.tasks(lease, allocations))
 
-    def _settled_snapshot(self, lease_id: str) -> Snapshot:
+    def settled_snapshot(self, lease_id: str) -> Snapshot:
+        """Return a lease on which nobody works. NotFound, WrongState; StaleLease if that is over in a moment."""
         snapshot = self._snapshot(lease_id)
         if snapshot is not None:
             return snapshot

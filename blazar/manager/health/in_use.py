@@ -5,7 +5,7 @@ finished or undone.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 
 from blazar.manager.common.claims import Claim
@@ -21,6 +21,7 @@ from blazar.manager.lease.replanning import ToReplace
 from blazar.model.demand import Plan
 from blazar.model.errors import Conflict
 from blazar.model.lease import Lease
+from blazar.model.maintenance import LeasePlan
 from blazar.resources.base import Task, Unusable
 
 
@@ -56,10 +57,38 @@ class InUse:
             partial(self._decisions.decide_in_use, lease_id, to_replace, avoid=avoid), commit
         )
         if updating is not None:
+            ids = decided.replanned | back
             with self._runtime.claims.held(claim):
-                report(decided.snapshot.lease, self._carried_out(decided, updating, decided.replanned | back, claim))
+                after = self._carried_out(decided, updating, ids, claim, changed=decided.replanned)
+                report(decided.snapshot.lease, after)
 
-    def _carried_out(self, decided: Decided, updating: Lease, reservation_ids: Collection[str], claim: Claim) -> Lease:
+    def change(self, decide: Callable[[int], tuple[Decided, LeasePlan]], maintenance_id: str) -> LeasePlan:
+        """Change what reservations in use have, for a maintenance window; return the plan that is stored with it.
+
+        ``decide`` says at each attempt what they have then, and what is planned when that is done.
+        """
+        claim = self._runtime.claims.new()
+
+        def begin(found: tuple[Decided, LeasePlan]) -> tuple[Decided, LeasePlan, Lease]:
+            decided, plan = found
+            snapshot = decided.snapshot
+            return decided, plan, self._changes.begin(snapshot.lease, snapshot.allocations, decided.plan, claim)
+
+        decided, plan, updating = self._booking.until_it_holds(decide, begin)
+        with self._runtime.claims.held(claim):
+            self._carried_out(decided, updating, decided.replanned, claim, maintained=(maintenance_id, plan))
+        return plan
+
+    def _carried_out(
+        self,
+        decided: Decided,
+        updating: Lease,
+        reservation_ids: Collection[str],
+        claim: Claim,
+        *,
+        changed: Collection[str] = (),
+        maintained: tuple[str, LeasePlan] | None = None,
+    ) -> Lease:
         event = lifecycle.update_of(updating)
         plan = decided.plan
         started: dict[str, StartedInUse] = {}
@@ -77,8 +106,9 @@ class InUse:
                 settled, [started[r.id].noted_on(r) for r in settled.reservations if r.id in started]
             )
             tasks = self._runtime.tasks(noted, plan.allocations)
-            after = flagged(noted, plan.allocations, tasks, changed=decided.replanned, now=now)
-            return self._runtime.store.calendar.rebook(current, after, Plan(plan.allocations), at=now)
+            after = flagged(noted, plan.allocations, tasks, changed=changed, now=now)
+            done = Plan(plan.allocations)
+            return self._runtime.store.calendar.rebook(current, after, done, at=now, maintained=maintained)
 
         return self._changes.finish(updating, event.id, claim, write, what="healed")
 

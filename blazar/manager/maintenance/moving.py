@@ -137,7 +137,7 @@ def _after(plan: LeasePlan, decided: Decided, to_replace: ToReplace) -> LeasePla
         targets=targets,
         openings=() if outcome is Outcome.MOVED else plan.openings,
         done=True,
-        content=_content(outcome, targets),
+        content=content_of(outcome, targets),
     )
 
 
@@ -171,7 +171,7 @@ def _targets(
     return found
 
 
-def _content(outcome: Outcome, targets: Targets) -> str:
+def content_of(outcome: Outcome, targets: Targets) -> str:
     """Return what the owner of a lease is told, in a word: another one is told again."""
     said = sorted((r, s, sorted(c.items())) for r, sources in targets.items() for s, c in sources.items())
     return f"{outcome}:{hashlib.sha256(repr(said).encode()).hexdigest()[:32]}"

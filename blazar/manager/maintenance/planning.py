@@ -15,15 +15,19 @@ from blazar.calendar import openings
 from blazar.calendar.maintenance import Piece
 from blazar.calendar.openings import Budget, BudgetSpent, KindSearch
 from blazar.calendar.timeline import Timeline, Use, instant, second
+from blazar.context import scope
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease.booking import visible
+from blazar.manager.maintenance.migrating import NO_HOST, load_of
 from blazar.model.clock import END_OF_TIME, later
 from blazar.model.demand import Affinity, Demand
 from blazar.model.errors import BlazarError, InvalidInput
 from blazar.model.lease import Content, Lease, LeaseStatus, ReservationStatus
-from blazar.model.maintenance import AffectedLease, Impact, LeasePlan, Outcome, PendingPolicy
+from blazar.model.maintenance import ActivePolicy, AffectedLease, Impact, LeasePlan, Outcome, PendingPolicy
 from blazar.model.resource import Resource, ResourceKind
 from blazar.model.window import Window
+from blazar.resources.base import Task
+from blazar.resources.making_room import Load
 from blazar.resources.regional import in_region
 from blazar.store.catalog import ResourceCatalog
 from blazar.store.held_pieces import HeldPiece
@@ -32,6 +36,9 @@ from blazar.store.maintenances import PlanningView
 
 MOST_SEARCHED = 20
 """Leases for which other times are searched: an operator reads no more, and a search takes its time."""
+
+MOST_LOOKED_AT = 50
+"""Hosts whose servers are looked at for an impact: each takes some calls."""
 
 MOST_OPENINGS = 3
 SEARCHED_AHEAD = timedelta(days=30)
@@ -65,12 +72,14 @@ class Planner:
         pending: PendingPolicy,
         *,
         now: datetime,
+        active: ActivePolicy = ActivePolicy.LIST,
         besides: str | None = None,
     ) -> Draft:
         """Return the plan for a window over hosts of a kind; ``besides`` is the window that it takes the place of.
 
         A constant number of statements, and a few more if leases find no other host. InvalidInput if the hosts are
-        none. What is over by now does not count: a window that has begun is planned from now on.
+        none. What is over by now does not count: a window that has begun is planned from now on. CloudError if leases
+        in use are to be migrated: the cloud is asked which servers they have.
         """
         store = self._runtime.store
         with store.maintenances.planning(kind, now, besides=besides) as view:
@@ -78,20 +87,52 @@ class Planner:
             generations = view.generations([host.id for host in hosts])
         board = _Board(self._runtime, kind, view, now)
         span = max(second(window.start), second(now)), second(window.end)
+        ids = frozenset(host.id for host in hosts)
+        used = board.used(ids, span) if active is ActivePolicy.MIGRATE else []
+        loads = self._loads(used, board, view.catalog)
+
+        def candidates(piece: Piece) -> Sequence[Resource]:
+            load = loads.get(piece)
+            return [r for r in board.candidates(piece) if load is None or load.fits(r)]
+
+        movable = [piece for piece in used if not loads[piece].obstacle]
         plan = pure.plan(
             board.held,
-            board.candidates,
+            candidates if used else board.candidates,
             board.closed,
             span,
-            frozenset(host.id for host in hosts),
+            ids,
             move=pending is PendingPolicy.MOVE,
+            used=movable,
         )
-        plans = _plans(plan, board, pending)
+        plans = _plans(plan, board, pending, {piece: load.obstacle or NO_HOST for piece, load in loads.items()})
         searched = [each.lease_id for each in plans if each.outcome is Outcome.NEEDS_OTHER_TIME][:MOST_SEARCHED]
         if searched:
             found = self._openings(kind, store.leases.by_ids(searched), board, view, hosts, span)
             plans = [replace(each, openings=found.get(each.lease_id, ())) for each in plans]
         return Draft(_impact(window, hosts, plans, board, view.catalog), tuple(plans), generations)
+
+    def _loads(self, used: Sequence[Piece], board: _Board, catalog: ResourceCatalog) -> Mapping[Piece, Load]:
+        """Return what the servers of leases in use have of hosts, or why these keep them.
+
+        Hosts beyond the first ones are looked at when it is time.
+        """
+        hosts = {each.id: each for each in catalog.resources}
+        leases = {each.id: each for each in self._runtime.store.leases.by_ids({piece.lease_id for piece in used})}
+        found: dict[Piece, Load] = {}
+        with scope(limit=self._runtime.settings.request_limit):
+            for number, piece in enumerate(used):
+                lease, host = leases.get(piece.lease_id), hosts.get(piece.resource_id)
+                reservation = None if lease is None else lease.reservation(piece.reservation_id)
+                if lease is None or reservation is None or host is None:
+                    found[piece] = Load(obstacle="it has changed a moment ago")
+                elif board.is_named(piece):
+                    found[piece] = Load(obstacle=f"it has asked for {host.name} by its name")
+                elif number >= MOST_LOOKED_AT and self._runtime.type_of(reservation).pace is not None:
+                    found[piece] = Load()
+                else:
+                    found[piece] = load_of(self._runtime, Task(lease, reservation, (host,), {host.id: 1}), host)
+        return found
 
     def _openings(
         self,
@@ -207,7 +248,12 @@ class _Board:
                     row.per_instance,
                     Affinity.ANY if demand is None else demand.affinity,
                     movable,
-                    "\0".join((row.resource_type, row.region, row.parameters, row.project_id if restricted else "")),
+                    # What another one can be for a lease in use depends on its servers.
+                    ""
+                    if row.lease_status == str(LeaseStatus.ACTIVE)
+                    else "\0".join(
+                        (row.resource_type, row.region, row.parameters, row.project_id if restricted else "")
+                    ),
                 )
             ] = row
 
@@ -281,6 +327,24 @@ class _Board:
             found.append(demand)
         return found
 
+    def used(self, hosts: frozenset[int], span: pure.Span) -> list[Piece]:
+        """Return what leases in use have of hosts in a span."""
+        active = str(LeaseStatus.ACTIVE), str(ReservationStatus.ACTIVE)
+        return [
+            piece
+            for piece, row in self.rows.items()
+            if piece.resource_id in hosts
+            and piece.meets(span)
+            and not row.released
+            and (row.lease_status, row.status) == active
+        ]
+
+    def is_named(self, piece: Piece) -> bool:
+        """Tell whether a lease has asked for just this resource."""
+        demand = self._demand(self.rows[piece])
+        names = {each.id: each.name for each in self.view.catalog.resources}
+        return demand is not None and names.get(piece.resource_id) in demand.required
+
     def _waits(self, row: HeldPiece) -> bool:
         return not row.released and row.lease_status in WAITING and row.status == str(ReservationStatus.PENDING)
 
@@ -303,8 +367,8 @@ class _Board:
         return in_region(demand, region) if region else demand
 
 
-def _plans(plan: pure.Plan, board: _Board, pending: PendingPolicy) -> list[LeasePlan]:
-    """Return what becomes of each lease, in the order in which leases can be moved."""
+def _plans(plan: pure.Plan, board: _Board, pending: PendingPolicy, notes: Mapping[Piece, str]) -> list[LeasePlan]:
+    """Return what becomes of each lease, in the order in which leases can be moved; ``notes`` say why they stay."""
     moves: dict[str, list[pure.Move]] = {}
     stuck: dict[str, list[Piece]] = defaultdict(list)
     for move in plan.moves:
@@ -314,7 +378,7 @@ def _plans(plan: pure.Plan, board: _Board, pending: PendingPolicy) -> list[Lease
             stuck[piece.lease_id].append(piece)
     order = list(dict.fromkeys((*moves, *sorted(stuck, key=lambda id_: (stuck[id_][0].start, id_)))))
     return [
-        _lease_plan(number, id_, moves.get(id_, ()), stuck.get(id_, ()), board, pending)
+        _lease_plan(number, id_, moves.get(id_, ()), stuck.get(id_, ()), board, pending, notes)
         for number, id_ in enumerate(order)
     ]
 
@@ -326,13 +390,18 @@ def _lease_plan(
     stuck: Sequence[Piece],
     board: _Board,
     pending: PendingPolicy,
+    notes: Mapping[Piece, str],
 ) -> LeasePlan:
     targets: dict[str, dict[int, dict[int, int]]] = defaultdict(dict)
+    migrates = any(move.piece in notes for move in moves)
     for move in moves:
-        targets[move.piece.reservation_id][move.piece.resource_id] = dict(move.targets)
+        # Which host a lease in use gets is decided when it gets it.
+        targets[move.piece.reservation_id][move.piece.resource_id] = {} if migrates else dict(move.targets)
     for piece in stuck:
         targets[piece.reservation_id].setdefault(piece.resource_id, {})
     outcome = _outcome(moves, [board.rows[piece] for piece in stuck], pending)
+    if migrates:
+        outcome = Outcome.PARTLY_MIGRATED if stuck else Outcome.MIGRATED
     return LeasePlan(
         lease_id,
         outcome,
@@ -341,6 +410,7 @@ def _lease_plan(
         makes_room=bool(moves) and all(move.makes_room for move in moves) and not stuck,
         done=not moves,
         content=None if moves or outcome is not Outcome.NEEDS_OTHER_TIME else str(outcome),
+        note="; ".join(dict.fromkeys(notes[piece] for piece in stuck if piece in notes)) or None,
     )
 
 
@@ -400,4 +470,5 @@ def _affected(plan: LeasePlan, row: HeldPiece, names: Mapping[int, str]) -> Affe
         plan.makes_room,
         plan.done,
         plan.told_at,
+        plan.note,
     )

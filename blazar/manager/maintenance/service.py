@@ -12,12 +12,14 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from blazar.manager.common.runtime import Runtime
+from blazar.manager.maintenance.migrating import pace_of
 from blazar.manager.maintenance.planning import Draft, Hosts, Planner
 from blazar.model.clock import to_second, zulu
 from blazar.model.duration import Duration
 from blazar.model.errors import Conflict, Contention, InvalidInput, PreconditionFailed, StaleCalendar, WrongState
 from blazar.model.maintenance import (
     OPEN,
+    ActivePolicy,
     Answer,
     Maintenance,
     MaintenanceChange,
@@ -60,11 +62,17 @@ class MaintenanceService:
     def create(self, request: MaintenanceRequest, *, dry_run: bool = False) -> Answer:
         """Return the impact of a window, and open it unless this is a dry run. InvalidInput, Conflict, Contention."""
         hosts = self._hosts(request)
+        if request.active is ActivePolicy.MIGRATE and pace_of(self._runtime) is None:
+            raise InvalidInput(
+                "active is migrate, which is not done where there are several regions or no hosts can be reserved; "
+                "give list, and move servers yourself",
+                pointer="/active",
+            )
 
         def attempt() -> Answer:
             now = self._runtime.clock.now()
             window = _window(request.start, request.end, now)
-            draft = self._planner.draft(HOST, hosts, window, request.pending, now=now)
+            draft = self._planner.draft(HOST, hosts, window, request.pending, now=now, active=request.active)
             _check_impact(draft, request.impact_id)
             if dry_run:
                 return Answer(draft.impact)
@@ -80,6 +88,7 @@ class MaintenanceService:
                 request.disable_service,
                 0,
                 now,
+                active=request.active,
             )
             self._store.add(made, HOST, draft.hosts, draft.plans, at=now)
             return Answer(draft.impact, self._store.one(made.id))
@@ -108,7 +117,9 @@ class MaintenanceService:
             window = _changed_window(before, change, now)
             kind, ids = self._store.kind_of(before.id), frozenset(self._store.resource_ids(before.id))
             hosts = Hosts(calendar_ids=ids)
-            draft = self._planner.draft(kind, hosts, window, before.pending, now=now, besides=before.id)
+            # A new name alone needs no look at servers.
+            active = before.active if window != before.window or dry_run or change.impact_id else ActivePolicy.LIST
+            draft = self._planner.draft(kind, hosts, window, before.pending, now=now, active=active, besides=before.id)
             _check_impact(draft, change.impact_id)
             if dry_run:
                 return Answer(draft.impact)

@@ -16,12 +16,15 @@ from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.notifications import MAINTENANCE, MOVED
 from blazar.manager.common.runtime import Runtime
+from blazar.manager.maintenance.migrating import Migrating, Phase
 from blazar.manager.maintenance.moving import Moving
 from blazar.model.errors import BlazarError, ClaimLost, CloudError, NotFound, StaleCalendar
 from blazar.model.maintenance import (
     DAY,
+    ELSEWHERE,
     MARK,
     OPEN,
+    ActivePolicy,
     LeasePlan,
     Maintenance,
     MaintenanceStatus,
@@ -36,6 +39,12 @@ LOG = logging.getLogger(__name__)
 
 SOON = timedelta(seconds=5)
 """When leases that were busy are tried again, and what the cloud did not do."""
+
+AGAIN = timedelta(minutes=5)
+"""How often it is tried to migrate a lease in use that stays."""
+
+LATE = timedelta(seconds=30)
+"""How often what was not migrated in time is looked at until it is in order."""
 
 HOURLY = timedelta(hours=1)
 """How often it is tried to move what found nothing free."""
@@ -54,6 +63,7 @@ class MaintenanceWork(BackgroundThread):
         runtime: Runtime,
         kinds: Mapping[ResourceKind, CompleteKind],
         moving: Moving,
+        migrating: Migrating,
         *,
         opened: Callable[[], None],
     ) -> None:
@@ -62,6 +72,7 @@ class MaintenanceWork(BackgroundThread):
         self._store = runtime.store.maintenances
         self._kinds = kinds
         self._moving = moving
+        self._migrating = migrating
         self._opened = opened
         # A manager that has lost its claim sends nothing after this, and what it has sent before has taken effect.
         self._last_looks = (2 * runtime.settings.claim_ttl, HOURLY)
@@ -125,11 +136,11 @@ class MaintenanceWork(BackgroundThread):
         later = self._tell(maintenance)
         if refused is not None:
             raise refused
-        return self._following(maintenance, later, busy=busy)
+        times = [later, self._migrate(maintenance, frozenset(host.id for host in hosts), claim)]
+        return self._following(maintenance, [at for at in times if at is not None], busy=busy)
 
-    def _following(self, maintenance: Maintenance, later: datetime | None, *, busy: bool) -> datetime | None:
+    def _following(self, maintenance: Maintenance, times: list[datetime], *, busy: bool) -> datetime | None:
         now = self._runtime.clock.now()
-        times = [] if later is None else [later]
         if busy:
             times.append(now + SOON)
         if maintenance.status in OPEN:
@@ -202,7 +213,7 @@ class MaintenanceWork(BackgroundThread):
         StaleCalendar as soon as an operator changes or deletes the window: the other leases stay.
         """
         plans = self._store.plans(maintenance.id)
-        planned = [plan for plan in plans if not plan.done]
+        planned = [plan for plan in plans if not plan.done and plan.outcome not in _MIGRATED]
         busy = False
         for plan in planned or [plan for plan in plans if plan.outcome in _LEFT]:
             if self._stopping.is_set():
@@ -210,6 +221,40 @@ class MaintenanceWork(BackgroundThread):
             self._store.check_claim(maintenance, claim.token)
             busy |= not self._moving.carry_out(maintenance, hosts, plan)
         return busy
+
+    def _migrate(self, maintenance: Maintenance, hosts: frozenset[int], claim: Claim) -> datetime | None:
+        """Move leases in use a step on, if the window says so and it is time; return when to go on.
+
+        What has begun is brought to its end first, also when the window is over. What stays is tried again until the
+        time for moves is over: servers may be unlocked, and hosts become free.
+        """
+        pace = self._migrating.pace
+        if maintenance.active is not ActivePolicy.MIGRATE or pace is None:
+            return None
+        now, phase = self._runtime.clock.now(), Phase.of(maintenance, pace)
+        plans = self._store.plans(maintenance.id)
+        going = [plan for plan in plans if plan.is_begun]
+        waiting = [plan for plan in plans if plan.outcome in _MIGRATED and not plan.done and not plan.is_begun]
+        staying = [plan for plan in plans if plan.done and plan.outcome in _STARTED]
+        if maintenance.status in OPEN and now < phase.since:
+            waiting, staying = [], []
+        elif now >= phase.until or going or waiting:
+            staying = []
+        under_way = 0
+        for plan in [*going, *waiting, *staying]:
+            if self._stopping.is_set():
+                return now
+            self._store.check_claim(maintenance, claim.token)
+            room = max(0, pace.at_once - under_way)
+            under_way += self._migrating.step(maintenance, hosts, plan, phase, claim.token, room=room)
+        told = self._tell(maintenance) if going else None
+        if under_way or waiting:
+            return self._runtime.clock.now() + (SOON if now < phase.until else LATE)
+        if maintenance.status not in OPEN or now >= phase.until:
+            return told
+        if now < phase.since:
+            return phase.since
+        return min(now + AGAIN, phase.until)
 
     def _tell(self, maintenance: Maintenance) -> datetime | None:
         """Tell the owners of leases what they do not know yet; return when to tell what must wait until then.
@@ -222,7 +267,7 @@ class MaintenanceWork(BackgroundThread):
         for plan in self._store.plans(maintenance.id):
             if plan.content is None or plan.content == plan.told or not plan.done:
                 continue
-            if maintenance.status not in OPEN and plan.outcome not in _MOVED:
+            if maintenance.status not in OPEN and plan.outcome not in ELSEWHERE:
                 continue
             if plan.told_at is not None and plan.told_at + DAY > now:
                 waits.append(plan.told_at + DAY)
@@ -236,7 +281,7 @@ class MaintenanceWork(BackgroundThread):
         except NotFound:
             self._store.forget_plan(maintenance.id, plan.lease_id)
             return
-        moved = plan.outcome in _MOVED
+        moved = plan.outcome in ELSEWHERE
         self._runtime.notifier.notify(MOVED if moved else MAINTENANCE, lease)
         self._store.note_told(maintenance.id, plan, at=now)
 
@@ -255,5 +300,7 @@ class MaintenanceWork(BackgroundThread):
         return SOON.total_seconds()
 
 
-_MOVED = (Outcome.MOVED, Outcome.PARTLY_MOVED)
+_STARTED = (Outcome.ACTIVE, Outcome.PARTLY_MIGRATED, Outcome.STAYS, Outcome.NEEDS_OTHER_TIME)
+"""What a lease that keeps hosts may have as its outcome when it has started."""
+_MIGRATED = (Outcome.MIGRATED, Outcome.PARTLY_MIGRATED)
 _LEFT = (Outcome.NEEDS_OTHER_TIME, Outcome.PARTLY_MOVED)

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 COLUMNS = ("id", "name", "status", "start_date", "end_date", "hosts")
 KEYS = (
-    *("id", "name", "reason", "status", "start_date", "end_date", "hosts", "requirement", "pending", "disable_service"),
+    *("id", "name", "reason", "status", "start_date", "end_date", "hosts", "requirement", "pending"),
+    *("active", "disable_service"),
     *("trouble", "created_at", "updated_at", "leases"),
 )
 OF_CHANGE = ("impact_id", "start_date", "end_date", "summary", "leases")
-IMPACT = ("lease_id", "name", "project_id", "status", "start_date", "outcome", "moves", "openings")
+IMPACT = ("lease_id", "name", "project_id", "status", "start_date", "outcome", "moves", "openings", "note")
 
 
 def _add_window(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +44,12 @@ def _add_window(parser: argparse.ArgumentParser) -> None:
         "--pending",
         choices=("move", "leave"),
         help="move (default): leases that have not started get other hosts; leave: they do not",
+    )
+    parser.add_argument(
+        "--active",
+        choices=("list", "migrate"),
+        help="list (default): leases that have started are listed, and stay; migrate: their servers are moved live to "
+        "other hosts, where that is possible",
     )
     add_zone(parser)
 
@@ -83,6 +90,7 @@ class _Window(LibraryCommand):
             "hosts": [str(self.library.hosts.find(text).id) for text in parsed_args.hosts],
             "requirement": read_requirements(parsed_args.requirement),
             "pending": parsed_args.pending,
+            "active": parsed_args.active,
         }
 
 
@@ -99,7 +107,8 @@ def _lines(
     for lease in leases:
         start = command.cell(lease.start_date, zone, parsed_args)
         left = "" if lease.done else "(not yet)"
-        parts = (lease.lease_id, lease.name, start, lease.outcome, _moves(lease, names), left)
+        note = f"({lease.note})" if lease.note else ""
+        parts = (lease.lease_id, lease.name, start, lease.outcome, _moves(lease, names), left, note)
         lines.append(" ".join(part for part in parts if part))
     return "\n".join(lines)
 

@@ -27,9 +27,10 @@ class Maintenances:
         hosts: Sequence[str] = (),
         requirement: Any = None,
         pending: str | None = None,
+        active: str | None = None,
     ) -> MaintenanceImpact:
         """Return what a window would do to leases; nothing is written. Arguments as of ``create``."""
-        body = _window(name, start_date, end_date, hosts, requirement, pending=pending)
+        body = _window(name, start_date, end_date, hosts, requirement, pending=pending, active=active)
         answer = self._ask("POST", "/maintenances", body=body, query={"dry_run": True}, repeatable=True)
         return decode(MaintenanceImpact, answer.part("impact"))
 
@@ -42,6 +43,7 @@ class Maintenances:
         hosts: Sequence[str] = (),
         requirement: Any = None,
         pending: str | None = None,
+        active: str | None = None,
         disable_service: bool = False,
         reason: str | None = None,
         impact_id: str | None = None,
@@ -50,10 +52,13 @@ class Maintenances:
 
         ``start_date`` is a date or ``now``, ``end_date`` also a duration such as ``+PT12H``. Either ``hosts``, by id,
         or a ``requirement`` says which. ``pending``: ``move``, the default, gives leases that have not started other
-        hosts; ``leave`` does not. ``disable_service``: Nova places nothing on the hosts meanwhile.
+        hosts; ``leave`` does not. ``active``: ``list``, the default, leaves those that have started where they are;
+        ``migrate`` moves their servers live to other hosts. ``disable_service``: Nova places nothing on the hosts
+        meanwhile.
         """
         disables = disable_service or None
-        more = {"pending": pending, "reason": reason, "impact_id": impact_id, "disable_service": disables}
+        more: dict[str, Any] = {"pending": pending, "active": active}
+        more |= {"reason": reason, "impact_id": impact_id, "disable_service": disables}
         body = _window(name, start_date, end_date, hosts, requirement, **more)
         return _read(self._ask("POST", "/maintenances", body=body))
 

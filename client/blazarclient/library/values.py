@@ -582,7 +582,10 @@ class HostMove:
 
 @dataclass(frozen=True, kw_only=True)
 class AffectedLease:
-    """What a maintenance window does to a lease. ``openings`` are starts near its own at which it fits."""
+    """What a maintenance window does to a lease. ``openings`` are starts near its own at which it fits.
+
+    ``note`` is why a lease in use keeps hosts, or how far the moves of its servers are.
+    """
 
     lease_id: str
     name: str = ""
@@ -598,6 +601,7 @@ class AffectedLease:
     openings: tuple[datetime, ...] = ()
     done: bool = False
     told_at: datetime | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,14 +92,16 @@ def test_the_impact_of_what_starts_now_has_no_id_to_come_back_with(run: Run, ser
 def test_a_window_is_opened_and_shown_with_its_leases(run: Run, service: Any) -> None:
     service.post(f"{URL}/maintenances", **says(WHOLE, status_code=201))
     more = ("--reason", "old", "--disable-service", "--impact-id", "b33f", "--pending", "leave")
+    more += ("--active", "migrate")
     code, out, err = run("maintenance", "create", *WORDS, *more)
     assert (code, "training" in out, "node-1 to 3 (not yet)" in out) == (0, True, True), err
     body = sent(service, "POST")[-1].json()
-    assert {key: body[key] for key in ("reason", "disable_service", "impact_id", "pending")} == {
+    assert {key: body[key] for key in ("reason", "disable_service", "impact_id", "pending", "active")} == {
         "reason": "old",
         "disable_service": True,
         "impact_id": "b33f",
         "pending": "leave",
+        "active": "migrate",
     }
 
 

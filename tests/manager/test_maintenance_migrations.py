@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases in use that leave hosts before these are in maintenance, servers and all, on the simulated cloud."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from blazar.calendar.evacuation.values import Rules
+from blazar.clouds.simulated.server_state import MoveFault
+from blazar.model.lease import LeaseStatus
+from blazar.model.maintenance import ActivePolicy, MaintenanceChange, MaintenanceStatus, Outcome
+from blazar.resources.hosts.evacuation_options import EvacuationSettings
+from blazar.resources.hosts.options import HostSettings
+from tests.manager.test_best_effort import where
+from tests.manager.test_maintenance import asked, opened, outcomes, shown, work_to
+from tests.promises import check_promises
+from tests.world import NOON, PROJECT, World, a_host, instances
+
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+LIMIT, LEAD = 10 * MINUTE, 30 * MINUTE
+ON_NODE_1 = '["==", "$hypervisor_hostname", "node-1"]'
+
+
+@pytest.fixture
+def world(a_world) -> World:
+    """Return a cloud of three hosts, one of which a lease has for half a day."""
+    settings = EvacuationSettings(Rules(limit=LIMIT), lead=LEAD)
+    made = a_world(hosts=3, host_settings=HostSettings(evacuation=settings))
+    made.simulated.durations.migration = MINUTE
+    return made
+
+
+def used(world: World, hosts: int = 1, **more):
+    lease = world.lease(a_host(hosts), hours=12, **more)
+    world.run()
+    return world.now(lease)
+
+
+def boot(world: World, lease, host: str, name: str = "ours", **more) -> str:
+    given = {"project_id": PROJECT, "hint": lease.reservations[0].id, **more}
+    return world.simulated.users.boot_server(name, user_id="u", host=host, **given).id
+
+
+def migrated(world: World, *names: str, start=HOUR, **more):
+    return opened(world, *names, start=start, active=ActivePolicy.MIGRATE, **more)
+
+
+def only(maintenance):
+    (lease,) = maintenance.leases
+    return lease
+
+
+def pool(world: World, lease) -> set[str]:
+    return set(world.pool(lease.reservations[0].id))
+
+
+def told(world: World) -> Counter:
+    return Counter(kind for kind, _ in world.notifier.told if kind.startswith("lease.m"))
+
+
+def test_servers_move_to_another_host_before_the_window_and_the_lease_leaves_the_old_one(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    server, off = boot(world, lease, old), boot(world, lease, old, "off", status="SHUTOFF")
+    impact = world.manager.maintenances.create(asked(world, old, active=ActivePolicy.MIGRATE), dry_run=True).impact
+    assert [(each.lease_id, each.outcome, len(each.hosts)) for each in impact.leases] == [
+        (lease.id, Outcome.MIGRATED, 1)
+    ]
+    made = migrated(world, old, impact_id=impact.id)
+    assert not only(made).done
+    work_to(world, NOON + HOUR - LEAD - MINUTE)
+    assert where(world) == {"ours": old, "off": old}
+    assert world.hosts_of(lease) == {old}
+    work_to(world, NOON + HOUR - LEAD + MINUTE / 2)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert len(world.hosts_of(lease)) == 2
+    assert "2 servers are still on" in only(shown(world, made)).note
+    work_to(world, NOON + HOUR - LEAD + 4 * MINUTE)
+    after = only(shown(world, made))
+    (new,) = world.hosts_of(lease)
+    assert (after.outcome, after.done, after.note) == (Outcome.MIGRATED, True, None)
+    assert [(move.source, move.target) for move in after.moves] == [
+        (old.removeprefix("node-"), new.removeprefix("node-"))
+    ]
+    assert where(world) == {"ours": new, "off": new}
+    assert (pool(world, lease), old in world.pool()) == ({new}, True)
+    assert world.now(lease).window == lease.window
+    assert not world.now(lease).degraded
+    work_to(world, NOON + 6 * HOUR)
+    assert told(world) == {"lease.moved": 1}
+    assert shown(world, made).status is MaintenanceStatus.DONE
+    assert where(world) == {"ours": new, "off": new}
+    check_promises(world.store, since=world.clock.now())
+    with world.simulated.inspect() as state:
+        live = {id_: [move.live for move in state.servers[id_].migrations] for id_ in (server, off)}
+    assert live == {server: [True], off: [False]}
+
+
+def test_a_window_that_is_opened_late_is_given_time(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    boot(world, lease, old)
+    made = world.manager.maintenances.create(
+        asked(world, old, active=ActivePolicy.MIGRATE, start=timedelta())
+    ).maintenance
+    work_to(world, NOON + 3 * MINUTE)
+    assert outcomes(shown(world, made)) == {lease.id: Outcome.MIGRATED}
+    assert where(world)["ours"] != old
+    assert shown(world, made).status is MaintenanceStatus.ACTIVE
+
+
+@pytest.mark.parametrize(
+    ("server", "why"),
+    [
+        ({"locked": True}, "it is locked"),
+        ({"tags": ("blazar:keep",)}, "it has the tag blazar:keep"),
+        ({"status": "SUSPENDED"}, "it is SUSPENDED"),
+        ({"hint": "5f3e"}, "it belongs to another lease"),
+        ({"project_id": "others"}, "it belongs to another project than the lease"),
+        ({"extra_specs": {"accel:device_profile": "fpga"}}, "its flavor has devices that cannot be moved"),
+    ],
+)
+def test_a_lease_with_a_server_that_may_not_move_stays_untouched_and_says_why(world, server, why):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    boot(world, lease, old, **server), boot(world, lease, old, "more")
+    impact = world.manager.maintenances.create(asked(world, old, active=ActivePolicy.MIGRATE), dry_run=True).impact
+    assert impact.leases[0].outcome is Outcome.ACTIVE
+    assert why in impact.leases[0].note
+    made = migrated(world, old)
+    before = world.now(lease)
+    work_to(world, NOON + 2 * HOUR)
+    after = only(shown(world, made))
+    assert (after.outcome, after.done) == (Outcome.ACTIVE, True)
+    assert why in after.note
+    assert world.now(lease).revision == before.revision
+    assert where(world) == {"ours": old, "more": old}
+    assert told(world) == {}
+
+
+def test_what_is_unlocked_in_time_is_moved(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    server = boot(world, lease, old, locked=True)
+    made = migrated(world, old)
+    work_to(world, NOON + HOUR - LEAD + 6 * MINUTE)
+    assert only(shown(world, made)).outcome is Outcome.ACTIVE
+    with world.simulated.change_state() as state:
+        state.servers[server].locked = False
+    work_to(world, NOON + HOUR - MINUTE)
+    assert only(shown(world, made)).outcome is Outcome.MIGRATED
+    assert where(world)["ours"] != old
+
+
+def test_where_no_host_is_free_the_lease_is_listed_with_the_reason(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    boot(world, lease, old)
+    world.lease(a_host(2), start=6 * HOUR, hours=1)
+    made = migrated(world, old)
+    work_to(world, NOON + 2 * HOUR)
+    after = only(shown(world, made))
+    assert (after.outcome, after.note) == (
+        Outcome.ACTIVE,
+        "no other host meets its requirement, has room for its servers, and is free until its end",
+    )
+    assert world.hosts_of(lease) == {old}
+
+
+def test_what_asks_for_its_host_and_what_is_of_another_type_stays(world):
+    named = world.lease(a_host(needs=ON_NODE_1), hours=12)
+    shared = world.lease(instances(needs='["==", "$hypervisor_hostname", "node-2"]'), hours=12)
+    world.run()
+    made = migrated(world, "node-1", "node-2")
+    notes = {each.lease_id: each.note for each in made.leases}
+    assert outcomes(made) == {named.id: Outcome.ACTIVE, shared.id: Outcome.ACTIVE}
+    assert notes[named.id].startswith("no other host meets its requirement")
+    assert "reservations of the type virtual:instance keep what they have" in notes[shared.id]
+    before = world.now(named).revision, world.now(shared).revision
+    work_to(world, NOON + 2 * HOUR)
+    assert (world.now(named).revision, world.now(shared).revision) == before
+
+
+def test_a_host_on_which_the_servers_have_no_room_is_no_choice(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    with world.simulated.change_state() as state:
+        for host in state.hosts.values():
+            if host.name != old:
+                host.memory_mb = 1024
+    world.manager.monitor.run_once()
+    boot(world, lease, old, memory_mb=2048)
+    made = migrated(world, old)
+    assert "has room for its servers" in only(made).note
+    work_to(world, NOON + 2 * HOUR)
+    assert world.hosts_of(lease) == {old}
+
+
+def test_a_move_that_hangs_is_given_up_in_time_and_the_lease_is_as_before(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    server = boot(world, lease, old)
+    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    made = migrated(world, old)
+    work_to(world, NOON + HOUR - MINUTE)
+    assert len(world.hosts_of(lease)) == 2
+    work_to(world, NOON + HOUR + 2 * MINUTE)
+    after = only(shown(world, made))
+    assert (after.outcome, after.done) == (Outcome.ACTIVE, True)
+    assert after.note == "its servers could not be moved in time"
+    assert world.hosts_of(lease) == pool(world, lease) == {old}
+    assert where(world) == {"ours": old}
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    check_promises(world.store, since=world.clock.now())
+
+
+def test_servers_on_both_hosts_keep_both_until_one_of_them_is_empty(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    boot(world, lease, old, "first")
+    server = boot(world, lease, old, "second")
+    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    made = migrated(world, old)
+    work_to(world, NOON + HOUR + 2 * MINUTE)
+    both = world.hosts_of(lease)
+    assert len(both) == 2
+    assert set(where(world).values()) == both
+    assert "keeps both" in only(shown(world, made)).note
+    longer = world.change(lease, end=NOON + 13 * HOUR)
+    assert world.hosts_of(longer) == both
+    world.simulated.compute.delete_server(server)
+    work_to(world, NOON + HOUR + 4 * MINUTE)
+    assert world.hosts_of(lease) == both - {old}
+    assert outcomes(shown(world, made)) == {lease.id: Outcome.MIGRATED}
+
+
+def test_a_window_that_is_cancelled_meanwhile_leaves_all_in_order(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    server = boot(world, lease, old)
+    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    made = migrated(world, old)
+    work_to(world, NOON + HOUR - LEAD + MINUTE)
+    assert len(world.hosts_of(lease)) == 2
+    world.manager.maintenances.delete(made.id)
+    work_to(world, NOON + HOUR - LEAD + 3 * MINUTE)
+    assert world.hosts_of(lease) == pool(world, lease) == {old}
+    assert where(world) == {"ours": old}
+    assert shown(world, made).status is MaintenanceStatus.CANCELLED
+
+
+def test_a_window_whose_time_is_changed_meanwhile_goes_on_with_what_has_begun(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    boot(world, lease, old)
+    made = migrated(world, old)
+    work_to(world, NOON + HOUR - LEAD + MINUTE / 2)
+    both = world.hosts_of(lease)
+    assert len(both) == 2
+    change = MaintenanceChange(start=NOON + 8 * HOUR, end=NOON + 9 * HOUR)
+    world.manager.maintenances.change(made.id, change)
+    work_to(world, NOON + HOUR)
+    assert world.hosts_of(lease) == both - {old}
+    assert outcomes(shown(world, made)) == {lease.id: Outcome.MIGRATED}
+
+
+def test_a_lease_that_ends_meanwhile_returns_both_hosts(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    server = boot(world, lease, old)
+    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    made = migrated(world, old)
+    work_to(world, NOON + HOUR - LEAD + MINUTE)
+    world.manager.leases.delete(lease.id)
+    work_to(world, NOON + HOUR + 5 * MINUTE)
+    assert world.reservation_aggregates() == []
+    assert where(world) == {}
+    assert world.pool() == {"node-1", "node-2", "node-3"}
+    assert not any(each.lease_id == lease.id and not each.done for each in shown(world, made).leases)
+
+
+def test_a_lease_of_many_hosts_leaves_those_that_it_can(world):
+    lease = used(world, hosts=2)
+    first, second = sorted(world.hosts_of(lease))
+    boot(world, lease, first, "first"), boot(world, lease, second, "second")
+    made = migrated(world, first, second)
+    work_to(world, NOON + 2 * HOUR)
+    after = only(shown(world, made))
+    assert after.outcome is Outcome.PARTLY_MIGRATED
+    assert len(after.moves) == 1
+    assert "no other host" in after.note
+    assert len(world.hosts_of(lease)) == 2
+    assert told(world) == {"lease.moved": 1}
+
+
+def test_where_only_to_list_is_asked_for_nothing_moves(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    boot(world, lease, old)
+    made = opened(world, old)
+    work_to(world, NOON + 2 * HOUR)
+    assert (only(shown(world, made)).outcome, only(shown(world, made)).note) == (Outcome.ACTIVE, None)
+    assert where(world) == {"ours": old}
