@@ -31,6 +31,7 @@ function affected(changes: Partial<AffectedLease>): AffectedLease {
     openings: [],
     done: false,
     told_at: null,
+    note: null,
     ...changes,
   };
 }
@@ -45,6 +46,12 @@ test("what becomes of a lease names the hosts", () => {
   assert.equal(outcomeInWords(part, nameOf), "cn1 → cn9; for cn2 nothing is free.");
   const time = affected({ outcome: "needs_other_time" });
   assert.equal(outcomeInWords(time, nameOf), "Nothing else is free in its time, so it keeps cn1.");
+  const going = affected({ outcome: "migrated", note: "2 servers are still on cn1" });
+  const before = "It has started: before the window its servers are moved to another host.";
+  assert.equal(outcomeInWords(going, nameOf), `${before} 2 servers are still on cn1.`);
+  assert.equal(outcomeInWords(affected({ outcome: "migrated", done: true, moves: [MOVE] }), nameOf), "cn1 → cn9.");
+  const locked = affected({ outcome: "active", note: "server a on cn1 cannot be moved: it is locked" });
+  assert.equal(outcomeInWords(locked, nameOf), "It keeps cn1. Server a on cn1 cannot be moved: it is locked.");
 });
 
 test("an impact is one sentence, what hurts most first", () => {

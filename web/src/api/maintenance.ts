@@ -5,7 +5,14 @@ import { Refused } from "./errors.ts";
 import type { Instant } from "./types.ts";
 
 export type MaintenanceStatus = "PLANNED" | "STARTING" | "ACTIVE" | "ENDING" | "DONE" | "CANCELLED";
-export type Outcome = "moved" | "partly_moved" | "needs_other_time" | "stays" | "active";
+export type Outcome =
+  | "moved"
+  | "partly_moved"
+  | "needs_other_time"
+  | "stays"
+  | "active"
+  | "migrated"
+  | "partly_migrated";
 
 export interface HostMove {
   reservation_id: string;
@@ -31,6 +38,8 @@ export interface AffectedLease {
   /** What is planned has been carried out. */
   done: boolean;
   told_at: Instant | null;
+  /** Why a lease in use keeps hosts, or how far the moves of its servers are. */
+  note: string | null;
 }
 
 export interface Impact {
@@ -54,7 +63,7 @@ export interface Maintenance {
   hosts: { id: string; name: string; servers: number | null }[];
   requirement: string | null;
   pending: "move" | "leave";
-  active: "list";
+  active: "list" | "migrate";
   disable_service: boolean;
   /** Why its last step could not be made. */
   trouble: string | null;

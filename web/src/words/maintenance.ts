@@ -42,7 +42,15 @@ export function maintenanceState(
 }
 
 /** What becomes of a lease, in the order of how much its owner notices. */
-export const OUTCOMES: readonly Outcome[] = ["needs_other_time", "partly_moved", "active", "stays", "moved"];
+export const OUTCOMES: readonly Outcome[] = [
+  "needs_other_time",
+  "partly_moved",
+  "active",
+  "partly_migrated",
+  "stays",
+  "migrated",
+  "moved",
+];
 
 const WORDS: Readonly<Record<Outcome, { mark: Mark; word: string }>> = {
   moved: { mark: "booked", word: "other hosts, same time" },
@@ -50,6 +58,8 @@ const WORDS: Readonly<Record<Outcome, { mark: Mark; word: string }>> = {
   needs_other_time: { mark: "failed", word: "needs another time" },
   stays: { mark: "degraded", word: "keeps its hosts" },
   active: { mark: "active", word: "has started" },
+  migrated: { mark: "active", word: "servers move" },
+  partly_migrated: { mark: "degraded", word: "some servers move" },
 };
 
 /** Returns the mark and the word of what becomes of a lease. */
@@ -75,9 +85,21 @@ export function outcomeInWords(lease: AffectedLease, nameOf: (id: string) => str
       return `Nothing else is free in its time, so it keeps ${kept || "its hosts"}.`;
     case "stays":
       return `It keeps ${kept || "its hosts"}, as leases are left where they are.`;
+    case "migrated":
+      return lease.done
+        ? `${moves}.`
+        : `It has started: before the window its servers are moved to ${lease.hosts.length === 1 ? "another host" : "other hosts"}.${noteOf(lease)}`;
+    case "partly_migrated":
+      return `It has started: some of its servers are moved to other hosts.${noteOf(lease)}`;
     default:
+      if (lease.note) return `It keeps ${kept || "its hosts"}.${noteOf(lease)}`;
       return `It keeps ${kept || "its hosts"}; move or delete its servers yourself.`;
   }
+}
+
+/** The service's note begins with a small letter, and may have several parts. */
+function noteOf({ note }: AffectedLease): string {
+  return note ? ` ${note.charAt(0).toUpperCase()}${note.slice(1)}.` : "";
 }
 
 function movesInWords(lease: AffectedLease, nameOf: (id: string) => string): string {
@@ -107,6 +129,8 @@ const SHORT: Readonly<Record<Outcome, (count: number) => string>> = {
   needs_other_time: (count) => (count === 1 ? "needs another time" : "need another time"),
   stays: (count) => (count === 1 ? "stays where it is" : "stay where they are"),
   active: (count) => (count === 1 ? "has started" : "have started"),
+  migrated: (count) => (count === 1 ? "is migrated with its servers" : "are migrated with their servers"),
+  partly_migrated: (count) => (count === 1 ? "is migrated in part" : "are migrated in part"),
 };
 
 /** True if every lease that is affected keeps its time and gets all it has asked for. */

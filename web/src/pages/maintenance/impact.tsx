@@ -72,7 +72,8 @@ function Row({ lease, nameOf, opened }: { lease: AffectedLease; nameOf: (id: str
         )}
         {opened && (lease.moves.length > 0 || lease.told_at) && (
           <p class="hint">
-            {lease.moves.length > 0 && (lease.done ? "Moved. " : "To be moved in a moment. ")}
+            {lease.moves.length > 0 &&
+              (lease.done ? "Moved. " : lease.outcome === "migrated" ? "" : "To be moved in a moment. ")}
             {lease.told_at && (
               <>
                 Its owner was told <When at={Math.floor(Date.parse(lease.told_at) / 60_000) * 60_000} as="spoken" />.

@@ -44,6 +44,7 @@ export function Plan({ all }: { all: readonly Host[] }) {
     instant(params.get("end")) ?? Math.ceil((opened + DAY) / HOUR) * HOUR + 4 * HOUR,
   );
   const [leave, setLeave] = useState(false);
+  const [migrate, setMigrate] = useState(false);
   const [disable, setDisable] = useState(false);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
@@ -59,6 +60,7 @@ export function Plan({ all }: { all: readonly Host[] }) {
       end_date: toWire(end),
       ...(by === "names" ? { hosts: [...chosen] } : { requirement }),
       pending: leave ? "leave" : "move",
+      active: migrate ? "migrate" : "list",
       disable_service: disable,
     };
   const asked = useAsked<{ impact: Impact }>(
@@ -171,6 +173,14 @@ export function Plan({ all }: { all: readonly Host[] }) {
               onChange={(event) => edited(setLeave)(!event.currentTarget.checked)}
             />
             Give leases that have not started other hosts
+          </label>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={migrate}
+              onChange={(event) => edited(setMigrate)(event.currentTarget.checked)}
+            />
+            Move the servers of leases that have started to other hosts, live
           </label>
           <label class="check">
             <input
