@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from datetime import timedelta
 
@@ -10,13 +11,13 @@ import pytest
 
 from blazar.manager.common.settings import Settings
 from blazar.model.bounds import Bounds
-from blazar.model.errors import CloudRefused, Conflict, NotFound, UsageDenied
+from blazar.model.errors import ClaimLost, CloudRefused, Conflict, NotFound, UsageDenied
 from blazar.model.lease import LeaseKind, LeaseStatus
 from blazar.model.requests import NOW, Actor, IdempotencyKey
 from blazar.model.surgery import PartRequest, SplitRequest, Terms
 from blazar.model.transfers import OfferRequest
 from tests.manager.surgery.steps import HOUR
-from tests.world import PROJECT, World, a_host
+from tests.world import PROJECT, World, a_host, instances
 
 CURIE = Terms(Actor("curie", PROJECT))
 TURING = Terms(Actor("turing", "computing"))
@@ -57,6 +58,50 @@ def test_sent_again_while_it_is_accepted_the_request_gets_the_lease(sqlite):
     again.join(30)
     (second,) = found
     assert (second.replayed, second.leases[0].lease.project_id) == (True, "computing")
+
+
+def owner_of(world: World, lease) -> str:
+    return world.simulated.compute.aggregate(lease.reservations[0].id).metadata["blazar:owner"]
+
+
+def test_a_manager_that_stood_still_takes_nothing_from_who_took_the_lease_meanwhile(world):
+    """The first manager stands still before any of its calls; the second one undoes what it did, and gives the lease
+    to another project.
+    """
+    mallory = Terms(Actor("mallory", "elsewhere"))
+    for step in itertools.count(1):
+        lease = world.lease(a_host(), instances(2, vcpus=1), start=HOUR, hours=9)
+        world.run_to(lease.window.start)
+        offered(world, lease)
+        first, second = world.manager, world.another_manager()
+        calls = itertools.count(1)
+
+        def stand_still(name: str, when: str, lease=lease, first=first, second=second, calls=calls, step=step) -> None:
+            if when == "before" and next(calls) == step:
+                world.faults.on_call = None
+                world.manager = second
+                world.run_to(world.clock.now() + timedelta(minutes=5))
+                offered(world, lease, OfferRequest("elsewhere"))
+                second.transfers.accept(lease.id, mallory)
+                world.manager = first
+
+        world.faults.on_call = stand_still
+        try:
+            first.transfers.accept(lease.id, TURING)
+        except (ClaimLost, NotFound):
+            wanted = "elsewhere"
+        else:
+            wanted = "computing"
+        world.faults.on_call = None
+        world.run_to(world.clock.now() + timedelta(minutes=5))
+        assert (world.now(lease).project_id, world.now(lease).status) == (wanted, LeaseStatus.ACTIVE), step
+        assert owner_of(world, lease) == wanted, step
+        assert world.simulated.compute.flavor_access(lease.reservations[1].id) == {wanted}, step
+        if wanted == "computing":
+            break
+        world.manager.leases.delete(lease.id)
+        world.run()
+    assert step > 10
 
 
 def test_what_is_split_off_is_not_offered(world):
