@@ -86,16 +86,16 @@ def with_early_ends(engine, *, early: int, settings: Settings = PROMISING) -> Wo
 
 
 def test_a_promised_start_is_probably_earlier_if_leases_of_late_have_ended_early(sqlite):
-    world = with_early_ends(sqlite, early=4)
+    world = with_early_ends(sqlite, early=2)
     first = promised(world, a_host(20), hours=1)
     assert first.window.start == NOON + 6 * HOUR
-    assert first.wait.estimate == NOON + 5 * HOUR, "four fifths of the five hours that it would wait"
+    assert first.wait.estimate == NOON + 5.5 * HOUR, "nine tenths of the five hours that it would wait"
     second = promised(world, a_host(2), project="chemistry")
-    assert (second.window.start, second.wait.estimate) == (NOON + 7 * HOUR, NOON + 5 * HOUR + 48 * MINUTE)
+    assert (second.window.start, second.wait.estimate) == (NOON + 7 * HOUR, NOON + 6 * HOUR + 24 * MINUTE)
     world.manager.leases.delete(first.id)
     world.run()
     second = world.now(second)
-    assert (second.window.start, second.wait.estimate) == (NOON + 6 * HOUR, NOON + 5 * HOUR), "it has moved as well"
+    assert (second.window.start, second.wait.estimate) == (NOON + 6 * HOUR, NOON + 5.5 * HOUR), "it has moved as well"
 
 
 def test_a_lease_with_many_hosts_that_ended_early_is_one_lease(engine):
@@ -116,13 +116,15 @@ def test_a_lease_with_many_hosts_that_ended_early_is_one_lease(engine):
 
 
 def test_what_is_probable_of_a_lease_that_only_waits_is_told_as_well(sqlite):
-    world = with_early_ends(sqlite, early=4, settings=Settings(claim_ttl=timedelta(seconds=30), promises=0))
+    world = with_early_ends(sqlite, early=2, settings=Settings(claim_ttl=timedelta(seconds=30), promises=0))
     lease = waits(world, a_host(2))
     world.run()
     found = world.now(lease)
     assert found.status is LeaseStatus.WAITING
-    assert found.wait.estimate == found.window.start == NOON + 5 * HOUR
-    world.run_to(NOON + 5 * HOUR)
+    assert found.wait.estimate == found.window.start == NOON + 5.5 * HOUR
+    world.run_to(NOON + 5.75 * HOUR)
+    waits(world, a_host(2), project="chemistry")
+    world.run()
     assert world.now(lease).wait.estimate == NOON + 6 * HOUR, "nothing has ended early"
 
 

@@ -11,6 +11,9 @@ from collections.abc import Iterable
 
 from blazar.calendar.queue.usage import Piece
 
+LEAST_FORESEEN = 0.9
+"""A start is told at most a tenth of the wait earlier: most requests start just when they do if all end as booked."""
+
 LEAST_KNOWN = 20
 """From fewer leases that have ended nothing is concluded."""
 
@@ -21,14 +24,15 @@ EARLY = 0.1
 def foreseen(ended: Iterable[tuple[Piece, int]]) -> float:
     """Return which part of what becomes free does so as booked, of pieces that are over, each with its real end.
 
-    Rounded to percents, so that what is told changes only if that part does; 1 if too little is known.
+    Rounded to percents, so that what is told changes only if that part does, and not below LEAST_FORESEEN; 1 if too
+    little is known.
     """
     known, total, early = 0, 0.0, 0.0
     for piece, end in ended:
         known += 1
         total += piece.share
         early += piece.share * (piece.end - end > EARLY * (piece.end - piece.begin))
-    return round(1 - early / total, 2) if known >= LEAST_KNOWN and total > 0 else 1.0
+    return max(round(1 - early / total, 2), LEAST_FORESEEN) if known >= LEAST_KNOWN and total > 0 else 1.0
 
 
 def expected_start(wish: int, latest: int, part: float) -> int:

@@ -19,8 +19,12 @@ def test_a_part_of_what_becomes_free_does_so_by_early_ends():
 
 
 def test_large_leases_count_more():
-    large = Piece(0.9, 0, 10 * HOUR), 5 * HOUR
-    assert foreseen([*[ON_TIME] * 27, large]) == 0.75
+    large = Piece(0.2, 0, 10 * HOUR), 5 * HOUR
+    assert foreseen([*[ON_TIME] * 27, large]) == 0.93
+
+
+def test_no_start_is_told_more_than_a_tenth_of_the_wait_earlier():
+    assert foreseen([*[ON_TIME] * 10, *[EARLY] * 10]) == 0.9
 
 
 def test_an_end_a_little_early_is_an_ordinary_one():
@@ -30,7 +34,7 @@ def test_an_end_a_little_early_is_an_ordinary_one():
 
 def test_from_a_few_ends_nothing_is_concluded():
     assert foreseen([EARLY] * 19) == 1
-    assert foreseen([EARLY] * 20) == 0
+    assert foreseen([EARLY] * 20) == 0.9
     assert foreseen([]) == 1
 
 
