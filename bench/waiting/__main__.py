@@ -29,6 +29,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--mixes", default=",".join(MIXES))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--days", type=int, default=60)
+    parser.add_argument("--hosts", type=int, default=500)
     parser.add_argument("--load", type=float, default=0.95, help="what is asked for, as a part of all host-hours")
     parser.add_argument("--early", type=float, default=0.1, help="the part of leases that end early")
     parser.add_argument("--ahead", type=float, default=0.0, help="the part of requests for a later start")
