@@ -335,15 +335,17 @@ class MaintenanceStore:
             if connection.execute(sa.select(m.id).where(*mine)).scalar() is None:
                 raise StaleCalendar("the maintenance window was changed, or is worked on by another manager")
 
-    def plan_for(self, maintenance_id: str, lease_id: str) -> LeasePlan:
-        """Return the plan for one lease; StaleCalendar if the window has been planned again without it."""
-        m = maintenance_leases.c
-        query = sa.select(maintenance_leases).where(m.maintenance_id == maintenance_id, m.lease_id == lease_id)
+    def plan_for(self, maintenance_id: str, lease_id: str) -> tuple[LeasePlan, bool]:
+        """Return the plan for a lease, and whether another window has its servers moved; one statement.
+
+        StaleCalendar if the window has been planned again without it.
+        """
+        query = sa.select(maintenance_leases).where(maintenance_leases.c.lease_id == lease_id)
         with self._transactions.reading() as connection:
-            row = connection.execute(query).one_or_none()
-        if row is None:
+            plans = {row.maintenance_id: plan_of(row) for row in connection.execute(query)}
+        if (mine := plans.pop(maintenance_id, None)) is None:
             raise StaleCalendar("the maintenance window was planned again in the meantime")
-        return plan_of(row)
+        return mine, any(plan.is_begun for plan in plans.values())
 
     def save_plan(self, maintenance_id: str, plan: LeasePlan, *, token: str | None = None) -> None:
         """Write what has become of a lease that keeps its hosts; StaleCalendar if the claim with a token is lost."""

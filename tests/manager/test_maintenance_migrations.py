@@ -304,3 +304,18 @@ def test_where_only_to_list_is_asked_for_nothing_moves(world):
     work_to(world, NOON + 2 * HOUR)
     assert (only(shown(world, made)).outcome, only(shown(world, made)).note) == (Outcome.ACTIVE, None)
     assert where(world) == {"ours": old}
+
+
+def test_two_windows_over_one_host_move_the_servers_once(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    boot(world, lease, old)
+    both = [migrated(world, old), migrated(world, old, start=1.1 * HOUR)]
+    work_to(world, NOON + HOUR - LEAD + 7 * MINUTE)
+    (new,) = world.hosts_of(lease)
+    assert where(world) == {"ours": new}
+    assert new != old
+    work_to(world, NOON + HOUR)
+    assert world.hosts_of(lease) == {new}
+    left = [[each.outcome for each in shown(world, one).leases] for one in both]
+    assert left == [[Outcome.MIGRATED], []]

@@ -181,8 +181,8 @@ class Migrating:
         decided = self._decisions.decide_maintenance(plan.lease_id, to_replace, attempt, only=fitting)
         snapshot = decided.snapshot
         # Read after the lease: what another manager has done for it is seen in both.
-        planned = self._store.plan_for(maintenance.id, plan.lease_id)
-        if snapshot.lease.status is not LeaseStatus.ACTIVE or _ways(snapshot, planned):
+        planned, elsewhere = self._store.plan_for(maintenance.id, plan.lease_id)
+        if snapshot.lease.status is not LeaseStatus.ACTIVE or _ways(snapshot, planned) or elsewhere:
             raise WrongState(f"lease {plan.lease_id} is being migrated, or no longer in use")
         new = [a for a in decided.plan.allocations if a not in snapshot.allocations]
         if not new:
@@ -254,7 +254,7 @@ class Migrating:
     ) -> tuple[Decided, LeasePlan]:
         """Return a lease without these hosts. WrongState if it has not both hosts of each way any more; StaleLease."""
         snapshot = self._decisions.settled_snapshot(plan.lease_id)
-        planned = self._store.plan_for(maintenance.id, plan.lease_id)
+        planned, _ = self._store.plan_for(maintenance.id, plan.lease_id)
         ways = _ways(snapshot, planned)
         dropped = [key for way in ways for key in (way.left, way.taken) if key in drop]
         if snapshot.lease.status is not LeaseStatus.ACTIVE or len(dropped) < len(drop):
