@@ -79,6 +79,27 @@ def test_a_window_from_its_impact_to_its_end(world, http):
     assert call(http, "GET", f"{URL}/nothing").status_code == 404
 
 
+def test_a_lease_in_use_is_migrated_if_that_is_asked_for(world, http):
+    lease = world.lease(a_host(), hours=12)
+    world.run()
+    (name,) = world.hosts_of(lease)
+    host = name.removeprefix("node-")
+    listed = call(http, "POST", f"{URL}?dry_run=true", asked(host)).json["impact"]
+    assert (listed["leases"][0]["outcome"], listed["leases"][0]["note"]) == ("active", None)
+    impact = call(http, "POST", f"{URL}?dry_run=true", asked(host, active="migrate")).json["impact"]
+    assert impact["summary"]["migrated"] == 1
+    assert (impact["leases"][0]["hosts"], impact["leases"][0]["done"]) == ([host], False)
+    made = call(http, "POST", URL, asked(host, active="migrate", impact_id=impact["id"]))
+    assert made.json["maintenance"]["active"] == "migrate"
+    for _ in range(3):
+        world.clock.by(seconds=5)
+        world.manager.maintenance_work.run_once()
+    (shown,) = call(http, "GET", made.headers["Location"]).json["maintenance"]["leases"]
+    assert (shown["outcome"], shown["done"], shown["note"]) == ("migrated", True, None)
+    assert [(move["from_host"], move["count"]) for move in shown["moves"]] == [(host, 1)]
+    assert name not in world.hosts_of(lease)
+
+
 def test_what_has_become_of_leases_is_read_with_the_tag_of_before(world, http):
     lease = world.lease(a_host(), start=2 * HOUR)
     (name,) = world.hosts_of(lease)
