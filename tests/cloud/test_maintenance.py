@@ -9,8 +9,8 @@ import pytest
 
 from tests import openstack
 from tests.cloud.deployment import Deployment, a_host
-from tests.cloud.looks import pool
-from tests.openstack import eventually
+from tests.cloud.looks import host_of, pool
+from tests.openstack import Moves, Servers, eventually
 
 pytestmark = pytest.mark.usefixtures("nothing_left", "all_enabled")
 
@@ -101,3 +101,54 @@ def test_a_window_ends_by_itself(service: Deployment, compute):
     # The host can be booked again at once.
     lease = service.create(body={"reservations": [a_host(host="compute-3")]})
     service.reaches(lease["id"], "ACTIVE")
+
+
+@pytest.mark.nightly
+def test_a_lease_in_use_leaves_its_host_with_its_servers(service: Deployment, compute, mine: Servers):
+    lease = service.create(body={"reservations": [a_host()]})
+    reservation = service.reaches(lease["id"], "ACTIVE")["reservations"][0]["id"]
+    (old,) = pool(compute, reservation)
+    servers = [mine.boot(name, hint=reservation) for name in ("one", "two")]
+    assert {host_of(server) for server in servers} == {old}
+
+    window = opened(service, old, start_date="now", active="migrate")
+    assert [(each["outcome"], each["done"]) for each in window["leases"]] == [("migrated", False)]
+    path = f"/maintenances/{window['id']}"
+    shown = eventually(
+        lambda: service.call("admin", "GET", path, version="1.3")["maintenance"],
+        lambda found: found["leases"][0]["done"],
+    )
+    assert (shown["leases"][0]["outcome"], shown["leases"][0]["note"]) == ("migrated", None)
+    (new,) = pool(compute, reservation)
+    assert new != old
+    assert {host_of(server) for server in servers} == {new}
+    assert {mine.show(server["id"])["status"] for server in servers} == {"ACTIVE"}
+    assert compute.servers_on(old) == ()
+    assert service.lease(lease["id"])["status"] == "ACTIVE"
+    assert mine.boot("three", hint=reservation)["status"] == "ACTIVE"
+    ended(service, window)
+    reaches(service, window, "DONE")
+    assert old in pool(compute, "freepool")
+
+
+@pytest.mark.nightly
+def test_a_move_that_hangs_is_aborted_when_the_window_is_ended_and_the_lease_is_as_before(
+    service: Deployment, compute, mine: Servers
+):
+    lease = service.create(body={"reservations": [a_host()]})
+    reservation = service.reaches(lease["id"], "ACTIVE")["reservations"][0]["id"]
+    (old,) = pool(compute, reservation)
+    server = mine.boot("hanging", hint=reservation)
+    Moves().spoil(server["id"], "hang")
+    try:
+        window = opened(service, old, start_date="now", active="migrate", disable_service=False)
+        eventually(lambda: pool(compute, reservation), lambda hosts: len(hosts) == 2)
+        eventually(lambda: mine.show(server["id"])["status"], lambda status: status == "MIGRATING")
+        reaches(service, window, "ACTIVE")
+        ended(service, window)
+        eventually(lambda: pool(compute, reservation), lambda hosts: hosts == {old})
+        eventually(lambda: mine.show(server["id"])["status"], lambda status: status == "ACTIVE")
+        assert host_of(server) == old
+        assert reaches(service, window, "DONE")["leases"][0]["outcome"] == "active"
+    finally:
+        Moves().clean()
