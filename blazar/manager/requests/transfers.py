@@ -25,7 +25,7 @@ from blazar.manager.requests.updates import Decide, Grants, Updates
 from blazar.manager.requests.waiting import Busy
 from blazar.model.clock import later
 from blazar.model.demand import Plan
-from blazar.model.errors import InvalidInput, NotFound, StaleLease
+from blazar.model.errors import InvalidInput, NotFound, PreconditionFailed, StaleLease
 from blazar.model.history import Verb
 from blazar.model.lease import Lease, LeaseStatus, ReservationStatus, TransferOffer
 from blazar.model.lease_details import LeaseDetails
@@ -97,7 +97,7 @@ class TransferService:
                 saved = self._leases.patience.until_free(
                     lambda: self._updates.update(lease_id, change, *self._way(lease_id, terms))
                 )
-        except (KeyTaken, NotFound):
+        except (KeyTaken, NotFound, PreconditionFailed):
             # The same request, sent before, may have been at work until now.
             if (known := self._replayed(terms)) is None:
                 raise
@@ -209,6 +209,12 @@ class TransferService:
             found = patient(self._runtime, lease_id, terms.revisions)
         except NotFound as error:
             raise _no_offer(lease_id) from error
+        except PreconditionFailed as error:
+            lease = self._runtime.store.leases.one(lease_id)
+            if terms.key is not None and lease.status is LeaseStatus.UPDATING:
+                # Maybe it is the same request, sent before, that changes it.
+                raise busy(lease) from error
+            raise
         lease, taker = found.lease, terms.asked_by
         offer = self._check_offered(lease, taker, found.now)
         after = replace(

@@ -32,11 +32,13 @@ def offered(world: World, lease, request: OfferRequest | None = None) -> None:
     world.manager.transfers.offer(lease.id, request or OfferRequest("computing"), CURIE)
 
 
-def test_sent_again_while_it_is_accepted_the_request_gets_the_lease(sqlite):
+@pytest.mark.parametrize("as_seen", [False, True], ids=["in any state", "only as it was seen"])
+def test_sent_again_while_it_is_accepted_the_request_gets_the_lease(sqlite, as_seen):
     world = World(sqlite, hosts=3, patience=timedelta(seconds=20))
     lease, other = world.lease(a_host(), start=HOUR), world.another_manager()
     offered(world, lease)
-    terms = Terms(TURING.asked_by, key=IdempotencyKey("scope", "what was sent"))
+    revisions = (world.now(lease).revision,) if as_seen else None
+    terms = Terms(TURING.asked_by, revisions=revisions, key=IdempotencyKey("scope", "what was sent"))
     found = []
     waits = threading.Event()
     until_free = other.leases.patience.until_free
