@@ -92,8 +92,8 @@ class Planner:
         loads = self._loads(used, board, view.catalog)
 
         def candidates(piece: Piece) -> Sequence[Resource]:
-            load = loads.get(piece)
-            return [r for r in board.candidates(piece) if load is None or load.fits(r)]
+            found, load = board.candidates(piece), loads.get(piece)
+            return found if load is None else [each for each in found if load.fits(each)]
 
         movable = [piece for piece in used if not loads[piece].obstacle]
         plan = pure.plan(
