@@ -12,6 +12,8 @@ from blazar.calendar.evacuation.values import Rules
 from blazar.clouds.simulated.server_state import MoveFault
 from blazar.model.lease import LeaseStatus
 from blazar.model.maintenance import ActivePolicy, MaintenanceChange, MaintenanceStatus, Outcome
+from blazar.model.requests import Actor
+from blazar.model.surgery import PartRequest, SplitRequest, Terms
 from blazar.resources.hosts.evacuation_options import EvacuationSettings
 from blazar.resources.hosts.options import HostSettings
 from tests.manager.test_best_effort import where
@@ -21,6 +23,7 @@ from tests.world import NOON, PROJECT, World, a_host, instances
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 LIMIT, LEAD = 10 * MINUTE, 30 * MINUTE
+OPERATOR = Terms(Actor("admin", "admins", operator=True))
 ON_NODE_1 = '["==", "$hypervisor_hostname", "node-1"]'
 
 
@@ -319,3 +322,24 @@ def test_two_windows_over_one_host_move_the_servers_once(world):
     assert world.hosts_of(lease) == {new}
     left = [[each.outcome for each in shown(world, one).leases] for one in both]
     assert left == [[Outcome.MIGRATED], []]
+
+
+def test_a_reservation_that_goes_to_another_lease_meanwhile_is_migrated_there(world):
+    lease = world.lease(a_host(), instances(), hours=12)
+    world.run()
+    reservation = lease.reservations[0].id
+    (old,) = world.pool(reservation)
+    boot(world, lease, old)
+    made = migrated(world, old)
+    work_to(world, NOON + HOUR - LEAD + MINUTE / 2)
+    assert len(world.pool(reservation)) == 2
+    request = SplitRequest((PartRequest(reservation),), None)
+    first, second = world.manager.surgery.split(lease.id, request, OPERATOR).leases
+    work_to(world, NOON + HOUR)
+    (new,) = world.pool(reservation)
+    assert new != old
+    assert world.hosts_of(second.lease) == {new}
+    assert where(world) == {"ours": new}
+    assert outcomes(shown(world, made)) == {second.lease.id: Outcome.MIGRATED}
+    assert [each.id for kind, each in world.notifier.told if kind == "lease.moved"] == [second.lease.id]
+    assert first.lease.id == lease.id

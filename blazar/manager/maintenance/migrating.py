@@ -22,7 +22,7 @@ from blazar.manager.lease.replanning import ToReplace
 from blazar.manager.maintenance.moving import Targets, content_of
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import CloudRefused, Conflict, Contention, NotEnoughResources, NotFound, WrongState
-from blazar.model.lease import LeaseStatus, Reservation, ReservationStatus
+from blazar.model.lease import Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.maintenance import OPEN, LeasePlan, Maintenance, Outcome
 from blazar.model.resource import HOST, Resource
 from blazar.resources.base import NotYet, Task
@@ -116,6 +116,7 @@ class Migrating:
             return 0
         allocations = self._runtime.store.calendar.of_lease(lease.id)
         snapshot = Snapshot(lease, allocations, self._runtime.tasks(lease, allocations))
+        plan = _own(plan, lease)
         late = maintenance.status not in OPEN or self._runtime.clock.now() >= phase.until
         if ways := _ways(snapshot, plan):
             return self._go_on(maintenance, hosts, plan, ways, phase, token, late=late)
@@ -182,6 +183,7 @@ class Migrating:
         snapshot = decided.snapshot
         # Read after the lease: what another manager has done for it is seen in both.
         planned, elsewhere = self._store.plan_for(maintenance.id, plan.lease_id)
+        planned = _own(planned, snapshot.lease)
         if snapshot.lease.status is not LeaseStatus.ACTIVE or _ways(snapshot, planned) or elsewhere:
             raise WrongState(f"lease {plan.lease_id} is being migrated, or no longer in use")
         new = [a for a in decided.plan.allocations if a not in snapshot.allocations]
@@ -312,6 +314,12 @@ def _is_used(reservation: Reservation) -> bool:
 def _begun(plan: LeasePlan) -> int:
     """Return from how many hosts servers are being moved, as far as a plan says."""
     return sum(len(found) for sources in plan.targets.values() for found in sources.values()) if plan.is_begun else 0
+
+
+def _own(plan: LeasePlan, lease: Lease) -> LeasePlan:
+    """Return a plan without what it says of reservations that have gone to another lease, or are of that."""
+    targets = {id_: found for id_, found in plan.targets.items() if lease.reservation(id_) is not None}
+    return plan if len(targets) == len(plan.targets) else replace(plan, targets=targets)
 
 
 def _copy(plan: LeasePlan) -> Targets:
