@@ -161,7 +161,7 @@ def following(lease: Lease, now: datetime, wanted: Lease | None) -> Iterator[Nex
     if lease.status is LeaseStatus.WAITING:
         if waiting_list.can_wait(lease, now):
             window = Window(now, now + 2 * HOUR)
-            yield waiting_list.granted(lease, window, token="first", now=now, until=now + STEP), None
+            yield waiting_list.granted(lease, window, estimate=now, token="first", now=now, until=now + STEP), None
         else:
             yield waiting_list.timed_out(lease, now=now), None
     yield from asked_for(lease, now, wanted)
