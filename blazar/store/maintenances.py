@@ -347,6 +347,13 @@ class MaintenanceStore:
             raise StaleCalendar("the maintenance window was planned again in the meantime")
         return mine, any(plan.is_begun for plan in plans.values())
 
+    def begun_plans(self, lease_id: str) -> tuple[LeasePlan, ...]:
+        """Return the plans by which servers of a lease are being moved; one statement."""
+        query = sa.select(maintenance_leases).where(maintenance_leases.c.lease_id == lease_id)
+        with self._transactions.reading() as connection:
+            plans = [plan_of(row) for row in connection.execute(query)]
+        return tuple(plan for plan in plans if plan.is_begun)
+
     def save_plan(self, maintenance_id: str, plan: LeasePlan, *, token: str | None = None) -> None:
         """Write what has become of a lease that keeps its hosts; StaleCalendar if the claim with a token is lost."""
         m = maintenances.c

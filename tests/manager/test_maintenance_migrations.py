@@ -10,14 +10,17 @@ import pytest
 
 from blazar.calendar.evacuation.values import Rules
 from blazar.clouds.simulated.server_state import MoveFault
+from blazar.manager.common.settings import Settings
+from blazar.model.errors import WrongState
 from blazar.model.lease import LeaseStatus
 from blazar.model.maintenance import ActivePolicy, MaintenanceChange, MaintenanceStatus, Outcome
 from blazar.model.requests import Actor
-from blazar.model.surgery import PartRequest, SplitRequest, Terms
+from blazar.model.resource import HOST
+from blazar.model.surgery import PartRequest, SplitRequest, SwapRequest, Terms
 from blazar.resources.hosts.evacuation_options import EvacuationSettings
 from blazar.resources.hosts.options import HostSettings
 from tests.manager.test_best_effort import where
-from tests.manager.test_maintenance import asked, opened, outcomes, shown, work_to
+from tests.manager.test_maintenance import asked, id_of, opened, outcomes, shown, work_to
 from tests.promises import check_promises
 from tests.world import NOON, PROJECT, World, a_host, instances
 
@@ -31,7 +34,8 @@ ON_NODE_1 = '["==", "$hypervisor_hostname", "node-1"]'
 def world(a_world) -> World:
     """Return a cloud of three hosts, one of which a lease has for half a day."""
     settings = EvacuationSettings(Rules(limit=LIMIT), lead=LEAD)
-    made = a_world(hosts=3, host_settings=HostSettings(evacuation=settings))
+    heals = Settings(claim_ttl=timedelta(seconds=30), promises=0, heal_active=True)
+    made = a_world(hosts=3, host_settings=HostSettings(evacuation=settings), settings=heals)
     made.simulated.durations.migration = MINUTE
     return made
 
@@ -343,3 +347,43 @@ def test_a_reservation_that_goes_to_another_lease_meanwhile_is_migrated_there(wo
     assert outcomes(shown(world, made)) == {second.lease.id: Outcome.MIGRATED}
     assert [each.id for kind, each in world.notifier.told if kind == "lease.moved"] == [second.lease.id]
     assert first.lease.id == lease.id
+
+
+@pytest.mark.parametrize("operation", ["another number of hosts", "a swap", "moving it off the new host"])
+def test_what_would_change_the_hosts_of_a_lease_is_refused_while_its_servers_move(world, operation):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    boot(world, lease, old)
+    migrated(world, old)
+    work_to(world, NOON + HOUR - LEAD + MINUTE / 2)
+    (new,) = world.hosts_of(lease) - {old}
+    reservation = lease.reservations[0].id
+    ways = {
+        "another number of hosts": lambda: world.resize(lease, min=2, max=2),
+        "a swap": lambda: world.manager.surgery.swap(lease.id, SwapRequest(reservation, new), OPERATOR),
+        "moving it off the new host": lambda: world.manager.resources.move(HOST, id_of(world, new), reservation),
+    }
+    with pytest.raises(WrongState, match="are being moved off a host before its maintenance") as refused:
+        ways[operation]()
+    assert refused.value.code == "lease_busy"
+    work_to(world, NOON + HOUR)
+    assert world.hosts_of(lease) == {new}
+    assert where(world) == {"ours": new}
+    assert len(world.hosts_of(world.resize(lease, min=2, max=2))) == 2
+
+
+def test_a_new_host_that_fails_while_servers_move_there_is_not_healed_by_a_third_one(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    server = boot(world, lease, old)
+    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    migrated(world, old)
+    work_to(world, NOON + HOUR - LEAD + MINUTE / 2)
+    both = world.hosts_of(lease)
+    (new,) = both - {old}
+    world.simulated.operators.host_disabled(new)
+    for _ in range(3):
+        world.manager.monitor.run_once()
+    assert world.hosts_of(lease) == both
+    work_to(world, NOON + 2 * HOUR)
+    assert world.hosts_of(lease) == pool(world, lease) == {old}

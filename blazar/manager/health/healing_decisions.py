@@ -10,6 +10,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.flags import FLAGGED, failed, flagged
 from blazar.manager.lease.replanning import Replanner, ToReplace
+from blazar.manager.lease.under_way import check_not_under_way, under_way
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import NotEnoughResources, StaleLease, WrongState
 from blazar.model.lease import Lease, LeaseStatus, ReservationStatus
@@ -87,6 +88,12 @@ class HealingDecisions:
         snapshot = self.settled_snapshot(lease_id)
         if snapshot.lease.status not in IN_USE:
             raise WrongState(f"lease {lease_id} is {snapshot.lease.status} and no longer in use")
+        if avoid:
+            check_not_under_way(self._runtime, snapshot.lease, snapshot.allocations, to_replace)
+        elif to_replace:
+            # Until their servers have moved, they have a host for each that they lose.
+            moving = under_way(self._runtime, lease_id, snapshot.allocations)
+            to_replace = {id_: ids for id_, ids in to_replace.items() if id_ not in moving}
         decided = self._decided(snapshot, to_replace, attempt, avoid=avoid)
         if avoid:
             _check_gone(decided.plan, to_replace, snapshot.tasks)

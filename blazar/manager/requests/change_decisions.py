@@ -12,6 +12,7 @@ from blazar.manager.common.runtime import Runtime, with_capabilities
 from blazar.manager.lease import dates, extending, lifecycle, timetable, waiting
 from blazar.manager.lease.booking import Booking, PlacementRequest
 from blazar.manager.lease.references import Referrer, of_lease
+from blazar.manager.lease.under_way import check_not_under_way
 from blazar.manager.requests.names import check_names
 from blazar.manager.requests.quotas import Needed, QuotasNeeded, growth
 from blazar.manager.requests.waiting import Busy
@@ -136,6 +137,8 @@ class ChangeDecisions:
         allocations, tasks = self._held(lease, asked)
         draft = self._draft(lease, tasks, asked, now)
         places = {each.id: f"/reservations/{number}" for number, each in enumerate(change.reservations)}
+        for id_ in _changed_in_content(lease, draft.after):
+            check_not_under_way(self._runtime, lease, allocations, [id_], places.get(id_))
         needed = growth(self._runtime, lease, draft.after, places, now) if places else None
         if needed is not None and needed != asked.quotas:
             raise QuotasNeeded(needed)
@@ -417,6 +420,17 @@ def busy(lease: Lease) -> WrongState:
 def changed_by_itself(lease: Lease) -> PartOfSeries | None:
     """Return which occurrence of a series a lease is that somebody changes by itself."""
     return None if lease.series is None else replace(lease.series, changed=True)
+
+
+def _changed_in_content(before: Lease, after: Lease) -> list[str]:
+    """Return the reservations in use that ask for something else than before."""
+    return [
+        old.id
+        for old in before.reservations
+        if old.status is ReservationStatus.ACTIVE
+        and (new := after.reservation(old.id)) is not None
+        and differ_beside_action(old.parameters, new.parameters)
+    ]
 
 
 def changed_in_use(after: Lease, before: Collection[Allocation], planned: Collection[Allocation]) -> frozenset[str]:

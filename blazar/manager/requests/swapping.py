@@ -14,6 +14,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import waiting
 from blazar.manager.lease.flags import flagged
 from blazar.manager.lease.replanning import Replanner
+from blazar.manager.lease.under_way import check_not_under_way
 from blazar.manager.requests.change_decisions import Change, Draft, changed_by_itself, changed_in_use
 from blazar.manager.requests.operating import Patient, named, patient
 from blazar.model.demand import Plan
@@ -69,6 +70,7 @@ class Swapping:
         found = patient(self._runtime, lease_id, terms.revisions)
         lease, now = found.lease, found.now
         task, host = self._given_up(found, request, terms)
+        check_not_under_way(self._runtime, lease, found.allocations, [request.reservation_id])
         only = None if request.target is None else frozenset({self._target(found, request, terms).id})
         replan = self._replanner.replan(
             found.tasks,
