@@ -11,7 +11,8 @@ import pytest
 from blazar.calendar.evacuation.values import Rules
 from blazar.clouds.simulated.server_state import MoveFault
 from blazar.manager.common.settings import Settings
-from blazar.model.errors import WrongState
+from blazar.manager.maintenance.migrating import load_of
+from blazar.model.errors import CloudUnavailable, WrongState
 from blazar.model.lease import LeaseStatus
 from blazar.model.maintenance import ActivePolicy, MaintenanceChange, MaintenanceStatus, Outcome
 from blazar.model.requests import Actor
@@ -32,10 +33,20 @@ ON_NODE_1 = '["==", "$hypervisor_hostname", "node-1"]'
 
 @pytest.fixture
 def world(a_world) -> World:
-    """Return a cloud of three hosts, one of which a lease has for half a day."""
+    """Return a cloud of three hosts."""
+    return a_cloud(a_world, hosts=3)
+
+
+@pytest.fixture
+def larger(a_world) -> World:
+    """Return a cloud of five hosts."""
+    return a_cloud(a_world, hosts=5)
+
+
+def a_cloud(a_world, *, hosts: int) -> World:
     settings = EvacuationSettings(Rules(limit=LIMIT), lead=LEAD)
     heals = Settings(claim_ttl=timedelta(seconds=30), promises=0, heal_active=True)
-    made = a_world(hosts=3, host_settings=HostSettings(evacuation=settings), settings=heals)
+    made = a_world(hosts=hosts, host_settings=HostSettings(evacuation=settings), settings=heals)
     made.simulated.durations.migration = MINUTE
     return made
 
@@ -386,4 +397,53 @@ def test_a_new_host_that_fails_while_servers_move_there_is_not_healed_by_a_third
         world.manager.monitor.run_once()
     assert world.hosts_of(lease) == both
     work_to(world, NOON + 2 * HOUR)
+    assert world.hosts_of(lease) == pool(world, lease) == {old}
+
+
+def two_leases(world):
+    """Return two leases in use, with their hosts and a server on each."""
+    first, second = used(world), used(world)
+    (one,), (other,) = world.hosts_of(first), world.hosts_of(second)
+    return one, boot(world, first, one, "first"), other, boot(world, second, other, "second")
+
+
+def test_what_stays_is_tried_again_while_servers_of_another_lease_move(larger):
+    one, hanging, other, locked = two_leases(larger)
+    larger.simulated.operators.spoil_move(hanging, MoveFault.HANGS)
+    with larger.simulated.change_state() as state:
+        state.servers[locked].locked = True
+    migrated(larger, one, other)
+    work_to(larger, NOON + HOUR - LEAD + MINUTE)
+    with larger.simulated.change_state() as state:
+        state.servers[locked].locked = False
+    work_to(larger, NOON + HOUR - LEAD + 8 * MINUTE)
+    assert where(larger)["first"] == one
+    assert where(larger)["second"] not in (one, other)
+
+
+def test_a_lease_for_which_the_cloud_fails_does_not_keep_the_others(larger, monkeypatch):
+    one, _, other, _ = two_leases(larger)
+    made = migrated(larger, one, other)
+    bad = {"node-" + each.hosts[0] for each in made.leases[:1]}
+
+    def load(runtime, task, resource):
+        if resource.name in bad:
+            raise CloudUnavailable("an answer that cannot be read")
+        return load_of(runtime, task, resource)
+
+    monkeypatch.setattr("blazar.manager.maintenance.migrating.load_of", load)
+    work_to(larger, NOON + HOUR - MINUTE)
+    assert shown(larger, made).trouble == "an answer that cannot be read"
+    assert {one, other} & set(where(larger).values()) == bad
+
+
+def test_a_lease_is_put_in_order_also_if_its_host_cannot_be_disabled(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    server = boot(world, lease, old)
+    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    made = migrated(world, old, disable_service=True)
+    world.faults.fail_before("disable_service", CloudUnavailable("not now"), times=1000)
+    work_to(world, NOON + HOUR + 5 * MINUTE)
+    assert shown(world, made).trouble == "not now"
     assert world.hosts_of(lease) == pool(world, lease) == {old}

@@ -18,7 +18,7 @@ from blazar.manager.common.notifications import MAINTENANCE, MOVED
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.maintenance.migrating import Migrating, Phase
 from blazar.manager.maintenance.moving import Moving
-from blazar.model.errors import BlazarError, ClaimLost, CloudError, NotFound, StaleCalendar
+from blazar.model.errors import BlazarError, ClaimLost, CloudError, CloudUnavailable, NotFound, StaleCalendar
 from blazar.model.maintenance import (
     DAY,
     ELSEWHERE,
@@ -42,6 +42,9 @@ SOON = timedelta(seconds=5)
 
 AGAIN = timedelta(minutes=5)
 """How often it is tried to migrate a lease in use that stays."""
+
+MOST_UNAVAILABLE = 3
+"""For how many leases of a window the cloud may fail before the others wait for the next time."""
 
 LATE = timedelta(seconds=30)
 """How often what was not migrated in time is looked at until it is in order."""
@@ -76,6 +79,8 @@ class MaintenanceWork(BackgroundThread):
         self._opened = opened
         # A manager that has lost its claim sends nothing after this, and what it has sent before has taken effect.
         self._last_looks = (2 * runtime.settings.claim_ttl, HOURLY)
+        # When this manager has tried last to migrate the leases of a window that stay. It need not know what others do.
+        self._tried: dict[str, datetime] = {}
 
     def run_once(self) -> int:
         """Work on what is due; return on how many windows. One statement while there is nothing to do."""
@@ -134,9 +139,10 @@ class MaintenanceWork(BackgroundThread):
         if maintenance.status in OPEN and maintenance.pending is PendingPolicy.MOVE:
             busy = self._move(maintenance, frozenset(host.id for host in hosts), claim)
         later = self._tell(maintenance)
+        # Also if hosts could not be closed or opened: leases must not keep two hosts for one until they can.
+        times = [later, self._migrate(maintenance, frozenset(host.id for host in hosts), claim)]
         if refused is not None:
             raise refused
-        times = [later, self._migrate(maintenance, frozenset(host.id for host in hosts), claim)]
         return self._following(maintenance, [at for at in times if at is not None], busy=busy)
 
     def _following(self, maintenance: Maintenance, times: list[datetime], *, busy: bool) -> datetime | None:
@@ -238,16 +244,27 @@ class MaintenanceWork(BackgroundThread):
         staying = [plan for plan in plans if plan.done and plan.outcome in _STARTED]
         if maintenance.status in OPEN and now < phase.since:
             waiting, staying = [], []
-        elif now >= phase.until or going or waiting:
+        elif now >= phase.until or not self._is_turn(maintenance, now):
             staying = []
         under_way = 0
+        unavailable: list[CloudUnavailable] = []
         for plan in [*going, *waiting, *staying]:
             if self._stopping.is_set():
                 return now
             self._store.check_claim(maintenance, claim.token)
             room = max(0, pace.at_once - under_way)
-            under_way += self._migrating.step(maintenance, hosts, plan, phase, claim.token, room=room)
+            try:
+                under_way += self._migrating.step(maintenance, hosts, plan, phase, claim.token, room=room)
+            except ClaimLost:
+                raise
+            except CloudUnavailable as error:
+                # It may be what this lease needs alone; if nothing answers, the others are not asked for in vain.
+                unavailable.append(error)
+                if len(unavailable) == MOST_UNAVAILABLE:
+                    break
         told = self._tell(maintenance) if going else None
+        if unavailable:
+            raise unavailable[0]
         if under_way or waiting:
             return self._runtime.clock.now() + (SOON if now < phase.until else LATE)
         if maintenance.status not in OPEN or now >= phase.until:
@@ -255,6 +272,14 @@ class MaintenanceWork(BackgroundThread):
         if now < phase.since:
             return phase.since
         return min(now + AGAIN, phase.until)
+
+    def _is_turn(self, maintenance: Maintenance, now: datetime) -> bool:
+        """Tell whether it is time to try again to migrate what stays, and note that it is done."""
+        # A database may keep no fractions of seconds, and have it due a moment earlier.
+        if self._tried.get(maintenance.id, now - AGAIN) + AGAIN > now + SOON:
+            return False
+        self._tried = {id_: at for id_, at in self._tried.items() if at + AGAIN > now} | {maintenance.id: now}
+        return True
 
     def _tell(self, maintenance: Maintenance) -> datetime | None:
         """Tell the owners of leases what they do not know yet; return when to tell what must wait until then.
