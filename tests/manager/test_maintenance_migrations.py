@@ -12,7 +12,7 @@ from blazar.calendar.evacuation.values import Rules
 from blazar.clouds.simulated.server_state import MoveFault
 from blazar.manager.common.settings import Settings
 from blazar.manager.maintenance.migrating import load_of
-from blazar.model.errors import CloudUnavailable, WrongState
+from blazar.model.errors import CloudUnavailable, NotFound, WrongState
 from blazar.model.lease import LeaseStatus
 from blazar.model.maintenance import ActivePolicy, MaintenanceChange, MaintenanceStatus, Outcome
 from blazar.model.requests import Actor
@@ -447,3 +447,15 @@ def test_a_lease_is_put_in_order_also_if_its_host_cannot_be_disabled(world):
     work_to(world, NOON + HOUR + 5 * MINUTE)
     assert shown(world, made).trouble == "not now"
     assert world.hosts_of(lease) == pool(world, lease) == {old}
+
+
+def test_what_the_cloud_does_not_find_for_a_moment_does_not_end_a_move(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    boot(world, lease, old)
+    made = migrated(world, old)
+    work_to(world, NOON + HOUR - LEAD + MINUTE / 2)
+    world.faults.fail_before("open_moves", NotFound("no such server"))
+    work_to(world, NOON + HOUR)
+    assert outcomes(shown(world, made)) == {lease.id: Outcome.MIGRATED}
+    assert len(world.hosts_of(lease)) == 1

@@ -92,22 +92,30 @@ class Migrating:
         """
         with scope(limit=self._runtime.settings.request_limit):
             try:
-                return self._step(maintenance, hosts, plan, phase, token, room)
+                lease = self._runtime.store.leases.one(plan.lease_id)
             except NotFound:
                 self._store.forget_plan(maintenance.id, plan.lease_id)
                 return 0
+            try:
+                return self._step(maintenance, hosts, plan, lease, phase, token, room)
             except (Contention, WrongState) as error:
                 LOG.debug("Lease %s cannot be migrated yet: %s", plan.lease_id, error.message)
-            except (Conflict, CloudRefused) as error:
-                # What was begun is undone, and tried again.
+            except (Conflict, CloudRefused, NotFound) as error:
+                # What was begun is undone, and tried again. What was not found is in the cloud, or just deleted.
                 LOG.info("Lease %s cannot be migrated yet: %s", plan.lease_id, error.message)
                 self._note(maintenance, plan, error.message, token)
             return max(1, _begun(plan))
 
     def _step(
-        self, maintenance: Maintenance, hosts: frozenset[int], plan: LeasePlan, phase: Phase, token: str, room: int
+        self,
+        maintenance: Maintenance,
+        hosts: frozenset[int],
+        plan: LeasePlan,
+        lease: Lease,
+        phase: Phase,
+        token: str,
+        room: int,
     ) -> int:
-        lease = self._runtime.store.leases.one(plan.lease_id)
         if lease.status is LeaseStatus.UPDATING:
             return _begun(plan)
         if lease.status is not LeaseStatus.ACTIVE:
