@@ -110,14 +110,19 @@ def take_plans(connection: Connection, lease_id: str, origin: str, at: datetime)
     query = (
         sa.select(maintenance_leases)
         .join(maintenances, w.id == m.maintenance_id)
-        .where(m.lease_id.in_([lease_id, origin]), w.status.in_(is_open))
+        .where(m.lease_id.in_([lease_id, origin]))
     )
-    rows = connection.execute(query).all()
-    mine = {row.maintenance_id for row in rows if row.lease_id == lease_id}
+    # What has begun is put in order also after the window is over.
+    rows = [
+        row for row in connection.execute(query.add_columns(w.status)) if row.status in is_open or plan_of(row).is_begun
+    ]
+    mine = {row.maintenance_id: plan_of(row) for row in rows if row.lease_id == lease_id}
     for row in (each for each in rows if each.lease_id == origin):
         if row.maintenance_id in mine:
             this = (m.maintenance_id == row.maintenance_id, m.lease_id == lease_id)
             connection.execute(maintenance_leases.update().where(*this).values(done=False, makes_room=False))
+            if plan_of(row).is_begun:
+                write_plan(connection, row.maintenance_id, _with_begun(mine[row.maintenance_id], plan_of(row)))
         else:
             plan = replace(plan_of(row), lease_id=lease_id, makes_room=False)
             if plan.outcome not in (Outcome.ACTIVE, Outcome.MIGRATED):
@@ -128,6 +133,12 @@ def take_plans(connection: Connection, lease_id: str, origin: str, at: datetime)
             .where(w.id == row.maintenance_id, w.claimed_by.is_(None), w.due_at.is_not(None))
             .values(due_at=at)
         )
+
+
+def _with_begun(mine: LeasePlan, theirs: LeasePlan) -> LeasePlan:
+    """Return a plan for a lease that gets reservations whose servers are being moved: that goes on as it has begun."""
+    targets = {**mine.targets, **theirs.targets}
+    return replace(mine, outcome=Outcome.MIGRATED, targets=targets, done=False, content=None, note=theirs.note)
 
 
 def _targets_json(plan: LeasePlan) -> dict[str, Any]:

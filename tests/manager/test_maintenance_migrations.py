@@ -17,7 +17,7 @@ from blazar.model.lease import LeaseStatus
 from blazar.model.maintenance import ActivePolicy, MaintenanceChange, MaintenanceStatus, Outcome
 from blazar.model.requests import Actor
 from blazar.model.resource import HOST
-from blazar.model.surgery import PartRequest, SplitRequest, SwapRequest, Terms
+from blazar.model.surgery import MergeRequest, PartRequest, SplitRequest, SwapRequest, Terms
 from blazar.resources.hosts.evacuation_options import EvacuationSettings
 from blazar.resources.hosts.options import HostSettings
 from tests.manager.test_best_effort import where
@@ -459,3 +459,31 @@ def test_what_the_cloud_does_not_find_for_a_moment_does_not_end_a_move(world):
     work_to(world, NOON + HOUR)
     assert outcomes(shown(world, made)) == {lease.id: Outcome.MIGRATED}
     assert len(world.hosts_of(lease)) == 1
+
+
+def test_leases_that_become_one_while_servers_of_both_move_leave_both_hosts(larger):
+    one, _, other, _ = two_leases(larger)
+    made = migrated(larger, one, other)
+    first, second = sorted(each.lease_id for each in made.leases)
+    work_to(larger, NOON + HOUR - LEAD + MINUTE / 2)
+    both = larger.hosts_of(larger.now_of(first)) | larger.hosts_of(larger.now_of(second))
+    assert len(both) == 4
+    larger.manager.surgery.merge(first, MergeRequest(second), OPERATOR)
+    work_to(larger, NOON + HOUR)
+    assert larger.hosts_of(larger.now_of(first)) == both - {one, other} == set(where(larger).values())
+    assert outcomes(shown(larger, made)) == {first: Outcome.MIGRATED}
+
+
+def test_a_reservation_that_goes_to_another_lease_when_the_window_is_cancelled_is_put_in_order_there(world):
+    lease, second = used(world), used(world)
+    (old,) = world.hosts_of(lease)
+    server = boot(world, lease, old)
+    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    made = migrated(world, old)
+    work_to(world, NOON + HOUR - LEAD + MINUTE / 2)
+    assert len(pool(world, lease)) == 2
+    world.manager.maintenances.delete(made.id)
+    world.manager.surgery.merge(second.id, MergeRequest(lease.id), OPERATOR)
+    work_to(world, NOON + HOUR)
+    assert pool(world, lease) == {old}
+    assert len(world.hosts_of(second)) == 2
