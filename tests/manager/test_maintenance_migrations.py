@@ -487,3 +487,35 @@ def test_a_reservation_that_goes_to_another_lease_when_the_window_is_cancelled_i
     work_to(world, NOON + HOUR)
     assert pool(world, lease) == {old}
     assert len(world.hosts_of(second)) == 2
+
+
+def test_a_host_that_cannot_be_had_in_the_cloud_is_not_asked_for_again_and_again(larger):
+    lease = used(larger)
+    (old,) = larger.hosts_of(lease)
+    boot(larger, lease, old)
+    migrated(larger, old)
+    for host in ("node-1", "node-2"):
+        larger.simulated.users.boot_server("stray", user_id="u", host=host, project_id="others")
+    before = larger.now(lease).revision
+    work_to(larger, NOON + HOUR - LEAD + 3 * MINUTE)
+    (new,) = larger.hosts_of(lease)
+    assert where(larger)["ours"] == new
+    assert new not in (old, "node-1", "node-2")
+    assert larger.now(lease).revision < before + 15
+
+
+def test_a_lease_that_can_have_no_host_in_the_cloud_is_left_alone_for_a_while(larger):
+    lease = used(larger)
+    (old,) = larger.hosts_of(lease)
+    boot(larger, lease, old)
+    made = migrated(larger, old)
+    for number in range(1, 6):
+        if f"node-{number}" != old:
+            larger.simulated.users.boot_server("stray", user_id="u", host=f"node-{number}", project_id="others")
+    work_to(larger, NOON + HOUR - LEAD + 4 * MINUTE)
+    tried = larger.now(lease).revision
+    work_to(larger, NOON + HOUR - LEAD + 4.9 * MINUTE)
+    assert larger.now(lease).revision == tried
+    assert "stray" not in (only(shown(larger, made)).note or "")
+    assert only(shown(larger, made)).outcome is Outcome.ACTIVE
+    assert larger.hosts_of(lease) == {old}

@@ -21,7 +21,7 @@ from blazar.manager.lease.flags import flagged
 from blazar.manager.lease.replanning import ToReplace
 from blazar.manager.maintenance.moving import Targets, content_of
 from blazar.model.demand import Allocation, Plan
-from blazar.model.errors import CloudRefused, Conflict, Contention, NotEnoughResources, NotFound, WrongState
+from blazar.model.errors import CloudError, CloudRefused, Conflict, Contention, NotEnoughResources, NotFound, WrongState
 from blazar.model.lease import Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.maintenance import OPEN, LeasePlan, Maintenance, Outcome
 from blazar.model.resource import HOST, Resource
@@ -32,6 +32,9 @@ LOG = logging.getLogger(__name__)
 
 NO_HOST = "no other host meets its requirement, has room for its servers, and is free until its end"
 TOO_LATE = "its servers could not be moved in time"
+
+MOST_REFUSALS = 3
+"""To how many choices of hosts the cloud says no before a lease waits like one that nothing fits."""
 
 Key = tuple[str, int]
 """A reservation and a resource, by calendar id."""
@@ -68,6 +71,15 @@ class _Way:
         return self.task.reservation.id, self.target.id
 
 
+@dataclass(frozen=True, slots=True)
+class _Refusals:
+    """How often the cloud has not let a lease have another host, which ones, and why the last time."""
+
+    number: int = 0
+    hosts: frozenset[int] = frozenset()
+    why: str = ""
+
+
 class Migrating:
     """Moves leases in use, each a step at a time."""
 
@@ -76,6 +88,8 @@ class Migrating:
         self._store = runtime.store.maintenances
         self._decisions = decisions
         self._in_use = in_use
+        # By lease: what could not be done of late. It need not be known to other managers, which find out.
+        self._refusals: dict[str, _Refusals] = {}
 
     @property
     def pace(self) -> Pace | None:
@@ -156,13 +170,27 @@ class Migrating:
                 notes.append(found.obstacle)
             elif len(loads) < room:
                 loads[task.reservation.id, resource.id] = found
-        if loads:
+        refusals = self._refusals.pop(plan.lease_id, _Refusals())
+        if loads and refusals.number >= MOST_REFUSALS:
+            notes.append(refusals.why)
+        elif loads:
+            asked: set[int] = set()
+
+            def decide(attempt: int) -> tuple[Decided, LeasePlan]:
+                decided, after = self._with_others(maintenance, plan, loads, attempt, without=refusals.hosts)
+                asked.update(t for sources in after.targets.values() for found in sources.values() for t in found)
+                return decided, after
+
             try:
-                begun = self._in_use.change(
-                    lambda attempt: self._with_others(maintenance, plan, loads, attempt), maintenance.id
-                )
+                begun = self._in_use.change(decide, maintenance.id)
             except NotEnoughResources:
-                notes.append(NO_HOST)
+                notes.append(refusals.why or NO_HOST)
+            except (Contention, WrongState):
+                raise
+            except (Conflict, CloudError, NotFound) as error:
+                # Another host may do, as one of these may have a server that is not of any lease.
+                self._refusals[plan.lease_id] = _Refusals(refusals.number + 1, refusals.hosts | asked, error.message)
+                raise
             else:
                 LOG.info("Servers of lease %s are moved for maintenance %s", plan.lease_id, maintenance.id)
                 return _begun(begun)
@@ -170,14 +198,20 @@ class Migrating:
         return 0
 
     def _with_others(
-        self, maintenance: Maintenance, plan: LeasePlan, loads: Mapping[Key, Load], attempt: int
+        self,
+        maintenance: Maintenance,
+        plan: LeasePlan,
+        loads: Mapping[Key, Load],
+        attempt: int,
+        *,
+        without: frozenset[int],
     ) -> tuple[Decided, LeasePlan]:
-        """Return a lease with another host besides each of these, as far as there are any.
+        """Return a lease with another host besides each of these, as far as there are any; ``without`` these hosts.
 
         NotEnoughResources, WrongState, StaleLease.
         """
         catalog = self._runtime.store.resources.catalog(HOST)
-        fitting = frozenset(r.id for r in catalog.resources if all(load.fits(r) for load in loads.values()))
+        fitting = frozenset(r.id for r in catalog.resources if all(load.fits(r) for load in loads.values())) - without
         found: dict[str, frozenset[int]] = {}
 
         def to_replace(snapshot: Snapshot) -> ToReplace:
