@@ -519,3 +519,21 @@ def test_a_lease_that_can_have_no_host_in_the_cloud_is_left_alone_for_a_while(la
     assert "stray" not in (only(shown(larger, made)).note or "")
     assert only(shown(larger, made)).outcome is Outcome.ACTIVE
     assert larger.hosts_of(lease) == {old}
+
+
+def test_a_move_that_hangs_when_the_window_is_put_off_is_given_up_and_begun_again_in_time(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    server = boot(world, lease, old)
+    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    made = migrated(world, old)
+    work_to(world, NOON + HOUR - LEAD + MINUTE / 2)
+    assert len(world.hosts_of(lease)) == 2
+    world.manager.maintenances.change(made.id, MaintenanceChange(start=NOON + 8 * HOUR, end=NOON + 9 * HOUR))
+    work_to(world, NOON + HOUR - LEAD + LIMIT - MINUTE)
+    assert len(world.hosts_of(lease)) == 2
+    work_to(world, NOON + HOUR - LEAD + LIMIT + 2 * MINUTE)
+    assert world.hosts_of(lease) == pool(world, lease) == {old}
+    work_to(world, NOON + 8 * HOUR)
+    assert old not in world.hosts_of(lease)
+    assert outcomes(shown(world, made)) == {lease.id: Outcome.MIGRATED}

@@ -42,16 +42,25 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """When a window has leases migrated: ``since`` the beginning of that, and until when servers are moved."""
+    """When a window has leases migrated: ``since`` the beginning of that, and until when servers are moved.
+
+    ``begun_until`` is for what has begun and would begin only later by now, as the window was changed.
+    """
 
     since: datetime
     until: datetime
+    begun_until: datetime
 
     @classmethod
     def of(cls, maintenance: Maintenance, pace: Pace) -> Phase:
         """Return that of a window: its lead, or if it was opened later, the time that moves may take."""
         since = max(maintenance.window.start - pace.lead, maintenance.created_at)
-        return cls(since, max(maintenance.window.start, maintenance.created_at + pace.limit))
+        changed = maintenance.updated_at or maintenance.created_at
+        return cls(since, max(maintenance.window.start, maintenance.created_at + pace.limit), changed + pace.limit)
+
+    def is_over(self, now: datetime) -> bool:
+        """Tell whether no servers are moved any more, or not for now."""
+        return now >= self.until or self.begun_until <= now < self.since
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +148,7 @@ class Migrating:
         allocations = self._runtime.store.calendar.of_lease(lease.id)
         snapshot = Snapshot(lease, allocations, self._runtime.tasks(lease, allocations))
         plan = _own(plan, lease)
-        late = maintenance.status not in OPEN or self._runtime.clock.now() >= phase.until
+        late = maintenance.status not in OPEN or phase.is_over(self._runtime.clock.now())
         if ways := _ways(snapshot, plan):
             return self._go_on(maintenance, hosts, plan, ways, phase, token, late=late)
         in_the_way = _in_the_way(snapshot, maintenance, hosts)
