@@ -17,6 +17,7 @@ from blazar.model.clock import END_OF_TIME, to_second
 from blazar.model.errors import StaleCalendar
 from blazar.model.maintenance import (
     BEGUN,
+    OPEN,
     ActivePolicy,
     LeasePlan,
     Maintenance,
@@ -25,6 +26,7 @@ from blazar.model.maintenance import (
     MaintenancePage,
     MaintenanceQuestion,
     MaintenanceStatus,
+    Outcome,
     PendingPolicy,
     unknown_maintenance,
 )
@@ -350,6 +352,28 @@ class MaintenanceStore:
     def begun_plans(self, lease_id: str) -> tuple[LeasePlan, ...]:
         """Return the plans by which servers of a lease are being moved; one statement."""
         query = sa.select(maintenance_leases).where(maintenance_leases.c.lease_id == lease_id)
+        with self._transactions.reading() as connection:
+            plans = [plan_of(row) for row in connection.execute(query)]
+        return tuple(plan for plan in plans if plan.is_begun)
+
+    def begun_besides(self, maintenance_id: str, *, now: datetime, opened_since: datetime) -> tuple[LeasePlan, ...]:
+        """Return the plans by which servers are being moved for other windows; one statement.
+
+        Only of windows that have not begun, or were opened since an instant: for others moves are only brought to their
+        end.
+        """
+        m, w = maintenance_leases.c, maintenances.c
+        query = (
+            sa.select(maintenance_leases)
+            .join(maintenances, w.id == m.maintenance_id)
+            .where(
+                m.maintenance_id != maintenance_id,
+                m.outcome == str(Outcome.MIGRATED),
+                m.done.is_(False),
+                w.status.in_([str(status) for status in OPEN]),
+                sa.or_(w.starts_at > now, w.created_at > opened_since),
+            )
+        )
         with self._transactions.reading() as connection:
             plans = [plan_of(row) for row in connection.execute(query)]
         return tuple(plan for plan in plans if plan.is_begun)

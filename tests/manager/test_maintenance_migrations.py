@@ -537,3 +537,19 @@ def test_a_move_that_hangs_when_the_window_is_put_off_is_given_up_and_begun_agai
     work_to(world, NOON + 8 * HOUR)
     assert old not in world.hosts_of(lease)
     assert outcomes(shown(world, made)) == {lease.id: Outcome.MIGRATED}
+
+
+def test_two_windows_together_move_no_more_servers_at_a_time_than_one(a_world):
+    rules = Rules(limit=LIMIT, per_host=2, in_all=4)
+    host_settings = HostSettings(evacuation=EvacuationSettings(rules, lead=LEAD))
+    world = a_world(hosts=8, host_settings=host_settings)
+    world.simulated.durations.migration = MINUTE
+    leases = [used(world) for _ in range(4)]
+    hosts = [host for lease in leases for host in world.hosts_of(lease)]
+    for lease, host in zip(leases, hosts, strict=True):
+        boot(world, lease, host)
+    migrated(world, *hosts[:2]), migrated(world, *hosts[2:])
+    work_to(world, NOON + HOUR - LEAD + MINUTE / 2)
+    assert sum(len(world.hosts_of(lease)) == 2 for lease in leases) == 2
+    work_to(world, NOON + HOUR)
+    assert not set(hosts) & set(where(world).values())

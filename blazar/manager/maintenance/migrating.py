@@ -127,7 +127,7 @@ class Migrating:
                 # What was begun is undone, and tried again. What was not found is in the cloud, or just deleted.
                 LOG.info("Lease %s cannot be migrated yet: %s", plan.lease_id, error.message)
                 self._note(maintenance, plan, error.message, token)
-            return max(1, _begun(plan))
+            return max(1, hosts_begun(plan))
 
     def _step(
         self,
@@ -140,7 +140,7 @@ class Migrating:
         room: int,
     ) -> int:
         if lease.status is LeaseStatus.UPDATING:
-            return _begun(plan)
+            return hosts_begun(plan)
         if lease.status is not LeaseStatus.ACTIVE:
             if not plan.done and lease.status is not LeaseStatus.PENDING:
                 self._save(maintenance, plan, replace(plan, done=True, note=None), token)
@@ -202,7 +202,7 @@ class Migrating:
                 raise
             else:
                 LOG.info("Servers of lease %s are moved for maintenance %s", plan.lease_id, maintenance.id)
-                return _begun(begun)
+                return hosts_begun(begun)
         self._save(maintenance, plan, _settled(plan, in_the_way, "; ".join(notes)), token)
         return 0
 
@@ -362,7 +362,7 @@ def _is_used(reservation: Reservation) -> bool:
     return reservation.status is ReservationStatus.ACTIVE
 
 
-def _begun(plan: LeasePlan) -> int:
+def hosts_begun(plan: LeasePlan) -> int:
     """Return from how many hosts servers are being moved, as far as a plan says."""
     return sum(len(found) for sources in plan.targets.values() for found in sources.values()) if plan.is_begun else 0
 

@@ -16,7 +16,7 @@ from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.notifications import MAINTENANCE, MOVED
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.maintenance.migrating import Migrating, Phase
+from blazar.manager.maintenance.migrating import Migrating, Phase, hosts_begun
 from blazar.manager.maintenance.moving import Moving
 from blazar.model.errors import BlazarError, ClaimLost, CloudError, CloudUnavailable, NotFound, StaleCalendar
 from blazar.model.maintenance import (
@@ -248,11 +248,15 @@ class MaintenanceWork(BackgroundThread):
             staying = []
         under_way = 0
         unavailable: list[CloudUnavailable] = []
+        elsewhere = 0
+        if waiting or staying:
+            others = self._store.begun_besides(maintenance.id, now=now, opened_since=now - pace.limit)
+            elsewhere = sum(map(hosts_begun, others))
         for plan in [*going, *waiting, *staying]:
             if self._stopping.is_set():
                 return now
             self._store.check_claim(maintenance, claim.token)
-            room = max(0, pace.at_once - under_way)
+            room = max(0, pace.at_once - elsewhere - under_way)
             try:
                 under_way += self._migrating.step(maintenance, hosts, plan, phase, claim.token, room=room)
             except ClaimLost:
