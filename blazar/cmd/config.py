@@ -191,6 +191,8 @@ def _wanted(kind: types.ConfigType) -> str:
             return number + least + ("" if kind.max is None else f" to {kind.max}")
         case types.List(item_type=types.String(choices=choices)) if choices:
             return f"any of {', '.join(choices)}, separated by commas"
+        case types.Dict(value_type=types.Float(min=float(least), max=most)):
+            return f"names with numbers from {least:g} to {most:g}, for example name:0.5, separated by commas"
         case types.Dict(value_type=types.Integer()):
             return "names with whole numbers, for example name:10, separated by commas"
         case types.String() if kind.choices:
@@ -323,6 +325,7 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         tries=min(conf.api.default_tries, conf.api.most_tries),
         most_tries=conf.api.most_tries,
         promises=conf.api.promises,
+        project_weights=conf.api.project_weights,
         promise_notice=timedelta(minutes=conf.api.promise_notice),
     )
 

@@ -95,6 +95,14 @@ OPTIONS: tuple[cfg.Opt, ...] = (
         help="How many leases on the waiting list are promised a start later than they asked for; beside them those "
         "that have waited for a day. With 0 nothing is promised. blazar-manager reads it.",
     ),
+    cfg.Opt(
+        "project_weights",
+        type=types.Dict(value_type=types.Float(min=0.01, max=1000)),
+        default={},
+        help="The weights of projects on the waiting list by their ids, such as 5d1c:2,9a0e:0.5; all others weigh 1. "
+        "With twice the weight a project may use twice as much before its turn is later. Leases that waited for a day "
+        "go by age all the same. blazar-manager reads it.",
+    ),
     cfg.IntOpt(
         "promise_notice",
         default=0,

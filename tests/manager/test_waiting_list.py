@@ -116,6 +116,19 @@ def test_between_projects_the_one_that_has_used_less_is_first(world):
     assert [status(world, each) for each in (busy, idle)] == [LeaseStatus.WAITING, LeaseStatus.ACTIVE]
 
 
+@pytest.mark.parametrize(("weights", "first"), [({}, "chemistry"), ({"biology": 4.0}, "biology")])
+def test_with_a_greater_weight_a_project_may_have_used_more(sqlite, weights, first):
+    settings = Settings(claim_ttl=timedelta(seconds=30), promises=0, project_weights=weights)
+    world = World(sqlite, settings=settings)
+    world.waits = True
+    world.lease(a_host(2), project="biology")
+    world.lease(a_host(1), project="chemistry")
+    world.run()
+    waiting = [waits(world, a_host(3), project=project) for project in ("biology", "chemistry")]
+    world.run_to(NOON + 2 * HOUR)
+    assert [each.project_id for each in waiting if status(world, each) is LeaseStatus.ACTIVE] == [first]
+
+
 def test_a_small_one_goes_ahead_only_if_it_delays_nobody(world):
     world.manager.leases.delete(world.full.id)
     world.run()

@@ -41,7 +41,8 @@ class Settings:
     ``max_waiting`` is how many leases of a project may wait for their turn; ``tries`` is how many tries of a lease of
     the kind ``retries`` may fail if its request does not say, and ``most_tries`` how many it may ask for. At
     most ``promises`` leases that wait are promised a start later than they asked for; it is moved to an earlier one
-    only if that is at least ``promise_notice`` ahead.
+    only if that is at least ``promise_notice`` ahead. ``project_weights`` are those of projects on the waiting list by
+    their ids; others weigh 1.
     ``max_series`` is how many series a project may have that have not ended, and ``series`` limits each of them.
     ``offer_lifetime`` is how long a lease is offered to another project.
     ``idempotency_retention`` is how long the keys of requests are remembered.
@@ -84,6 +85,7 @@ class Settings:
     tries: int = 3
     most_tries: int = 10
     promises: int = 100
+    project_weights: Mapping[str, float] = field(default_factory=dict)
     promise_notice: timedelta = timedelta(0)
     offer_lifetime: timedelta = timedelta(hours=24)
     idempotency_retention: timedelta = timedelta(hours=24)
