@@ -300,6 +300,18 @@ def test_a_lease_that_ends_meanwhile_returns_both_hosts(world):
     assert not any(each.lease_id == lease.id and not each.done for each in shown(world, made).leases)
 
 
+def test_a_lease_that_is_shortened_and_ends_while_its_servers_move_is_told_so(world):
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    world.simulated.operators.spoil_move(boot(world, lease, old), MoveFault.HANGS)
+    made = migrated(world, old)
+    work_to(world, NOON + HOUR - LEAD + MINUTE)
+    world.change(lease, end=NOON + 50 * MINUTE)
+    work_to(world, NOON + 2 * HOUR)
+    (plan,) = shown(world, made).leases
+    assert (plan.done, plan.note) == (True, "it ended before all of its servers were moved")
+
+
 def test_a_lease_of_many_hosts_leaves_those_that_it_can(world):
     lease = used(world, hosts=2)
     first, second = sorted(world.hosts_of(lease))

@@ -32,6 +32,7 @@ LOG = logging.getLogger(__name__)
 
 NO_HOST = "no other host meets its requirement, has room for its servers, and is free until its end"
 TOO_LATE = "its servers could not be moved in time"
+ENDED = "it ended before all of its servers were moved"
 
 MOST_REFUSALS = 3
 """To how many choices of hosts the cloud says no before a lease waits like one that nothing fits."""
@@ -143,7 +144,8 @@ class Migrating:
             return hosts_begun(plan)
         if lease.status is not LeaseStatus.ACTIVE:
             if not plan.done and lease.status is not LeaseStatus.PENDING:
-                self._save(maintenance, plan, replace(plan, done=True, note=None), token)
+                note = ENDED if hosts_begun(plan) else None
+                self._save(maintenance, plan, replace(plan, done=True, note=note), token)
             return 0
         allocations = self._runtime.store.calendar.of_lease(lease.id)
         snapshot = Snapshot(lease, allocations, self._runtime.tasks(lease, allocations))
