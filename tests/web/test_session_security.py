@@ -206,7 +206,8 @@ def test_a_user_signs_in_switches_the_project_and_signs_out_by_the_pages(window,
 def test_who_signs_in_again_by_the_pages_finds_what_was_typed(window, service):
     signed_in(window, service)
     page = window.new_page()
-    page.goto(f"{service.url}/ui/leases")
+    # A request that is still under way would open the dialog before the name is typed, which nobody could do behind it.
+    page.goto(f"{service.url}/ui/leases", wait_until="networkidle")
     page.get_by_role("button", name="curie").wait_for()
     window.clear_cookies()
     page.get_by_label("Name", exact=True).fill("typed")
