@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 from blazar.manager.common.runtime import Runtime
 from blazar.model.demand import Allocation
 from blazar.model.errors import WrongState
 from blazar.model.lease import Lease
+
+NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 
 def under_way(runtime: Runtime, lease_id: str, allocations: Collection[Allocation]) -> frozenset[str]:
@@ -31,14 +34,17 @@ def check_not_under_way(
     lease: Lease,
     allocations: Collection[Allocation],
     reservation_ids: Collection[str],
-    pointer: str | None = None,
+    places: Mapping[str, str] = NOWHERE,
 ) -> None:
-    """Raise WrongState if servers of one of these reservations are being moved to another of its hosts."""
+    """Raise WrongState if servers of one of these reservations are being moved to another of its hosts.
+
+    One statement. ``places`` are the pointers to reservations in the request.
+    """
     if moving := sorted(under_way(runtime, lease.id, allocations).intersection(reservation_ids)):
         raise WrongState(
             f"servers of reservation {moving[0]} are being moved off a host before its maintenance; its hosts can be "
             "changed when that has finished",
             code="lease_busy",
-            pointer=pointer,
+            pointer=places.get(moving[0]),
             data={"status": str(lease.status)},
         )

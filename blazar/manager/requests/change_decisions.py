@@ -137,8 +137,8 @@ class ChangeDecisions:
         allocations, tasks = self._held(lease, asked)
         draft = self._draft(lease, tasks, asked, now)
         places = {each.id: f"/reservations/{number}" for number, each in enumerate(change.reservations)}
-        for id_ in _changed_in_content(lease, draft.after):
-            check_not_under_way(self._runtime, lease, allocations, [id_], places.get(id_))
+        if in_use := _changed_in_content(lease, draft.after):
+            check_not_under_way(self._runtime, lease, allocations, in_use, places)
         needed = growth(self._runtime, lease, draft.after, places, now) if places else None
         if needed is not None and needed != asked.quotas:
             raise QuotasNeeded(needed)
