@@ -62,6 +62,15 @@ def boot(world: World, lease, host: str, name: str = "ours", **more) -> str:
     return world.simulated.users.boot_server(name, user_id="u", host=host, **given).id
 
 
+def used_by_one_that_hangs(world: World):
+    """Return a lease in use, its host, and its server, which hangs when it is moved."""
+    lease = used(world)
+    (old,) = world.hosts_of(lease)
+    server = boot(world, lease, old)
+    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    return lease, old, server
+
+
 def migrated(world: World, *names: str, start=HOUR, **more):
     return opened(world, *names, start=start, active=ActivePolicy.MIGRATE, **more)
 
@@ -218,10 +227,7 @@ def test_a_host_on_which_the_servers_have_no_room_is_no_choice(world):
 
 
 def test_a_move_that_hangs_is_given_up_in_time_and_the_lease_is_as_before(world):
-    lease = used(world)
-    (old,) = world.hosts_of(lease)
-    server = boot(world, lease, old)
-    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    lease, old, _ = used_by_one_that_hangs(world)
     made = migrated(world, old)
     work_to(world, NOON + HOUR - MINUTE)
     assert len(world.hosts_of(lease)) == 2
@@ -256,10 +262,7 @@ def test_servers_on_both_hosts_keep_both_until_one_of_them_is_empty(world):
 
 
 def test_a_window_that_is_cancelled_meanwhile_leaves_all_in_order(world):
-    lease = used(world)
-    (old,) = world.hosts_of(lease)
-    server = boot(world, lease, old)
-    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    lease, old, _ = used_by_one_that_hangs(world)
     made = migrated(world, old)
     work_to(world, NOON + HOUR - LEAD + MINUTE)
     assert len(world.hosts_of(lease)) == 2
@@ -286,10 +289,7 @@ def test_a_window_whose_time_is_changed_meanwhile_goes_on_with_what_has_begun(wo
 
 
 def test_a_lease_that_ends_meanwhile_returns_both_hosts(world):
-    lease = used(world)
-    (old,) = world.hosts_of(lease)
-    server = boot(world, lease, old)
-    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    lease, old, _ = used_by_one_that_hangs(world)
     made = migrated(world, old)
     work_to(world, NOON + HOUR - LEAD + MINUTE)
     world.manager.leases.delete(lease.id)
@@ -301,9 +301,7 @@ def test_a_lease_that_ends_meanwhile_returns_both_hosts(world):
 
 
 def test_a_lease_that_is_shortened_and_ends_while_its_servers_move_is_told_so(world):
-    lease = used(world)
-    (old,) = world.hosts_of(lease)
-    world.simulated.operators.spoil_move(boot(world, lease, old), MoveFault.HANGS)
+    lease, old, _ = used_by_one_that_hangs(world)
     made = migrated(world, old)
     work_to(world, NOON + HOUR - LEAD + MINUTE)
     world.change(lease, end=NOON + 50 * MINUTE)
@@ -396,10 +394,7 @@ def test_what_would_change_the_hosts_of_a_lease_is_refused_while_its_servers_mov
 
 
 def test_a_new_host_that_fails_while_servers_move_there_is_not_healed_by_a_third_one(world):
-    lease = used(world)
-    (old,) = world.hosts_of(lease)
-    server = boot(world, lease, old)
-    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    lease, old, _ = used_by_one_that_hangs(world)
     migrated(world, old)
     work_to(world, NOON + HOUR - LEAD + MINUTE / 2)
     both = world.hosts_of(lease)
@@ -450,10 +445,7 @@ def test_a_lease_for_which_the_cloud_fails_does_not_keep_the_others(larger, monk
 
 
 def test_a_lease_is_put_in_order_also_if_its_host_cannot_be_disabled(world):
-    lease = used(world)
-    (old,) = world.hosts_of(lease)
-    server = boot(world, lease, old)
-    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    lease, old, _ = used_by_one_that_hangs(world)
     made = migrated(world, old, disable_service=True)
     world.faults.fail_before("disable_service", CloudUnavailable("not now"), times=1000)
     work_to(world, NOON + HOUR + 5 * MINUTE)
@@ -534,10 +526,7 @@ def test_a_lease_that_can_have_no_host_in_the_cloud_is_left_alone_for_a_while(la
 
 
 def test_a_move_that_hangs_when_the_window_is_put_off_is_given_up_and_begun_again_in_time(world):
-    lease = used(world)
-    (old,) = world.hosts_of(lease)
-    server = boot(world, lease, old)
-    world.simulated.operators.spoil_move(server, MoveFault.HANGS)
+    lease, old, _ = used_by_one_that_hangs(world)
     made = migrated(world, old)
     work_to(world, NOON + HOUR - LEAD + MINUTE / 2)
     assert len(world.hosts_of(lease)) == 2
