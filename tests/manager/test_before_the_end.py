@@ -145,6 +145,21 @@ def test_servers_off_every_host_cannot_be_pictured_and_the_event_says_so(world):
     assert world.now(lease).status is LeaseStatus.TERMINATED
 
 
+def test_a_server_that_leaves_its_host_while_the_end_looks_for_it_is_deleted_too(world):
+    lease, host = running(world, "none")
+    server = boot(world, lease, host)
+
+    def hook(called: str, phase: str) -> None:
+        if (called, phase) == ("stranded_servers", "after"):
+            world.faults.on_call = None
+            world.simulated.users.shelve(server.id)
+
+    world.faults.on_call = hook
+    world.run_to(NOON + 2 * HOUR + MINUTE)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert where(world, server) == "deleted"
+
+
 def test_one_server_that_cannot_be_pictured_keeps_no_other_from_it(world):
     lease, host = running(world, "snapshot")
     boot(world, lease, host, "broken", status="ERROR")

@@ -305,9 +305,10 @@ class PhysicalHost:
 
     def end(self, task: Task) -> Progress:
         """Ensure that all servers are gone, all hosts are in the freepool and the aggregate is deleted."""
-        stranded = self._delete_stranded(task)
+        self._delete_stranded(task)
         returned = self._return(task, hosts=None)
-        if stranded and isinstance(returned, Done):
+        # Once more: one that was being shelved may have left its host between the two looks.
+        if isinstance(returned, Done) and (stranded := self._delete_stranded(task)):
             return deleting(stranded, "servers without a host are being deleted")
         if task.reservation.status is ReservationStatus.DELETED:
             # Leftovers of one that has ended: by now another lease may be emptying its hosts.
