@@ -223,6 +223,8 @@ def real_site() -> Iterator[Site]:
         def shelve(server_id: str) -> None:
             servers.act(server_id, {"shelve": None})
             servers.settled(server_id, ("SHELVED_OFFLOADED",))
+            # Nova calls it offloaded a moment before it takes it from its host.
+            openstack.eventually(lambda: not servers.show(server_id)["OS-EXT-SRV-ATTR:host"])
 
         project = servers.show_project()
         providers, outside, moves = openstack.Providers(), openstack.ExternalNetwork(), openstack.Moves()
