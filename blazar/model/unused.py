@@ -115,13 +115,14 @@ class LeaseUse:
     """What a lease that is looked at shows of its use.
 
     ``used_at`` is the last look that found it used, ``release_at`` when it is going to be released, and
-    ``would_release_at`` when a dry run would; each None if that is not so.
+    ``would_release_at`` when a dry run would; each None if that is not so. ``held``: an operator wants it to stay.
     """
 
     usage: Usage = Usage.UNKNOWN
     used_at: datetime | None = None
     release_at: datetime | None = None
     would_release_at: datetime | None = None
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,7 @@ LEASE_COLUMNS = (
     leases.c.used_at,
     leases.c.release_at,
     leases.c.would_release_at,
+    leases.c.held,
     leases.c.queued_at,
     leases.c.wait_until,
     leases.c.wait_earliest,
@@ -186,7 +187,8 @@ def _event(row: AnyRow) -> Event:
 
 def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Event, ...]) -> Lease:
     id_, name, user_id, project_id, starts_at, ends_at, status, created, updated, trust_id, *more = row
-    degraded, deleted, revision, kind, end_reason, usage, used_at, release_at, would_release_at, *more = more
+    degraded, deleted, revision, kind, end_reason, usage, used_at, release_at, *more = more
+    would_release_at, held, *more = more
     *wait, until, why, series_id, recurrence_id, series_changed, offered_to, to_user, expires, offer = more
     return Lease(
         id_,
@@ -205,7 +207,7 @@ def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Eve
         events,
         _KIND_OF_LEASE[kind],
         _END_REASON[end_reason],
-        None if usage is None else LeaseUse(Usage(usage), used_at, release_at, would_release_at),
+        None if usage is None else LeaseUse(Usage(usage), used_at, release_at, would_release_at, bool(held)),
         None if wait[0] is None else with_terms(Wait(*wait[:-1]), wait[-1]),
         None if until is None else ExtendIfFree(until, why),
         None if series_id is None else PartOfSeries(series_id, local_of(recurrence_id), series_changed),
@@ -256,6 +258,7 @@ def lease_row(lease: Lease) -> dict[str, Any]:
         "used_at": None if lease.use is None else lease.use.used_at,
         "release_at": None if lease.use is None else lease.use.release_at,
         "would_release_at": None if lease.use is None else lease.use.would_release_at,
+        "held": None if lease.use is None else lease.use.held,
         "degraded": lease.degraded,
         "created_at": lease.created_at,
         "updated_at": lease.updated_at,

@@ -152,6 +152,7 @@ leases = sa.Table(
     sa.Column("used_at", UtcTime),
     sa.Column("release_at", UtcTime),
     sa.Column("would_release_at", UtcTime),
+    sa.Column("held", sa.Boolean),
     sa.Column("degraded", sa.Boolean, nullable=False),
     sa.Column("revision", sa.Integer, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),

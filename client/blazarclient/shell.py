@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, str] = {
     "lease move": f"{_NEW}.change:MoveLease",
     "lease end": f"{_NEW}.change:EndLease",
     "lease keep": f"{_NEW}.change:KeepLease",
+    "lease hold": f"{_NEW}.change:HoldLease",
     "lease swap": f"{_NEW}.surgery:SwapHost",
     "lease split": f"{_NEW}.surgery:SplitLease",
     "lease history": f"{_NEW}.history:LeaseHistory",

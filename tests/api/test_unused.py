@@ -77,11 +77,14 @@ def test_an_operator_holds_it_and_lets_go(on, http):
     first, again = (call(http, "PUT", hold, operator=True) for _ in range(2))
     assert (first.status_code, again.status_code) == (200, 200)
     assert first.json["lease"]["revision"] == again.json["lease"]["revision"]
+    assert first.json["lease"]["held"] is True
     on.run_to(NOON + 24 * HOUR)
+    assert call(http, "GET", f"/v1/leases/{lease.id}").json["lease"]["held"] is True
     assert use(http, lease)[2:] == (None, None)
     first, again = (call(http, "DELETE", hold, operator=True) for _ in range(2))
     assert (first.status_code, again.status_code) == (200, 200)
     assert first.json["lease"]["revision"] == again.json["lease"]["revision"]
+    assert first.json["lease"]["held"] is False
     on.run_to(NOON + 36 * HOUR)
     assert use(http, lease)[3] == "unused"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from blazarclient.exception import Conflict
+from blazarclient.exception import Conflict, Forbidden
 from blazarclient.shell import main
 
 from blazar.manager.common.settings import Settings
@@ -47,3 +47,20 @@ def test_a_lease_that_is_going_to_be_released_is_shown_and_kept_once(on, way, ca
     on.run_to(NOON + 13 * HOUR)
     with pytest.raises(Conflict, match="kept once already"):
         leases.keep(lease.id)
+
+
+def test_an_operator_holds_a_lease_and_lets_go_of_it(on, way, capsys):
+    lease = on.lease(hours=48, name="training")
+    on.run()
+    operator = ("--os-auth-type", "admin_token", "--os-token", "root:operators:admin", "--os-endpoint", way.url)
+    mine = library(way.url, WHO).leases
+    assert mine.get(lease.id, regions=None).held is False
+    assert main([*operator, "lease", "hold", lease.id]) == 0
+    assert mine.get(lease.id, regions=None).held is True
+    capsys.readouterr()
+    assert main([*operator, "lease", "show", lease.id, "--long"]) == 0
+    assert "never released" in capsys.readouterr().out
+    assert main([*operator, "lease", "hold", lease.id, "--let-go"]) == 0
+    assert mine.get(lease.id, regions=None).held is False
+    with pytest.raises(Forbidden):
+        mine.hold(lease.id)

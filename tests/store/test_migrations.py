@@ -106,6 +106,21 @@ def test_earlier_versions_find_only_states_and_events_that_they_know(database_ur
     engine.dispose()
 
 
+def test_leases_that_are_held_say_so_after_an_upgrade(database_url):
+    engine = connect(database_url)
+    migrate.upgrade(engine)
+    world = World(engine, settings=Settings(use_policies=UsePolicies(UsePolicy(UseMode.ON))))
+    held, watched, later = world.lease(), world.lease(), world.lease(start=timedelta(hours=48))
+    world.run()
+    world.manager.leases.hold(held.id, held=True)
+    migrate.downgrade(engine, "0026")
+    migrate.upgrade(engine)
+    assert world.now(held).use.held is True
+    assert world.now(watched).use.held is False
+    assert world.now(later).use is None
+    engine.dispose()
+
+
 def test_a_lease_for_which_room_is_made_starts_in_earlier_versions(database_url):
     engine = connect(database_url)
     migrate.upgrade(engine)

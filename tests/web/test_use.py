@@ -99,5 +99,11 @@ def test_an_operator_holds_a_lease_and_lets_it_go(strict, page_of):
         strict.pages, ADMIN, "GET", f"v1/leases/{lease['id']}", **{"OpenStack-API-Version": "reservation 1.3"}
     )
     assert report["lease"]["release_at"] is None
-    page.get_by_role("region", name="Use").get_by_role("button", name="Let go").click()
+    assert report["lease"]["held"] is True
+    use = page.get_by_role("region", name="Use")
+    expect(use).to_contain_text("An operator holds it")
+    expect(use.get_by_role("button", name="Hold")).to_have_count(0)
+    use.get_by_role("button", name="Let go").click()
     expect(page.locator(".note").filter(has_text="is held no longer")).to_be_visible()
+    expect(use.get_by_role("button", name="Hold")).to_be_visible()
+    expect(use).not_to_contain_text("An operator holds it")

@@ -148,6 +148,7 @@ def _shown(watch: UseWatch) -> LeaseUse:
         watch.used_at,
         _no_earlier(watch.release_at) if real and watch.release_at else None,
         None if real else watch.would_at or watch.release_at,
+        watch.held,
     )
 
 

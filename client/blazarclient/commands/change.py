@@ -285,6 +285,30 @@ class KeepLease(One):
         return self.brief(self.library.leases.keep(self.id_of(parsed_args.id)), zone, parsed_args)
 
 
+class HoldLease(One):
+    """Hold a lease, so that it is never released because nobody uses it
+
+    By default operators may do that.
+    """
+
+    answers = BRIEF
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        add_lease(parser)
+        parser.add_argument("--let-go", action="store_true", help="hold it no longer")
+        add_zone(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Hold it, or let go of it."""
+        zone = now_in(parsed_args).tzinfo or timezone.utc
+        leases = self.library.leases
+        act = leases.let_go if parsed_args.let_go else leases.hold
+        return self.brief(act(self.id_of(parsed_args.id)), zone, parsed_args)
+
+
 class DeleteLease(LibraryCommand):
     """Delete leases, and give back what they hold"""
 

@@ -56,6 +56,7 @@ _FIELDS = (
     "usage",
     "used_at",
     "release_at",
+    "held",
 )
 
 _OWN: Mapping[str, tuple[str, Callable[[Lease], Any]]] = {
@@ -70,7 +71,7 @@ _NEW = (
 )
 """Options that microversion 1.0 has no answer to."""
 
-_NEW_COLUMNS = frozenset({"regions", "kind", "end_reason", "usage", "used_at", "release_at"})
+_NEW_COLUMNS = frozenset({"regions", "kind", "end_reason", "usage", "used_at", "release_at", "held"})
 
 
 class _Leases(Rows):
@@ -244,6 +245,7 @@ def _in_full(lease: Lease, zone: tzinfo) -> dict[str, str]:
     told |= {"end_reason": lease.end_reason} if lease.end_reason else {}
     told |= {"usage": lease.usage} if lease.usage else {}
     told |= {key: local(at, zone) for key in ("used_at", "release_at") if (at := getattr(lease, key)) is not None}
+    told |= {"held": "by an operator: it is never released because nobody uses it"} if lease.held else {}
     told |= {"project_id": lease.project_id, "user_id": lease.user_id}
     told |= {key: local(getattr(lease, key), zone) for key in dates}
     told |= {"waits": waits(lease.wait, zone)} if lease.wait and lease.status in IN_LINE else {}

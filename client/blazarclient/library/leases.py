@@ -45,7 +45,9 @@ from blazarclient.library.written import Date, checked, id_of, in_capitals, in_s
 SETTLED = frozenset({"PENDING", "ACTIVE", "TERMINATED", "ERROR", "TIMED_OUT"})
 """Statuses in which a lease stays by itself."""
 
-_OF_KINDS = frozenset({"kind", "end_reason", "usage", "used_at", "release_at", "wait", "extend_if_free", "transfer"})
+_OF_KINDS = frozenset(
+    {"kind", "end_reason", "usage", "used_at", "release_at", "held", "wait", "extend_if_free", "transfer"}
+)
 """Keys of a lease from microversion 1.3 on."""
 
 CHANGES = 5
@@ -327,6 +329,14 @@ class Leases:
     def keep(self, lease: Lease | str) -> Lease:
         """Keep a lease that nobody uses from being released. Conflict if nothing threatens it, or a second time."""
         return _lease(self._transport.ask("POST", f"{_path(lease)}/keep", microversion=KINDS))
+
+    def hold(self, lease: Lease | str) -> Lease:
+        """As an operator, keep a lease from ever being released for not being used. Conflict if nobody looks at it."""
+        return _lease(self._transport.ask("PUT", f"{_path(lease)}/hold", microversion=KINDS))
+
+    def let_go(self, lease: Lease | str) -> Lease:
+        """As an operator, hold a lease no longer."""
+        return _lease(self._transport.ask("DELETE", f"{_path(lease)}/hold", microversion=KINDS))
 
     def delete(self, lease: Lease | str, *, if_match: str | None = None) -> None:
         """Delete a lease; what it holds is given back. One that is deleted already is left alone."""

@@ -206,7 +206,8 @@ class Lease:
     """A lease in full. Of lists with ``fields`` only these are told; the rest have their defaults.
 
     ``etag``: for ``If-Match``. ``id`` is None in the answer to a dry run. ``kind``, ``end_reason``, ``wait`` and
-    whether it is used are told from microversion 1.3 on; ``release_at``: when it ends because nobody uses it.
+    whether it is used are told from microversion 1.3 on; ``release_at``: when it ends because nobody uses it;
+    ``held``: an operator wants it to stay, used or not.
     ``transfer``, from 1.3 on: to whom it is offered, or was until the offer expired.
     """
 
@@ -232,6 +233,7 @@ class Lease:
     usage: str | None = None
     used_at: datetime | None = None
     release_at: datetime | None = None
+    held: bool | None = None
     wait: Wait | None = None
     extend_if_free: ExtendIfFree | None = None
     transfer: Transfer | None = None

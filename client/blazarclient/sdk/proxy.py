@@ -168,6 +168,8 @@ class Proxy(proxy.Proxy):
     extend_lease = _of_one(_leases, Leases.extend)
     end_lease = _of_one(_leases, Leases.end)
     keep_lease = _of_one(_leases, Leases.keep)
+    hold_lease = _of_one(_leases, Leases.hold)
+    let_go_lease = _of_one(_leases, Leases.let_go)
     swap_host = _of_one(_surgery, Surgery.swap)
     split_lease = _of_one(_surgery, Surgery.split)
     merge_leases = _of_one(_surgery, Surgery.merge)

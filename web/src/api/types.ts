@@ -127,6 +127,8 @@ export interface Lease {
   used_at?: Instant | null;
   /** When it is released, unless somebody uses or keeps it. */
   release_at?: Instant | null;
+  /** An operator wants it to stay, used or not; null: nobody looks. */
+  held?: boolean | null;
   wait?: Wait | null;
   extend_if_free?: { until: Instant; reason: string | null } | null;
   /** To whom it is offered; null: to nobody. */

@@ -223,6 +223,10 @@ _LEASE_WITH_KIND: Json = {
     "usage": {**one_of(Usage, None), "description": "what a look has last found; null: nobody looks"},
     "used_at": {**ZULU_OR_NULL, "description": "the last look that found it used"},
     "release_at": {**ZULU_OR_NULL, "description": "when it is released, unless somebody uses or keeps it"},
+    "held": {
+        "type": ["boolean", "null"],
+        "description": "whether an operator wants it to stay, used or not; null: nobody looks",
+    },
     "status": one_of(LeaseStatus),
     "wait": {
         "type": ["object", "null"],
@@ -292,6 +296,7 @@ COMPONENTS: Json = {
             "usage": "unused",
             "used_at": None,
             "release_at": "2030-04-01T17:00:00Z",
+            "held": False,
             "wait": None,
             "extend_if_free": None,
             "transfer": None,

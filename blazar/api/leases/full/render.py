@@ -80,6 +80,7 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
             "usage": None if use is None else use.usage.value,
             "used_at": _instant(None if use is None else use.used_at),
             "release_at": _instant(None if use is None else use.release_at),
+            "held": None if use is None else use.held,
             "wait": _wait(value, view),
             "extend_if_free": None
             if value.extend is None

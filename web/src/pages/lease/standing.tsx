@@ -10,7 +10,7 @@ import { BusyButton, When } from "../../parts/basics.tsx";
 import { StateMark } from "../../parts/state.tsx";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
-import { capital, sentence } from "../../words/events.ts";
+import { sentence } from "../../words/events.ts";
 import { lengthInWords } from "../../words/length.ts";
 import { isInLine, isPast } from "../../words/lease.ts";
 import { WAITING_MEANS, about, triesInWords, usageInWords, waitSentences, whyReleased } from "../../words/waiting.ts";
@@ -192,22 +192,22 @@ export function UsePanel({ lease, onDone }: UseProps) {
   return (
     <section class="card use-panel" aria-label="Use">
       <h2>Use</h2>
-      <p>{said}</p>
+      <p>
+        {said}
+        {lease.held && " An operator holds it: it stays until its end, used or not."}
+      </p>
       {may("blazar:leases:hold") && (
         <>
           <p class="row">
-            {(["hold", "let go"] as const).map((what) => (
-              <BusyButton
-                key={what}
-                type="button"
-                class="small"
-                busy={doing === what}
-                doing={what === "hold" ? "Holding…" : "Letting go…"}
-                onClick={() => void act(what)}
-              >
-                {capital(what)}
-              </BusyButton>
-            ))}
+            <BusyButton
+              type="button"
+              class="small"
+              busy={doing !== null}
+              doing={lease.held ? "Letting go…" : "Holding…"}
+              onClick={() => void act(lease.held ? "let go" : "hold")}
+            >
+              {lease.held ? "Let go" : "Hold"}
+            </BusyButton>
           </p>
           <p class="hint">A lease that is held is never released because nobody uses it.</p>
         </>
