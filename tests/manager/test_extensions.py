@@ -13,10 +13,12 @@ from blazar.model.errors import EnforcementUnavailable, InvalidInput, UsageDenie
 from blazar.model.lease import EventType, Lease, LeaseStatus
 from blazar.model.requests import ReservationChange
 from tests.manager.enforcement.recording import RecordingFilter
+from tests.manager.healing.steps import ON_NODE_1
 from tests.statements import counted
 from tests.world import NOON, World, a_host
 
 HOUR, MINUTE, DAY = timedelta(hours=1), timedelta(minutes=1), timedelta(days=1)
+NOT_NODE_1 = ON_NODE_1.replace("==", "!=")
 LEAD = 70 * MINUTE
 """So long before its end a lease is prolonged: ten minutes before its warning."""
 
@@ -76,9 +78,20 @@ def test_it_takes_nothing_from_who_waits(world):
     lease = active(world, hosts=3)
     waiting = world.lease(a_host(), project="chemistry", wait=DAY)
     assert later(world, 2 * HOUR) == 0
-    assert world.now(lease).extend.reason == "others wait for resources of this kind"
+    assert world.now(lease).extend.reason == "others wait for what it has"
     world.run_to(NOON + 3 * HOUR)
     assert [world.now(each).status for each in (lease, waiting)] == [LeaseStatus.TERMINATED, LeaseStatus.ACTIVE]
+
+
+def test_who_waits_in_vain_or_for_something_else_keeps_nobody_from_it(world):
+    world.waits = True
+    lease = world.lease(a_host(needs=ON_NODE_1), hours=3, extend=NOON + DAY)
+    world.run()
+    world.lease(a_host(9), project="chemistry", wait=DAY)
+    world.lease(a_host(), hours=5)
+    world.lease(a_host(2, needs=NOT_NODE_1), project="chemistry", hours=6, wait=DAY)
+    assert later(world, 2 * HOUR) == 1
+    assert end(world, lease) == NOON + DAY
 
 
 def warned(world: World, *, hours: int = 3) -> timedelta | None:

@@ -134,24 +134,26 @@ def delayed(
     now: int,
     limits: Limits,
     *,
-    before: Grant,
-    after: Grant,
+    before: Sequence[Grant],
+    after: Sequence[Grant],
 ) -> Delay:
-    """Return which requests would start later, or not in their time, if one had ``after`` instead of ``before``.
+    """Return which requests would start later, or not in their time, if leases had ``after`` instead of ``before``.
 
-    ``calendar`` has neither. Those that are too far behind to be placed could be delayed unseen, and count, too.
+    ``calendar`` has none of them. Those that are too far behind to be placed could be delayed unseen, and count, too.
     """
     order = in_order(waiting, usage, totals, now, limits)
 
-    def served(grant: Grant) -> Plan:
+    def served(grants: Sequence[Grant]) -> Plan:
         under_way = _Pass.begin(calendar, promised, now, limits)
-        under_way.overlay.add(grant)
+        for grant in grants:
+            under_way.overlay.add(grant)
         return under_way.run(order, promised)
 
     is_so, would_be = served(before), served(after)
     starts = {grant.lease_id: grant.start for grant in would_be.placed}
     later = [grant.lease_id for grant in is_so.placed if starts.get(grant.lease_id, FOREVER) > grant.start]
-    theirs = [grant for grant in (*is_so.advance, *is_so.placed) if grant.start < after.end and after.start < grant.end]
+    first, last = min(grant.start for grant in after), max(grant.end for grant in after)
+    theirs = [grant for grant in (*is_so.advance, *is_so.placed) if grant.start < last and first < grant.end]
     return Delay(
         (*later, *(estimate.lease_id for estimate in is_so.estimates if estimate.rough)),
         frozenset(part.resource_id for grant in theirs for part in grant.parts),

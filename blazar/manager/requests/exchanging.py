@@ -17,6 +17,7 @@ from blazar.manager.lease.booking import Booking, visible
 from blazar.manager.lease.flags import flagged
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.requests.line import Line
 from blazar.manager.requests.operating import Patient, is_waiting, named, other_patient, patient, written
 from blazar.manager.requests.swapping import as_changed, check_not_emptied, check_whole_host
 from blazar.model.clock import to_second
@@ -66,6 +67,7 @@ class Exchanging:
         self._runtime = runtime
         self._booking = booking
         self._outbox = outbox
+        self._line = Line(runtime)
 
     def exchange(self, lease_id: str, request: SwapRequest, terms: Terms) -> tuple[Operated, ...]:
         """Exchange a host of a lease with one of another lease; for a dry run return what would come of it.
@@ -127,15 +129,24 @@ class Exchanging:
             second_ = self._side(other, request.partner.reservation_id, request.target, terms, pointer="/for")
         except NotFound as error:
             raise InvalidInput(error.message, code="unknown_reference", pointer="/with/reservation_id") from error
-        if first.lease.window != second_.lease.window and self._runtime.store.waiting_list.anybody():
-            raise OthersWait(
-                "leases wait for their turn, and the two leases have different windows: an exchange could delay them; "
-                "retry when nobody waits",
-                data={"opening": None},
-            )
         generations = {**self._fits(first, second_), **self._fits(second_, first)}
+        self._check_line(first, second_)
         changed = [self._operated(first, second_.gives), self._operated(second_, first.gives)]
         return _Exchange((first, second_), Operation(changed, generations, key=terms.key, key_of=lease_id))
+
+    def _check_line(self, first: _Side, second_: _Side) -> None:
+        """Raise OthersWait if somebody who waits would be delayed: what the leases have is free at different times."""
+        sides = first, second_
+        after = first.getting(second_.gives), second_.getting(first.gives)
+        count = self._line.delayed_by_exchange(
+            [side.lease for side in sides], [side.found.allocations for side in sides], after
+        )
+        if count:
+            raise OthersWait(
+                f"{count} {'lease waits' if count == 1 else 'leases wait'} for the same resources and would be delayed "
+                "by this exchange; exchange other hosts, or retry later",
+                data={"before": count, "opening": None},
+            )
 
     def _side(self, found: Patient, reservation_id: str, host: str, terms: Terms, *, pointer: str = "/host") -> _Side:
         task = found.task(reservation_id)

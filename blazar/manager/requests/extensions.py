@@ -30,7 +30,7 @@ AHEAD = timedelta(minutes=10)
 
 RETRY = timedelta(minutes=1)
 
-OTHERS_WAIT = "others wait for resources of this kind"
+OTHERS_WAIT = "others wait for what it has"
 _REASONS = {
     LimitedBy.PROMISED: "what it has is promised to others from its end on",
     LimitedBy.LIMIT: "the limits of the project leave no more time",
@@ -92,8 +92,7 @@ class Extensions(BackgroundThread):
 
     def _latest_end(self, lease: Lease, until: datetime | None) -> tuple[datetime, str]:
         """Return the latest end that is free, ``until`` at most, and why it is no later."""
-        kinds = frozenset(self._runtime.kinds_of(lease).values())
-        if self._waiting_list.is_awaited(kinds):
+        if self._waiting_list.is_awaited(lease):
             return lease.window.end, OTHERS_WAIT
         asked = AvailabilityQuestion(Actor(lease.user_id, lease.project_id), lease_id=lease.id, latest=until)
         extension = self._availability.find(asked).extension

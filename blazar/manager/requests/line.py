@@ -7,7 +7,7 @@ nobody, the lease gets these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from blazar.calendar.queue.plan import Delay
 from blazar.calendar.queue.values import Grant, Part
@@ -18,6 +18,8 @@ from blazar.manager.requests.waiting_board import PROTECT, Boards
 from blazar.model.demand import Allocation
 from blazar.model.errors import NotEnoughResources, OthersWait
 from blazar.model.lease import Lease
+
+Allocations = Collection[Allocation]
 
 
 class Line:
@@ -58,9 +60,25 @@ class Line:
         if not self._runtime.store.waiting_list.anybody():
             return None
         after = found.draft.after
-        board = self._boards.board(without=after.id)
-        delay = board.delayed(_grant(found.lease, found.allocations), _grant(after, found.plan.allocations))
+        board = self._boards.board(without=[after.id])
+        delay = board.delayed([_grant(found.lease, found.allocations)], [_grant(after, found.plan.allocations)])
         return delay if delay.leases else None
+
+    def delayed_by_exchange(
+        self, leases: Sequence[Lease], before: Sequence[Allocations], after: Sequence[Allocations]
+    ) -> int:
+        """Return how many that wait would be delayed if leases had ``after`` instead of ``before``, each at its time.
+
+        One statement if nobody waits, and none if all have the same time, or begin so late that it does not count.
+        """
+        now = self._runtime.clock.now()
+        if len({lease.window for lease in leases}) == 1 or all(each.window.start > now + PROTECT for each in leases):
+            return 0
+        if not self._runtime.store.waiting_list.anybody():
+            return 0
+        board = self._boards.board(without=[lease.id for lease in leases])
+        are, would_be = (list(map(_grant, leases, each)) for each in (before, after))
+        return len(board.delayed(are, would_be).leases)
 
     def _takes_more(self, found: Change) -> bool:
         window = found.draft.after.window

@@ -11,7 +11,7 @@ from functools import cache
 
 from blazar.calendar.fits import NEVER
 from blazar.calendar.queue.expected import expected_start, foreseen
-from blazar.calendar.queue.overlay import totals_of
+from blazar.calendar.queue.overlay import Candidates, totals_of
 from blazar.calendar.queue.plan import Delay, Direct, delayed, direct, in_order, plan
 from blazar.calendar.queue.usage import Piece, Rates, Usage, given_back, used
 from blazar.calendar.queue.values import Calendar, Denies, Grant, Inventory, Limits, Part, Plan, Promise, Waiter
@@ -163,9 +163,25 @@ class Board:
         promises, now = self._promises, second(self.now)
         return direct(self.calendar, self._waiters, promises, self.usage, totals, now, self.limits, asked)
 
-    def delayed(self, before: Grant, after: Grant) -> Delay:
-        """Return which leases would be delayed if one had ``after`` instead of ``before``, neither of them on it."""
-        kinds = {part.kind for part in after.parts}
+    def awaited(self) -> frozenset[tuple[ResourceKind, int]]:
+        """Return the resources that somebody waits for who can have them in time: each as its kind and id.
+
+        Of those that wait for what does not exist, or is not free in their time, nothing counts.
+        """
+        found = self.plan(lambda *_: None)
+        served = {grant.lease_id for grant in found.placed} | {each.lease_id for each in found.estimates if each.rough}
+        candidates = Candidates(self.calendar)
+        return frozenset(
+            (kind, id_)
+            for waiter in self._waiters
+            if waiter.lease_id in served
+            for kind, ids in candidates.wanted(waiter)
+            for id_ in ids
+        )
+
+    def delayed(self, before: Sequence[Grant], after: Sequence[Grant]) -> Delay:
+        """Return which leases would be delayed if others had ``after`` instead of ``before``, none of them on it."""
+        kinds = {part.kind for grant in after for part in grant.parts}
         waiters = [each for each in self._waiters if any(demand.kind in kinds for demand in each.demands)]
         totals, now = totals_of(self.calendar), second(self.now)
         promises = self._promises
@@ -180,10 +196,10 @@ class Boards:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
-    def board(self, besides: Collection[PlacementRequest] = (), *, without: str | None = None) -> Board:
+    def board(self, besides: Collection[PlacementRequest] = (), *, without: Collection[str] = ()) -> Board:
         """Return the board of now; ``besides`` are demands of kinds that are read as well.
 
-        Its calendar is ``without`` what the lease with this id has.
+        Its calendar is ``without`` what the leases with these ids have.
         """
         store, now = self._runtime.store, self._runtime.clock.now()
         wanted: list[Wanted] = []
@@ -196,7 +212,7 @@ class Boards:
             except (InvalidInput, NotFound) as error:
                 hopeless[lease.id], reasons[lease.id] = lease, error.message
         # Read before the calendar: what has changed in between is not found there, and stays where it is.
-        promised = [each for each in self._promised(read_again) if each.lease.id != without]
+        promised = [each for each in self._promised(read_again) if each.lease.id not in without]
         requests = [each.requests for each in wanted] + [each.requests for each in promised]
         demands = [request.demand for some in (*requests, besides) for request in some]
         calendar, promised = _apart(self._calendar({demand.kind for demand in demands}, now, without), promised)
@@ -241,9 +257,11 @@ class Boards:
                 reservation.id, in_region(demand, reservation.region) if reservation.region else demand
             )
 
-    def _calendar(self, kinds: Collection[ResourceKind], now: datetime, without: str | None) -> Calendar:
+    def _calendar(self, kinds: Collection[ResourceKind], now: datetime, without: Collection[str]) -> Calendar:
         ahead = Window(now.replace(microsecond=0), END_OF_TIME)
-        view = self._runtime.store.calendar.range(dict.fromkeys(sorted(kinds), False), ahead, now=now, besides=without)
+        view = self._runtime.store.calendar.range(
+            dict.fromkeys(sorted(kinds), False), ahead, now=now, besides=None, without=without
+        )
         return {kind: _inventory(view.catalogs[kind], timeline) for kind, timeline in view.timelines.items()}
 
 

@@ -150,12 +150,16 @@ class WaitingList(BackgroundThread):
                 found[part.kind][part.resource_id].append(use)
         return {kind: found[kind] for kind in kinds if kind in found}
 
-    def is_awaited(self, kinds: Collection[ResourceKind]) -> bool:
-        """Return whether a lease waits for resources of one of these kinds. One statement if nobody waits."""
-        if not self._runtime.store.waiting_list.anybody():
+    def is_awaited(self, lease: Lease) -> bool:
+        """Return whether somebody waits for a resource of a lease, and can have it in time.
+
+        One statement if nobody waits.
+        """
+        store = self._runtime.store
+        if not store.waiting_list.anybody():
             return False
-        board = self._boards.board()
-        return any(request.demand.kind in kinds for each in board.wanted for request in each.requests)
+        mine = {(each.kind, each.resource_id) for each in store.calendar.of_lease(lease.id)}
+        return not mine.isdisjoint(self._boards.board().awaited())
 
     # The work of the list.
 

@@ -8,7 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources, NotFound, PreconditionFailed
+from blazar.manager.common.settings import Settings
+from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources, NotFound, OthersWait, PreconditionFailed
 from blazar.model.lease import LeaseKind, LeaseStatus
 from blazar.model.requests import Actor, IdempotencyKey, Registration, ReservationChange
 from blazar.model.resource import HOST
@@ -184,6 +185,20 @@ def test_the_host_of_the_other_has_to_be_free_for_the_whole_longer_window(world)
     with pytest.raises(NotEnoughResources):
         exchange(world, lease, other)
     assert (world.hosts_of(lease), world.hosts_of(other), world.hosts_of(later)) == before
+
+
+def test_an_exchange_delays_nobody_who_waits(a_world):
+    world = a_world(settings=Settings(claim_ttl=timedelta(seconds=30), promises=0))
+    lease, other = world.lease(a_host(needs=ON_NODE_1), start=HOUR, hours=2), world.lease(a_host(), start=HOUR, hours=6)
+    world.resize(lease, resource_properties="")
+    hopeless = world.lease(a_host(9), hours=2, wait=10 * HOUR)
+    waits = world.lease(a_host(needs=ON_NODE_1), hours=2, wait=10 * HOUR)
+    assert {each.status for each in (hopeless, waits)} == {LeaseStatus.WAITING}
+    with pytest.raises(OthersWait, match="1 lease waits for the same resources"):
+        exchange(world, lease, other)
+    world.manager.leases.delete(waits.id)
+    exchange(world, lease, other)
+    assert world.hosts_of(other) == {"node-1"}
 
 
 def test_each_host_has_to_suit_the_other_lease(world):
