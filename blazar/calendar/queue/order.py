@@ -54,5 +54,5 @@ def ordered(
     return found
 
 
-def _age(waiter: Waiter) -> tuple[int, str]:
+def _age(waiter: Waiter) -> tuple[float, str]:
     return waiter.queued_at, waiter.lease_id

@@ -39,6 +39,7 @@ Calendar = Mapping[ResourceKind, Inventory]
 class Waiter:
     """A request that waits: ``demands`` for ``length`` seconds, or for ``at_least`` if that is all that fits.
 
+    ``queued_at`` has fractions of a second: of two requests in one second, too, one came first.
     The start is from ``earliest`` to ``latest``, and not after ``wait_until``. A promise to it is moved to an earlier
     start only if that is at least ``notice`` seconds ahead.
     """
@@ -47,7 +48,7 @@ class Waiter:
     project_id: str
     demands: tuple[Demand, ...]
     length: int
-    queued_at: int
+    queued_at: float
     wait_until: int = NEVER
     earliest: int = 0
     latest: int = NEVER

@@ -53,7 +53,7 @@ class Wanted:
             self.lease.project_id,
             tuple(request.demand for request in self.requests),
             _length(self.lease.window) if wait.longest is None else int(wait.longest.total_seconds()),
-            second(wait.queued_at),
+            wait.queued_at.timestamp(),
             # One that waits for a start after that gets none later than this.
             max(second(wait.until), second(wait.earliest)),
             second(wait.earliest),
@@ -85,7 +85,7 @@ class Promised:
             self.lease.project_id,
             demands,
             self.grant.end - self.grant.start,
-            second(wait.queued_at),
+            wait.queued_at.timestamp(),
             earliest=second(wait.earliest),
             notice=self.notice,
         )

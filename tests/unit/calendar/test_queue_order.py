@@ -15,7 +15,7 @@ from blazar.model.resource import HOST
 NOW = 100 * DAY
 
 
-def waits(name: str, project: str, *, count: int = 1, hours: int = 10, ago: int = HOUR) -> Waiter:
+def waits(name: str, project: str, *, count: int = 1, hours: int = 10, ago: float = HOUR) -> Waiter:
     return Waiter(name, project, (Demand(HOST, count, count),), hours * HOUR, NOW - ago)
 
 
@@ -29,6 +29,10 @@ def order_of(waiting, usage=None, rates=None):
 
 def test_within_a_project_the_first_is_first():
     assert order_of([waits("b", "p", ago=10), waits("a", "p", ago=20)]) == ["a", "b"]
+
+
+def test_of_two_requests_in_one_second_the_first_is_first():
+    assert order_of([waits("a", "p", ago=10.2), waits("b", "p", ago=10.7)]) == ["b", "a"]
 
 
 def test_the_project_with_the_least_use_is_first():
