@@ -176,6 +176,9 @@ def _verb(
 ) -> Verb | None:
     if before is None:
         return Verb.CREATED
+    if after.end_reason is EndReason.UNUSED is not before.end_reason:
+        # Its end is brought forward while it is in use; it ends with what it does before its end.
+        return Verb.RELEASED
     if (verb := _of_status(before, after)) is not None:
         return verb
     if changes:
@@ -192,8 +195,6 @@ def _of_status(before: Lease, after: Lease) -> Verb | None:
         return _of_deletion(before, after)
     if after.status in (LeaseStatus.DELETING, LeaseStatus.TERMINATING):
         reason = after.end_reason
-        if reason is EndReason.UNUSED:
-            return Verb.RELEASED
         return _ENDED_BY.get(reason, Verb.DELETED) if reason and after.status is LeaseStatus.DELETING else None
     if after.status is LeaseStatus.ACTIVE and before.status is LeaseStatus.STARTING:
         return Verb.STARTED

@@ -10,8 +10,11 @@ from datetime import timedelta
 import pytest
 
 from blazar.manager.common.settings import Settings
+from blazar.model.clock import zulu
 from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput
+from blazar.model.history import Verb
 from blazar.model.lease import EndReason, EventStatus, EventType, Lease, LeaseStatus
+from blazar.model.paging import Page
 from blazar.model.resource import HOST
 from blazar.model.unused import Usage, UseMode, UsePolicies, UsePolicy, UseStep
 from tests.manager.test_crashes import dies, nothing_is_left
@@ -77,6 +80,16 @@ def test_what_nobody_uses_is_warned_of_and_released(on):
     nothing_is_left(on)
     # Others can have it at once.
     assert started(on, a_host(3)).status is LeaseStatus.ACTIVE
+
+
+def test_the_history_tells_a_release_once_and_why(on):
+    lease = started(on)
+    on.run_to(RELEASE + SECOND)
+    *_, released, ended = on.store.history.page(lease.id, Page(100, "at")).items
+    assert (released.verb, released.reason, released.by) == (Verb.RELEASED, "unused", None)
+    assert [(each.field, each.after) for each in released.changes] == [("end_date", zulu(RELEASE))]
+    assert (ended.verb, ended.by) == (Verb.ENDED, None)
+    assert Verb.CHANGED not in [each.verb for each in on.store.history.page(lease.id, Page(100, "at")).items]
 
 
 def test_a_lease_with_a_server_is_never_released_and_looked_at_once(on):

@@ -69,6 +69,19 @@ def test_what_begins_to_be_deleted_says_why(reason, expected):
     assert (told.verb, told.reason) == (expected, str(reason))
 
 
+def test_a_release_is_told_once_with_the_end_that_is_brought_forward():
+    used = replace(LEASE, status=LeaseStatus.ACTIVE)
+    released = replace(used, window=Window(NOON, NOON + HOUR / 2), end_reason=EndReason.UNUSED)
+    told = entry(used, released, at=NOON)
+    assert told is not None
+    assert (told.verb, told.reason, told.by) == (Verb.RELEASED, "unused", None)
+    assert [(c.field, c.after) for c in told.changes] == [("end_date", "2030-05-01T12:30:00Z")]
+    ending = replace(released, status=LeaseStatus.TERMINATING)
+    assert verb(released, ending) is None
+    assert verb(ending, replace(ending, status=LeaseStatus.TERMINATED)) is Verb.ENDED
+    assert verb(released, replace(released, status=LeaseStatus.DELETING), by=CURIE) is Verb.DELETED
+
+
 def test_other_hosts_are_a_move_of_the_service_and_a_change_of_a_user():
     assert verb(LEASE, LEASE) is None
     assert verb(LEASE, LEASE, moves=[MOVE]) is Verb.MOVED
