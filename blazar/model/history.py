@@ -22,6 +22,8 @@ LONGEST = 255
 
 PROJECT_ID = "project_id"
 OFFERED_TO = "offered_to"
+OTHER_LEASE = "other_lease"
+"""Not a key of the lease: the id of the lease with which it was split, merged, or has exchanged resources."""
 NAMING_PROJECTS = frozenset({PROJECT_ID, OFFERED_TO})
 """Fields whose values are ids of projects, which not everybody may know."""
 
@@ -140,19 +142,22 @@ def entry(
     moves: Sequence[ResourceMove] = (),
     operation: str | None = None,
     sure: bool = False,
+    other: str | None = None,
 ) -> HistoryEntry | None:
     """Return what a write of a lease adds to its history; None if nothing happened that anybody asks about.
 
     ``operation`` names what a request does where the values do not tell; ``sure``: it is what this write does, whatever
-    the values tell.
+    the values tell. ``other`` is the id of the lease that it is done with.
     """
-    changes = tuple(_changes(before, after))[:MOST_CHANGES]
+    changes = tuple(_changes(before, after))
     verb = _verb(before, after, changes, moves, by)
     if operation is not None and (verb in _GENERAL or (verb is None and sure)):
         verb = Verb(operation)
     if verb is None:
         return None
-    return HistoryEntry(after.id, at, verb, by, changes, tuple(moves), _reason(before, after))
+    if other is not None:
+        changes = (FieldChange(OTHER_LEASE, None, other), *changes)
+    return HistoryEntry(after.id, at, verb, by, changes[:MOST_CHANGES], tuple(moves), _reason(before, after))
 
 
 _GENERAL = frozenset({Verb.CREATED, Verb.CHANGED, Verb.EXTENDED, Verb.MOVED, Verb.DELETED})

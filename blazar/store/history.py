@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -35,15 +35,23 @@ Written = tuple[Lease | None, Lease, Sequence[ResourceMove]]
 _INSERT = lease_history.insert()
 
 
-def write(connection: Connection, written: Iterable[Written], *, at: datetime, sure: bool = False) -> None:
+def write(
+    connection: Connection,
+    written: Iterable[Written],
+    *,
+    at: datetime,
+    sure: bool = False,
+    others: Mapping[str, str] | None = None,
+) -> None:
     """Insert what a transaction has done to leases, in one statement; none if there is nothing to tell.
 
-    ``sure``: it does what the operation in the scope says.
+    ``sure``: it does what the operation in the scope says. ``others`` are, by lease, the ones that it was done with.
     """
     here = current()
     rows: list[dict[str, Any]] = []
     for before, after, moves in written:
-        told = entry(before, after, at=at, by=here.actor, moves=moves, operation=here.operation, sure=sure)
+        other = None if others is None else others.get(after.id)
+        told = entry(before, after, at=at, by=here.actor, moves=moves, operation=here.operation, sure=sure, other=other)
         if told is None:
             continue
         by = told.by

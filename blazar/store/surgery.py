@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -93,15 +94,16 @@ class SurgeryStore:
                 use_queries.raise_version(connection, use)
             allocation_writes.raise_generations(connection, operation.generations)
             saved = _save_leases(connection, operation, at)
+            held = _held(connection, operation)
             _move(connection, operation)
             told: list[history.Written] = []
             for each in operation.changed:
                 lease = saved[each.after.id]
-                moves = allocation_writes.replace(
-                    connection, lease, each.allocations, cleaning=self._cleaning_time, at=at
-                )
-                told.append((each.before, lease, moves))
-            history.write(connection, told, at=at, sure=True)
+                allocation_writes.replace(connection, lease, each.allocations, cleaning=self._cleaning_time, at=at)
+                # What has passed from one lease to the other is not seen there: its rows have moved already.
+                has = ((a.reservation_id, a.resource_id) for a in each.allocations)
+                told.append((each.before, lease, history.moved(held.get(lease.id, ()), has)))
+            history.write(connection, told, at=at, sure=True, others=_others(operation))
             for to, origin in operation.plans_from.items():
                 maintenance_plans.take_plans(connection, to, origin, at)
             outbox.write(connection, operation.messages, at=at)
@@ -131,6 +133,23 @@ def _save_leases(connection: Connection, operation: Operation, at: datetime) -> 
         lease_writes.insert(connection, each.after, besides=moved)
         saved[each.after.id] = each.after
     return saved
+
+
+def _held(connection: Connection, operation: Operation) -> Mapping[str, Collection[tuple[str, int]]]:
+    """Return which resources the reservations of the leases have before an operation, by lease; in one statement."""
+    a = allocations.c
+    ids = [each.before.id for each in operation.changed if each.before is not None]
+    query = sa.select(a.lease_id, a.reservation_id, a.resource_id).where(a.lease_id.in_(ids), a.released_at.is_(None))
+    found: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for lease_id, reservation_id, resource_id in connection.execute(query):
+        found[lease_id].append((reservation_id, resource_id))
+    return found
+
+
+def _others(operation: Operation) -> Mapping[str, str]:
+    """Return the other lease of each one in an operation on two."""
+    ids = [each.after.id for each in operation.changed]
+    return dict(zip(ids, reversed(ids), strict=True)) if len(ids) == 2 else {}
 
 
 def _move(connection: Connection, operation: Operation) -> None:
