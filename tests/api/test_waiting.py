@@ -42,6 +42,13 @@ def fault(answer):
     return answer.status_code, found["code"].partition(".")[2], found.get("pointer")
 
 
+def hours(lease) -> list[str]:
+    """Return when a lease starts, warns and ends; its dates and its events say the same."""
+    found = [lease[key][11:16] for key in ("start_date", "before_end_date", "end_date")]
+    assert [each["time"][11:16] for each in lease["events"]] == found
+    return found
+
+
 def test_a_lease_tells_how_it_waits_and_then_starts(http, world):
     answer = ask(http, body=WAITING)
     lease = answer.json["lease"]
@@ -52,9 +59,7 @@ def test_a_lease_tells_how_it_waits_and_then_starts(http, world):
     world.run()
     lease = ask(http, "GET", f"/v1/leases/{lease['id']}").json["lease"]
     assert lease["wait"] == {**until, "position": 1, "estimated_start": "2030-04-01T14:00:00Z", "reason": None}
-    dates = ("start_date", "before_end_date", "end_date")
-    assert [lease[key][11:16] for key in dates] == ["14:00", "15:00", "16:00"]
-    assert [each["time"][11:16] for each in lease["events"]] == ["14:00", "15:00", "16:00"]
+    assert hours(lease) == ["14:00", "15:00", "16:00"]
     world.run_to(NOON + timedelta(hours=2))
     lease = ask(http, "GET", f"/v1/leases/{lease['id']}").json["lease"]
     assert (lease["status"], lease["wait"]) == ("ACTIVE", None)
@@ -69,11 +74,23 @@ def test_the_list_has_it_and_can_be_filtered(http, world):
 
 def test_a_lease_that_waited_in_vain_says_so(http, world):
     id_ = ask(http, body={**WAITING, "wait": {"until": "2030-04-01T13:00:00Z"}}).json["lease"]["id"]
+    world.run()
+    assert hours(ask(http, "GET", f"/v1/leases/{id_}").json["lease"]) == ["14:00", "15:00", "16:00"]
     world.run_to(NOON + timedelta(hours=1))
     lease = ask(http, "GET", f"/v1/leases/{id_}").json["lease"]
+    assert hours(lease) == ["12:00", "13:00", "14:00"], "as it was asked for"
     assert (lease["status"], lease["wait"]["until"], lease["end_reason"]) == ("TIMED_OUT", "2030-04-01T13:00:00Z", None)
     assert fault(ask(http, "PUT", f"/v1/leases/{id_}", {"end_date": "+5h"})) == (409, "lease_ended", None)
     assert ask(http, "DELETE", f"/v1/leases/{id_}").status_code == 204
+
+
+def test_a_lease_that_was_deleted_while_it_waited_has_one_timetable(http, world):
+    id_ = ask(http, body=WAITING).json["lease"]["id"]
+    world.run()
+    assert ask(http, "DELETE", f"/v1/leases/{id_}").status_code == 204
+    world.run()
+    (lease,) = [each for each in ask(http, "GET", "/v1/leases?state=past").json["leases"] if each["id"] == id_]
+    assert hours(lease)[0] == "14:00"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from blazar.api.shapes import Json
-from blazar.model.lease import Lease, LeaseStatus
+from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus
 
 EARLIER: Mapping[LeaseStatus, LeaseStatus] = {
     LeaseStatus.WAITING: LeaseStatus.CREATING,
@@ -37,5 +37,10 @@ def status(lease: Lease) -> str:
 
 
 def as_estimated(lease: Lease) -> Lease:
-    """Return a lease that waits with the timetable that it will probably have; any other as it is."""
-    return lease.in_window(lease.window) if lease.status is LeaseStatus.WAITING else lease
+    """Return a lease that waits, or did so until it was deleted, with the timetable of its dates; any other as it is.
+
+    While it waits its dates are those of the estimate, and what is stored of the timetable is what it asked for.
+    """
+    start = lease.event(EventType.START)
+    waits = lease.wait is not None and start is not None and start.status is EventStatus.UNDONE
+    return lease.in_window(lease.window) if waits else lease

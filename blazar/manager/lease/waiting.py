@@ -305,10 +305,12 @@ def refused(lease: Lease, failed: FailedTry, *, now: datetime) -> Lease:
 
 
 def timed_out(lease: Lease, *, now: datetime) -> Lease:
-    """Return a lease that waited in vain; why it did stays."""
+    """Return a lease that waited in vain, with the dates that it asked for; why it did stays."""
     assert lease.wait is not None
     given_up = told(lease, position=None, estimate=None, reason=lease.wait.reason)
-    failed = lifecycle.all_failed(replace(lease, wait=given_up), now)
+    length = lease.wait.longest or lease.window.end - lease.window.start
+    asked_for = lease.in_window(Window(lease.wait.earliest, lease.wait.earliest + length))
+    failed = lifecycle.all_failed(replace(asked_for, wait=given_up), now)
     return replace(lifecycle.move(failed, LeaseStatus.TIMED_OUT), updated_at=now)
 
 

@@ -180,7 +180,7 @@ _WHY_TRY_FAILED: Json = an_object(
 _WAIT: Json = {
     "queued_at": ZULU,
     "until": {**ZULU, "description": "when it stops waiting"},
-    "latest": {**ZULU_OR_NULL, "description": "the latest start that will do; null: any up to until"},
+    "latest": {**ZULU_OR_NULL, "description": "the latest start that will do, none after until; null: any up to until"},
     "at_least": {**TEXT_OR_NULL, "description": "how long it has to be at least, a duration; null: as it asks for"},
     "position": {**_NUMBER_OR_NULL, "description": "from 1; null before the first plan"},
     "estimated_start": {**ZULU_OR_NULL, "description": "when it will probably start; null if that is not known"},
