@@ -150,7 +150,7 @@ class NotEnoughResources(Conflict):
 
 
 class OthersWait(Conflict):
-    """Enough is free, and somebody who waits for it would be delayed."""
+    """Somebody who waits would be delayed: what is free, or becomes so, is for those who wait first."""
 
     code = "others_wait"
 

@@ -75,7 +75,9 @@ def test_the_list_has_it_and_can_be_filtered(http, world):
 def test_a_lease_that_waited_in_vain_says_so(http, world):
     id_ = ask(http, body={**WAITING, "wait": {"until": "2030-04-01T13:00:00Z"}}).json["lease"]["id"]
     world.run()
-    assert hours(ask(http, "GET", f"/v1/leases/{id_}").json["lease"]) == ["14:00", "15:00", "16:00"]
+    lease = ask(http, "GET", f"/v1/leases/{id_}").json["lease"]
+    assert (lease["wait"]["estimated_start"], hours(lease)) == (None, ["12:00", "13:00", "14:00"])
+    assert lease["wait"]["reason"] == "it fits from 2030-04-01 14:00 UTC on, when it has given up"
     world.run_to(NOON + timedelta(hours=1))
     lease = ask(http, "GET", f"/v1/leases/{id_}").json["lease"]
     assert hours(lease) == ["12:00", "13:00", "14:00"], "as it was asked for"

@@ -257,8 +257,10 @@ class WaitingList(BackgroundThread):
         rest = [each for each in board.order() if each.lease_id not in granted]
         starts = {each.lease_id: each.start for each in plan.placed}
         starts |= {each.lease_id: each.start for each in plan.estimates if each.start is not None}
-        probably = {id_: board.expected(wanted[id_].lease, start) for id_, start in starts.items()}
         late = {each.lease_id: _too_late(each.start) for each in plan.estimates if each.start and not each.in_time}
+        # One that gives up before it fits will probably not start at all.
+        in_time = {id_: start for id_, start in starts.items() if id_ not in late}
+        probably = {id_: board.expected(wanted[id_].lease, start) for id_, start in in_time.items()}
         reasons = {**board.reasons, **late, **{each.lease_id: each.reason for each in plan.blocked}, **refused}
         told = [
             _told(board.now, wanted[each.lease_id].lease, position, probably.get(each.lease_id), reasons)
@@ -460,7 +462,7 @@ def _told(
 
 
 def _too_late(start: int) -> str:
-    return f"as things are it gives up before it fits, from {said(instant(start))} UTC on"
+    return f"it fits from {said(instant(start))} UTC on, when it has given up"
 
 
 _NOTHING_FREE = "not enough is free for it, and what becomes free is for those who wait; ask for less, or wait, too"

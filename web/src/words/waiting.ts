@@ -40,7 +40,7 @@ export function waitSentences(wait: Wait, zone: string, now: number): string[] {
   if (wait.estimated_start !== null) {
     const when = soonOr(wait.estimated_start, zone, now);
     said.push(`It will probably start ${when === "now on" ? "now" : when}; that may become earlier or later.`);
-  } else if (wait.position !== null) said.push("When it will start is not known yet.");
+  } else if (wait.position !== null && wait.reason === null) said.push("When it will start is not known yet.");
   return said;
 }
 
