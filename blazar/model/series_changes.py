@@ -12,7 +12,7 @@ from blazar.model.errors import InvalidInput
 from blazar.model.recurrence import MOST_DAYS, LocalEnd, Recurrence
 from blazar.model.recurrence_rule import Rule
 from blazar.model.requests import Actor, ReservationRequest
-from blazar.model.series import Fit
+from blazar.model.series import FIRST_YEAR, LAST_YEAR, Fit
 
 _SECOND = timedelta(seconds=1)
 _DAY = timedelta(days=1)
@@ -44,11 +44,6 @@ class SeriesChange:
     dry_run: bool = False
     revisions: tuple[int, ...] | None = None
 
-    @property
-    def moves(self) -> bool:
-        """Return whether the starts change, and with them what dates are left out or added."""
-        return self.rule is not None or self.start is not None or self.zone is not None
-
 
 def until(recurrence: Recurrence, first: datetime) -> Recurrence:
     """Return what is left of a series before one of its occurrences."""
@@ -64,23 +59,39 @@ def until(recurrence: Recurrence, first: datetime) -> Recurrence:
 def since(recurrence: Recurrence, first: datetime, change: SeriesChange, last: datetime | None = None) -> Recurrence:
     """Return how a series recurs from one of its occurrences on, after a change. InvalidInput.
 
-    ``last`` is the one before it. Of a COUNT the rest is left. Dates that are left out or added stay, unless the
-    starts change.
+    ``last`` is the one before it. Of a COUNT the rest is left. Dates that are left out or added stay, at another time
+    of day if the starts get one; what the rule no longer has need not be left out, nor what it has now be added.
     """
     start, rule = _of_rule(recurrence, first, last, named=change.since is not None), recurrence.rule
     if rule.count is not None:
         before = list(recurrence.of_rule(recurrence.start.date(), start.date()))
         rule = replace(rule, count=rule.count - before.index(start))
-    kept = frozenset[datetime]() if change.moves else frozenset(each for each in recurrence.excluded if each >= first)
-    more = frozenset[datetime]() if change.moves else frozenset(each for each in recurrence.added if each >= first)
-    return Recurrence(
+    plain = Recurrence(
         start=start if change.start is None else change.start,
         zone=change.zone or recurrence.zone,
         rule=rule if change.rule is None else change.rule,
         length=recurrence.length if change.length is None else change.length,
-        excluded=kept if change.excluded is None else change.excluded,
-        added=more if change.added is None else change.added,
     )
+
+    if not FIRST_YEAR <= plain.start.year <= LAST_YEAR:
+        # It is refused, and a rule cannot be expanded that far.
+        return plain
+    kept, more = (
+        frozenset(_at_time_of(plain, each, recurrence) for each in dates if each >= first)
+        for dates in (recurrence.excluded, recurrence.added)
+    )
+    days = [each.date() for each in kept | more]
+    starts = frozenset(plain.of_rule(min(days), max(days)) if days else ())
+    return replace(
+        plain,
+        excluded=(kept & starts) - {change.start} if change.excluded is None else change.excluded,
+        added=more - starts if change.added is None else change.added,
+    )
+
+
+def _at_time_of(after: Recurrence, local: datetime, before: Recurrence) -> datetime:
+    """Return a start at the time of day of a changed series; one that had a time of its own keeps that."""
+    return datetime.combine(local.date(), after.start.time()) if local.time() == before.start.time() else local
 
 
 def _of_rule(recurrence: Recurrence, first: datetime, last: datetime | None, *, named: bool) -> datetime:

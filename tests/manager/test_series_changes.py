@@ -124,6 +124,24 @@ def test_what_has_begun_or_was_changed_by_itself_or_cancelled_stays(engine):
     nothing_is_promised_twice(world)
 
 
+def test_dates_that_are_left_out_or_added_stay_when_the_rule_or_the_time_of_day_changes(world):
+    out, more, own = FIRST + DAY, FIRST + 10 * DAY, FIRST + 11 * DAY + HOUR
+    when = a_series(excluded=frozenset({out}), added=frozenset({more, own}), rule="FREQ=DAILY;COUNT=4")
+    made = world.manager.series.create(when)
+    booked = leases(world, made)
+    longer = change(world, made, rule=parse_rule("FREQ=DAILY;COUNT=5"))
+    assert [each.recurrence_id for each in longer.occurrences] == [FIRST + n * DAY for n in (0, 2, 3, 4, 10)] + [own]
+    assert {lease.id for lease in booked} < {lease.id for lease in leases(world, longer)}
+    later = change(world, longer, start=FIRST + 2 * HOUR)
+    days = [FIRST + n * DAY + 2 * HOUR for n in (0, 2, 3, 4, 10)]
+    assert [each.recurrence_id for each in later.occurrences] == [*days, own]
+    assert (later.series.recurrence.excluded, later.series.recurrence.added) == ({out + 2 * HOUR}, {days[-1], own})
+    shorter = change(world, later, rule=parse_rule("FREQ=DAILY;INTERVAL=10;COUNT=2"))
+    assert [each.recurrence_id for each in shorter.occurrences] == [days[0], days[-1], own]
+    assert (shorter.series.recurrence.excluded, shorter.series.recurrence.added) == (set(), {own})
+    nothing_is_promised_twice(world)
+
+
 def test_what_was_cancelled_or_changed_by_itself_stays_at_another_time_of_day_too(engine):
     """Its day has nothing else: neither is what was deleted booked again, nor has a day two leases."""
     world = World(engine)
