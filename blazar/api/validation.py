@@ -87,6 +87,7 @@ def _sentence(error: ValidationError) -> str:
     field = _field(error)
     schema: Any = error.schema
     limit: Any = error.validator_value
+    given: Any = error.instance
     help_text = schema.get("description", "what its schema allows")
     if "propertyNames" in error.schema_path:
         return f"{field} has the key {_shown(error.instance)}, which is invalid; give {help_text}"
@@ -101,6 +102,10 @@ def _sentence(error: ValidationError) -> str:
             return f"{_path(error, unknown[0])} {what}; the allowed fields are: {', '.join(known)}"
         case "maxLength":
             return f"{field} is too long ({len(str(error.instance))} characters, at most {limit}); give {help_text}"
+        case "minimum":
+            return f"{field} is {_shown(error.instance)}, which is less than {limit}; give {help_text}"
+        case "minItems":
+            return f"{field} has {len(given)} entries, and needs {limit} at least; give {help_text}"
         case "maximum":
             return f"{field} is {_shown(error.instance)}, which is more than {limit}; give {help_text}"
     if field == "the body":

@@ -351,7 +351,7 @@ class ExtendIfFree:
 
 @dataclass(frozen=True, slots=True)
 class PartOfSeries:
-    """The occurrence of a series that a lease is: its local start by the rule, which names it for ever.
+    """The occurrence of a series that a lease is: its local start by the rule, which names it.
 
     ``changed``: somebody changed the lease by itself, and changes of the series leave it as it is.
     """

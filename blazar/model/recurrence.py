@@ -104,7 +104,7 @@ class Recurrence:
 class Occurrence:
     """One occurrence of a series, from ``start`` to ``end`` in UTC.
 
-    ``recurrence_id`` is its local start by the rule, which names it for ever, whatever becomes of its window.
+    ``recurrence_id`` is its local start by the rule, which names it whatever becomes of its window.
     ``is_moved``: the clocks skip that time, and it starts as much later. The end need not be after the start: between
     two local times there may be nothing, on a day on which the clocks change.
     """

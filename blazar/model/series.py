@@ -192,6 +192,14 @@ def _check_overlaps(occurrences: Sequence[Occurrence], recurrence: Recurrence) -
     for one, other in pairwise(each for each in occurrences if each.window is not None):
         if one.end <= other.start:
             continue
+        if added := recurrence.added & {one.recurrence_id, other.recurrence_id}:
+            (own, *_) = sorted(added)
+            near = one if own == other.recurrence_id else other
+            raise _invalid(
+                "rdates",
+                f"the occurrence of {said(own)} overlaps that of {said(near.recurrence_id)}; leave it out, or choose "
+                "another time",
+            )
         shorter = "give fewer days or an earlier end"
         if isinstance(recurrence.length, timedelta):
             shorter = "choose a shorter duration, or give the end by the wall clock"

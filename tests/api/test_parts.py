@@ -108,7 +108,7 @@ def test_its_routes_are_served(http):
     refused = http.post("/v1/telescopes", json={"mirror": 0})
     assert (refused.status_code, refused.json["error_message"]) == (
         400,
-        "mirror is 0, which is invalid; give the diameter of the mirror in metres",
+        "mirror is 0, which is less than 1; give the diameter of the mirror in metres",
     )
     assert http.get("/v2/telescopes").status_code == 404
     assert http.get("/v1/telescopes", headers={"X-Auth-Token": "nobody"}).status_code == 401

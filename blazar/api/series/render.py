@@ -65,7 +65,7 @@ _SERIES: Json = {
 }
 FIELDS = tuple(_SERIES)
 _OCCURRENCE: Json = {
-    "recurrence_id": {**_LOCAL, "description": "its start by the rule, which names it for ever"},
+    "recurrence_id": {**_LOCAL, "description": "its local start by the rule, which names it"},
     "start_date": ZULU,
     "end_date": ZULU,
     "state": one_of(OccurrenceState),

@@ -82,6 +82,11 @@ def other_patient(runtime: Runtime, lease_id: str, pointer: str) -> Patient:
         return patient(runtime, lease_id)
     except NotFound as error:
         raise InvalidInput(error.message, code="unknown_reference", pointer=pointer) from error
+    except (WrongState, InvalidInput) as error:
+        # The same error, as what waits for it to be over does: only that it is of the other lease.
+        error.message, error.pointer = f"the other lease: {error.message}", pointer
+        error.args = (error.message,)
+        raise
 
 
 def named(resources: Iterable[Resource], text: str, terms: Terms, *, pointer: str, what: str) -> Resource:

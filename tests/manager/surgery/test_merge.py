@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from blazar.model.errors import Conflict, InvalidInput, PreconditionFailed
+from blazar.model.errors import Conflict, InvalidInput, PreconditionFailed, WrongState
 from blazar.model.lease import TIMETABLE, EndReason, EventStatus, EventType, LeaseStatus
 from blazar.model.requests import IdempotencyKey
 from blazar.model.surgery import MergeRequest, PartRequest, SplitRequest
@@ -160,3 +160,10 @@ def test_a_dry_run_a_key_and_a_revision(world):
     world.run()
     again = world.manager.surgery.merge(lease.id, MergeRequest(other.id), keyed)
     assert (again.replayed, again.leases) == (True, (after,))
+
+
+def test_a_refusal_of_the_other_lease_says_that_it_is_that_one(world):
+    lease, waits = world.lease(a_host(), start=HOUR), world.lease(a_host(9), wait=HOUR)
+    with pytest.raises(WrongState, match="the other lease: the lease waits for its turn") as refused:
+        merge(world, lease, waits)
+    assert refused.value.pointer == "/with"
