@@ -17,7 +17,8 @@ from blazarclient.utils import read_date
 if TYPE_CHECKING:
     from blazarclient.library.transport import Transport
 
-OVER = frozenset({"ERROR", "TERMINATED"})
+FAILED = frozenset({"ERROR", "TIMED_OUT"})
+OVER = FAILED | {"TERMINATED"}
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ def wait_active(
 ) -> Mapping[str, Any]:
     """Return a lease, as microversion 1.0 tells it, once it is ACTIVE or over.
 
-    Timeout after so many seconds. Faults that pass are waited for.
+    Timeout after so many seconds. Faults that pass are waited for. ``waits`` of a lease says how it waits in line.
     """
     # It comes with all of the library, which the list of commands does not need.
     from blazarclient.library.waiting import looks
@@ -163,8 +164,16 @@ def wait_active(
             progress.show(_line(lease, clock() - begun))
     finally:
         progress.end()
-    told = "has not begun" if lease is None else f"is {lease['status']}"
-    raise Timeout(f"The lease {told} after {timeout:g} s; it stays booked")
+    raise Timeout(_too_long(lease, timeout or 0))
+
+
+def _too_long(lease: Mapping[str, Any] | None, waited: float) -> str:
+    if lease is None:
+        return f"The lease has not begun after {waited:g} s; it stays booked"
+    told = f"The lease is {lease['status']} after {waited:g} s"
+    if lease.get("waits"):
+        return f"{told}, {lease['waits']}. Nothing is booked for it yet, and it keeps its place"
+    return f"{told}; it stays booked"
 
 
 def _looked(look: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any] | None:
@@ -177,6 +186,8 @@ def _looked(look: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any] | None:
 def _line(lease: Mapping[str, Any] | None, waited: float) -> str:
     if lease is None:
         return f"The service does not answer; waiting for {waited:.0f} s"
+    if lease.get("waits"):
+        return f"{lease['status']}, {lease['waits']}; waiting for {waited:.0f} s"
     left = read_date(str(lease["start_date"])) - datetime.now(timezone.utc)
     begins = f", begins in {str(left).partition('.')[0]}" if left.total_seconds() > 0 else ""
     return f"{lease['status']}{begins}; waiting for {waited:.0f} s"

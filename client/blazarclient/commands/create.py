@@ -9,7 +9,7 @@ import functools
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone, tzinfo
+from datetime import datetime, timezone
 from typing import Any
 
 from blazarclient import times
@@ -17,7 +17,7 @@ from blazarclient.command import exit_code, told
 from blazarclient.commands import asked as forms
 from blazarclient.commands.base import LibraryCommand, add_zone, check_columns, now_in, utc
 from blazarclient.commands.booking import Booked, Progress, book, may_be_booked, uncertain_of_old, wait_active
-from blazarclient.commands.listing import IN_LINE, outline, waits
+from blazarclient.commands.listing import in_line, outline
 from blazarclient.commands.refusals import Places, in_words_of, of_reservations
 from blazarclient.exception import (
     BlazarClientException,
@@ -36,6 +36,9 @@ KEYS = (
     *("project_id", "user_id", "trust_id", "created_at", "updated_at"),
 )
 """Keys of a lease at microversion 1.0."""
+
+_IN_LINE = ("waits", "wait")
+"""Keys that a lease in line has besides: a sentence, and for programs its parts."""
 
 PAUSES = (0.5, 1.0, 2.0)
 """Seconds between tries to read a lease that was booked."""
@@ -60,6 +63,8 @@ class CreateLease(LibraryCommand, old.CreateLease):
     """
 
     own_options = ("--timeout",)
+    may_wait = False
+    """Whether the lease that was asked for may be in line."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return a parser with the options of the command."""
@@ -130,7 +135,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
         with in_words_of(places):
             if parsed_args.dry_run:
                 return self.tried(asked, window, parsed_args)
-            check_columns(parsed_args, KEYS)
+            check_columns(parsed_args, (*KEYS, *(_IN_LINE if asked.queue_until else ())))
             try:
                 found = self.booked(asked, window, parsed_args)
             except KeyboardInterrupt as stop:
@@ -141,21 +146,24 @@ class CreateLease(LibraryCommand, old.CreateLease):
     def after(self, found: Booked, asked: forms.Asked, parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
         """Return the keys and values of a lease that is booked, whatever happens now."""
         lease_id = found.id
+        self.may_wait = bool(asked.queue_until)
+        booked = "booked, or in line" if self.may_wait else "booked"
         try:
             if found.again and parsed_args.idempotency_key:
                 self.tell(f"Lease {asked.name} was booked before with this key.")
             else:
                 self.tell_done("Created a new lease:", parsed_args)
-            data = self.waited(lease_id, parsed_args) if parsed_args.wait else self.read(lease_id)
-            if asked.queue_until and parsed_args.formatter == "table":
-                data |= self.in_line(lease_id, now_in(parsed_args).tzinfo or timezone.utc)
+            data = self.waited(lease_id, parsed_args) if parsed_args.wait else self.read(lease_id, parsed_args)
+            if self.may_wait:
+                # Who asks for these columns gets them, whatever has become of it.
+                data = {**{key: None for key in _IN_LINE if key in (parsed_args.columns or ())}, **data}
         except KeyboardInterrupt as stop:
-            raise KeyboardInterrupt(str(stop) or f"Stopped, but lease {asked.name} is booked: {lease_id}") from None
+            raise KeyboardInterrupt(str(stop) or f"Stopped, but lease {asked.name} is {booked}: {lease_id}") from None
         except Exception as error:
             ours = told(error)
             if ours is None:
                 raise
-            self.tell(f"Lease {asked.name} is booked, but cannot be shown: {ours}")
+            self.tell(f"Lease {asked.name} is {booked}, but cannot be shown: {ours}")
             data = {**dict.fromkeys(KEYS), "id": lease_id, "name": asked.name}
         return self.shown(data, parsed_args)
 
@@ -286,47 +294,40 @@ class CreateLease(LibraryCommand, old.CreateLease):
         values = outline(decode(Lease, answer.part("lease")), zone)
         return [tuple(values), tuple(values.values())]
 
-    def lease(self, lease_id: str) -> dict[str, Any]:
-        """Return a lease as microversion 1.0 tells it."""
+    def lease(self, lease_id: str, parsed_args: argparse.Namespace) -> dict[str, Any]:
+        """Return a lease as microversion 1.0 tells it, and how it waits if it is in line."""
         found: dict[str, Any] = self.get_client().lease.get(lease_id)
-        return found
+        return {**found, **in_line(self, found, parsed_args)} if self.may_wait else found
 
-    def read(self, lease_id: str) -> dict[str, Any]:
+    def read(self, lease_id: str, parsed_args: argparse.Namespace) -> dict[str, Any]:
         """Return a lease that was booked; a service that fails for a moment is asked again."""
         for pause in PAUSES:
             try:
-                return self.lease(lease_id)
+                return self.lease(lease_id, parsed_args)
             except Exception as error:
                 if not isinstance(told(error), ServiceUnavailable | TooManyRequests):
                     raise
             time.sleep(pause)
-        return self.lease(lease_id)
-
-    def in_line(self, lease_id: str, zone: tzinfo) -> dict[str, str]:
-        """Return what microversion 1.0 does not tell of a lease that waits; nothing if it does not, or nobody tells."""
-        try:
-            lease = self.library.leases.get(lease_id, regions=None)
-        except BlazarClientException:
-            return {}
-        if not lease.wait or lease.status not in IN_LINE:
-            return {}
-        return {"status": lease.status, "waits": waits(lease.wait, zone)}
+        return self.lease(lease_id, parsed_args)
 
     def waited(self, lease_id: str, parsed_args: argparse.Namespace) -> dict[str, Any]:
         """Return the lease once it has begun, or failed, which is the command's exit code."""
         limit = _seconds(parsed_args.timeout) if parsed_args.timeout else None
         try:
-            look = functools.partial(self.lease, lease_id)
+            look = functools.partial(self.lease, lease_id, parsed_args)
             lease = wait_active(look, timeout=limit, progress=Progress(), clock=time.monotonic, sleep=time.sleep)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"No longer waiting; the lease stays booked: {lease_id}") from None
+            stays = "stays booked, or in line" if self.may_wait else "stays booked"
+            raise KeyboardInterrupt(f"No longer waiting; the lease {stays}: {lease_id}") from None
         except BlazarClientException as error:
             self.tell(str(error))
             self.outcome = exit_code(error)
-            return self.read(lease_id)
+            return self.read(lease_id, parsed_args)
         if lease["status"] != "ACTIVE":
             self.outcome = 1
-            self.tell(f"Lease {lease['name']} is {lease['status']}. {self.reason(lease_id)}".rstrip())
+            told = f"Lease {lease['name']} is {lease['status']}"
+            waited = f": it has waited {lease['waits']}" if lease.get("waits") else f". {self.reason(lease_id)}"
+            self.tell(f"{told}{waited}".rstrip())
         return dict(lease)
 
     def reason(self, lease_id: str) -> str:

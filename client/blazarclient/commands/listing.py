@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from blazarclient import times
 from blazarclient.commands import base
 from blazarclient.commands.base import LibraryCommand, Rows, add_zone, let_before_now, local, now_in, utc
-from blazarclient.exception import CommandError
+from blazarclient.exception import BlazarClientException, CommandError
+from blazarclient.utils import sort
 from blazarclient.v1.shell_commands import leases as old
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ LARGEST_PAGE = 1000
 
 IN_LINE = ("WAITING", "TIMED_OUT")
 """Statuses of leases that wait for their turn, or have in vain."""
+
+_OF_OLD = ("CREATING", "ERROR")
+"""What microversion 1.0 calls them, and others."""
 
 _RESOURCES = "resources"
 """What a generic reservation has: its resources, with the answers of their hooks."""
@@ -143,6 +147,20 @@ class ListLeases(_Leases, old.ListLeases):
         self.add_filters(parser)
         return parser
 
+    def items(self, parsed_args: argparse.Namespace) -> list[dict[str, Any]]:
+        """Return the leases of microversion 1.0, but for the statuses that it has no words for."""
+        found = super().items(parsed_args)
+        if "status" not in (parsed_args.columns or ()) or not any(each.get("status") in _OF_OLD for each in found):
+            return found
+        try:
+            waiting = self.library.leases.list(status=IN_LINE, fields=("id", "status"), limit=LARGEST_PAGE)
+            status_of = {lease.id: lease.status for lease in waiting}
+        except BlazarClientException:
+            # There is nobody in line at a service that does not know of it.
+            return found
+        told = [{**each, "status": status_of.get(each.get("id"), each.get("status"))} for each in found]
+        return sort(told, parsed_args.sort_by)
+
     def get_data(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
         """Return columns and rows: as ever, unless something is asked for that is new."""
         new = _NEW_COLUMNS & set(parsed_args.columns or ())
@@ -191,9 +209,10 @@ class ShowLease(LibraryCommand, old.ShowLease):
         return parser
 
     def get_data(self, parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
-        """Return keys and values: as ever, or all that there is."""
+        """Return keys and values: as ever, and of one in line how it waits, or all that there is."""
         if not parsed_args.long:
-            return old.ShowLease.get_data(self, parsed_args)
+            found = self.get_client().lease.get(self.id_of(parsed_args.id))
+            return self.shown({**found, **in_line(self, found, parsed_args)}, parsed_args)
         zone = now_in(parsed_args).tzinfo or timezone.utc
         lease = self.lease_of(parsed_args.id, regions=None)
         if self.structured(parsed_args):
@@ -248,7 +267,7 @@ def _in_full(lease: Lease, zone: tzinfo) -> dict[str, str]:
     told |= {"held": "by an operator: it is never released because nobody uses it"} if lease.held else {}
     told |= {"project_id": lease.project_id, "user_id": lease.user_id}
     told |= {key: local(getattr(lease, key), zone) for key in dates}
-    told |= {"waits": waits(lease.wait, zone)} if lease.wait and lease.status in IN_LINE else {}
+    told |= {"waits": waits(lease.wait, zone, lease.status)} if lease.wait and lease.status in IN_LINE else {}
     told |= {"waits": _earlier(lease, lease.wait, zone)} if lease.wait and lease.wait.advance else {}
     told |= {"tries": "\n".join(_tries(lease.wait, zone))} if lease.wait and lease.wait.tries else {}
     told |= {"ends_later_if_free": _later(lease.extend_if_free, zone)} if lease.extend_if_free else {}
@@ -289,11 +308,41 @@ def _earlier(lease: Lease, wait: Wait, zone: tzinfo) -> str:
     return f"its start was promised, and may become earlier{probably}"
 
 
-def waits(wait: Wait, zone: tzinfo) -> str:
+def in_line(command: LibraryCommand, data: Mapping[str, Any], parsed_args: argparse.Namespace) -> dict[str, Any]:
+    """Return what microversion 1.0, which has told ``data``, does not tell of a lease that waits, or has in vain.
+
+    Nothing of another lease, and if the service does not tell.
+    """
+    if data.get("status") not in _OF_OLD:
+        return {}
+    try:
+        lease = command.library.leases.get(str(data["id"]), regions=None)
+    except BlazarClientException:
+        return {}
+    if not lease.wait or lease.status not in IN_LINE:
+        return {}
+    for_program = command.structured(parsed_args)
+    zone = timezone.utc if for_program else now_in(parsed_args).tzinfo or timezone.utc
+    told: dict[str, Any] = {"status": lease.status, "waits": waits(lease.wait, zone, lease.status)}
+    return {**told, "wait": base.plain(lease.wait)} if for_program else told
+
+
+def waits(wait: Wait, zone: tzinfo, status: str = "WAITING") -> str:
     """Return how a lease waits: its place, when it will probably start, until when it waits, and why."""
+    why = f": {wait.reason}" if wait.reason else ""
+    if status == "TIMED_OUT":
+        return f"in vain, until {local(wait.until, zone)}{why}"
     place = f"number {wait.position} in line" if wait.position else "in line"
-    start = f", probably from {local(wait.estimated_start, zone)}" if wait.estimated_start else ""
-    return f"{place}{start}, until {local(wait.until, zone)}" + (f": {wait.reason}" if wait.reason else "")
+    estimate = probable(wait)
+    start = f", probably from {local(estimate, zone)}" if estimate else ""
+    return f"{place}{start}, until {local(wait.until, zone)}{why}"
+
+
+def probable(wait: Wait) -> datetime | None:
+    """Return when a lease in line will probably start; None if it is not known, or it gives up before it fits."""
+    # Services have told when it would fit, too, beside the reason why that is too late.
+    is_too_late = wait.estimated_start is not None and wait.reason is not None and wait.estimated_start > wait.until
+    return None if is_too_late else wait.estimated_start
 
 
 def conditions(lease: Lease, zone: tzinfo) -> Iterator[str]:

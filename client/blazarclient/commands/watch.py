@@ -9,8 +9,8 @@ from datetime import timezone, tzinfo
 from typing import TYPE_CHECKING
 
 from blazarclient.commands.base import LibraryCommand, add_lease, add_zone, clock, local, now_in
-from blazarclient.commands.booking import OVER
-from blazarclient.commands.listing import conditions
+from blazarclient.commands.booking import FAILED, OVER
+from blazarclient.commands.listing import IN_LINE, conditions, probable, waits
 from blazarclient.exception import ServiceUnavailable
 from blazarclient.text_columns import say
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 STATUSES = (
     *("CREATING", "PENDING", "IN_PROGRESS", "STARTING", "ACTIVE", "UPDATING"),
-    *("TERMINATING", "TERMINATED", "DELETING", "ERROR"),
+    *("TERMINATING", "TERMINATED", "DELETING", "ERROR", "WAITING", "TIMED_OUT"),
 )
 
 LEAST = 0.1
@@ -30,7 +30,8 @@ LEAST = 0.1
 class WatchLease(LibraryCommand):
     """Write a line each time a lease changes, until it is over
 
-    The exit code is 0 when it has ended, or has the status that was waited for; 1 when it has failed.
+    The exit code is 0 when it has ended, or has the status that was waited for; 1 when it has failed, or has waited for
+    its turn in vain. Of a lease in line its place and its probable start are told.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -55,17 +56,18 @@ class WatchLease(LibraryCommand):
             if until and lease.status == until:
                 return 0
             if lease.status in OVER or lease.deleted_at is not None:
-                return 1 if until or lease.status == "ERROR" else 0
+                return 1 if until or lease.status in FAILED else 0
         return 1
 
     def seen(self, lease: Lease, every: float) -> Iterator[Lease]:
         """Yield a lease as it is and each time it has changed, also across times without an answer."""
-        last: int | None = None
+        last: tuple[int, Wait | None] | None = None
         while True:
             try:
                 for now in self.library.leases.watch(str(lease.id), every=every):
-                    if now.revision != last:
-                        last = now.revision
+                    # A place in line changes without a revision.
+                    if (now.revision, now.wait) != last:
+                        last = now.revision, now.wait
                         yield now
             except ServiceUnavailable as error:
                 if last is None:
@@ -103,12 +105,16 @@ def _seconds(text: str) -> float:
 
 
 def _line(lease: Lease, zone: tzinfo) -> str:
+    when = local(clock().replace(microsecond=0), zone)
+    if lease.wait and lease.status in IN_LINE and not lease.deleted_at:
+        # It has nothing, and its dates are those of the estimate.
+        return f"{when}  {lease.status}, {waits(lease.wait, zone, lease.status)}"
     resources = sum(len(reservation.allocations) for reservation in lease.reservations)
     status = "deleted" if lease.deleted_at else lease.status + (" (degraded)" if lease.degraded else "")
     dates = f"{local(lease.start_date, zone)} to {local(lease.end_date, zone)}"
     why = f"; {lease.reason.message}" if lease.reason and (lease.degraded or lease.status == "ERROR") else ""
     plural = "" if resources == 1 else "s"
-    return f"{local(clock().replace(microsecond=0), zone)}  {status}, {dates}, {resources} resource{plural}{why}"
+    return f"{when}  {status}, {dates}, {resources} resource{plural}{why}"
 
 
 def _headline(lease: Lease, zone: tzinfo) -> str:
@@ -137,7 +143,8 @@ def _headline(lease: Lease, zone: tzinfo) -> str:
 
 def _place(wait: Wait, zone: tzinfo) -> str:
     place = f"; it is number {wait.position} in line" if wait.position else ""
-    start = f", and probably starts at {local(wait.estimated_start, zone)}" if wait.estimated_start else ""
+    estimate = probable(wait)
+    start = f", and probably starts at {local(estimate, zone)}" if estimate else ""
     return f"{place}{start}: {wait.reason}" if wait.reason else f"{place}{start}"
 
 

@@ -22,12 +22,14 @@ from blazarclient.exception import (
     Timeout,
     TooManyRequests,
     Uncertain,
+    UnsupportedVersion,
 )
 from blazarclient.library.connections import NotTrusted, leaves_open
 from blazarclient.library.decoding import decode
 from blazarclient.library.transport import (
     KINDS,
     LONGEST_PAUSE,
+    MICROVERSION,
     Answer,
     Transport,
     exactly,
@@ -50,6 +52,9 @@ _OF_KINDS = frozenset(
 )
 """Keys of a lease from microversion 1.3 on."""
 
+_VAGUE = frozenset({"CREATING", "ERROR"})
+"""Statuses that microversions before 1.3 also tell of a lease that waits for its turn, or has waited in vain."""
+
 CHANGES = 5
 """How often a change of dates is tried while others change the lease."""
 
@@ -68,6 +73,7 @@ class Leases:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._transport = transport
+        self._tells_who_waits = True
         self._clock = clock
         self._sleep = sleep
 
@@ -150,8 +156,25 @@ class Leases:
         return _lease(answer)
 
     def get(self, lease: Lease | str, *, regions: bool | None = False) -> Lease:
-        """Return a lease, also a past one. NotFound. ``regions``: with those of its reservations; None: from 1.2 on."""
-        return _lease(self._transport.ask("GET", _path(lease), microversion=version_with(regions)))
+        """Return a lease, also a past one. NotFound. ``regions``: with those of its reservations; None: from 1.2 on.
+
+        Whether it waits for its turn is told from 1.3 of the service on.
+        """
+        return self._with_its_turn(_lease(self._transport.ask("GET", _path(lease), microversion=version_with(regions))))
+
+    def _with_its_turn(self, lease: Lease) -> Lease:
+        """Return a lease that was read, as 1.3 tells it if earlier ones have no word for its status.
+
+        Its tag remains that of the version at which it is changed: tags of others do not match there.
+        """
+        if lease.status not in _VAGUE or lease.kind is not None or not self._tells_who_waits:
+            return lease
+        try:
+            told = _lease(self._transport.ask("GET", _path(lease), microversion=KINDS))
+        except UnsupportedVersion:
+            self._tells_who_waits = False
+            return lease
+        return dataclasses.replace(told, etag=lease.etag)
 
     def find(self, name_or_id: str, *, regions: bool | None = False) -> Lease:
         """Return the lease of this id, or the current one of this name. NotFound; NoUniqueMatch."""
@@ -196,7 +219,8 @@ class Leases:
         ``state``: ``current`` (the default), ``past`` or ``all``. ``name``: the whole name. ``fields``: what to tell of
         each; the less, the faster. ``region``: those with a reservation there; ``regions``: tell where each is. Both
         need 1.2 of the service; with None for ``regions``, an earlier one does not tell. ``kind`` needs 1.3, as do the
-        ``fields`` kind, end_reason and wait.
+        ``fields`` kind, end_reason and wait. A ``status`` is told, and chosen, as the newest version of the service has
+        it: those before 1.3 know neither WAITING nor TIMED_OUT.
         """
         since, until = overlapping
         query = {
@@ -217,10 +241,12 @@ class Leases:
             "limit": limit,
             **filters,
         }
-        version = version_with(True if region is not None else regions)
+        least = version_with(True if region is not None else regions) or MICROVERSION
         if kind is not None or _OF_KINDS & set(fields or ()):
-            version = KINDS
-        for item in self._transport.pages("/leases", "leases", query=query, microversion=version):
+            least = KINDS
+        has_status = fields is None or "status" in fields or status is not None or sort_key == "status"
+        version = None if has_status or regions is None else least
+        for item in self._transport.pages("/leases", "leases", query=query, microversion=version, least=least):
             yield decode(Lease, item)
 
     def change(
@@ -345,13 +371,21 @@ class Leases:
         self._transport.ask("DELETE", _path(lease), headers=headers, repeatable=if_match is None)
 
     def watch(self, lease: Lease | str, *, every: float = EVERY) -> Iterator[Lease]:
-        """Yield a lease as it is now and each time it has changed, without end; NotFound if it is not there."""
+        """Yield a lease as it is now and each time it has changed, without end; NotFound if it is not there.
+
+        Of one that waits for its turn that is also when its place or its estimate has changed.
+        """
         etag = None
+        seen: Lease | None = None
         while True:
             answer = self._transport.ask("GET", _path(lease), headers={"If-None-Match": etag} if etag else None)
             if answer.status != 304:
-                etag = answer.etag
-                yield _lease(answer)
+                now = self._with_its_turn(_lease(answer))
+                # A place in line changes while the lease, and so its tag, remains the same.
+                etag = None if now.status == "WAITING" else answer.etag
+                if now != seen:
+                    seen = now
+                    yield now
             self._sleep(every)
 
     def wait(
@@ -364,13 +398,13 @@ class Leases:
         every: float = EVERY,
         progress: Callable[[Lease], None] = lambda lease: None,
     ) -> Lease:
-        """Return the lease once it is in one of the ``statuses``, or ``failures``, or over.
+        """Return the lease once it is in one of the ``statuses``, or ``failures``, or over, or has waited in vain.
 
         Timeout after ``timeout`` seconds. ``progress`` is called with each state that is seen. Once it was seen, times
         in which the service does not answer are waited for, too.
         """
         hoped = in_capitals(statuses)
-        wanted = {*hoped, *in_capitals(failures), "TERMINATED"}
+        wanted = {*hoped, *in_capitals(failures), "TERMINATED", "TIMED_OUT"}
         seen: Lease | None = None
 
         def look() -> Lease | None:

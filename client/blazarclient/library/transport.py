@@ -141,25 +141,27 @@ class Transport:
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         microversion: str | None = MICROVERSION,
+        least: str = MICROVERSION,
         repeatable: bool | None = None,
         gone_is_done: bool | None = None,
         patience: float = 0.0,
     ) -> Answer:
         """Make a request and return its answer.
 
-        ``microversion``: None for the newest of ours that the service speaks, for reading. ``repeatable``: whether it
-        may be sent again after an answer was lost; by default all but POST and PATCH. ``gone_is_done``: whether it was
-        done if it is sent again and nothing is there any more; by default only DELETE. ``patience``: seconds for one
-        answer, if these are more than usual.
+        ``microversion``: None for the newest of ours that the service speaks, for reading; UnsupportedVersion if it is
+        below ``least``. ``repeatable``: whether it may be sent again after an answer was lost; by default all but POST
+        and PATCH. ``gone_is_done``: whether it was done if it is sent again and nothing is there any more; by default
+        only DELETE. ``patience``: seconds for one answer, if these are more than usual.
         """
         if microversion is None:
+            newest = self._newest[0] if _is_from(self._newest[0], least) else least
             try:
-                return self.ask(method, path, query=query, headers=headers, microversion=self._newest[0])
+                return self.ask(method, path, query=query, headers=headers, microversion=newest)
             except UnsupportedVersion:
-                if len(self._newest) == 1:
+                if newest == least:
                     raise
-                del self._newest[0]
-                return self.ask(method, path, query=query, headers=headers, microversion=None)
+                self._newest.remove(newest)
+                return self.ask(method, path, query=query, headers=headers, microversion=None, least=least)
         safe = method not in ("POST", "PATCH") if repeatable is None else repeatable
         ends = method == "DELETE" if gone_is_done is None else gone_is_done
         lost = False
@@ -183,12 +185,17 @@ class Transport:
         raise AssertionError("the last try returns or raises")
 
     def pages(
-        self, path: str, *keys: str, query: Mapping[str, Any] | None = None, microversion: str | None = MICROVERSION
+        self,
+        path: str,
+        *keys: str,
+        query: Mapping[str, Any] | None = None,
+        microversion: str | None = MICROVERSION,
+        least: str = MICROVERSION,
     ) -> Iterator[Any]:
         """Yield the items of a list, reading its pages one by one; ``keys``: where an answer has the list."""
         asked = {name: value for name, value in (query or {}).items() if value is not None}
         while True:
-            answer = self.ask("GET", path, query=asked, microversion=microversion)
+            answer = self.ask("GET", path, query=asked, microversion=microversion, least=least)
             yield from answer.items(*keys)
             marker = self.next_marker(answer)
             if marker is None:
@@ -271,6 +278,11 @@ class Repeated(tuple[str, ...]):
     """Values of a query, each under the key again; those of a list are joined by commas."""
 
     __slots__ = ()
+
+
+def _is_from(version: str, least: str) -> bool:
+    """Return whether a microversion of ours is at least another one."""
+    return _NEWEST_FIRST.index(version) <= _NEWEST_FIRST.index(least)
 
 
 def version_for(reservations: Iterable[Mapping[str, Any]], kind: str | None = None) -> str:

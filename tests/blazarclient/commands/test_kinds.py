@@ -118,8 +118,61 @@ def test_what_a_lease_waits_for_is_shown_when_it_is_made(run: Run, service: Any)
     assert code == 0, err
     assert "number 3 in line, probably from 2030-04-02 10:00+02:00, until 2030-04-04 14:00+02:00" in out
     assert ("WAITING" in out, "CREATING" in out) == (True, False)
+    code, out, err = run(*LINE, "+3d", "-f", "value", "-c", "status", "-c", "waits")
+    assert (code, out.splitlines()[0], "number 3 in line" in out) == (0, "WAITING", True), err
     code, out, err = run(*LINE, "+3d", "-f", "json")
-    assert (code, "waits" in json.loads(out)) == (0, False), err
+    told = json.loads(out)
+    assert (code, told["status"], told["wait"]["position"]) == (0, "WAITING", 3), err
+    assert told["waits"].endswith("probably from 2030-04-02 08:00+00:00, until 2030-04-04 12:00+00:00")
+    assert "number 3 in line" in run("lease", "show", ID)[1]
+
+
+def test_a_column_of_those_in_line_is_empty_for_a_lease_that_need_not_wait(run: Run, service: Any) -> None:
+    service.post(f"{URL}/leases", **says("lease", LEASE, status_code=201, headers=V1_3))
+    code, out, err = run(*LINE, "+3d", "-f", "value", "-c", "waits", "-c", "status")
+    assert (code, out.split()) == (0, ["ACTIVE"]), err
+
+
+def in_line(service: Any, status: str = "WAITING", old: str = "CREATING", **wait: Any) -> None:
+    """Have the service tell of a lease in line, by its own status from 1.3 on only."""
+    told = {"queued_at": "2030-04-01T12:00:00Z", "until": "2030-04-04T12:00:00Z", **wait}
+    lease = {**LEASE, "status": status, "kind": "scheduled", "wait": told}
+    service.post(f"{URL}/leases", **says("lease", lease, status_code=201, headers=V1_3))
+    service.get(f"{URL}/leases/{ID}", **says("lease", {**LEASE, "status": old}))
+    new = {"OpenStack-API-Version": "reservation 1.3"}
+    service.get(f"{URL}/leases/{ID}", request_headers=new, **says("lease", lease, headers=V1_3))
+
+
+def test_who_does_not_wait_for_its_turn_any_longer_is_told_that_nothing_is_booked(run: Run, service: Any) -> None:
+    in_line(service, position=3)
+    code, _, err = run(*LINE, "+3d", "--wait", "--timeout", "8")
+    assert code == 8
+    assert "The lease is WAITING after 8 s, number 3 in line, until 2030-04-04 14:00+02:00. Nothing is booked" in err
+    assert "stays booked" not in err
+
+
+def test_a_turn_that_has_not_come_is_a_failure_with_its_reason(run: Run, service: Any) -> None:
+    in_line(service, "TIMED_OUT", "ERROR", reason="too few are registered")
+    code, _, err = run(*LINE, "+3d", "--wait")
+    assert code == 1
+    assert "Lease training is TIMED_OUT: it has waited in vain, until 2030-04-04 14:00+02:00: too few" in err
+
+
+@pytest.mark.parametrize(
+    ("until", "reason", "told"),
+    [
+        ("2030-04-01T12:00:00Z", "it gives up before it fits", False),
+        ("2030-04-01T12:00:00Z", None, True),
+        ("2030-04-04T12:00:00Z", "it gives up before it fits", True),
+    ],
+)
+def test_no_start_is_called_probable_that_a_lease_does_not_wait_for(
+    run: Run, service: Any, until: str, reason: str | None, told: bool
+) -> None:
+    in_line(service, until=until, reason=reason, estimated_start="2030-04-02T08:00:00Z")
+    for words in (("lease", "show", ID), ("lease", "show", ID, "--long"), ("why", ID)):
+        _, out, err = run(*words)
+        assert "probably" in out if told else "probably" not in out, err
 
 
 def test_where_nobody_can_wait_nothing_is_booked_without(run: Run, service: Any) -> None:

@@ -306,3 +306,32 @@ def test_what_users_have_deleted_is_told(run: Run, leases: Any) -> None:
     _, out, _ = run("lease", "show", "training", "--long", "-f", "value", "-c", "reservations")
     assert "  server-1 was deleted, seen 2026-11-23 13:00+01:00" in out.splitlines()
     assert "server-2" not in out
+
+
+@pytest.mark.parametrize("words", [(), ("--long",), ("--status", "waiting,active")])
+def test_a_status_is_the_same_whatever_else_is_shown(run: Run, service: Any, words: tuple[str, ...]) -> None:
+    new = {"OpenStack-API-Version": "reservation 1.3", "Content-Type": "application/json"}
+    waits = {**LEASE, "name": "waits", "status": "CREATING"}
+    others = {**LEASE, "id": "2", "name": "fails", "status": "ERROR"}
+    service.get(f"{URL}/leases", **says("leases", [waits, others]))
+    waiting = [{**waits, "status": "WAITING"}]
+    newest = {"OpenStack-API-Version": "reservation 1.3"}
+    answer = [*waiting, others] if words else waiting
+    service.get(f"{URL}/leases", request_headers=newest, json={"leases": answer}, headers=new)
+    code, out, err = run("lease", "list", *words, "-f", "value", "-c", "name", "-c", "status", "--sort-by", "status")
+    assert (code, sorted(out.splitlines())) == (0, ["fails ERROR", "waits WAITING"]), err
+
+
+def test_an_old_service_tells_the_statuses_that_it_knows(run: Run, old_service: Any) -> None:
+    failed = {**LEASE, "status": "ERROR"}
+    unknown = {"errors": [{"status": 406, "title": "Not acceptable", "detail": "it is not known"}]}
+    for version in ("1.1", "1.2", "1.3"):
+        headers = {"OpenStack-API-Version": f"reservation {version}"}
+        old_service.get(f"{URL}/leases", request_headers=headers, json=unknown, status_code=406)
+        old_service.get(f"{URL}/leases/{ID}", request_headers=headers, json=unknown, status_code=406)
+    for path in ("leases", f"leases/{ID}"):
+        body = {"leases": [failed]} if path == "leases" else {"lease": failed}
+        plain = {"json": body, "additional_matcher": lambda request: "OpenStack-API-Version" not in request.headers}
+        old_service.get(f"{URL}/{path}", **plain)
+    assert run("lease", "list", "-f", "value", "-c", "status")[:2] == (0, "ERROR\n")
+    assert run("lease", "show", ID, "-f", "value", "-c", "status")[:2] == (0, "ERROR\n")

@@ -11,6 +11,7 @@ import requests
 from tests.blazarclient.commands.conftest import ID, LEASE, NEW, URL, Run, says
 from tests.blazarclient.commands.test_listing import FULL
 
+V1_3 = {"OpenStack-API-Version": "reservation 1.3", "Content-Type": "application/json"}
 UNCHANGED = {"status_code": 304, "headers": NEW}
 
 
@@ -46,6 +47,26 @@ def test_the_exit_code_is_the_outcome(
     first, *rest = seen(*statuses)
     service.get(f"{URL}/leases/{ID}", [first, first, *rest])
     assert watch(run, *words)[:2] == (code, list(statuses))
+
+
+def test_of_a_lease_in_line_its_place_is_told_whenever_it_changes(run: Run, service: Any) -> None:
+    waiting = {**LEASE, "status": "CREATING", "revision": 1}
+    timed_out = {**LEASE, "status": "ERROR", "revision": 2}
+    tag, last_tag = {"ETag": '"1.1.m"'}, {"ETag": '"2.1.m"'}
+    old = [says("lease", waiting, headers=tag)] * 4 + [says("lease", timed_out, headers=last_tag)]
+    service.get(f"{URL}/leases/{ID}", old)
+    ends = {"queued_at": "2026-11-23T10:00:00Z", "until": "2026-11-23T12:00:00Z"}
+    new = [{**waiting, "status": "WAITING", "wait": {**ends, "position": place}} for place in (2, 2, 2, 1)]
+    new += [{**timed_out, "status": "TIMED_OUT", "wait": {**ends, "reason": "too few are free"}}]
+    told = [says("lease", {**lease, "kind": "scheduled"}, headers=V1_3) for lease in new]
+    service.get(f"{URL}/leases/{ID}", told, request_headers={"OpenStack-API-Version": "reservation 1.3"})
+    code, out, err = run("lease", "watch", ID, "--every", "0")
+    assert (code, err) == (1, "")
+    assert [line.partition("  ")[2] for line in out.splitlines()] == [
+        "WAITING, number 2 in line, until 2026-11-23 13:00+01:00",
+        "WAITING, number 1 in line, until 2026-11-23 13:00+01:00",
+        "TIMED_OUT, in vain, until 2026-11-23 13:00+01:00: too few are free",
+    ]
 
 
 def test_a_lease_that_is_deleted_is_over(run: Run, service: Any) -> None:

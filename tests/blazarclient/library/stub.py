@@ -104,7 +104,9 @@ class Stub:
                     return
                 data = says.bytes
                 self.send_response(says.status)
-                for name, value in {**NEWEST, "x-openstack-request-id": REQUEST_ID, **says.headers}.items():
+                spoken = asked.headers.get("OpenStack-API-Version", NEWEST["OpenStack-API-Version"])
+                usual = {**NEWEST, "OpenStack-API-Version": spoken, "x-openstack-request-id": REQUEST_ID}
+                for name, value in {**usual, **says.headers}.items():
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(data)))
                 self.send_header("Connection", "close")

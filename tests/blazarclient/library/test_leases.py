@@ -334,3 +334,54 @@ def test_the_warning_goes_back_to_the_usual_one(reservations, stub):
     assert stub.asked[0].body == {"before_end_date": None}
     with pytest.raises(ValueError, match="exclude each other"):
         reservations.leases.change(ID, before_end_date="-PT2H", reset_before_end=True)
+
+
+V1_3 = {"OpenStack-API-Version": "reservation 1.3"}
+IN_LINE = {"queued_at": "2030-04-01T12:00:00Z", "until": "2030-04-04T12:00:00Z", "position": 1}
+
+
+def waits(status="WAITING", **wait):
+    more = {"kind": "scheduled", "wait": {**IN_LINE, **wait}}
+    return Says(200, {"lease": lease(status=status, **more)}, {**V1_3, "ETag": '"1.3.a"'})
+
+
+def test_a_lease_in_line_is_told_as_such_with_the_tag_with_which_it_can_be_changed(reservations, stub):
+    stub.says(told(status="CREATING"), waits())
+    seen = reservations.leases.get(ID)
+    assert (seen.status, seen.wait.position, seen.etag) == ("WAITING", 1, '"1.1.a"')
+
+
+def test_a_service_before_1_3_is_asked_once_whether_a_lease_waits(reservations, stub):
+    old = refused(406, "version_unsupported", "version 1.3 is not supported")
+    stub.says(told(status="ERROR"), old, told(status="ERROR"))
+    assert [reservations.leases.get(ID).status for _ in range(2)] == ["ERROR", "ERROR"]
+    assert len(stub.asked) == 3
+
+
+def test_waiting_ends_when_the_lease_has_waited_for_its_turn_in_vain(reservations, stub):
+    stub.says(told(status="CREATING"), waits(), told(status="ERROR"), waits("TIMED_OUT"))
+    assert reservations.leases.wait(ID).status == "TIMED_OUT"
+
+
+@pytest.mark.parametrize(
+    ("filters", "asked"),
+    [
+        ({}, "1.3"),
+        ({"fields": ("id", "status")}, "1.3"),
+        ({"fields": ("id",), "status": "WAITING"}, "1.3"),
+        ({"fields": ("id", "status"), "regions": True}, "1.3"),
+        ({"fields": ("id",), "regions": True}, "1.2"),
+        ({"fields": ("id",)}, "1.1"),
+    ],
+)
+def test_a_status_is_asked_for_at_the_newest_version(reservations, stub, filters, asked):
+    stub.says(listed())
+    assert list(reservations.leases.list(**filters)) == []
+    assert stub.asked[-1].headers["OpenStack-API-Version"] == f"reservation {asked}"
+
+
+def test_where_regions_are_wanted_no_version_without_them_is_good_enough(reservations, stub):
+    stub.says(*(refused(406, "version_unsupported", "it is not supported") for _ in range(2)), listed())
+    with pytest.raises(exception.UnsupportedVersion):
+        list(reservations.leases.list(regions=True))
+    assert [asked.headers["OpenStack-API-Version"][-3:] for asked in stub.asked] == ["1.3", "1.2"]
