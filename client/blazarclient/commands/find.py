@@ -19,6 +19,7 @@ from blazarclient.commands.base import Rows, add_zone, check_columns, local, now
 from blazarclient.commands.booking import book
 from blazarclient.commands.refusals import in_words_of, of_reservations
 from blazarclient.reservation_text import HOST, check_references, read_reservation
+from blazarclient.utils import read_date
 
 if TYPE_CHECKING:
     from blazarclient.library.values import Alternative, Availability, Opening
@@ -27,7 +28,9 @@ NO_ROOM = 5
 """The exit code if there is no opening."""
 
 ROUNDS = 20
-"""How often a search goes on that the service has cut short."""
+"""How often a search goes on that the service has cut short, and how many openings are tried."""
+
+_OTHERS_WAIT = "reservation.others_wait"
 
 COLUMNS = ("start_date", "end_date", "last_start_date", "open_until", "count", "refusals")
 
@@ -121,7 +124,7 @@ class Find(Rows):
             raise KeyboardInterrupt("Stopped; nothing was booked." if booking else "") from None
         if parsed_args.book is not None and openings:
             with in_words_of({**places, "/name": "--book"}):
-                found = self.booked(parsed_args.book, openings, reservations, zone)
+                found = self.booked(parsed_args.book, openings, reservations, zone, last.latest)
             return self.rows((*columns, "lease_id"), found, zone, parsed_args)
         if not openings:
             self.outcome = NO_ROOM
@@ -150,11 +153,24 @@ class Find(Rows):
         return answer.openings, first
 
     def booked(
-        self, name: str, openings: Iterable[Opening], reservations: Sequence[dict[str, Any]], zone: tzinfo
+        self,
+        name: str,
+        openings: Iterable[Opening],
+        reservations: Sequence[dict[str, Any]],
+        zone: tzinfo,
+        latest: datetime,
     ) -> Iterable[Found]:
-        """Book the first opening that is still there and within the limits, and return it. NotEnoughResources."""
+        """Book the first opening that can be had, and return it; it has ended by ``latest``.
+
+        Taken meanwhile, beyond a limit or awaited by others, it is passed over: NotEnoughResources, LimitExceeded or
+        Conflict if all are.
+        """
         refused: exception.BlazarClientException | None = None
-        for opening in openings:
+        left = list(openings)
+        for _ in range(ROUNDS):
+            if not left:
+                break
+            opening = left.pop(0)
             if opening.refusals:
                 refused = refused or exception.LimitExceeded(opening.refusals[0].message)
                 continue
@@ -166,6 +182,15 @@ class Find(Rows):
             except (exception.NotEnoughResources, exception.LimitExceeded) as error:
                 self.tell(f"{local(opening.start_date, zone)} is taken meanwhile; trying the next.")
                 refused = error
+                continue
+            except exception.Conflict as error:
+                if not any(fault.code == _OTHERS_WAIT for fault in error.faults):
+                    raise
+                self.tell(f"Others wait for what is free at {local(opening.start_date, zone)}; trying the next.")
+                refused = error
+                after = _after(opening, error)
+                if after and after.end_date <= latest and not (left and left[0].start_date <= after.start_date):
+                    left.insert(0, after)
                 continue
             self.tell(f"Booked lease {name}.")
             return [dataclasses.replace(_found(opening), lease_id=booked.id)]
@@ -200,6 +225,20 @@ def _found(opening: Opening) -> Found:
         region=[each.region for each in opening.reservations],
         refusals=[refusal.message for refusal in opening.refusals],
     )
+
+
+def _after(opening: Opening, error: exception.Conflict) -> Opening | None:
+    """Return the opening that those who wait leave, which is later and as long; None if the service knows of none."""
+    told = next((fault.data.get("opening") for fault in error.faults if fault.code == _OTHERS_WAIT), None)
+    if not isinstance(told, str):
+        return None
+    start = read_date(told)
+    if start <= opening.start_date:
+        return None
+    end = start + (opening.end_date - opening.start_date)
+    if start <= opening.last_start_date:
+        return dataclasses.replace(opening, start_date=start, end_date=end)
+    return dataclasses.replace(opening, start_date=start, end_date=end, last_start_date=start, open_until=end)
 
 
 def _why_not(answer: Availability, zone: tzinfo) -> Iterator[str]:

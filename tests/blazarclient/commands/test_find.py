@@ -122,6 +122,41 @@ def test_the_first_is_booked_and_if_it_is_taken_the_next(run: Run, room: Any) ->
     assert "is taken meanwhile; trying the next" in err
 
 
+def others_wait(opening: str | None) -> dict[str, Any]:
+    return refusal("others_wait", "1 lease waits for the same resources.", data={"before": 1, "opening": opening})
+
+
+@pytest.mark.parametrize(
+    ("opening", "booked"),
+    [
+        (None, "2027-01-02T00:00:00Z"),
+        ("2026-12-03T20:00:00Z", "2026-12-03T20:00:00Z"),
+        ("2026-12-20T00:00:00Z", "2026-12-20T00:00:00Z"),
+        ("2027-02-01T00:00:00Z", "2027-01-02T00:00:00Z"),
+    ],
+)
+def test_where_others_wait_the_next_that_can_be_had_is_booked(
+    run: Run, room: Any, opening: str | None, booked: str
+) -> None:
+    room.post(f"{URL}/leases", [others_wait(opening), says("lease", LEASE, status_code=201)])
+    code, out, err = run(*FIND, "--book", "training", "-f", "json")
+    assert (code, [row["start_date"] for row in json.loads(out)]) == (0, [booked]), err
+    assert "Others wait for what is free at 2026-12-03 15:00+01:00; trying the next." in err
+
+
+def test_where_others_wait_for_all_of_it_that_is_told(run: Run, room: Any) -> None:
+    room.post(f"{URL}/leases", **others_wait("2027-01-21T00:00:00Z"))
+    code, out, err = run(*FIND, "--book", "training")
+    assert (code, out, err.splitlines()[-1]) == (6, "", "1 lease waits for the same resources.")
+    assert len(sent(room, "POST")) == 3
+
+
+def test_another_conflict_ends_the_search(run: Run, room: Any) -> None:
+    room.post(f"{URL}/leases", **refusal("wrong_state", "It is not so."))
+    assert run(*FIND, "--book", "training")[0] == 6
+    assert len(sent(room, "POST")) == 2
+
+
 def test_without_an_answer_the_command_that_books_the_same_opening_is_told(run: Run, room: Any) -> None:
     room.post(f"{URL}/leases", exc=requests.exceptions.ConnectionError("reset"))
     code, out, err = run("find", "--host", "min=4,max=6", "--book", "curie's exam")
