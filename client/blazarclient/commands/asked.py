@@ -38,6 +38,7 @@ _KEYS: Mapping[str, str] = {
     "tries": "tries",
     "latest_start": "latest_start",
     "at_least": "at_least",
+    "if_free_until": "if_free_until",
     "reservations": "reservations",
 }
 """Keys of a file, and the fields that they are."""
@@ -59,11 +60,12 @@ class Asked:
     tries: int | None = None
     latest_start: str | None = None
     at_least: str | None = None
+    if_free_until: str | None = None
 
     @property
     def new_kind(self) -> str | None:
         """Its kind if microversions before 1.3 cannot book it."""
-        return self.kind or ("scheduled" if self.queue_until else None)
+        return self.kind or ("scheduled" if self.queue_until or self.if_free_until else None)
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,30 @@ def wait(asked: Asked, now: datetime) -> dict[str, Any]:
         with times.named("--at-least"):
             found["at_least"] = times.read_duration(asked.at_least).iso()
     return {"wait": found}
+
+
+def extension(asked: Asked, window: Window, now: datetime) -> dict[str, Any]:
+    """Return up to when a lease is prolonged by itself, as the service takes it, if it is. BadTime; IncorrectLease."""
+    text = (asked.if_free_until or "").strip()
+    if not text or text.lower() == "never":
+        return {}
+    if not text.startswith("+"):
+        if asked.queue_until:
+            raise IncorrectLease(
+                f"--if-free-until is {text}, but when a lease in line ends is not known yet; give how long after its "
+                "end, such as +3d"
+            )
+        with times.named("--if-free-until"):
+            return {"extend_if_free": {"until": utc(_end(text, now, window.end))}}
+    with times.named("--if-free-until"):
+        length = times.read_duration(text[1:])
+        zone = zone_name(now.tzinfo)
+        if length.days and zone is None:
+            # As of the lease itself: the service cannot count days in a zone that has no name.
+            later = times.utc(length.after(window.end)) - times.utc(window.end)
+            length = times.Duration(seconds=round(later.total_seconds()))
+    in_days = {"time_zone": zone} if length.days else {}
+    return {"extend_if_free": {"until": f"+{length.iso()}"}, **in_days}
 
 
 def queue(text: str, now: datetime) -> str:

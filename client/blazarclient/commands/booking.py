@@ -48,7 +48,7 @@ def _sent(transport: Transport, body: Mapping[str, Any], key: str, again: str) -
         # Loaded only where something is booked: the list of commands does not need it.
         from blazarclient.library.transport import patience_for, version_for
 
-        kind = body.get("kind") or ("scheduled" if "wait" in body else None)
+        kind = body.get("kind") or ("scheduled" if {"wait", "extend_if_free"} & body.keys() else None)
         answer = transport.ask(
             "POST",
             "/leases",

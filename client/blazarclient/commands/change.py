@@ -100,7 +100,7 @@ class ExtendLease(_Change):
             "--if-free-until",
             metavar="<time>",
             help="shortly before its end, and up to then, have it end later by itself if nobody else wants what it "
-            "holds; never: it ends when it ends",
+            "holds: a time, or +3d after its end; never: it ends when it ends",
         )
         return parser
 
@@ -139,10 +139,14 @@ class ExtendLease(_Change):
     def by_itself(self, parsed_args: argparse.Namespace, now: datetime, zone: tzinfo) -> list[tuple[Any, ...]]:
         """Have it end later by itself, or never more."""
         ends = parsed_args.if_free_until.strip().lower() == "never"
-        with times.named("--if-free-until"):
-            until = None if ends else times.utc(times.read_time(parsed_args.if_free_until, now=now))
         lease = self.library.leases.find(parsed_args.id)
-        after = self.library.leases.change(lease, extend_until=until, stop_extending=ends, dry_run=parsed_args.dry_run)
+        with times.named("--if-free-until"):
+            present = None if ends else end_of(lease).astimezone(zone)
+            until = None if ends else times.utc(times.read_time(parsed_args.if_free_until, now=now, start=present))
+        with in_words_of({"/extend_if_free/until": "--if-free-until"}):
+            after = self.library.leases.change(
+                lease, extend_until=until, stop_extending=ends, dry_run=parsed_args.dry_run
+            )
         if parsed_args.dry_run:
             self.tell("Nothing was changed. It would be:")
         return self.brief(after, zone, parsed_args)

@@ -54,6 +54,16 @@ _DATES: Mapping[str, Sequence[tuple[str, str]]] = {
 }
 """What can say the dates of a request; a file can, too, under a key."""
 
+_OF_1_3: Mapping[str, str] = {
+    "/wait/until": "queue_until",
+    "/wait/latest": "latest_start",
+    "/wait/at_least": "at_least",
+    "/wait/tries": "tries",
+    "/extend_if_free": "if_free_until",
+    "/kind": "kind",
+}
+"""What the options of microversion 1.3 say, by their attributes, which are also the keys of a file."""
+
 
 class CreateLease(LibraryCommand, old.CreateLease):
     """Book a lease
@@ -109,6 +119,12 @@ class CreateLease(LibraryCommand, old.CreateLease):
         )
         parser.add_argument(
             "--tries", metavar="<number>", type=_count, help="how many tries of the kind retries may fail"
+        )
+        parser.add_argument(
+            "--if-free-until",
+            metavar="<time>",
+            help="shortly before its end, and up to then, have it end later by itself if nobody else wants what it "
+            "holds: a time, or +3d after its end",
         )
         parser.add_argument("-F", "--file", metavar="<file>", help="the lease as YAML or JSON; - reads stdin")
         parser.add_argument("--wait", action="store_true", help="wait until it is active; exit code 1 if it fails")
@@ -190,6 +206,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
             "tries": parsed_args.tries,
             "latest_start": parsed_args.latest_start,
             "at_least": parsed_args.at_least,
+            "if_free_until": parsed_args.if_free_until,
         }
         if given["duration"] and not given["end"]:
             asked = dataclasses.replace(asked, end=None)
@@ -209,6 +226,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
             "name": asked.name,
             **({"kind": asked.kind} if asked.kind else {}),
             **forms.wait(asked, now),
+            **forms.extension(asked, window, now),
             **window.dates(),
             "reservations": [forms.modern(reservation) for reservation in asked.reservations],
         }
@@ -360,7 +378,10 @@ def _places(asked: forms.Asked, parsed_args: argparse.Namespace) -> Places:
         place: next((option for name, option in given if getattr(parsed_args, name)), key)
         for (place, given), key in zip(_DATES.items(), keys, strict=True)
     }
-    return {**of_reservations(options), **dates}
+    new = {
+        place: f"--{name.replace('_', '-')}" if getattr(parsed_args, name) else name for place, name in _OF_1_3.items()
+    }
+    return {**of_reservations(options), **dates, **new}
 
 
 def _count(text: str) -> int:

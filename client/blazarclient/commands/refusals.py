@@ -51,6 +51,10 @@ def _told(fault: Fault, places: Places) -> str:
     found = next((place for place in places if pointer == place or pointer.startswith(f"{place}/")), None)
     if found is None:
         return str(fault)
+    field = pointer.strip("/").replace("/", ".")
+    if "." in field and not field.startswith("reservations.") and fault.detail.startswith(f"{field} "):
+        # An option of one word for what the service calls by two.
+        return f"{places[found]}{fault.detail.removeprefix(field)}"
     detail = _HEAD.sub("", fault.detail, count=1) if _HEAD.match(fault.detail) else fault.detail
     among_others = found.startswith(_LIST) and sum(place.startswith(_LIST) for place in places) > 1
     key = next((part for part in pointer[len(found) :].split("/") if part and not part.isdigit()), None)

@@ -267,7 +267,16 @@ def test_a_name_that_several_leases_have_is_refused_with_their_ids(run: Run, ser
     assert not sent(service, "DELETE")
 
 
-@pytest.mark.parametrize(("word", "asked"), [("2030-04-09 10:00Z", {"until": "2030-04-09T10:00:00Z"}), ("never", None)])
+@pytest.mark.parametrize(
+    ("word", "asked"),
+    [
+        ("2030-04-09 10:00Z", {"until": "2030-04-09T10:00:00Z"}),
+        ("never", None),
+        # From its end, as --until does.
+        ("+3d", {"until": "2026-11-29T10:15:42Z"}),
+        ("+30m", {"until": "2026-11-26T10:45:42Z"}),
+    ],
+)
 def test_a_lease_is_extended_by_itself_while_nobody_wants_what_it_has(
     run: Run, service: Any, word: str, asked: Any
 ) -> None:
@@ -277,3 +286,10 @@ def test_a_lease_is_extended_by_itself_while_nobody_wants_what_it_has(
     (put,) = sent(service, "PUT")
     assert (code, put.json()) == (0, {"extend_if_free": asked}), err
     assert put.headers["OpenStack-API-Version"] == "reservation 1.3"
+
+
+def test_a_refusal_of_what_a_lease_is_extended_to_by_itself_names_the_option(run: Run, service: Any) -> None:
+    detail = "extend_if_free.until is 2026-11-23T11:00:00Z, and the lease ends at 2026-11-26T10:15:42Z"
+    service.put(f"{URL}/leases/{ID}", **refusal("invalid_value", detail, 400, pointer="/extend_if_free/until"))
+    _, _, err = run("lease", "extend", "training", "--if-free-until", "2026-11-23 12:00")
+    assert err.startswith("--if-free-until is 2026-11-23T11:00:00Z, and the lease ends at")

@@ -229,3 +229,49 @@ def test_what_may_be_left_open_is_asked_for(run: Run, service: Any) -> None:
     code, _, err = run(*LINE, "+7d", "--latest-start", "+6h", "--at-least", "1h")
     (post,) = sent(service, "POST")
     assert (code, post.json()["wait"]) == (0, {"until": "+P7D", "latest": "+PT6H", "at_least": "PT1H"}), err
+
+
+EXTENDED = ("lease", "create", "ci", "--physical-reservation", "min=1", "--if-free-until")
+
+
+@pytest.mark.parametrize(
+    ("words", "until", "zone"),
+    [
+        (("+2d",), "+P2D", "Europe/Paris"),
+        (("+2d", "--end", "2026-12-01 09:00"), "+P2D", "Europe/Paris"),
+        (("+3h", "--end", "2026-12-01 09:00"), "+PT3H", None),
+        (("2026-12-24 18:00", "--end", "2026-12-01 09:00"), "2026-12-24T17:00:00Z", None),
+        (("friday 18:00", "--end", "2026-12-01 09:00"), "2026-12-04T17:00:00Z", None),
+        (("+3h", "--queue-until", "2030-12-01 09:00Z", "--end", "2026-12-01 09:00"), "+PT3H", None),
+    ],
+)
+def test_a_lease_is_made_that_is_prolonged_by_itself(
+    run: Run, service: Any, words: tuple[str, ...], until: str, zone: str | None
+) -> None:
+    service.post(f"{URL}/leases", **says("lease", LEASE, status_code=201, headers=V1_3))
+    code, _, err = run(*EXTENDED, *words)
+    (post,) = sent(service, "POST")
+    assert (code, post.json()["extend_if_free"], post.json().get("time_zone")) == (0, {"until": until}, zone), err
+    assert version(service, "POST") == "reservation 1.3"
+
+
+def test_a_file_says_up_to_when_a_lease_is_prolonged_by_itself(run: Run, service: Any, tmp_path: Any) -> None:
+    path = tmp_path / "lease.yaml"
+    path.write_text("name: ci\nif_free_until: +3h\nreservations: [{resource_type: physical:host, min: 1}]\n")
+    service.post(f"{URL}/leases", **says("lease", LEASE, status_code=201, headers=V1_3))
+    assert run("lease", "create", "--file", str(path))[0] == 0
+    assert sent(service, "POST")[-1].json()["extend_if_free"] == {"until": "+PT3H"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("soonish",), "--if-free-until: 'soonish' is no time"),
+        (("2030-01-01", "--queue-until", "+3d"), "--if-free-until is 2030-01-01, but when a lease in line ends"),
+    ],
+)
+def test_what_a_lease_cannot_be_prolonged_to_is_refused_before_anything_is_sent(
+    run: Run, service: Any, words: tuple[str, ...], sentence: str
+) -> None:
+    code, _, err = run(*EXTENDED, *words)
+    assert (code != 0, sentence in err, sent(service, "POST")) == (True, True, [])
