@@ -60,6 +60,14 @@ def told(error: Exception) -> exception.BlazarClientException | None:
     return None
 
 
+def _in_words(error: exception.BlazarClientException) -> str:
+    """Return the sentences of an error, without pointers into a request that nobody has seen."""
+    text = str(error)
+    if error.faults and text == " ".join(map(str, error.faults)):
+        return " ".join(fault.words for fault in error.faults)
+    return text
+
+
 class OpenStackCommand(command.Command):
     """A command of any OpenStack client."""
 
@@ -117,7 +125,7 @@ class BlazarCommand(OpenStackCommand):
             ours = told(error)
             if ours is None:
                 raise
-            self.tell(str(ours))
+            self.tell(_in_words(ours))
             if ours.request_id:
                 LOG.debug("request id: %s", ours.request_id)
             LOG.debug("where it happened:", exc_info=True)

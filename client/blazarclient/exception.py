@@ -29,11 +29,22 @@ class Fault:
     def __str__(self) -> str:
         """Return the sentence, with the place unless it names that itself."""
         place = self.pointer or self.parameter or self.header
-        names = [part for part in (place or "").split("/") if part and not part.isdigit()]
+        return f"{place}: {self.detail}" if self._field else self.detail
+
+    @property
+    def words(self) -> str:
+        """The sentence for people, who have not seen the request: with the field unless it names that itself."""
+        return f"{self._field}: {self.detail}" if self._field else self.detail
+
+    @property
+    def _field(self) -> str:
+        """The field that the sentence does not name, nothing if it does, or is about none."""
+        place = self.pointer or self.parameter or self.header or ""
+        names = [part for part in place.split("/") if part and not part.isdigit()]
         # The first item of a list is mostly the only one.
-        if not names or str(place).endswith("/0") or re.search(rf"(?<!\w){re.escape(names[-1])}(?!\w)", self.detail):
-            return self.detail
-        return f"{place}: {self.detail}"
+        if not names or place.endswith("/0") or re.search(rf"(?<!\w){re.escape(names[-1])}(?!\w)", self.detail):
+            return ""
+        return names[-1]
 
 
 class BlazarClientException(Exception):

@@ -93,7 +93,21 @@ def test_a_lease_is_split_and_merged_again(world, way, capsys):
     assert library(way.url, WHO).surgery.merge(first, second).end_date == lease.window.end
     world.run()
     assert run(way, WHO, "lease", "split", "training", "--count", "1", "--at", "tomorrow") != 0
+    assert "--count and --at are given; give either" in capsys.readouterr().err
+    assert run(way, WHO, "lease", "split", "training") != 0
     assert "Say what goes" in capsys.readouterr().err
+
+
+def test_what_surgery_refuses_is_told_without_places_in_a_request(world, way, capsys):
+    lease = world.lease(a_host(2), start=HOUR, name="training")
+    world.lease(a_host(1), start=9 * HOUR, name="later")
+    capsys.readouterr()
+    stranger = "11111111-2222-4333-8444-000000000001"
+    for words in (("split", "training", "--reservation", stranger), ("merge", "training", "later")):
+        assert run(way, WHO, "lease", *words) != 0
+        err = capsys.readouterr().err
+        assert (err.startswith("--reservation: " if words[0] == "split" else "the leases"), "/" in err) == (True, False)
+    assert world.now(lease).status is lease.status
 
 
 def test_parts_are_named_by_reservation_or_number(world, way):

@@ -80,7 +80,9 @@ class _Window(LibraryCommand):
 
     def given(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
         """Return what options say of the window."""
-        if bool(parsed_args.hosts) == bool(parsed_args.requirement):
+        if parsed_args.hosts and parsed_args.requirement:
+            raise CommandError("--host and --requirement are both given; give one of them", code=400)
+        if not parsed_args.hosts and not parsed_args.requirement:
             raise CommandError("Say which hosts: with --host, or with --requirement", code=400)
         now = now_in(parsed_args)
         start, begin = _start(parsed_args.start, now)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from blazarclient.exception import BlazarClientException, Fault
 
 Places = Mapping[str, str]
-"""By pointers into the request: what said that."""
+"""By pointers into the request: what said that; nothing where the sentence is enough."""
 
 _LIST = "/reservations/"
 _HEAD = re.compile(r"reservations\[\d+\](\.|:? )")
@@ -51,6 +51,8 @@ def _told(fault: Fault, places: Places) -> str:
     found = next((place for place in places if pointer == place or pointer.startswith(f"{place}/")), None)
     if found is None:
         return str(fault)
+    if not places[found]:
+        return fault.detail
     field = pointer.strip("/").replace("/", ".")
     if "." in field and not field.startswith("reservations.") and fault.detail.startswith(f"{field} "):
         # An option of one word for what the service calls by two.
@@ -58,7 +60,8 @@ def _told(fault: Fault, places: Places) -> str:
     detail = _HEAD.sub("", fault.detail, count=1) if _HEAD.match(fault.detail) else fault.detail
     among_others = found.startswith(_LIST) and sum(place.startswith(_LIST) for place in places) > 1
     key = next((part for part in pointer[len(found) :].split("/") if part and not part.isdigit()), None)
-    named = key is None or re.search(rf"(?<!\w){re.escape(key)}(?!\w)", detail)
+    # An id is what the option itself gives.
+    named = key in (None, "id", "lease_id", "reservation_id") or re.search(rf"(?<!\w){re.escape(key)}(?!\w)", detail)
     if named and detail == fault.detail and not among_others and str(fault) == fault.detail:
         return detail
     return f"{places[found]}: {detail}" if named else f"{places[found]}, {key}: {detail}"

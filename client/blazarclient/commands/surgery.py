@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from blazarclient import times
 from blazarclient.commands.base import BRIEF, Rows, add_lease, add_zone, now_in
+from blazarclient.commands.refusals import in_words_of
 from blazarclient.exception import CommandError
 
 if TYPE_CHECKING:
     from blazarclient.library import Lease
+
+
+_OF_SWAP = {"/host": "--host", "/for": "--for", "/with": ""}
+"""What says the parts of a request to swap."""
 
 
 class _Operation(Rows):
@@ -51,7 +56,8 @@ class SwapHost(_Operation):
             "--for",
             dest="target",
             metavar="<host>",
-            help="the host to get, which is for operators to name (default: any that fits)",
+            help="the host to get (default: any that fits): with --with it is that of the other lease, which anybody "
+            "names; without, only operators may name one",
         )
         parser.add_argument(
             "--with", dest="partner", metavar="<lease>", help="the lease that gets the host, and gives up the other one"
@@ -67,14 +73,15 @@ class SwapHost(_Operation):
         if parsed_args.partner:
             other = self.library.leases.find(parsed_args.partner)
             partner = other, _reservation_on(other, parsed_args.target)
-        leases = self.library.surgery.swap(
-            lease,
-            _reservation_on(lease, parsed_args.host),
-            parsed_args.host,
-            parsed_args.target,
-            partner=partner,
-            dry_run=parsed_args.dry_run,
-        )
+        with in_words_of(_OF_SWAP):
+            leases = self.library.surgery.swap(
+                lease,
+                _reservation_on(lease, parsed_args.host),
+                parsed_args.host,
+                parsed_args.target,
+                partner=partner,
+                dry_run=parsed_args.dry_run,
+            )
         return self.told(leases, parsed_args)
 
 
@@ -111,17 +118,30 @@ class SplitLease(_Operation):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Split it."""
-        lease = self.library.leases.find(parsed_args.id)
-        parts = self._parts(lease, parsed_args)
-        if bool(parts) == bool(parsed_args.at):
+        options = {"--reservation": parsed_args.reservations, "--host": parsed_args.hosts, "--count": parsed_args.count}
+        given = [option for option, value in options.items() if value not in (None, [])]
+        if parsed_args.at and given:
+            raise CommandError(
+                f"{' and '.join([*given, '--at'])} are given; give either --at, or what goes to the second lease: "
+                "split by one first, and each part by the other then",
+                code=400,
+            )
+        if not parsed_args.at and not given:
             raise CommandError(
                 "Say what goes to the second lease: with --reservation, --host or --count, or --at", code=400
             )
+        lease = self.library.leases.find(parsed_args.id)
+        parts = self._parts(lease, parsed_args)
         at = None
         if parsed_args.at:
             with times.named("--at"):
                 at = times.read_time(parsed_args.at, now=now_in(parsed_args))
-        leases = self.library.surgery.split(lease, parts, at=at, name=parsed_args.name, dry_run=parsed_args.dry_run)
+        told_by = [
+            "--host" if "resources" in each else "--count" if "count" in each else "--reservation" for each in parts
+        ]
+        places = {f"/reservations/{number}": option for number, option in enumerate(told_by)}
+        with in_words_of({**places, "/reservations": "", "/at": "--at", "/name": "--name"}):
+            leases = self.library.surgery.split(lease, parts, at=at, name=parsed_args.name, dry_run=parsed_args.dry_run)
         return self.told(leases, parsed_args)
 
     def _parts(self, lease: Lease, parsed_args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -153,7 +173,9 @@ class MergeLeases(_Operation):
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Merge them."""
         lease, other = (self.library.leases.find(text) for text in (parsed_args.id, parsed_args.other))
-        return self.told([self.library.surgery.merge(lease, other, dry_run=parsed_args.dry_run)], parsed_args)
+        with in_words_of({"/with": ""}):
+            merged = self.library.surgery.merge(lease, other, dry_run=parsed_args.dry_run)
+        return self.told([merged], parsed_args)
 
 
 def _reservation_on(lease: Lease, host: str) -> str:

@@ -67,15 +67,20 @@ class Maintenances:
         return _read(self._ask("GET", _path(maintenance_id)))
 
     def find(self, name_or_id: str) -> Maintenance:
-        """Return the window of this id, or the one of this name that is not over. NotFound; NoUniqueMatch."""
+        """Return the window of this id, or the one of this name that is not over, or else the last that is.
+
+        NotFound; NoUniqueMatch if several have the name that are not over.
+        """
         named(name_or_id)
         if is_uuid(name_or_id):
             try:
                 return self.get(name_or_id)
             except NotFound:
                 pass
-        there = (each for each in self.list() if each.name == name_or_id)
+        there = [each for each in self.list() if each.name == name_or_id]
         found = [each.id for each in there if each.status not in ("DONE", "CANCELLED")]
+        if there and not found:
+            found = [max(there, key=lambda each: each.start_date).id]
         if len(found) > 1:
             raise NoUniqueMatch(f"{len(found)} windows have the name {name_or_id}; give an id: {', '.join(found)}")
         if not found:

@@ -11,6 +11,7 @@ import pytest
 from tests.blazarclient.commands.conftest import URL, Run, refusal, sent
 
 ID = "7c1f0a52-3c1e-4a1b-9c07-5f2c6f0c7a11"
+OTHER = "11111111-2222-4333-8444-000000000009"
 NEW = {"OpenStack-API-Version": "reservation 1.3"}
 LEASE = {
     "lease_id": "11111111-2222-4333-8444-000000000001",
@@ -115,6 +116,10 @@ def test_another_impact_than_the_one_that_was_shown_is_a_conflict(run: Run, serv
     ("words", "sentence"),
     [
         (("x", "--end", "+1h"), "Say which hosts: with --host, or with --requirement"),
+        (
+            ("x", "--end", "+1h", "--host", "node-1", "--requirement", "gpu=A100"),
+            "--host and --requirement are both given; give one of them",
+        ),
         (("x", "--host", "node-1", "--end", "soon"), "--end: 'soon' is no time"),
         (("x", "--host", "node-1", "--start", "soon", "--end", "+1h"), "--start: 'soon' is no time"),
     ],
@@ -171,3 +176,14 @@ def test_what_a_change_would_do_is_shown_with_the_id_to_make_just_that_change(ru
     service.patch(f"{URL}/maintenances/{ID}", **says(WHOLE))
     assert run("maintenance", "change", ID, "--end", "+10h", "--impact-id", "abc")[0] == 0
     assert sent(service, "PATCH")[-1].json() == {"end_date": "+PT10H", "impact_id": "abc"}
+
+
+@pytest.mark.parametrize("over", ["DONE", "CANCELLED"])
+def test_a_window_that_is_over_is_shown_by_its_name_if_no_other_has_it(run: Run, service: Any, over: str) -> None:
+    before = {**WINDOW, "id": OTHER, "status": over, "start_date": "2026-11-01T07:00:00Z"}
+    last = {**WINDOW, "status": over}
+    for windows, shown in (([last, before], ID), ([{**before, "status": "ACTIVE"}, last], OTHER)):
+        service.get(f"{URL}/maintenances", json={"maintenances": windows}, headers=NEW)
+        service.get(f"{URL}/maintenances/{shown}", **says({**WHOLE, "id": shown}))
+        code, out, err = run("maintenance", "show", "disks", "-f", "value", "-c", "id")
+        assert (code, out) == (0, f"{shown}\n"), err
