@@ -89,7 +89,9 @@ class _Leases(Rows):
         parser.add_argument("--text", metavar="<text>", help="those with this in their name")
         parser.add_argument("--resource-type", metavar="<type>", help="those with a reservation of this type")
         parser.add_argument("--region", metavar="<name>", help="those with a reservation in this region")
-        parser.add_argument("--kind", metavar="<kind>", help="those of a kind: scheduled or immediate")
+        parser.add_argument(
+            "--kind", metavar="<kind>", help="those of a kind: scheduled, immediate, retries or best_effort"
+        )
         let_before_now(parser)
         parser.add_argument("--from", metavar="<time>", dest="since", help="those that last beyond a time, such as -2d")
         parser.add_argument("--to", metavar="<time>", dest="until", help="those that begin before a time")

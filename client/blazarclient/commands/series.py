@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
+import re
 from collections.abc import Callable, Sequence
-from datetime import timezone, tzinfo
+from datetime import datetime, timezone, tzinfo
 from typing import TYPE_CHECKING, Any
 
+from blazarclient import times
 from blazarclient.commands import asked as forms
 from blazarclient.commands.base import (
     LibraryCommand,
@@ -20,8 +23,9 @@ from blazarclient.commands.base import (
     now_in,
     zone_name,
 )
+from blazarclient.commands.refusals import Places, in_words_of, of_reservations
 from blazarclient.exception import CommandError
-from blazarclient.reservation_text import check_references, read_reservation
+from blazarclient.reservation_text import HOST, check_references, read_reservation
 
 if TYPE_CHECKING:
     from blazarclient.library.values import Series
@@ -34,6 +38,20 @@ KEYS = (
 )
 _DATES = ("rule", "start", "duration", "until_local", "fit", "before_end_date")
 _LISTS = ("exdates", "rdates")
+_LOCAL = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{1,2}:\d{2})(:\d{2})?")
+"""A start as the service names it, but for the blank, and hours of one digit."""
+
+_OPTIONS = {
+    "/rule": "--rule",
+    "/start": "--start",
+    "/duration": "--duration",
+    "/until_local": "--until",
+    "/exdates": "--except",
+    "/rdates": "--also",
+    "/before_end_date": "--before-end",
+    "/from": "--from",
+}
+"""What says the parts of a request."""
 
 
 def _add_dates(parser: argparse.ArgumentParser, *, required: bool) -> None:
@@ -48,7 +66,7 @@ def _add_dates(parser: argparse.ArgumentParser, *, required: bool) -> None:
         "--start",
         metavar="<time>",
         required=required,
-        help="the first start by the clocks of the zone, such as 2030-04-01T09:00",
+        help="the first start by the clocks of the zone, such as 2030-04-01T09:00 or monday 9:00",
     )
     length = parser.add_mutually_exclusive_group(required=required)
     length.add_argument("--duration", metavar="<length>", help="how long each lasts, such as 4h or P1D")
@@ -71,29 +89,66 @@ def _add_dates(parser: argparse.ArgumentParser, *, required: bool) -> None:
     let_before_now(parser)
     parser.add_argument(
         "--fit",
-        type=lambda text: text.replace("-", "_"),
-        choices=("all", "as_many"),
+        type=lambda text: text.replace("_", "-"),
+        choices=("all", "as-many"),
         help="all: book nothing unless all of it fits; as-many: what fits",
     )
     parser.add_argument(
+        "--physical-reservation",
+        metavar="min=<n>[,<key>=<value>...]",
+        dest="physical_reservations",
+        action="append",
+        default=[],
+        help="hosts that each lease reserves, as of lease create; may be repeated",
+    )
+    parser.add_argument(
         "--reservation",
-        metavar="<key=value>",
+        metavar="<key>=<value>[,<key>=<value>...]",
         dest="reservations",
         action="append",
-        help="what each lease reserves, as of lease create; may be repeated",
+        default=[],
+        help="what else each lease reserves, as of lease create; may be repeated",
     )
     parser.add_argument("--dry-run", action="store_true", help="only show what fits")
     add_zone(parser)
 
 
-def _given(parsed_args: argparse.Namespace) -> dict[str, Any]:
-    """Return what options say of a series."""
+def _given(parsed_args: argparse.Namespace, now: datetime) -> dict[str, Any]:
+    """Return what options say of a series in the zone of ``now``. BadTime."""
     given = {key: getattr(parsed_args, key) for key in (*_DATES, *_LISTS) if getattr(parsed_args, key)}
-    if parsed_args.reservations:
-        found = [read_reservation(text) for text in parsed_args.reservations]
+    if "start" in given:
+        given["start"] = _start("--start", given["start"], now)
+    for key, option in (("exdates", "--except"), ("rdates", "--also")):
+        if key in given:
+            given[key] = [_start(option, text, now) for text in given[key]]
+    if "duration" in given:
+        # The service knows more of them, such as months, and fewer words.
+        with contextlib.suppress(times.BadTime):
+            given["duration"] = times.read_duration(given["duration"]).iso()
+    if "fit" in given:
+        given["fit"] = given["fit"].replace("-", "_")
+    found = [read_reservation(text, resource_type=HOST) for text in parsed_args.physical_reservations]
+    found += [read_reservation(text) for text in parsed_args.reservations]
+    if found:
         check_references(found)
         given["reservations"] = [forms.modern(each) for each in found]
     return given
+
+
+def _start(option: str, text: str, now: datetime) -> str:
+    """Return a start as the service takes it, which is a local time of the series. BadTime."""
+    if found := _LOCAL.fullmatch(text.strip()):
+        # What the clocks leave out is for the service to move.
+        return f"{found[1]}T{found[2]:0>5}{found[3] or ''}"
+    with times.named(option):
+        start = times.read_time(text, now=now)
+    return start.astimezone(now.tzinfo).replace(microsecond=0, tzinfo=None).isoformat()
+
+
+def _places(parsed_args: argparse.Namespace) -> Places:
+    """Return what has said the parts of the request."""
+    options = {"--physical-reservation": parsed_args.physical_reservations, "--reservation": parsed_args.reservations}
+    return {**of_reservations((option, len(texts)) for option, texts in options.items()), **_OPTIONS}
 
 
 class _OneSeries(One):
@@ -113,12 +168,16 @@ class _OneSeries(One):
             return self.cell(value, zone, parsed_args)
         if key == "reservations":
             return "\n".join(str(each.get("resource_type", "")) for each in value)
-        return "\n".join(
+        head = f"{'recurrence_id':19} start_date"
+        rows = (
             " ".join(
                 str(part)
                 for part in (
+                    # Whatever becomes of the lease, that is what --from is given.
+                    f"{each.recurrence_id:19}",
                     self.cell(each.start_date, zone, parsed_args),
                     each.state,
+                    "(changed)" if each.changed else "",
                     each.lease_id or "",
                     each.reason or "",
                     "" if each.opening is None else f"(fits {self.cell(each.opening.start_date, zone, parsed_args)})",
@@ -127,6 +186,7 @@ class _OneSeries(One):
             )
             for each in value
         )
+        return "\n".join((head, *rows)) if value else ""
 
     def tell_fit(self, series: Series) -> None:
         """Say how much of a series fits, if not all of it does."""
@@ -138,7 +198,8 @@ class _OneSeries(One):
 class CreateSeries(_OneSeries):
     """Book leases that recur
 
-    Starts are times of your zone, or of --timezone. Each occurrence is a lease of its own.
+    Starts are times of your zone, or of --timezone: 2030-04-01T09:00, tomorrow 9:00, monday 9:00. Each occurrence is a
+    lease of its own.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -157,18 +218,19 @@ class CreateSeries(_OneSeries):
         zone = parsed_args.timezone or zone_name(now_in(parsed_args).tzinfo)
         if zone is None:
             raise CommandError("The name of your time zone is not known; give it with --timezone", code=400)
-        given = _given(parsed_args)
+        given = _given(parsed_args, now_in(parsed_args))
         if "reservations" not in given:
             raise CommandError(
                 "Nothing is reserved; add --reservation resource_type=physical:host,min=1,max=1", code=400
             )
-        made = self.library.series.create(
-            parsed_args.name,
-            time_zone=zone,
-            idempotency_key=parsed_args.idempotency_key,
-            dry_run=parsed_args.dry_run,
-            **given,
-        )
+        with in_words_of(_places(parsed_args)):
+            made = self.library.series.create(
+                parsed_args.name,
+                time_zone=zone,
+                idempotency_key=parsed_args.idempotency_key,
+                dry_run=parsed_args.dry_run,
+                **given,
+            )
         if parsed_args.dry_run:
             self.tell("Nothing was booked. It would be:")
         elif made.status == "CREATING":
@@ -212,14 +274,17 @@ class ShowSeries(_OneSeries):
 class ChangeSeries(_OneSeries):
     """Change a series of leases from one of its occurrences on
 
-    Without --from all leases change that have not begun. Those before stay, and another series continues.
+    Without --from all leases change that have not begun. Those before stay, and another series continues. Starts are
+    times of the zone of the series.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return a parser with the options of the command."""
         parser = super().get_parser(prog_name)
         parser.add_argument("id", metavar="<series>", help="id or name of the series")
-        parser.add_argument("--from", metavar="<time>", dest="since", help="recurrence_id of the first that changes")
+        parser.add_argument(
+            "--from", metavar="<time>", dest="since", help="the first that changes, by its recurrence_id"
+        )
         parser.add_argument("--name", metavar="<name>", help="new name")
         parser.add_argument("--changed", action="store_true", help="change also leases that were changed by themselves")
         _add_dates(parser, required=False)
@@ -228,18 +293,24 @@ class ChangeSeries(_OneSeries):
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Change it."""
         check_columns(parsed_args, KEYS)
-        changes = _given(parsed_args)
-        if parsed_args.name:
-            changes["name"] = parsed_args.name
-        if parsed_args.timezone and changes.keys() & {"rule", "start"}:
-            changes["time_zone"] = parsed_args.timezone
-        if not changes:
+        options = ("name", *_DATES, *_LISTS, "physical_reservations", "reservations")
+        if not any(getattr(parsed_args, option) for option in options):
             raise CommandError("Nothing is to change; give a name, dates, a rule or reservations", code=400)
-        if parsed_args.changed:
-            changes["changed"] = True
         series = self.library.series
         found = series.find(parsed_args.id)
-        done = series.change(str(found.id), since=parsed_args.since, dry_run=parsed_args.dry_run, **changes)
+        # An occurrence is named by the zone that the series has had.
+        before = now_in(parsed_args).astimezone(times.zone(found.time_zone))
+        since = None if parsed_args.since is None else _start("--from", parsed_args.since, before)
+        moves = parsed_args.timezone and (parsed_args.rule or parsed_args.start)
+        changes = _given(parsed_args, now_in(parsed_args) if moves else before)
+        if parsed_args.name:
+            changes["name"] = parsed_args.name
+        if moves:
+            changes["time_zone"] = parsed_args.timezone
+        if parsed_args.changed:
+            changes["changed"] = True
+        with in_words_of(_places(parsed_args)):
+            done = series.change(str(found.id), since=since, dry_run=parsed_args.dry_run, **changes)
         if parsed_args.dry_run:
             self.tell("Nothing was changed. It would be:")
         elif done.id != found.id:

@@ -72,7 +72,7 @@ def test_a_series_is_booked_and_shown_with_what_does_not_fit(run: Run, service: 
     code, out, err = run("series", "create", "practical", *WORDS, *HOST, *words)
     assert code == 0, err
     assert "1 of 2 occurrences do not fit" in err
-    assert "2026-12-01 09:00+01:00 booked 11111111-2222-4333-8444-000000000001" in out
+    assert "2026-12-01T09:00:00 2026-12-01 09:00+01:00 booked 11111111-2222-4333-8444-000000000001" in out
     assert "unfit 0 hosts are free (fits 2026-12-02 15:00+01:00)" in " ".join(out.split())
     (request,) = sent(service, "POST")
     assert request.headers["OpenStack-API-Version"] == "reservation 1.3"
@@ -83,7 +83,7 @@ def test_a_series_is_booked_and_shown_with_what_does_not_fit(run: Run, service: 
         "name": "practical",
         "rule": "FREQ=DAILY;COUNT=2",
         "start": "2026-12-01T09:00",
-        "duration": "4h",
+        "duration": "PT4H",
         "time_zone": "Europe/Paris",
         "fit": "as_many",
         "exdates": ["2026-12-08T09:00"],
@@ -169,3 +169,59 @@ def test_series_are_deleted_with_what_runs_by_choice(run: Run, service: Any) -> 
     code, out, _ = run("series", "delete", ID, "--running")
     assert (code, out) == (0, f"Deleted series: {ID}\n")
     assert sent(service, "DELETE")[0].qs == {"running": ["true"]}
+
+
+def test_what_a_change_is_given_is_shown_in_whatever_zone(run: Run, service: Any) -> None:
+    moved = {**BOOKED, "start_date": "2026-12-01T15:00:00Z", "changed": True}
+    service.get(f"{URL}/series/{ID}", **says({**SERIES, "occurrences": [moved, UNFIT]}))
+    _, out, err = run("series", "show", ID, "--timezone", "UTC", "-f", "value", "-c", "occurrences")
+    head, first, second = out.splitlines()
+    assert head.split() == ["recurrence_id", "start_date"], err
+    assert first.startswith("2026-12-01T09:00:00 2026-12-01 15:00+00:00 booked (changed) 1111")
+    assert second.startswith("2026-12-02T09:00:00 2026-12-02 08:00+00:00 unfit")
+
+
+@pytest.mark.parametrize(
+    ("given", "sent_as"),
+    [
+        ("2026-12-02T09:00:00", "2026-12-02T09:00:00"),
+        ("2026-12-02 9:00", "2026-12-02T09:00"),
+        ("2026-12-02T08:00Z", "2026-12-02T09:00:00"),
+        ("tomorrow 9:00", "2026-11-24T09:00:00"),
+        ("friday 18:00", "2026-11-27T18:00:00"),
+    ],
+)
+def test_starts_are_written_as_other_times_are(run: Run, service: Any, given: str, sent_as: str) -> None:
+    service.post(f"{URL}/series", **says(WHOLE, status_code=201))
+    words = ("--rule", "FREQ=DAILY;COUNT=2", "--duration", "2 hours", "--start", given, "--also", given)
+    code, _, err = run("series", "create", "practical", *words, "--physical-reservation", "min=1", *HOST)
+    assert code == 0, err
+    body = sent(service, "POST")[0].json()
+    assert (body["start"], body["rdates"], body["duration"]) == (sent_as, [sent_as], "PT2H")
+    assert [each["resource_type"] for each in body["reservations"]] == ["physical:host", "physical:host"]
+    service.get(f"{URL}/series/{ID}", **says(WHOLE))
+    service.put(f"{URL}/series/{ID}", **says(WHOLE))
+    # Of a change they are those of the series, wherever its user is.
+    assert run("series", "change", ID, "--from", given, "--name", "x", "--timezone", "Asia/Tokyo")[0] == 0
+    assert sent(service, "PUT")[0].json() == {"from": sent_as, "name": "x"}
+
+
+def test_a_start_that_is_none_is_refused_before_anything_is_sent(run: Run, service: Any) -> None:
+    words = (*WORDS[:2], "--start", "soon", *WORDS[4:], *HOST)
+    code, _, err = run("series", "create", "practical", *words)
+    assert (code, err.startswith("--start: 'soon' is no time"), sent(service, "POST")) == (2, True, [])
+
+
+def test_a_refusal_names_the_option(run: Run, service: Any) -> None:
+    answer = refusal("invalid_value", "it ends before it begins", 400, pointer="/until_local")
+    service.post(f"{URL}/series", **{**answer, "headers": NEW})
+    _, _, err = run("series", "create", "practical", *WORDS[:4], "--until", "01:00", *HOST)
+    assert err == "--until: it ends before it begins\n"
+
+
+@pytest.mark.parametrize("word", ["as-many", "as_many"])
+def test_both_spellings_of_what_fits_are_understood(run: Run, service: Any, word: str) -> None:
+    service.post(f"{URL}/series", **says(WHOLE, status_code=201))
+    assert run("series", "create", "practical", *WORDS, *HOST, "--fit", word)[0] == 0
+    assert sent(service, "POST")[0].json()["fit"] == "as_many"
+    assert "{all,as-many}" in run("series", "create", "--help")[1]
