@@ -75,6 +75,10 @@ ELSEWHERE = (Outcome.MOVED, Outcome.PARTLY_MOVED, Outcome.MIGRATED, Outcome.PART
 """What leaves a lease, when it is done, with other hosts."""
 
 
+KEEPING = (Outcome.NEEDS_OTHER_TIME, Outcome.STAYS, Outcome.ACTIVE)
+"""What leaves a lease with hosts that will be in maintenance: its owner is told the same of each."""
+
+
 @dataclass(frozen=True, slots=True)
 class HostMove:
     """A count of a reservation that leaves a host for another, both by their ids in the API."""
@@ -257,3 +261,18 @@ class LeasePlan:
         """Whether the lease has got hosts to which its servers are being moved."""
         moving = self.outcome is Outcome.MIGRATED and not self.done
         return moving and any(found for sources in self.targets.values() for found in sources.values())
+
+    @property
+    def tells_of_keeping(self) -> bool:
+        """Whether the owner was told last that the lease keeps hosts that will be in maintenance."""
+        return _keeps(self.told)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the owner has been told the content, or the same in other words."""
+        return self.content is None or self.content == self.told or (_keeps(self.content) and self.tells_of_keeping)
+
+
+def _keeps(content: str | None) -> bool:
+    """Tell whether what is said of a lease, which begins with its outcome, is that it keeps its hosts."""
+    return content is not None and content.partition(":")[0] in KEEPING

@@ -23,8 +23,10 @@ from blazar.model.maintenance import (
 from blazar.model.window import Window
 from blazar.store.rows import AnyRow, chunks
 from blazar.store.tables import (
+    allocations,
     leases,
     maintenance_leases,
+    maintenance_resources,
     maintenances,
     resources,
 )
@@ -169,6 +171,27 @@ def plan_of(row: AnyRow) -> LeasePlan:
         row.told,
         row.told_at,
         row.note,
+    )
+
+
+def held_in(maintenance_id: sa.ColumnElement[str], *, ever: bool = False) -> sa.Select[tuple[str, str, int]]:
+    """Return a query of what leases have of the hosts of a window at that time: lease, reservation, host.
+
+    ``ever``: also of what they have given back since, if its time had begun.
+    """
+    a, w, r = allocations.c, maintenances.c, maintenance_resources.c
+    held = a.released_at.is_(None)
+    return (
+        sa.select(a.lease_id, a.reservation_id, a.resource_id)
+        .join(maintenance_resources, r.resource_id == a.resource_id)
+        .join(maintenances, w.id == r.maintenance_id)
+        .where(
+            w.id == maintenance_id,
+            a.starts_at < w.ends_at,
+            a.ends_at > w.starts_at,
+            # What was given back before its time had begun blocks nothing, from long ago on.
+            sa.or_(held, a.blocks_until > a.starts_at) if ever else held,
+        )
     )
 
 

@@ -36,10 +36,11 @@ from blazar.model.window import Window
 from blazar.store import allocation_writes, resource_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
 from blazar.store.held_pieces import HeldPiece, held_pieces
-from blazar.store.maintenance_plans import affected, insert_plans, plan_of, replace_plans, write_plan
+from blazar.store.maintenance_plans import affected, held_in, insert_plans, plan_of, replace_plans, write_plan
 from blazar.store.paging import after_marker, ordered_by
 from blazar.store.rows import AnyRow, chunks
 from blazar.store.tables import (
+    allocations,
     maintenance_leases,
     maintenance_resources,
     maintenances,
@@ -397,6 +398,12 @@ class MaintenanceStore:
         m = maintenance_leases.c
         gone = maintenance_leases.delete().where(m.maintenance_id == maintenance_id, m.lease_id == lease_id)
         self._transactions.write(lambda connection: connection.execute(gone))
+
+    def is_affected(self, maintenance_id: str, lease_id: str) -> bool:
+        """Tell whether a lease has hosts of a window at that time; one statement."""
+        query = sa.select(held_in(sa.literal(maintenance_id)).where(allocations.c.lease_id == lease_id).exists())
+        with self._transactions.reading() as connection:
+            return bool(connection.execute(query).scalar_one())
 
     def note_told(self, maintenance_id: str, plan: LeasePlan, *, at: datetime) -> None:
         """Write that the owner of a lease has been told its content."""

@@ -285,16 +285,85 @@ def test_leases_that_have_started_are_listed_with_the_servers_of_their_hosts(eng
     work_to(world, NOON + HOUR)
     assert [(host.name, host.servers) for host in shown(world, made).hosts] == [(name, 1)]
     assert world.hosts_of(lease) == {name}
-    assert [each for each, _ in world.notifier.told if each in ("lease.moved", "lease.maintenance")] == []
 
 
-def test_leases_stay_if_the_operator_wants_that(engine):
+def told_of_windows(world) -> list[tuple[str, str]]:
+    return [(kind, each.id) for kind, each in world.notifier.told if kind in ("lease.moved", "lease.maintenance")]
+
+
+def test_the_owner_of_a_lease_in_use_is_told_once_whatever_is_changed_of_the_window(engine):
     world = World(engine, hosts=2)
-    lease = world.lease(a_host(), start=2 * HOUR)
+    lease = world.lease(a_host(), hours=8)
+    world.run()
+    made = opened(world, *world.hosts_of(lease), disable_service=True)
+    assert told_of_windows(world) == [("lease.maintenance", lease.id)]
+    assert [each.told_at for each in made.leases] == [NOON]
+    world.manager.maintenances.change(made.id, MaintenanceChange(end=NOON + 6 * HOUR))
+    work_to(world, NOON + 2 * HOUR)
+    world.manager.maintenances.change(made.id, MaintenanceChange(end=NOON + 48 * HOUR))
+    work_to(world, NOON + 26 * HOUR)
+    assert shown(world, made).status is MaintenanceStatus.ACTIVE
+    assert told_of_windows(world) == [("lease.maintenance", lease.id)]
+
+
+def test_leases_stay_if_the_operator_wants_that_and_their_owners_are_told_once(engine):
+    world = World(engine, hosts=2)
+    lease = world.lease(a_host(), start=2 * HOUR, hours=40)
     before = world.hosts_of(lease)
-    made = opened(world, *before, pending=PendingPolicy.LEAVE)
+    made = opened(world, *before, end=30 * HOUR, pending=PendingPolicy.LEAVE)
     assert outcomes(made) == {lease.id: Outcome.STAYS}
     assert world.hosts_of(lease) == before
+    assert [each.told_at for each in made.leases] == [NOON]
+    # When it has started it is planned as one in use: the same to its owner.
+    work_to(world, NOON + 3 * HOUR)
+    world.manager.maintenances.change(made.id, MaintenanceChange(end=NOON + 31 * HOUR))
+    work_to(world, NOON + 30 * HOUR)
+    assert outcomes(shown(world, made)) == {lease.id: Outcome.ACTIVE}
+    assert told_of_windows(world) == [("lease.maintenance", lease.id)]
+
+
+def test_who_was_told_that_nothing_is_free_is_not_told_again_when_the_lease_starts(engine):
+    world = World(engine, hosts=1)
+    lease = world.lease(a_host(), start=2 * HOUR, hours=48)
+    made = opened(world, "node-1", end=40 * HOUR)
+    assert outcomes(made) == {lease.id: Outcome.NEEDS_OTHER_TIME}
+    work_to(world, NOON + 30 * HOUR)
+    assert outcomes(shown(world, made)) == {lease.id: Outcome.ACTIVE}
+    assert told_of_windows(world) == [("lease.maintenance", lease.id)]
+
+
+def test_who_has_gone_before_the_message_is_not_told(engine):
+    world = World(engine, hosts=2)
+    deleted, moved = (world.lease(a_host(), start=2 * HOUR) for _ in range(2))
+    request = asked(world, "node-1", "node-2", pending=PendingPolicy.LEAVE)
+    world.manager.maintenances.create(request)
+    world.manager.leases.delete(deleted.id)
+    world.change(moved, start=NOON + 20 * HOUR, end=NOON + 22 * HOUR)
+    work(world)
+    assert told_of_windows(world) == []
+
+
+@pytest.mark.parametrize("phase", ["before", "after"])
+def test_owners_of_leases_that_stay_are_told_though_managers_die(new_world, phase):
+    for step in range(1, 40):
+        world = new_world(hosts=2)
+        leases = [world.lease(a_host(), start=start, hours=8) for start in (timedelta(0), 2 * HOUR)]
+        world.run()
+        made = world.manager.maintenances.create(asked(world, "node-1", "node-2")).maintenance
+        dying, left = killing(world, step, phase)
+        with suppress(Killed):
+            dying.maintenance_work.run_once()
+        died = left[0] <= 0
+        world.clock.by(seconds=45)
+        work(world)
+        told = Counter(told_of_windows(world))
+        assert set(told) == {("lease.maintenance", lease.id) for lease in leases}
+        # A message whose note was lost is repeated.
+        assert sum(told.values()) - len(leases) in ((0, 1) if died else (0,))
+        assert all(each.told_at for each in shown(world, made).leases)
+        if not died:
+            return
+    raise AssertionError("it never came to its end")
 
 
 def test_another_lease_makes_room_if_nothing_else_is_free(engine):

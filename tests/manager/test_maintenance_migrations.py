@@ -165,7 +165,7 @@ def test_a_lease_with_a_server_that_may_not_move_stays_untouched_and_says_why(wo
     assert why in after.note
     assert world.now(lease).revision == before.revision
     assert where(world) == {"ours": old, "more": old}
-    assert told(world) == {}
+    assert told(world) == {"lease.maintenance": 1}
 
 
 def test_what_is_unlocked_in_time_is_moved(world):
@@ -175,11 +175,14 @@ def test_what_is_unlocked_in_time_is_moved(world):
     made = migrated(world, old)
     work_to(world, NOON + HOUR - LEAD + 6 * MINUTE)
     assert only(shown(world, made)).outcome is Outcome.ACTIVE
+    assert told(world) == {"lease.maintenance": 1}
     with world.simulated.change_state() as state:
         state.servers[server].locked = False
     work_to(world, NOON + HOUR - MINUTE)
     assert only(shown(world, made)).outcome is Outcome.MIGRATED
     assert where(world)["ours"] != old
+    # What its owner was told is not so any more, and that is told at once.
+    assert told(world) == {"lease.maintenance": 1, "lease.moved": 1}
 
 
 def test_where_no_host_is_free_the_lease_is_listed_with_the_reason(world):

@@ -425,6 +425,6 @@ def _settled(plan: LeasePlan, kept: Collection[tuple[Task, Resource]], note: str
         openings=(),
         makes_room=False,
         done=True,
-        content=content_of(outcome, targets) if moved else None,
+        content=content_of(outcome, targets),
         note=note if kept else None,
     )

@@ -16,7 +16,7 @@ from blazar.manager.lease.replanning import ToReplace
 from blazar.model.demand import Allocation
 from blazar.model.errors import Contention, NotFound, WrongState
 from blazar.model.lease import LeaseStatus, Reservation, ReservationStatus
-from blazar.model.maintenance import LeasePlan, Maintenance, Outcome
+from blazar.model.maintenance import KEEPING, LeasePlan, Maintenance, Outcome
 from blazar.model.window import Window
 
 LOG = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ class Moving:
         if lease.status in (LeaseStatus.PENDING, LeaseStatus.CREATING, LeaseStatus.UPDATING):
             return False
         self._runtime.store.maintenances.save_plan(
-            maintenance.id, replace(plan, outcome=Outcome.ACTIVE, done=True, content=None)
+            maintenance.id, replace(plan, outcome=Outcome.ACTIVE, done=True, content=str(Outcome.ACTIVE))
         )
         return True
 
@@ -121,7 +121,7 @@ def _after(plan: LeasePlan, decided: Decided, to_replace: ToReplace) -> LeasePla
     if not to_replace:
         started = [r for r in lease.reservations if _has_started(r) and r.id in plan.targets]
         if started and not (plan.done and plan.outcome in (Outcome.MOVED, Outcome.PARTLY_MOVED)):
-            return replace(plan, outcome=Outcome.ACTIVE, done=True, content=None)
+            return replace(plan, outcome=Outcome.ACTIVE, done=True, content=str(Outcome.ACTIVE))
         return plan if plan.done and plan.outcome is Outcome.MOVED else None
     left = _left(decided, to_replace)
     earlier = plan.targets if plan.done else {}
@@ -172,6 +172,8 @@ def _targets(
 
 
 def content_of(outcome: Outcome, targets: Targets) -> str:
-    """Return what the owner of a lease is told, in a word: another one is told again."""
+    """Return what the owner of a lease is told, in a word that begins with the outcome: another one is told again."""
+    if outcome in KEEPING:
+        return str(outcome)
     said = sorted((r, s, sorted(c.items())) for r, sources in targets.items() for s, c in sources.items())
     return f"{outcome}:{hashlib.sha256(repr(said).encode()).hexdigest()[:32]}"

@@ -409,7 +409,7 @@ def _lease_plan(
         targets,
         makes_room=bool(moves) and all(move.makes_room for move in moves) and not stuck,
         done=not moves,
-        content=None if moves or outcome is not Outcome.NEEDS_OTHER_TIME else str(outcome),
+        content=None if moves else str(outcome),
         note="; ".join(dict.fromkeys(notes[piece] for piece in stuck if piece in notes)) or None,
     )
 

@@ -32,6 +32,7 @@ from blazar.model.maintenance import (
     PendingPolicy,
 )
 from blazar.model.resource import Resource, ResourceKind
+from blazar.model.transfers import OVER
 from blazar.resources.kinds import CompleteKind
 from blazar.store.maintenances import DueMaintenance
 
@@ -288,17 +289,19 @@ class MaintenanceWork(BackgroundThread):
     def _tell(self, maintenance: Maintenance) -> datetime | None:
         """Tell the owners of leases what they do not know yet; return when to tell what must wait until then.
 
-        Each content once, and at most one in a day; of a window that is over, only where leases are now. If a manager
-        dies between the message and the note of it, another one repeats the message.
+        Each content once, and at most one in a day, unless a lease in use has left hosts that it was said to keep; of a
+        window that is over, only where leases are now. If a manager dies between the message and the note of it,
+        another one repeats the message.
         """
         now = self._runtime.clock.now()
         waits: list[datetime] = []
         for plan in self._store.plans(maintenance.id):
-            if plan.content is None or plan.content == plan.told or not plan.done:
+            if plan.is_told or not plan.done:
                 continue
             if maintenance.status not in OPEN and plan.outcome not in ELSEWHERE:
                 continue
-            if plan.told_at is not None and plan.told_at + DAY > now:
+            at_once = plan.outcome in _MIGRATED and plan.tells_of_keeping
+            if plan.told_at is not None and plan.told_at + DAY > now and not at_once:
                 waits.append(plan.told_at + DAY)
                 continue
             self._tell_one(maintenance, plan, now)
@@ -311,6 +314,9 @@ class MaintenanceWork(BackgroundThread):
             self._store.forget_plan(maintenance.id, plan.lease_id)
             return
         moved = plan.outcome in ELSEWHERE
+        if not moved and (lease.status in OVER or not self._store.is_affected(maintenance.id, lease.id)):
+            # It has ended, or its owner has changed it meanwhile: there is nothing to know any more.
+            return
         self._runtime.notifier.notify(MOVED if moved else MAINTENANCE, lease)
         self._store.note_told(maintenance.id, plan, at=now)
 
