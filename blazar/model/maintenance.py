@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from blazar.model.duration import Duration
 from blazar.model.errors import NotFound
+from blazar.model.lease import LeaseStatus
 from blazar.model.paging import Page, Position
 from blazar.model.requests import Moment
+from blazar.model.transfers import OVER
 from blazar.model.window import Window
 
 MARK = "blazar maintenance "
@@ -77,6 +79,9 @@ ELSEWHERE = (Outcome.MOVED, Outcome.PARTLY_MOVED, Outcome.MIGRATED, Outcome.PART
 
 KEEPING = (Outcome.NEEDS_OTHER_TIME, Outcome.STAYS, Outcome.ACTIVE)
 """What leaves a lease with hosts that will be in maintenance: its owner is told the same of each."""
+
+LEFT = (Outcome.NEEDS_OTHER_TIME, Outcome.PARTLY_MOVED)
+"""What is tried again, as something may be free later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,3 +281,37 @@ class LeasePlan:
 def _keeps(content: str | None) -> bool:
     """Tell whether what is said of a lease, which begins with its outcome, is that it keeps its hosts."""
     return content is not None and content.partition(":")[0] in KEEPING
+
+
+_PARTLY = {Outcome.PARTLY_MOVED: Outcome.MOVED, Outcome.PARTLY_MIGRATED: Outcome.MIGRATED}
+_STARTED = frozenset({LeaseStatus.STARTING, LeaseStatus.ACTIVE, LeaseStatus.TERMINATING, LeaseStatus.ERROR})
+
+
+def as_it_is(
+    plan: LeasePlan, status: LeaseStatus, held: Mapping[str, Collection[int]], *, is_open: bool
+) -> LeasePlan | None:
+    """Return a plan for a lease as things are; None if it says of the lease what is not so any more.
+
+    ``held`` are the hosts of the window that each reservation has in its time, for a window that is not open those that
+    it has had. Where a lease has gone to, and what is still to be done, stays as it is written.
+    """
+    if not plan.done:
+        # That it is given up is written by who carries the plans out.
+        return None if is_open and status in OVER and not plan.is_begun else plan
+    if plan.outcome not in (*KEEPING, *_PARTLY):
+        return plan
+    kept = {} if is_open and status in OVER else {id_: ids for id_, ids in held.items() if ids}
+    left = {id_: {s: t for s, t in sources.items() if t} for id_, sources in plan.targets.items()}
+    moved = any(left.values())
+    if not (kept or moved):
+        return None
+    targets = {
+        id_: {**left.get(id_, {}), **{s: {} for s in kept.get(id_, ()) if s not in left.get(id_, {})}}
+        for id_ in sorted({*left, *kept})
+    }
+    outcome, note = plan.outcome, plan.note
+    if not kept:
+        outcome, note = _PARTLY.get(outcome, outcome), None
+    elif outcome in (Outcome.STAYS, Outcome.NEEDS_OTHER_TIME) and status in _STARTED:
+        outcome = Outcome.ACTIVE
+    return replace(plan, outcome=outcome, targets={id_: found for id_, found in targets.items() if found}, note=note)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -12,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.errors import StaleCalendar
+from blazar.model.lease import LeaseStatus
 from blazar.model.maintenance import (
     ELSEWHERE,
     OPEN,
@@ -19,6 +21,7 @@ from blazar.model.maintenance import (
     HostMove,
     LeasePlan,
     Outcome,
+    as_it_is,
 )
 from blazar.model.window import Window
 from blazar.store.rows import AnyRow, chunks
@@ -174,7 +177,7 @@ def plan_of(row: AnyRow) -> LeasePlan:
     )
 
 
-def held_in(maintenance_id: sa.ColumnElement[str], *, ever: bool = False) -> sa.Select[tuple[str, str, int]]:
+def held_in(maintenance_id: sa.ColumnElement[str], *, ever: bool = False) -> sa.Select[Any]:
     """Return a query of what leases have of the hosts of a window at that time: lease, reservation, host.
 
     ``ever``: also of what they have given back since, if its time had begun.
@@ -195,8 +198,12 @@ def held_in(maintenance_id: sa.ColumnElement[str], *, ever: bool = False) -> sa.
     )
 
 
-def affected(connection: Connection, maintenance_id: str) -> tuple[AffectedLease, ...]:
-    """Return the leases of a window as they are now, in two statements for each few thousand hosts."""
+def affected(connection: Connection, maintenance_id: str, *, is_open: bool) -> tuple[AffectedLease, ...]:
+    """Return the leases of a window as they are now, in three statements for each few thousand hosts.
+
+    Of a window that is open those that keep hosts are left out when they are over, or have none of them in that time
+    any more; of one that is not open those that never had.
+    """
     m = maintenance_leases.c
     query = (
         sa.select(
@@ -208,15 +215,27 @@ def affected(connection: Connection, maintenance_id: str) -> tuple[AffectedLease
             leases.c.starts_at,
             leases.c.ends_at,
             leases.c.status,
+            leases.c.deleted_at,
         )
         .join(leases, leases.c.id == m.lease_id)
         .where(m.maintenance_id == maintenance_id)
         .order_by(leases.c.starts_at, m.lease_id)
     )
-    rows = [(plan_of(row), row) for row in connection.execute(query)]
+    held: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    rows = connection.execute(query).all()
+    if rows:
+        having = held_in(sa.literal(maintenance_id), ever=not is_open)
+        for lease_id, reservation_id, resource_id in connection.execute(having):
+            held[lease_id][reservation_id].add(resource_id)
+    shown = []
+    for row in rows:
+        status = LeaseStatus.TERMINATED if row.deleted_at is not None else LeaseStatus(row.status)
+        plan = as_it_is(plan_of(row), status, held[row.lease_id], is_open=is_open)
+        if plan is not None:
+            shown.append((plan, row, str(status)))
     ids = {
         id_
-        for plan, _ in rows
+        for plan, *_ in shown
         for sources in plan.targets.values()
         for source, targets in sources.items()
         for id_ in (source, *targets)
@@ -233,7 +252,7 @@ def affected(connection: Connection, maintenance_id: str) -> tuple[AffectedLease
             row.project_id,
             row.user_id,
             Window(row.starts_at, row.ends_at),
-            row.status,
+            status,
             plan.outcome,
             tuple(sorted({names[source] for sources in plan.targets.values() for source in sources})),
             shown_moves(plan, names),
@@ -243,7 +262,7 @@ def affected(connection: Connection, maintenance_id: str) -> tuple[AffectedLease
             plan.told_at,
             plan.note,
         )
-        for plan, row in rows
+        for plan, row, status in shown
     )
 
 

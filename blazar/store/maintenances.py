@@ -17,6 +17,7 @@ from blazar.model.clock import END_OF_TIME, to_second
 from blazar.model.errors import StaleCalendar
 from blazar.model.maintenance import (
     BEGUN,
+    LEFT,
     OPEN,
     ActivePolicy,
     LeasePlan,
@@ -41,6 +42,8 @@ from blazar.store.paging import after_marker, ordered_by
 from blazar.store.rows import AnyRow, chunks
 from blazar.store.tables import (
     allocations,
+    inventory_versions,
+    leases,
     maintenance_leases,
     maintenance_resources,
     maintenances,
@@ -52,6 +55,25 @@ _BEGUN = tuple(map(str, BEGUN))
 _NEXT_DUE = sa.select(sa.func.min(maintenances.c.due_at, type_=maintenances.c.due_at.type))
 _OPEN_HOSTS = sa.select(maintenance_resources.c.resource_id, maintenance_resources.c.maintenance_id).join(
     maintenances, maintenances.c.id == maintenance_resources.c.maintenance_id
+)
+
+# Each change of a lease raises its revision, and each change of a resource the version of its kind. The last allocation
+# tells a new lease from one that was deleted meanwhile.
+_SHOWN = leases.c.deleted_at.is_(None)
+_CALENDAR = (
+    sa.select(sa.func.count()).where(_SHOWN).select_from(leases).scalar_subquery(),
+    sa.select(sa.func.sum(leases.c.revision)).where(_SHOWN).select_from(leases).scalar_subquery(),
+    sa.select(sa.func.max(allocations.c.id)).scalar_subquery(),
+    sa.select(sa.func.sum(inventory_versions.c.version)).scalar_subquery(),
+)
+_LEFT = sa.and_(
+    maintenances.c.status.in_([str(status) for status in OPEN]),
+    maintenances.c.pending == str(PendingPolicy.MOVE),
+    sa.exists().where(
+        maintenance_leases.c.maintenance_id == maintenances.c.id,
+        maintenance_leases.c.done.is_(True),
+        maintenance_leases.c.outcome.in_([str(outcome) for outcome in LEFT]),
+    ),
 )
 
 
@@ -67,10 +89,14 @@ class PlanningView:
 
 @dataclass(frozen=True, slots=True)
 class DueMaintenance:
-    """A maintenance window with something to do, and since when."""
+    """A maintenance window with something to do, and since when, or at which instant to come.
+
+    ``calendar`` sums up what may have changed for leases that found nothing free, of a window that has any.
+    """
 
     id: str
     due_at: datetime
+    calendar: str | None = None
 
 
 class MaintenanceStore:
@@ -184,13 +210,14 @@ class MaintenanceStore:
         self._transactions.write(work)
 
     def one(self, maintenance_id: str) -> Maintenance:
-        """Return a window with its hosts and leases, in four statements for each few thousand leases; NotFound."""
+        """Return a window with its hosts and leases, in five statements for each few thousand leases; NotFound."""
         with self._transactions.reading() as connection:
             row = connection.execute(sa.select(maintenances).where(maintenances.c.id == maintenance_id)).one_or_none()
             if row is None:
                 raise unknown_maintenance(maintenance_id)
             hosts = _hosts(connection, [maintenance_id])
-            return replace(_maintenance(row, hosts[maintenance_id]), leases=affected(connection, maintenance_id))
+            found = _maintenance(row, hosts[maintenance_id])
+            return replace(found, leases=affected(connection, maintenance_id, is_open=found.status in OPEN))
 
     def kind_of(self, maintenance_id: str) -> ResourceKind:
         """Return the kind of the resources of a window; NotFound."""
@@ -252,11 +279,24 @@ class MaintenanceStore:
     # The work on windows.
 
     def due(self, now: datetime) -> tuple[DueMaintenance, ...]:
-        """Return the windows that have something to do, the longest waiting first; one statement."""
+        """Return the windows that have something to do, the longest waiting first; one statement.
+
+        Also those that have not, and on which nobody works, if leases of theirs have found nothing free: with what is
+        free by now they may.
+        """
         m = maintenances.c
-        query = sa.select(m.id, m.due_at).where(m.due_at <= now).order_by(m.due_at, m.id)
+        waits = sa.and_(m.claimed_by.is_(None), _LEFT)
+        query = (
+            sa.select(m.id, m.due_at, sa.case((_LEFT, 1), else_=0), *_CALENDAR)
+            .where(m.due_at.is_not(None), sa.or_(m.due_at <= now, waits))
+            .order_by(m.due_at, m.id)
+        )
         with self._transactions.reading() as connection:
-            return tuple(DueMaintenance(*row) for row in connection.execute(query))
+            rows = connection.execute(query).all()
+        return tuple(
+            DueMaintenance(id_, due_at, " ".join(map(str, state)) if left else None)
+            for id_, due_at, left, *state in rows
+        )
 
     def next_due(self) -> datetime | None:
         """Return when the next window has something to do, which may be in the past; one statement."""

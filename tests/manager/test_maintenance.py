@@ -39,6 +39,7 @@ from blazar.model.maintenance import (
 from blazar.model.paging import Page
 from blazar.model.requests import NOW, Actor, ResourceChange
 from blazar.model.resource import HOST
+from blazar.model.surgery import SwapRequest, Terms
 from blazar.resources.kinds import CompleteKind
 from tests.observed import Killed, ObservedStore
 from tests.promises import check_promises
@@ -522,6 +523,78 @@ def test_what_found_nothing_free_is_moved_when_something_is_and_its_owner_told_a
     assert world.notifier.types.count("lease.moved") == 0
     work_to(world, NOON + 25 * HOUR)
     assert (world.notifier.types.count("lease.maintenance"), world.notifier.types.count("lease.moved")) == (1, 1)
+
+
+def test_the_leases_of_a_window_are_shown_as_they_are_now(engine):
+    world = World(engine, hosts=4)
+    names = ("node-1", "node-2", "node-3", "node-4")
+    made = [world.lease(a_host(), start=48 * HOUR) for _ in names]
+    deleted, later, kept, swapped = sorted(made, key=lambda lease: min(world.hosts_of(lease)))
+    window = opened(world, *names, start=48 * HOUR, end=50 * HOUR, pending=PendingPolicy.LEAVE)
+    assert outcomes(window) == {lease.id: Outcome.STAYS for lease in made}
+    world.manager.leases.delete(deleted.id)
+    world.change(later, start=NOON + 60 * HOUR, end=NOON + 62 * HOUR)
+    other = opened(world, *world.hosts_of(kept), start=49 * HOUR, end=55 * HOUR, pending=PendingPolicy.LEAVE)
+    world.change(kept, end=NOON + 49 * HOUR)
+    assert outcomes(shown(world, window)) == {kept.id: Outcome.STAYS, swapped.id: Outcome.STAYS}
+    assert outcomes(shown(world, other)) == {}
+    work_to(world, NOON + 48.5 * HOUR)
+    assert outcomes(shown(world, window)) == {kept.id: Outcome.ACTIVE, swapped.id: Outcome.ACTIVE}
+    work_to(world, NOON + 49.5 * HOUR)
+    assert outcomes(shown(world, window)) == {swapped.id: Outcome.ACTIVE}
+    work_to(world, NOON + 52 * HOUR)
+    # What had a host while it was in maintenance stays on record.
+    over = shown(world, window)
+    assert {each.lease_id: each.status for each in over.leases} == dict.fromkeys((kept.id, swapped.id), "TERMINATED")
+    assert outcomes(over) == {kept.id: Outcome.STAYS, swapped.id: Outcome.STAYS}
+
+
+def test_a_lease_that_has_given_up_its_host_is_not_shown_with_it(engine):
+    world = World(engine, hosts=4)
+    lease = world.lease(a_host(2), start=2 * HOUR)
+    first, second = sorted(world.hosts_of(lease))
+    made = opened(world, first, second, pending=PendingPolicy.LEAVE)
+    for host, left in ((first, (id_of(world, second),)), (second, ())):
+        swap = SwapRequest(lease.reservations[0].id, host)
+        world.manager.surgery.swap(lease.id, swap, Terms(Actor("root", "admin", operator=True)))
+        assert [each.hosts for each in shown(world, made).leases] == ([left] if left else [])
+
+
+def test_what_found_nothing_free_is_tried_again_as_soon_as_something_has_changed(engine):
+    world = World(engine, hosts=3)
+    # Two of the three hosts are in maintenance, and the third is another lease's.
+    lease = world.lease(a_host(2), start=48 * HOUR)
+    other = world.lease(a_host(), start=48 * HOUR)
+    made = opened(world, *world.hosts_of(lease), start=48 * HOUR, end=50 * HOUR)
+    assert outcomes(made) == {lease.id: Outcome.NEEDS_OTHER_TIME}
+    world.clock.by(seconds=40)
+    work(world)
+    with counted(engine) as statements:
+        assert world.manager.maintenance_work.run_once() == 0
+    assert statements.count == 1
+    world.manager.leases.delete(other.id)
+    world.run()
+    work(world)
+    assert outcomes(shown(world, made)) == {lease.id: Outcome.PARTLY_MOVED}
+    world.clock.by(seconds=40)
+    world.resize(lease, min=1, max=1)
+    work(world)
+    assert outcomes(shown(world, made)) == {lease.id: Outcome.MOVED}
+    assert [world.manager.maintenance_work.run_once() for _ in range(2)] == [0, 0]
+
+
+def test_a_busy_calendar_has_leases_tried_again_only_now_and_then(engine):
+    world = World(engine, hosts=2)
+    lease = world.lease(a_host(), start=48 * HOUR)
+    world.lease(a_host(), start=48 * HOUR)
+    made = opened(world, *world.hosts_of(lease), start=48 * HOUR, end=50 * HOUR)
+    worked = 0
+    for number in range(30):
+        world.clock.by(seconds=4)
+        world.change(lease, name=f"n{number}")
+        worked += world.manager.maintenance_work.run_once()
+    assert outcomes(shown(world, made)) == {lease.id: Outcome.NEEDS_OTHER_TIME}
+    assert 3 <= worked <= 5
 
 
 def test_requests_that_make_no_sense_are_refused(engine):

@@ -22,6 +22,7 @@ from blazar.model.errors import BlazarError, ClaimLost, CloudError, CloudUnavail
 from blazar.model.maintenance import (
     DAY,
     ELSEWHERE,
+    LEFT,
     MARK,
     OPEN,
     ActivePolicy,
@@ -51,7 +52,10 @@ LATE = timedelta(seconds=30)
 """How often what was not migrated in time is looked at until it is in order."""
 
 HOURLY = timedelta(hours=1)
-"""How often it is tried to move what found nothing free."""
+"""How often it is tried to move what found nothing free, if nothing has changed."""
+
+REST = timedelta(seconds=30)
+"""How long that rests at least, whatever changes."""
 
 Status = MaintenanceStatus
 
@@ -82,15 +86,32 @@ class MaintenanceWork(BackgroundThread):
         self._last_looks = (2 * runtime.settings.claim_ttl, HOURLY)
         # When this manager has tried last to migrate the leases of a window that stay. It need not know what others do.
         self._tried: dict[str, datetime] = {}
+        # By window with leases that found nothing free: how the calendar was when this manager tried last, and when.
+        self._seen: dict[str, tuple[str, datetime]] = {}
 
     def run_once(self) -> int:
         """Work on what is due; return on how many windows. One statement while there is nothing to do."""
         worked = 0
-        for due in self._store.due(self._runtime.clock.now()):
+        found = self._store.due(self._runtime.clock.now())
+        self._seen = {each.id: self._seen[each.id] for each in found if each.id in self._seen}
+        for due in found:
             if self._stopping.is_set():
                 break
-            worked += self._work(due)
+            now = self._runtime.clock.now()
+            if due.due_at > now and not self._is_changed(due, now):
+                continue
+            if self._work(due):
+                worked += 1
+                if due.calendar is not None:
+                    self._seen[due.id] = due.calendar, now
         return worked
+
+    def _is_changed(self, due: DueMaintenance, now: datetime) -> bool:
+        """Tell whether something may be free by now for leases of a window that found nothing."""
+        if due.calendar is None:
+            return False
+        seen, at = self._seen.get(due.id, (None, now - REST))
+        return seen != due.calendar and at + REST <= now
 
     def _work(self, due: DueMaintenance) -> bool:
         claims = self._runtime.claims
@@ -153,7 +174,7 @@ class MaintenanceWork(BackgroundThread):
         if maintenance.status in OPEN:
             begun = maintenance.status is not Status.PLANNED
             times.append(maintenance.window.end if begun else maintenance.window.start)
-            if any(plan.outcome in _LEFT for plan in self._store.plans(maintenance.id)):
+            if any(plan.outcome in LEFT for plan in self._store.plans(maintenance.id)):
                 times.append(now + HOURLY)
         if maintenance.status is Status.DONE and maintenance.disable_service:
             ended = maintenance.updated_at or maintenance.window.end
@@ -222,7 +243,7 @@ class MaintenanceWork(BackgroundThread):
         plans = self._store.plans(maintenance.id)
         planned = [plan for plan in plans if not plan.done and plan.outcome not in _MIGRATED]
         busy = False
-        for plan in planned or [plan for plan in plans if plan.outcome in _LEFT]:
+        for plan in planned or [plan for plan in plans if plan.outcome in LEFT]:
             if self._stopping.is_set():
                 return True
             self._store.check_claim(maintenance, claim.token)
@@ -338,4 +359,3 @@ class MaintenanceWork(BackgroundThread):
 _STARTED = (Outcome.ACTIVE, Outcome.PARTLY_MIGRATED, Outcome.STAYS, Outcome.NEEDS_OTHER_TIME)
 """What a lease that keeps hosts may have as its outcome when it has started."""
 _MIGRATED = (Outcome.MIGRATED, Outcome.PARTLY_MIGRATED)
-_LEFT = (Outcome.NEEDS_OTHER_TIME, Outcome.PARTLY_MOVED)
