@@ -12,6 +12,7 @@ from blazar.model.clock import zulu
 from blazar.model.lease import EndReason, EventType, Lease, LeaseStatus, Reservation
 from blazar.model.paging import Position
 from blazar.model.requests import Actor
+from blazar.model.unused import UseWatch
 
 MOST_CHANGES = 40
 """Changes of fields that an entry keeps; a request with more of them is rare, and the lease itself shows the rest."""
@@ -47,6 +48,8 @@ class Verb(StrEnum):
     MOVED = "moved"
     STARTED = "started"
     KEPT = "kept"
+    HELD = "held"
+    LET_GO = "let_go"
     RELEASED = "released"
     FAILED = "failed"
     TIMED_OUT = "timed_out"
@@ -190,9 +193,12 @@ def _verb(
         return _of_changes(before, after, changes, moves, by)
     if moves:
         return Verb.MOVED if by is None else Verb.CHANGED
-    if _kept_at(before) != _kept_at(after):
-        return Verb.KEPT
-    return None
+    was, became = _watch(before), _watch(after)
+    if was is None or became is None:
+        return None
+    if was.held is not became.held:
+        return Verb.HELD if became.held else Verb.LET_GO
+    return Verb.KEPT if was.kept_at != became.kept_at else None
 
 
 def _of_status(before: Lease, after: Lease) -> Verb | None:
@@ -267,10 +273,9 @@ def _parameters(reservation: Reservation) -> dict[str, str]:
     return {**kept, "resource_type": reservation.resource_type}
 
 
-def _kept_at(lease: Lease) -> datetime | None:
+def _watch(lease: Lease) -> UseWatch | None:
     event = lease.event(EventType.USAGE_CHECK)
-    watch = None if event is None or event.saved_state is None else event.saved_state.watch
-    return None if watch is None else watch.kept_at
+    return None if event is None or event.saved_state is None else event.saved_state.watch
 
 
 def _reason(before: Lease | None, after: Lease) -> str | None:

@@ -87,6 +87,13 @@ def test_an_operator_holds_it_and_lets_go(on, http):
     assert first.json["lease"]["held"] is False
     on.run_to(NOON + 36 * HOUR)
     assert use(http, lease)[3] == "unused"
+    # Who works in another project is not named to the owner.
+    told = call(http, "GET", f"/v1/leases/{lease.id}/history").json["history"]
+    assert [(each["verb"], each["by"]) for each in told if each["by"]["kind"] == "operator"] == [
+        ("held", {"kind": "operator", "user_id": None, "project_id": None}),
+        ("let_go", {"kind": "operator", "user_id": None, "project_id": None}),
+    ]
+    assert [each["verb"] for each in told if each["verb"] in ("kept", "changed")] == []
 
 
 def test_no_request_makes_the_event_of_a_look(http):
