@@ -22,11 +22,10 @@ LONGEST = 255
 """Characters of a value that an entry keeps."""
 
 PROJECT_ID = "project_id"
+USER_ID = "user_id"
 OFFERED_TO = "offered_to"
 OTHER_LEASE = "other_lease"
 """Not a key of the lease: the id of the lease with which it was split, merged, or has exchanged resources."""
-NAMING_PROJECTS = frozenset({PROJECT_ID, OFFERED_TO})
-"""Fields whose values are ids of projects, which not everybody may know."""
 
 
 class Verb(StrEnum):
@@ -244,6 +243,8 @@ def _changes(before: Lease | None, after: Lease) -> Iterator[FieldChange]:
         yield FieldChange(PROJECT_ID, before.project_id, after.project_id)
     elif before.offer != after.offer:
         yield FieldChange(OFFERED_TO, _offered_to(before), _offered_to(after))
+    if before.user_id != after.user_id:
+        yield FieldChange(USER_ID, before.user_id, after.user_id)
     known, now = ({each.id: _parameters(each) for each in lease.asked_for} for lease in (before, after))
     for reservation_id in known | now:
         was, became = known.get(reservation_id, {}), now.get(reservation_id, {})

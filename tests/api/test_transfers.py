@@ -178,28 +178,52 @@ def test_a_dry_run_says_whether_it_could_go(world, http):
     assert world.now(lease).project_id == PROJECT
 
 
-def test_the_history_names_the_projects_to_those_who_dealt_with_them(world, http):
+def told(http, lease, caller):
+    """Return what the history tells somebody of the transfers of a lease."""
+    found = call(http, "GET", f"/leases/{lease.id}/history", caller).json["history"]
+    return [
+        (e["verb"], e["by"]["user_id"], {c["field"]: (c["before"], c["after"]) for c in e["changes"]})
+        for e in found[1:]
+    ]
+
+
+def test_the_history_names_only_the_own_project_and_users_and_those_to_whom_one_has_offered(world, http):
     lease = world.lease(a_host(), start=HOUR)
     offer(http, lease)
-
-    def history(caller):
-        found = call(http, "GET", f"/leases/{lease.id}/history", caller).json["history"]
-        return [(e["verb"], e["by"]["user_id"], [(c["before"], c["after"]) for c in e["changes"]]) for e in found[1:]]
-
-    assert history(CURIE) == [("offered", "curie", [(None, "computing")])]
+    assert told(http, lease, CURIE) == [("offered", "curie", {"offered_to": (None, "computing")})]
     call(http, "POST", f"/transfers/{lease.id}/accept", TURING)
-    assert history(TURING) == [
-        ("offered", None, [(None, "computing")]),
-        ("transferred", "turing", [(PROJECT, "computing")]),
+    assert told(http, lease, TURING) == [
+        ("offered", None, {"offered_to": (None, "computing")}),
+        ("transferred", "turing", {"project_id": (None, "computing"), "user_id": (None, "turing")}),
     ]
     call(http, "POST", f"/leases/{lease.id}/transfer", TURING, {"project_id": "elsewhere"})
+    assert told(http, lease, TURING)[2:] == [("offered", "turing", {"offered_to": (None, "elsewhere")})]
     call(http, "POST", f"/transfers/{lease.id}/accept", MALLORY)
-    assert history(MALLORY) == [
-        ("offered", None, [(None, None)]),
-        ("transferred", None, [(None, None)]),
-        ("offered", None, [(None, "elsewhere")]),
-        ("transferred", "mallory", [("computing", "elsewhere")]),
+    assert told(http, lease, MALLORY) == [
+        ("offered", None, {"offered_to": (None, None)}),
+        ("transferred", None, {"project_id": (None, None), "user_id": (None, None)}),
+        ("offered", None, {"offered_to": (None, "elsewhere")}),
+        ("transferred", "mallory", {"project_id": (None, "elsewhere"), "user_id": (None, "mallory")}),
     ]
+    first, last = (each for verb, _, each in told(http, lease, OPERATOR) if verb == "transferred")
+    assert first["project_id"] == (PROJECT, "computing")
+    assert last == {"project_id": ("computing", "elsewhere"), "user_id": ("turing", "mallory")}
+
+
+def test_a_transfer_within_the_project_names_both_users_to_the_project_alone(world, http):
+    lease = world.lease(a_host(), start=HOUR)
+    offer(http, lease, {"user_id": "noether"})
+    call(http, "POST", f"/transfers/{lease.id}/accept", token("noether", PROJECT))
+    users = {"user_id": (lease.user_id, "noether"), "offered_to": (PROJECT, None)}
+    assert told(http, lease, CURIE)[-1] == ("transferred", "noether", users)
+    assert told(http, lease, OPERATOR)[-1] == ("transferred", "noether", users)
+    call(http, "POST", f"/leases/{lease.id}/transfer", CURIE, TO_COMPUTING)
+    call(http, "POST", f"/transfers/{lease.id}/accept", TURING)
+    assert told(http, lease, TURING)[1] == (
+        "transferred",
+        None,
+        {"user_id": (None, None), "offered_to": (None, None)},
+    )
 
 
 def test_earlier_versions_know_of_no_transfers(world, http):

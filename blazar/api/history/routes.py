@@ -24,7 +24,7 @@ from blazar.api.shapes import (
     ref,
 )
 from blazar.model.clock import zulu
-from blazar.model.history import NAMING_PROJECTS, By, FieldChange, NamedMove, PastEntry, Verb
+from blazar.model.history import OFFERED_TO, PROJECT_ID, USER_ID, By, FieldChange, NamedMove, PastEntry, Verb
 from blazar.model.requests import Actor
 
 GET = Rule("blazar:leases:get_history", READER, "Show what was done to a lease, and by whom.")
@@ -108,7 +108,7 @@ def _shown(entry: PastEntry, sees_all: bool, project_id: str) -> Json:
         "at": zulu(entry.at),
         "by": _by(entry.by, sees_all, project_id),
         "verb": str(entry.verb),
-        "changes": [_change(each, entry.by, sees_all, project_id) for each in entry.changes],
+        "changes": [_change(each, entry, sees_all, project_id) for each in entry.changes],
         "resources": [_move(each) for each in entry.moves],
         "reason": entry.reason,
     }
@@ -118,7 +118,7 @@ def _by(actor: Actor | None, sees_all: bool, project_id: str) -> Json:
     """Return who did it. Ids of users of other projects are for operators only."""
     if actor is None:
         return {"kind": str(By.SERVICE), "user_id": None, "project_id": None}
-    known = sees_all or actor.project_id == project_id
+    known = sees_all or _is_of(actor, project_id)
     return {
         "kind": str(By.OPERATOR if actor.operator else By.USER),
         "user_id": actor.user_id if known else None,
@@ -126,17 +126,41 @@ def _by(actor: Actor | None, sees_all: bool, project_id: str) -> Json:
     }
 
 
-def _change(change: FieldChange, by: Actor | None, sees_all: bool, project_id: str) -> Json:
-    """Return a change; other projects that a lease was with, or was offered to, are for who dealt with them."""
-    knows = sees_all or (by is not None and by.project_id == project_id)
-    if change.field in NAMING_PROJECTS and not knows:
-        change = replace(change, before=_own(change.before, project_id), after=_own(change.after, project_id))
+def _change(change: FieldChange, entry: PastEntry, sees_all: bool, project_id: str) -> Json:
+    """Return a change.
+
+    Other projects that a lease was with, and their users, are for operators; one that it was offered to is also for
+    who has offered it.
+    """
+    if not sees_all:
+        if change.field == PROJECT_ID or change.field == OFFERED_TO and not _is_of(entry.by, project_id):
+            change = replace(change, before=_own(change.before, project_id), after=_own(change.after, project_id))
+        elif change.field == USER_ID:
+            giver, taker = _projects(entry)
+            change = replace(
+                change,
+                before=change.before if giver == project_id else None,
+                after=change.after if taker == project_id else None,
+            )
     return {
         "field": change.field,
         "reservation_id": change.reservation_id,
         "before": change.before,
         "after": change.after,
     }
+
+
+def _projects(entry: PastEntry) -> tuple[str | None, str | None]:
+    """Return with which project a lease was before and after it got another user, who accepted it."""
+    found = next((each for each in entry.changes if each.field == PROJECT_ID), None)
+    if found is not None:
+        return found.before, found.after
+    within = None if entry.by is None else entry.by.project_id
+    return within, within
+
+
+def _is_of(actor: Actor | None, project_id: str) -> bool:
+    return actor is not None and actor.project_id == project_id
 
 
 def _own(value: str | None, project_id: str) -> str | None:
