@@ -274,6 +274,20 @@ def test_a_window_that_is_cancelled_meanwhile_leaves_all_in_order(world):
     assert world.hosts_of(lease) == pool(world, lease) == {old}
     assert where(world) == {"ours": old}
     assert shown(world, made).status is MaintenanceStatus.CANCELLED
+    assert only(shown(world, made)).note == "the maintenance window was deleted before its servers were moved"
+
+
+def test_a_window_that_is_ended_while_servers_move_says_that_of_the_lease(world):
+    lease, old, _ = used_by_one_that_hangs(world)
+    made = migrated(world, old, start=timedelta())
+    work_to(world, NOON + MINUTE)
+    assert len(world.hosts_of(lease)) == 2
+    world.manager.maintenances.end(made.id)
+    work_to(world, NOON + 5 * MINUTE)
+    assert world.hosts_of(lease) == pool(world, lease) == {old}
+    after = only(shown(world, made))
+    assert (after.outcome, after.done) == (Outcome.ACTIVE, True)
+    assert after.note == "the maintenance window was ended before its servers were moved"
 
 
 def test_a_window_whose_time_is_changed_meanwhile_goes_on_with_what_has_begun(world):

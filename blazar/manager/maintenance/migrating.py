@@ -23,7 +23,7 @@ from blazar.manager.maintenance.moving import Targets, content_of
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import CloudError, CloudRefused, Conflict, Contention, NotEnoughResources, NotFound, WrongState
 from blazar.model.lease import Lease, LeaseStatus, Reservation, ReservationStatus
-from blazar.model.maintenance import OPEN, LeasePlan, Maintenance, Outcome
+from blazar.model.maintenance import OPEN, LeasePlan, Maintenance, MaintenanceStatus, Outcome
 from blazar.model.resource import HOST, Resource
 from blazar.resources.base import NotYet, Task
 from blazar.resources.making_room import Load, Pace
@@ -32,6 +32,8 @@ LOG = logging.getLogger(__name__)
 
 NO_HOST = "no other host meets its requirement, has room for its servers, and is free until its end"
 TOO_LATE = "its servers could not be moved in time"
+DELETED = "the maintenance window was deleted before its servers were moved"
+WINDOW_ENDED = "the maintenance window was ended before its servers were moved"
 ENDED = "it ended before all of its servers were moved"
 
 MOST_REFUSALS = 3
@@ -159,7 +161,7 @@ class Migrating:
         if not (in_the_way or _gone(snapshot, plan)):
             self._store.forget_plan(maintenance.id, plan.lease_id)
             return 0
-        note = plan.note if plan.done and plan.note else TOO_LATE
+        note = plan.note if plan.done and plan.note else self._why_late(maintenance, phase)
         self._save(maintenance, plan, _settled(plan, in_the_way, note), token)
         return 0
 
@@ -286,7 +288,8 @@ class Migrating:
                 stuck += 1
         if drop:
             after = self._in_use.change(
-                lambda attempt: self._without(maintenance, hosts, plan, drop, attempt, late=late), maintenance.id
+                lambda attempt: self._without(maintenance, hosts, plan, phase, drop, attempt, late=late),
+                maintenance.id,
             )
             LOG.info("Lease %s has left %d hosts for maintenance %s", plan.lease_id, len(drop), maintenance.id)
             return 0 if after.done else len(ways) - len(drop)
@@ -302,6 +305,7 @@ class Migrating:
         maintenance: Maintenance,
         hosts: frozenset[int],
         plan: LeasePlan,
+        phase: Phase,
         drop: Collection[Key],
         attempt: int,
         *,
@@ -324,8 +328,16 @@ class Migrating:
         then = replace(snapshot, lease=decided.after, allocations=left, tasks=_tasks_with(snapshot.tasks, left))
         in_the_way = _in_the_way(then, maintenance, hosts)
         if not _ways(then, after) and (late or not in_the_way):
-            after = _settled(after, in_the_way, TOO_LATE)
+            after = _settled(after, in_the_way, self._why_late(maintenance, phase))
         return decided, after
+
+    def _why_late(self, maintenance: Maintenance, phase: Phase) -> str:
+        """Return why no servers are moved any more: an operator has ended the window, or their time is over."""
+        if maintenance.status is MaintenanceStatus.CANCELLED:
+            return DELETED
+        if maintenance.status not in OPEN and self._runtime.clock.now() < phase.until:
+            return WINDOW_ENDED
+        return TOO_LATE
 
     def _changed(self, snapshot: Snapshot, plan: Plan, reservation_ids: frozenset[str]) -> Decided:
         now = self._runtime.clock.now()
