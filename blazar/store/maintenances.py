@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.clock import END_OF_TIME, to_second
 from blazar.model.errors import StaleCalendar
+from blazar.model.lease import LeaseStatus
 from blazar.model.maintenance import (
     BEGUN,
     LEFT,
@@ -57,15 +58,15 @@ _OPEN_HOSTS = sa.select(maintenance_resources.c.resource_id, maintenance_resourc
     maintenances, maintenances.c.id == maintenance_resources.c.maintenance_id
 )
 
+_OVER = (LeaseStatus.TERMINATED, LeaseStatus.TIMED_OUT, LeaseStatus.DELETING)
 # Each change of a lease raises its revision, and each change of a resource the version of its kind. The last allocation
-# tells a new lease from one that was deleted meanwhile.
-_SHOWN = leases.c.deleted_at.is_(None)
-_CALENDAR = (
-    sa.select(sa.func.count()).where(_SHOWN).select_from(leases).scalar_subquery(),
-    sa.select(sa.func.sum(leases.c.revision)).where(_SHOWN).select_from(leases).scalar_subquery(),
+# tells a new lease from one that has ended meanwhile. What is over is not read: it may be very many.
+_CALENDAR = sa.select(
+    sa.func.count(),
+    sa.func.sum(leases.c.revision),
     sa.select(sa.func.max(allocations.c.id)).scalar_subquery(),
     sa.select(sa.func.sum(inventory_versions.c.version)).scalar_subquery(),
-)
+).where(leases.c.status.in_([str(status) for status in LeaseStatus if status not in _OVER]))
 _LEFT = sa.and_(
     maintenances.c.status.in_([str(status) for status in OPEN]),
     maintenances.c.pending == str(PendingPolicy.MOVE),
@@ -279,24 +280,23 @@ class MaintenanceStore:
     # The work on windows.
 
     def due(self, now: datetime) -> tuple[DueMaintenance, ...]:
-        """Return the windows that have something to do, the longest waiting first; one statement.
+        """Return the windows that have something to do, the longest waiting first.
 
         Also those that have not, and on which nobody works, if leases of theirs have found nothing free: with what is
-        free by now they may.
+        free by now they may. One statement, and another one if there are such leases.
         """
         m = maintenances.c
         waits = sa.and_(m.claimed_by.is_(None), _LEFT)
         query = (
-            sa.select(m.id, m.due_at, sa.case((_LEFT, 1), else_=0), *_CALENDAR)
+            sa.select(m.id, m.due_at, sa.case((_LEFT, 1), else_=0))
             .where(m.due_at.is_not(None), sa.or_(m.due_at <= now, waits))
             .order_by(m.due_at, m.id)
         )
         with self._transactions.reading() as connection:
             rows = connection.execute(query).all()
-        return tuple(
-            DueMaintenance(id_, due_at, " ".join(map(str, state)) if left else None)
-            for id_, due_at, left, *state in rows
-        )
+            waiting = any(left for *_, left in rows)
+            calendar = " ".join(map(str, connection.execute(_CALENDAR).one())) if waiting else None
+        return tuple(DueMaintenance(id_, due_at, calendar if left else None) for id_, due_at, left in rows)
 
     def next_due(self) -> datetime | None:
         """Return when the next window has something to do, which may be in the past; one statement."""

@@ -57,6 +57,7 @@ test("what was changed is told before and after", () => {
     "End: Thu 26 Nov 08:00 → Fri 27 Nov 08:00",
   );
   assert.equal(change("name", null, "training", null), "Name: training");
+  assert.equal(change("other_lease", null, "7f3a", null), "Other lease: 7f3a");
   assert.equal(change("memory_mb", "2048", "4096"), "Memory: 2 GiB → 4 GiB");
   assert.equal(change("vcpus", "2", "4"), "vCPUs: 2 → 4");
   assert.equal(change("resource_properties", '["==", "$gpu", "A100"]', ""), "With: gpu = A100 → none");

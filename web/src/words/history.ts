@@ -62,6 +62,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   project_id: "Project",
   user_id: "User",
   offered_to: "Offered to",
+  other_lease: "Other lease",
 };
 
 function changesInWords(entry: HistoryEntry, lease: Lease, zone: string, now: number): string[] {
