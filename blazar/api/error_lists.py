@@ -11,6 +11,8 @@ from flask import Response, g, jsonify
 from blazar.api import faults, microversion
 from blazar.api.context import services
 from blazar.api.error_codes import CODES, PREFIX
+from blazar.api.info import KINDS_SINCE
+from blazar.api.leases.earlier import known_states
 from blazar.api.shapes import Json
 from blazar.api.urls import link
 from blazar.model.errors import BlazarError, Fault
@@ -45,7 +47,8 @@ def faults_of(error: BlazarError) -> tuple[Fault, ...]:
 
 def _item(fault: Fault, status: int) -> Json:
     code = PREFIX + fault.code
-    places = {"pointer": fault.pointer, "parameter": fault.parameter, "header": fault.header, "data": fault.data}
+    data = fault.data if g.asked is not None and g.asked >= KINDS_SINCE else known_states(fault.data)
+    places = {"pointer": fault.pointer, "parameter": fault.parameter, "header": fault.header, "data": data}
     return {
         "status": status,
         "code": code,

@@ -111,6 +111,8 @@ def test_before_1_3_programs_see_a_state_that_they_know(http, world, wait, shown
             assert [each["id"] for each in found] == [id_]
         unknown = ask(http, "GET", "/v1/leases?status=WAITING", version=version)
         assert fault(unknown)[:2] == (400, "invalid_query")
+        refused = ask(http, "PUT", f"/v1/leases/{id_}", {"end_date": "+5h"}, version=version).json["errors"][0]
+        assert refused["data"]["status"] == shown
     assert http.get(f"/v2/leases/{id_}", headers=token()).json["status"] == shown
 
 

@@ -7,6 +7,7 @@ Programs wait at CREATING and STARTING, and give up at ERROR.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from blazar.api.shapes import Json
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus
@@ -34,6 +35,13 @@ def meant(states: Collection[str]) -> tuple[str, ...]:
 def status(lease: Lease) -> str:
     """Return the status of a lease as it is shown before 1.3."""
     return EARLIER.get(lease.status, lease.status).value
+
+
+def known_states(data: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the data of a fault with a status that was known before 1.3."""
+    if data is None or data.get("status") not in EARLIER:
+        return data
+    return {**data, "status": EARLIER[LeaseStatus(data["status"])].value}
 
 
 def as_estimated(lease: Lease) -> Lease:

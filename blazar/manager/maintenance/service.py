@@ -205,7 +205,8 @@ def _check_impact(draft: Draft, wanted: str | None) -> None:
     """Raise Conflict, with the impact of now, if another one was shown."""
     if wanted is not None and wanted != draft.impact.id:
         raise Conflict(
-            "the impact of the maintenance window is another one by now; look at it, and send its id as impact_id",
+            "the impact of the maintenance window is another one by now; look at it, and send its id as impact_id, "
+            "with the dates that it has: a start of now is another one each second",
             code="impact_changed",
             data={"impact": impact_json(draft.impact)},
         )
