@@ -401,6 +401,7 @@ def test_a_series_takes_nothing_from_those_who_wait(sqlite):
     made = world.manager.series.create(a_series(fit=Fit.AS_MANY))
     assert states(world, made) == {"booked": 4, "unfit": 1}
     assert made.occurrences[0].opening.start == MORNING + 5 * HOUR
+    assert made.occurrences[0].reason.endswith("; leases that wait for their turn come first")
 
 
 def test_two_series_cannot_have_the_same_hosts(sqlite):

@@ -25,7 +25,7 @@ from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.operating import LIVE, Patient, is_waiting, other_patient, patient, written
 from blazar.manager.requests.swapping import as_changed
 from blazar.model.amounts import Amounts
-from blazar.model.errors import Conflict, InvalidInput
+from blazar.model.errors import Conflict, InvalidInput, UsageDenied
 from blazar.model.lease import Content, EndReason, Event, EventStatus, EventType, Lease, LeaseStatus, Reservation
 from blazar.model.surgery import MergeRequest, Terms
 from blazar.model.usage import OutboxMessage
@@ -63,13 +63,18 @@ class Merging:
             first, second = found.first, found.second
             self._outbox.catch_up(first.lease.id)
             self._outbox.catch_up(second.lease.id)
-            enforcement_check.check(
-                terms.asked_by,
-                found.joined.lease,
-                found.joined.allocations,
-                before=(first.lease, first.allocations),
-                instead_of=second.lease,
-            )
+            try:
+                enforcement_check.check(
+                    terms.asked_by,
+                    found.joined.lease,
+                    found.joined.allocations,
+                    before=(first.lease, first.allocations),
+                    instead_of=second.lease,
+                )
+            except UsageDenied as error:
+                # What it points at, as the end of the lease, is no part of this request.
+                error.pointer = "/with"
+                raise
 
         def write(found: _Merge) -> tuple[_Merge, Operated]:
             messages = partial(self._messages, found, terms)

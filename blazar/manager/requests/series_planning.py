@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from blazar.calendar.openings import Budget, KindSearch
@@ -114,6 +114,7 @@ class Planner:
                 for kind, timeline in left.items()
             ]
             plan = plan_series(occurrences, searches, fit, budget, latest=second(span.end))
+            plan = _naming_those_who_wait(plan, taken, second(now))
             found = Planned(option, plan, tuple(left), seen.generations, seen.so_far)
             if best is None or _fitting(plan) > _fitting(best.plan):
                 best = found
@@ -121,6 +122,21 @@ class Planner:
                 break
         assert best is not None
         return best
+
+
+def _naming_those_who_wait(
+    plan: SeriesPlan, taken: Mapping[ResourceKind, Mapping[int, Sequence[Use]]], now: int
+) -> SeriesPlan:
+    """Return a plan that says of what does not fit if some of that time is for those who wait."""
+    uses = sorted((start, end) for of_kind in taken.values() for some in of_kind.values() for start, end, *_ in some)
+
+    def told(each: PlannedOccurrence) -> PlannedOccurrence:
+        begin, end = second(each.occurrence.start), second(each.occurrence.end)
+        if each.reason is None or begin < now or not any(start < end and until > begin for start, until in uses):
+            return each
+        return replace(each, reason=f"{each.reason.removesuffix('.')}; leases that wait for their turn come first")
+
+    return replace(plan, occurrences=tuple(map(told, plan.occurrences))) if uses else plan
 
 
 def _fitting(plan: SeriesPlan) -> int:

@@ -140,8 +140,9 @@ def test_a_merged_lease_is_checked_for_its_whole_length(a_world):
         target = min(world.hosts_of(longer))
         swap = SwapRequest(after.reservations[0].id, min(world.hosts_of(after)), target)
         world.manager.surgery.swap(after.id, swap, OPERATOR)
-    with pytest.raises(UsageDenied):
+    with pytest.raises(UsageDenied) as refused:
         merge(world, longer, after)
+    assert refused.value.pointer == "/with", "the request has no end_date"
 
 
 def test_statements_do_not_grow_with_hosts(a_world):
