@@ -70,7 +70,7 @@ def test_a_lease_goes_to_another_project_that_accepts_it(shared, page_of, compla
     assert shown(shared, lease["id"], BOB)["project_id"] == "chemistry"
     theirs.get_by_text("What was done to it, and by whom").click()
     history = theirs.get_by_role("list", name="What was done to it")
-    expect(history).to_contain_text("Project: physics → chemistry")
+    expect(history).to_contain_text("Project: another project → chemistry")
     expect(history).not_to_contain_text("alice")
     page.reload()
     expect(page.get_by_role("heading", name="There is no such lease")).to_be_visible()
