@@ -15,7 +15,6 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.clock import END_OF_TIME, to_second
 from blazar.model.errors import StaleCalendar
-from blazar.model.lease import LeaseStatus
 from blazar.model.maintenance import (
     BEGUN,
     LEFT,
@@ -35,7 +34,7 @@ from blazar.model.maintenance import (
 from blazar.model.paging import Position
 from blazar.model.resource import ResourceKind
 from blazar.model.window import Window
-from blazar.store import allocation_writes, resource_queries
+from blazar.store import allocation_writes, changed, resource_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
 from blazar.store.held_pieces import HeldPiece, held_pieces
 from blazar.store.maintenance_plans import affected, held_in, insert_plans, plan_of, replace_plans, write_plan
@@ -43,8 +42,6 @@ from blazar.store.paging import after_marker, ordered_by
 from blazar.store.rows import AnyRow, chunks
 from blazar.store.tables import (
     allocations,
-    inventory_versions,
-    leases,
     maintenance_leases,
     maintenance_resources,
     maintenances,
@@ -58,15 +55,9 @@ _OPEN_HOSTS = sa.select(maintenance_resources.c.resource_id, maintenance_resourc
     maintenances, maintenances.c.id == maintenance_resources.c.maintenance_id
 )
 
-_OVER = (LeaseStatus.TERMINATED, LeaseStatus.TIMED_OUT, LeaseStatus.DELETING)
-# Each change of a lease raises its revision, and each change of a resource the version of its kind. The last allocation
-# tells a new lease from one that has ended meanwhile. What is over is not read: it may be very many.
 _CALENDAR = sa.select(
-    sa.func.count(),
-    sa.func.sum(leases.c.revision),
-    sa.select(sa.func.max(allocations.c.id)).scalar_subquery(),
-    sa.select(sa.func.sum(inventory_versions.c.version)).scalar_subquery(),
-).where(leases.c.status.in_([str(status) for status in LeaseStatus if status not in _OVER]))
+    changed.LEASES, changed.REVISIONS, changed.LAST_DELETION, changed.LAST_ALLOCATION, changed.INVENTORIES
+)
 _LEFT = sa.and_(
     maintenances.c.status.in_([str(status) for status in OPEN]),
     maintenances.c.pending == str(PendingPolicy.MOVE),

@@ -15,8 +15,9 @@ from blazar.model.demand import Allocation
 from blazar.model.errors import PlanSuperseded, StaleCalendar
 from blazar.model.lease import Lease, LeaseKind, LeaseStatus
 from blazar.model.resource import ResourceKind
+from blazar.store import changed
 from blazar.store.leases import allocations_of, many
-from blazar.store.tables import UtcTime, allocations, inventory_versions, leases, waiting_list
+from blazar.store.tables import UtcTime, allocations, leases, waiting_list
 from blazar.store.transactions import Clash, Transactions
 
 _ROW = 1
@@ -24,20 +25,18 @@ _WAITING = (leases.c.status == str(LeaseStatus.WAITING), leases.c.deleted_at.is_
 _ANYBODY = sa.select(sa.exists().where(*_WAITING))
 _BOOKED = (leases.c.status == str(LeaseStatus.PENDING), leases.c.deleted_at.is_(None), leases.c.queued_at.is_not(None))
 _ANY_WORK = sa.select(sa.or_(sa.exists().where(*_WAITING), sa.exists().where(*_BOOKED)))
-_OTHERS = (leases.c.status != str(LeaseStatus.WAITING), leases.c.deleted_at.is_(None))
 _TRIED = (*_WAITING, leases.c.kind == str(LeaseKind.RETRIES))
-# Each change of a lease raises its revision, and each change of a resource the version of its kind. What a plan says of
-# those that wait changes nothing; one that has been tried in vain rests, and the next plan tells until when. The
-# last allocation tells a new lease from one that was deleted meanwhile, whatever the clocks of managers say.
+# One that has been tried in vain rests, and the next plan tells until when. The order stays: managers of two versions
+# compare what they have seen.
 _STATE = sa.select(
-    sa.select(sa.func.count()).where(*_OTHERS).select_from(leases).scalar_subquery(),
-    sa.select(sa.func.sum(leases.c.revision)).where(*_OTHERS).scalar_subquery(),
-    sa.select(sa.func.max(leases.c.deleted_at, type_=UtcTime)).scalar_subquery(),
+    changed.LEASES,
+    changed.REVISIONS,
+    changed.LAST_DELETION,
     sa.select(sa.func.count()).where(*_WAITING).select_from(leases).scalar_subquery(),
     sa.select(sa.func.max(leases.c.queued_at, type_=UtcTime)).where(*_WAITING).scalar_subquery(),
     sa.select(sa.func.max(leases.c.updated_at, type_=UtcTime)).where(*_TRIED).scalar_subquery(),
-    sa.select(sa.func.max(allocations.c.id)).scalar_subquery(),
-    sa.select(sa.func.sum(inventory_versions.c.version)).scalar_subquery(),
+    changed.LAST_ALLOCATION,
+    changed.INVENTORIES,
     sa.select(waiting_list.c.version).where(waiting_list.c.id == _ROW).scalar_subquery(),
     sa.select(waiting_list.c.seen).where(waiting_list.c.id == _ROW).scalar_subquery(),
     sa.select(waiting_list.c.due_at).where(waiting_list.c.id == _ROW).scalar_subquery(),

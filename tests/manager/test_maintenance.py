@@ -351,12 +351,7 @@ def test_owners_of_leases_that_stay_are_told_though_managers_die(new_world, phas
         leases = [world.lease(a_host(), start=start, hours=8) for start in (timedelta(0), 2 * HOUR)]
         world.run()
         made = world.manager.maintenances.create(asked(world, "node-1", "node-2")).maintenance
-        dying, left = killing(world, step, phase)
-        with suppress(Killed):
-            dying.maintenance_work.run_once()
-        died = left[0] <= 0
-        world.clock.by(seconds=45)
-        work(world)
+        died = dies_and_is_followed(world, step, phase)
         told = Counter(told_of_windows(world))
         assert set(told) == {("lease.maintenance", lease.id) for lease in leases}
         # A message whose note was lost is repeated.
@@ -583,6 +578,31 @@ def test_what_found_nothing_free_is_tried_again_as_soon_as_something_has_changed
     assert [world.manager.maintenance_work.run_once() for _ in range(2)] == [0, 0]
 
 
+def test_it_is_tried_again_when_a_lease_is_gone_whose_deletion_took_long(engine):
+    world = World(engine, hosts=2)
+    going = world.lease(a_host(), hours=60)
+    world.run()
+    (host,) = world.hosts_of(going)
+    world.simulated.users.boot_server("work", project_id=PROJECT, user_id="curie", host=host)
+    lease = world.lease(a_host(), start=48 * HOUR)
+    made = opened(world, *world.hosts_of(lease), start=48 * HOUR, end=50 * HOUR)
+    world.faults.fail_before("delete_server", CloudUnavailable("Nova does not answer"), times=100)
+    world.manager.leases.delete(going.id)
+    for _ in range(3):
+        world.clock.by(seconds=40)
+        world.run()
+        work(world)
+    assert world.now(going).deleted_at is None
+    assert outcomes(shown(world, made)) == {lease.id: Outcome.NEEDS_OTHER_TIME}
+    world.faults.clear()
+    for _ in range(3):
+        world.clock.by(seconds=40)
+        world.run()
+    work(world)
+    assert world.now(going).deleted_at is not None
+    assert outcomes(shown(world, made)) == {lease.id: Outcome.MOVED}
+
+
 def test_a_busy_calendar_has_leases_tried_again_only_now_and_then(engine):
     world = World(engine, hosts=2)
     lease = world.lease(a_host(), start=48 * HOUR)
@@ -677,6 +697,16 @@ def killing(world, step: int, phase: str):
     return world.another_manager(store=ObservedStore(world.store, around)), left
 
 
+def dies_and_is_followed(world, step: int, phase: str) -> bool:
+    """Have a manager work until it dies, and another one after it; return whether the first has died."""
+    dying, left = killing(world, step, phase)
+    with suppress(Killed):
+        dying.maintenance_work.run_once()
+    world.clock.by(seconds=45)
+    work(world)
+    return left[0] <= 0
+
+
 @pytest.mark.parametrize("phase", ["before", "after"])
 @pytest.mark.parametrize("moment", ["moves", "start", "end"])
 def test_a_manager_that_dies_at_any_write_leaves_what_another_finishes(new_world, moment, phase):
@@ -692,12 +722,7 @@ def test_a_manager_that_dies_at_any_write_leaves_what_another_finishes(new_world
             work_to(world, NOON + 5 * HOUR - timedelta(minutes=1))
         if moment != "moves":
             world.clock.by(seconds=60)
-        dying, left = killing(world, step, phase)
-        with suppress(Killed):
-            dying.maintenance_work.run_once()
-        died = left[0] <= 0
-        world.clock.by(seconds=45)
-        work(world)
+        died = dies_and_is_followed(world, step, phase)
         assert outcomes(shown(world, made)) == {lease.id: Outcome.MOVED for lease in leases}
         assert not set(names) & frozenset().union(*map(world.hosts_of, leases))
         told = Counter(lease.id for kind, lease in world.notifier.told if kind == "lease.moved")
