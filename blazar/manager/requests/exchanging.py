@@ -22,7 +22,7 @@ from blazar.manager.requests.operating import Patient, is_waiting, named, other_
 from blazar.manager.requests.swapping import as_changed, check_not_emptied, check_whole_host
 from blazar.model.clock import to_second
 from blazar.model.demand import Allocation, Demand
-from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources, NotFound, OthersWait, StaleLease
+from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources, NotFound, StaleLease
 from blazar.model.lease import Lease
 from blazar.model.resource import HOST, Resource
 from blazar.model.surgery import SwapRequest, Terms
@@ -130,23 +130,13 @@ class Exchanging:
         except NotFound as error:
             raise InvalidInput(error.message, code="unknown_reference", pointer="/with/reservation_id") from error
         generations = {**self._fits(first, second_), **self._fits(second_, first)}
-        self._check_line(first, second_)
+        self._line.check_exchange(
+            (first.lease, second_.lease),
+            (first.found.allocations, second_.found.allocations),
+            (first.getting(second_.gives), second_.getting(first.gives)),
+        )
         changed = [self._operated(first, second_.gives), self._operated(second_, first.gives)]
         return _Exchange((first, second_), Operation(changed, generations, key=terms.key, key_of=lease_id))
-
-    def _check_line(self, first: _Side, second_: _Side) -> None:
-        """Raise OthersWait if somebody who waits would be delayed: what the leases have is free at different times."""
-        sides = first, second_
-        after = first.getting(second_.gives), second_.getting(first.gives)
-        count = self._line.delayed_by_exchange(
-            [side.lease for side in sides], [side.found.allocations for side in sides], after
-        )
-        if count:
-            raise OthersWait(
-                f"{count} {'lease waits' if count == 1 else 'leases wait'} for the same resources and would be delayed "
-                "by this exchange; exchange other hosts, or retry later",
-                data={"before": count, "opening": None},
-            )
 
     def _side(self, found: Patient, reservation_id: str, host: str, terms: Terms, *, pointer: str = "/host") -> _Side:
         task = found.task(reservation_id)

@@ -39,12 +39,7 @@ class Line:
         delay = self._delay(found)
         if delay is None:
             return found
-        count = len(delay.leases)
-        refused = OthersWait(
-            f"{count} {'lease waits' if count == 1 else 'leases wait'} for the same resources and would be delayed "
-            "by this change; ask for less, or retry later",
-            data={"before": count, "opening": None},
-        )
+        refused = _refusal(delay, "change", "ask for less")
         try:
             found = decide(delay.resources)
         except NotEnoughResources:
@@ -64,27 +59,38 @@ class Line:
         delay = board.delayed([_grant(found.lease, found.allocations)], [_grant(after, found.plan.allocations)])
         return delay if delay.leases else None
 
-    def delayed_by_exchange(
+    def check_exchange(
         self, leases: Sequence[Lease], before: Sequence[Allocations], after: Sequence[Allocations]
-    ) -> int:
-        """Return how many that wait would be delayed if leases had ``after`` instead of ``before``, each at its time.
+    ) -> None:
+        """Raise OthersWait if leases that had ``after`` instead of ``before``, each at its time, would delay others.
 
         One statement if nobody waits, and none if all have the same time, or begin so late that it does not count.
         """
         now = self._runtime.clock.now()
         if len({lease.window for lease in leases}) == 1 or all(each.window.start > now + PROTECT for each in leases):
-            return 0
+            return
         if not self._runtime.store.waiting_list.anybody():
-            return 0
+            return
         board = self._boards.board(without=[lease.id for lease in leases])
         are, would_be = (list(map(_grant, leases, each)) for each in (before, after))
-        return len(board.delayed(are, would_be).leases)
+        delay = board.delayed(are, would_be)
+        if delay.leases:
+            raise _refusal(delay, "exchange", "exchange other hosts")
 
     def _takes_more(self, found: Change) -> bool:
         window = found.draft.after.window
         if not found.draft.replan or window.start > self._runtime.clock.now() + PROTECT:
             return False
         return not found.lease.window.covers(window) or not _within(found.plan.allocations, found.allocations)
+
+
+def _refusal(delay: Delay, what: str, instead: str) -> OthersWait:
+    count = len(delay.leases)
+    return OthersWait(
+        f"{count} {'lease waits' if count == 1 else 'leases wait'} for the same resources and would be delayed by this "
+        f"{what}; {instead}, or retry later",
+        data={"before": count, "opening": None},
+    )
 
 
 def _within(some: Collection[Allocation], others: Collection[Allocation]) -> bool:
