@@ -97,6 +97,10 @@ class LeaseStatus(StrEnum):
     ERROR = "ERROR"
 
 
+OVER = frozenset({LeaseStatus.TERMINATED, LeaseStatus.TERMINATING, LeaseStatus.DELETING, LeaseStatus.TIMED_OUT})
+"""States of leases that have ended, or are about to."""
+
+
 class ReservationStatus(StrEnum):
     """The state of a reservation."""
 

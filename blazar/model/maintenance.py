@@ -10,10 +10,9 @@ from enum import StrEnum
 
 from blazar.model.duration import Duration
 from blazar.model.errors import NotFound
-from blazar.model.lease import LeaseStatus
+from blazar.model.lease import OVER, LeaseStatus
 from blazar.model.paging import Page, Position
 from blazar.model.requests import Moment
-from blazar.model.transfers import OVER
 from blazar.model.window import Window
 
 MARK = "blazar maintenance "

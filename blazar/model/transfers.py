@@ -6,13 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from blazar.model.lease import Lease, LeaseStatus, TransferOffer
+from blazar.model.lease import OVER, Lease, TransferOffer
 from blazar.model.lease_details import LeaseDetails
 from blazar.model.paging import Position
 from blazar.model.requests import Actor
-
-OVER = frozenset({LeaseStatus.TERMINATED, LeaseStatus.TERMINATING, LeaseStatus.DELETING, LeaseStatus.TIMED_OUT})
-"""States of leases that nobody can take over any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from blazar.model.lease import OVER
 from blazar.model.lease_details import LeaseFilter
 from blazar.model.paging import Page, Position
 from blazar.model.requests import Actor
-from blazar.model.transfers import OVER, OfferPage
+from blazar.model.transfers import OfferPage
 from blazar.store.lease_pages import details_of
 from blazar.store.paging import after_marker, ordered_by
 from blazar.store.rows import LEASE_COLUMNS

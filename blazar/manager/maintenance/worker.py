@@ -19,6 +19,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.maintenance.migrating import Migrating, Phase, hosts_begun
 from blazar.manager.maintenance.moving import Moving
 from blazar.model.errors import BlazarError, ClaimLost, CloudError, CloudUnavailable, NotFound, StaleCalendar
+from blazar.model.lease import OVER
 from blazar.model.maintenance import (
     DAY,
     ELSEWHERE,
@@ -33,7 +34,6 @@ from blazar.model.maintenance import (
     PendingPolicy,
 )
 from blazar.model.resource import Resource, ResourceKind
-from blazar.model.transfers import OVER
 from blazar.resources.kinds import CompleteKind
 from blazar.store.maintenances import DueMaintenance
 
