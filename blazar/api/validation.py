@@ -90,7 +90,7 @@ def _sentence(error: ValidationError) -> str:
     given: Any = error.instance
     help_text = schema.get("description", "what its schema allows")
     if "propertyNames" in error.schema_path:
-        return f"{field} has the key {_shown(error.instance)}, which is invalid; give {help_text}"
+        return f"{field} has the key {_shown(given)}, which is invalid; give {help_text}"
     match error.validator:
         case "required":
             wanted = [name for name in limit if name not in _keys(error)]
@@ -101,16 +101,16 @@ def _sentence(error: ValidationError) -> str:
             what = "is set by the service and cannot be given" if unknown[0] in READ_ONLY else "is unknown"
             return f"{_path(error, unknown[0])} {what}; the allowed fields are: {', '.join(known)}"
         case "maxLength":
-            return f"{field} is too long ({len(str(error.instance))} characters, at most {limit}); give {help_text}"
+            return f"{field} is too long ({len(str(given))} characters, at most {limit}); give {help_text}"
         case "minimum":
-            return f"{field} is {_shown(error.instance)}, which is less than {limit}; give {help_text}"
+            return f"{field} is {_shown(given)}, which is less than {limit}; give {help_text}"
         case "minItems":
             return f"{field} has {len(given)} entries, and needs {limit} at least; give {help_text}"
         case "maximum":
-            return f"{field} is {_shown(error.instance)}, which is more than {limit}; give {help_text}"
+            return f"{field} is {_shown(given)}, which is more than {limit}; give {help_text}"
     if field == "the body":
         return f"The body is invalid; send {help_text}."
-    return f"{field} is {_shown(error.instance)}, which is invalid; give {help_text}"
+    return f"{field} is {_shown(given)}, which is invalid; give {help_text}"
 
 
 def _field(error: ValidationError) -> str:

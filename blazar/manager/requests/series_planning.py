@@ -128,7 +128,7 @@ def _naming_those_who_wait(
     plan: SeriesPlan, taken: Mapping[ResourceKind, Mapping[int, Sequence[Use]]], now: int
 ) -> SeriesPlan:
     """Return a plan that says of what does not fit if some of that time is for those who wait."""
-    uses = sorted((start, end) for of_kind in taken.values() for some in of_kind.values() for start, end, *_ in some)
+    uses = {(start, end) for of_kind in taken.values() for some in of_kind.values() for start, end, *_ in some}
 
     def told(each: PlannedOccurrence) -> PlannedOccurrence:
         begin, end = second(each.occurrence.start), second(each.occurrence.end)

@@ -128,7 +128,8 @@ class Emptying:
         targets = partial(self._targets, open_, elsewhere, seen)
         job = _Job(task.lease.id, open_, targets, self._settings.rules.headroom, task.lease.created_at)
         troubles = self._begin(job, seen)
-        where = ", ".join(sorted(host for host, servers in seen.servers.items() if servers) or sorted(seen.servers))
+        hosts_with = [host for host, servers in seen.servers.items() if servers]
+        where = ", ".join(sorted(hosts_with if seen.left else seen.servers))
         count = "1 server of others is" if seen.left == 1 else f"{seen.left} servers of others are"
         text = f"{count} still on {where}" if seen.left else f"servers are leaving {where}"
         return NotYet(LOOK_AGAIN, "; ".join([text, *troubles]), replace(CAUSE, servers=seen.left))
