@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from blazar.model.clock import Clock, monotonic
 from blazar.model.errors import ClaimLost, CloudUnavailable, TooLate
@@ -93,9 +93,18 @@ class Pool:
     crowd: Crowd = field(default_factory=Crowd, compare=False, repr=False)
 
 
+class CallerIds(NamedTuple):
+    """The user who sent a request, and the project of the token."""
+
+    user_id: str
+    project_id: str
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """``request_id`` is passed on to other services as the global request id; ``deadline`` is in monotonic seconds.
+
+    ``local_id`` is the id of the request in this service, None if it is the same; ``caller`` is who sent it, for logs.
 
     ``fence`` is what the work is done under; None where nothing is claimed, as when a host is registered. ``user_id``
     is who asks for it; None where no user does. ``pool`` is what the thread belongs to; None if it is one of its own.
@@ -112,6 +121,8 @@ class Scope:
     actor: Actor | None = None
     operation: str | None = None
     owners: tuple[LeaseOwner, ...] = ()
+    local_id: str | None = None
+    caller: CallerIds | None = None
 
     def remaining(self) -> float | None:
         """Return the seconds that are left, at least 0; None if there is no limit."""
@@ -154,9 +165,11 @@ def scope(
     actor: Actor | None = None,
     operation: str | None = None,
     owners: tuple[LeaseOwner, ...] = (),
+    local_id: str | None = None,
+    caller: CallerIds | None = None,
 ) -> Iterator[Scope]:
     """Narrow the scope: a request id of its own, no later a deadline than ``limit`` from now, another fence or pool, a
-    user, an actor and an operation, and the owners of more leases.
+    user, an actor and an operation, the owners of more leases, and who calls.
     """
     outer = _CURRENT.get()
     ends = [outer.deadline] if outer.deadline is not None else []
@@ -171,6 +184,9 @@ def scope(
         actor or outer.actor,
         operation or outer.operation,
         (*outer.owners, *owners),
+        # The ids of a request are of one request.
+        local_id if request_id else outer.local_id,
+        caller or outer.caller,
     )
     token = _CURRENT.set(inner)
     try:
@@ -181,6 +197,11 @@ def scope(
                 yield inner
     finally:
         _CURRENT.reset(token)
+
+
+def called_by(user_id: str, project_id: str) -> None:
+    """Note for the rest of the scope who sent the request."""
+    _CURRENT.set(replace(_CURRENT.get(), caller=CallerIds(user_id, project_id)))
 
 
 def allowed(owner: LeaseOwner) -> None:

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import uuid
 
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
 
-from blazar.api import dispatch, microversion, parts
+from blazar.api import access, dispatch, microversion, parts
 from blazar.api.availability.turns import Turns
 from blazar.api.bounds import DEFAULTS, ApiBounds
 from blazar.api.context import EXTENSION, Services, services
@@ -27,14 +26,12 @@ from blazar.api.identity import Identity, Unauthenticated
 from blazar.api.leases.routes import new_caches
 from blazar.api.policy import Policy
 from blazar.api.served import Served
-from blazar.api.urls import logged
 from blazar.api.waiters import MOST, Waiters
+from blazar.context import CallerIds, called_by
 from blazar.context import scope as enter_scope
 from blazar.model.errors import BlazarError
 from blazar.model.lease import LeaseKind
 from blazar.rpc.interface import Manager
-
-LOG = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 1024 * 1024
 REQUEST_ID = "x-openstack-request-id"
@@ -103,8 +100,10 @@ def _before() -> Response | None:
     g.global_id = given if _GLOBAL_ID.fullmatch(given) else None
     if not request.host and request.headers.get("Host"):
         raise BadFrame(400, "The Host header is not a valid host name; send the name and port of this service.")
-    g.scope = enter_scope(request_id=g.global_id or g.request_id)
+    g.scope = enter_scope(request_id=g.global_id or g.request_id, local_id=g.request_id if g.global_id else None)
     g.scope.__enter__()
+    noted = access.note_of(request.environ)
+    noted.request_id, noted.global_id = g.request_id, g.global_id
     if dispatch.is_open():
         return None
     if not speaks_v2():
@@ -113,6 +112,8 @@ def _before() -> Response | None:
         g.caller = services().identity.authenticate(dict(request.headers))
     except Unauthenticated:
         return unauthenticated()
+    called_by(g.caller.user_id, g.caller.project_id)
+    noted.caller = CallerIds(g.caller.user_id, g.caller.project_id)
     dispatch.choose_version()
     return None
 
@@ -134,8 +135,6 @@ def _after(response: Response) -> Response:
     if response.status_code == 204:
         # Clients treat a body, or the announcement of one, in a 204 as an error.
         response.headers.pop("Content-Type", None)
-    path = logged(request.path)
-    LOG.debug("%s %s %d %s %s", request.method, path, response.status_code, g.request_id, g.global_id or "-")
     return response
 
 

@@ -13,6 +13,7 @@ from types import FrameType
 from keystoneauth1 import exceptions as ksa
 from oslo_config import cfg
 
+from blazar.api.access import AccessLog
 from blazar.api.app import create_app
 from blazar.api.identity import KeystoneIdentity
 from blazar.api.middleware import ExchangeLog, Wsgi, behind_keystone
@@ -85,7 +86,7 @@ def build(conf: cfg.ConfigOpts) -> Wsgi:
             "(without them no token can be validated)"
         )
     process.settle()
-    return ExchangeLog(served) if conf.log_exchange else served
+    return AccessLog(ExchangeLog(served) if conf.log_exchange else served)
 
 
 def _refuse_foreign_database(conf: cfg.ConfigOpts) -> None:

@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log of a process, without cookies: libraries log the headers of calls at level DEBUG and mask tokens only."""
+"""The log of a process: with the request of each line, without cookies, and with no control character of anybody.
+
+Libraries log the headers of calls at level DEBUG and mask tokens only.
+"""
 
 from __future__ import annotations
 
 import logging
 import re
+from functools import lru_cache
 
 from oslo_config import cfg
+from oslo_context.context import RequestContext
 from oslo_log import log
 
 from blazar.cmd.config import ConfigurationError
+from blazar.context import CallerIds, current
+from blazar.model.log_text import escaped, printable
 
 HIDDEN = "***"
 _COOKIE = re.compile(r"""((?:set-)?cookie2?["']?\s*[:=,]\s*)(?:"[^"]*"|'[^']*'|[^"'\r\n]+)""", re.IGNORECASE)
@@ -23,7 +30,7 @@ def start(conf: cfg.ConfigOpts) -> None:
         raise ConfigurationError(
             f"the log cannot be written; check log_config_append, log_file and log_dir: {error}"
         ) from error
-    mask_cookies()
+    add_filters()
 
 
 class CookieFilter(logging.Filter):
@@ -38,8 +45,57 @@ class CookieFilter(logging.Filter):
         return True
 
 
-def mask_cookies() -> None:
-    """Mask cookies in all output of the handlers of the root logger."""
+class PlainFilter(logging.Filter):
+    """Writes control characters of messages as escapes: what somebody sends forges no line, and rings no bell."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return True for every record, after escaping its message."""
+        try:
+            text = record.getMessage()
+        except (TypeError, ValueError, KeyError):
+            # The handler reports arguments that do not fit.
+            return True
+        if not text.isprintable():
+            record.msg, record.args = escaped(text), None
+        return True
+
+
+class RequestFilter(logging.Filter):
+    """Gives records the request, or the event, that their thread works on, in the form that oslo.log reads."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return True for every record."""
+        here = current()
+        if here.request_id is not None and "context" not in record.__dict__:
+            record.context = _context(here.request_id, here.local_id, here.caller)
+        return True
+
+
+class _LogContext(RequestContext):
+    """What lines of the log tell of a request. It does not stay with the thread, which has other work later."""
+
+    def update_store(self) -> None:
+        """Do nothing."""
+
+
+@lru_cache(maxsize=256)
+def _context(request_id: str, local_id: str | None, caller: CallerIds | None) -> RequestContext:
+    user_id, project_id = (None, None) if caller is None else caller
+    return _LogContext(
+        request_id=local_id or request_id,
+        global_request_id=request_id if local_id else None,
+        user_id=None if user_id is None else printable(user_id),
+        project_id=None if project_id is None else printable(project_id),
+        overwrite=False,
+    )
+
+
+_FILTERS = (CookieFilter, PlainFilter, RequestFilter)
+
+
+def add_filters() -> None:
+    """Let all output of the handlers of the root logger pass our filters, once."""
     for handler in logging.getLogger().handlers:
-        if not any(isinstance(known, CookieFilter) for known in handler.filters):
-            handler.addFilter(CookieFilter())
+        for kind in _FILTERS:
+            if not any(isinstance(known, kind) for known in handler.filters):
+                handler.addFilter(kind())

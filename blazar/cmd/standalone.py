@@ -25,6 +25,7 @@ from oslo_config import cfg
 from oslo_policy import opts
 
 from blazar import __version__
+from blazar.api.access import AccessLog
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
 from blazar.api.parts import installed
@@ -36,7 +37,7 @@ from blazar.clouds.simulated import open_cloud
 from blazar.cmd import assemble, config, pages, process, web
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.demo import past
-from blazar.cmd.logs import mask_cookies
+from blazar.cmd.logs import add_filters
 from blazar.enforcement import Identity
 from blazar.manager.service import ManagerService
 from blazar.model.clock import SystemClock
@@ -74,7 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         stream=sys.stderr,
     )
-    mask_cookies()
+    add_filters()
     for noisy in ("alembic", "waitress.queue", "stevedore", "oslo_config"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     try:
@@ -121,7 +122,7 @@ def _run(options: argparse.Namespace) -> int:
         bounds=config.api_bounds(conf),
     )
     served = pages.without_keystone(app, conf)
-    server = web.server(served or app, listener=listener, threads=THREADS, trusts_proxy=False)
+    server = web.server(AccessLog(served or app), listener=listener, threads=THREADS, trusts_proxy=False)
 
     def stop(signum: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

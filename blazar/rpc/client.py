@@ -201,10 +201,15 @@ class RemoteManager:
 
     def _call(self, call: str, texts: Mapping[str, str], place: Mapping[str, str], timeout: float | None = None) -> Any:
         """Send one message and wait for its answer."""
-        context: dict[str, Any] = {"request_id": current().request_id, **place}
-        if (actor := current().actor) is not None:
+        here = current()
+        context: dict[str, Any] = {"request_id": here.request_id, **place}
+        if here.local_id is not None:
+            context["local_id"] = here.local_id
+        if here.caller is not None:
+            context["caller"] = list(here.caller)
+        if (actor := here.actor) is not None:
             context["actor"] = {"user_id": actor.user_id, "project_id": actor.project_id, "operator": actor.operator}
-        if owners := current().owners:
+        if owners := here.owners:
             context["owners"] = [[owner.id, owner.project_id, owner.user_id] for owner in owners]
         # At the deadline the caller has got an error, because no manager answered.
         deadline = self._time.after(timeout or self._conf.rpc_response_timeout)

@@ -13,7 +13,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from blazar.context import Pool, awaited, scope
+from blazar.context import CallerIds, Pool, awaited, scope
 from blazar.messaging import NAMESPACE, VERSION, oslo_messaging, target
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.errors import BlazarError, OtherVersion
@@ -57,6 +57,8 @@ class Endpoint:
             with (
                 scope(
                     request_id=str(request_id) if request_id else None,
+                    local_id=_text(context.get("local_id")),
+                    caller=_caller(context.get("caller")),
                     pool=self._pool,
                     actor=_actor(context.get("actor")),
                     owners=_owners(context.get("owners")),
@@ -150,6 +152,18 @@ def _actor(value: object) -> Actor | None:
     if not isinstance(user_id, str) or not isinstance(project_id, str):
         return None
     return Actor(user_id, project_id, value.get("operator") is True)
+
+
+def _caller(value: object) -> CallerIds | None:
+    """Return who sent the request, as a context has it; None if it is missing, as from an API of an earlier version."""
+    match value:
+        case [str(user_id), str(project_id)]:
+            return CallerIds(user_id, project_id)
+    return None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _owners(value: object) -> tuple[LeaseOwner, ...]:

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from blazar.model.errors import StaleLease
 from blazar.model.lease import Lease
 from blazar.model.lease_json import cloud_ids_json
+from blazar.store import state_log
 from blazar.store.rows import event_row, lease_row, reservation_row
 from blazar.store.tables import events, leases, reservations
 
@@ -24,6 +25,7 @@ def insert(connection: Connection, lease: Lease, *, besides: Collection[str] = (
     ``besides``: these reservations are there already.
     """
     connection.execute(_INSERT_LEASE, [lease_row(lease)])
+    state_log.note(connection, None, lease)
     new = ((position, r) for position, r in enumerate(lease.reservations) if r.id not in besides)
     kept = [reservation_row(lease.id, position, r) for position, r in new]
     if kept:
@@ -36,6 +38,8 @@ def insert(connection: Connection, lease: Lease, *, besides: Collection[str] = (
 def insert_many(connection: Connection, new: Sequence[Lease]) -> None:
     """Insert leases with their reservations and events, in three statements for all of them."""
     connection.execute(_INSERT_LEASE, [lease_row(lease) for lease in new])
+    for lease in new:
+        state_log.note(connection, None, lease)
     kept = [reservation_row(lease.id, position, r) for lease in new for position, r in enumerate(lease.reservations)]
     if kept:
         connection.execute(_INSERT_RESERVATION, kept)
@@ -67,6 +71,7 @@ def save(connection: Connection, before: Lease, after: Lease, revision: int) -> 
     )
     if not written.rowcount:
         raise StaleLease(f"lease {before.id} has changed since revision {before.revision}")
+    state_log.note(connection, before, after)
     _save_reservations(connection, before, after)
     _save_events(connection, before, after)
 

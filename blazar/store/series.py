@@ -38,7 +38,7 @@ from blazar.model.series_details import (
     unknown_series,
 )
 from blazar.model.usage import OutboxMessage, ProjectUse
-from blazar.store import allocation_writes, history, idempotency, lease_writes, outbox, use_queries
+from blazar.store import allocation_writes, history, idempotency, lease_writes, outbox, state_log, use_queries
 from blazar.store.leases import many
 from blazar.store.paging import after_marker, ordered_by
 from blazar.store.rows import ALLOCATION_COLUMNS, allocation_of, local_text
@@ -380,6 +380,7 @@ class SeriesStore:
                 .where(events.c.lease_id.in_(created), events.c.event_type.in_(timetable))
                 .values(due_at=events.c.time)
             )
+            state_log.note_pending(connection, _creating(series_id), f"series {series_id}")
             connection.execute(
                 leases.update()
                 .where(*_creating(series_id))

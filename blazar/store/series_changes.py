@@ -15,7 +15,7 @@ from blazar.model.errors import StaleCalendar, StaleLease
 from blazar.model.lease import Event, Lease
 from blazar.model.series_details import Series, SeriesOccurrence, SeriesStatus
 from blazar.model.usage import OutboxMessage, ProjectUse
-from blazar.store import allocation_writes, history, lease_writes, outbox, use_queries
+from blazar.store import allocation_writes, history, lease_writes, outbox, state_log, use_queries
 from blazar.store.rows import chunks, event_row, local_text
 from blazar.store.series_count import check_count
 from blazar.store.series_rows import occurrence_row, series_row
@@ -137,6 +137,8 @@ def _write_leases(connection: Connection, change: SeriesExchange) -> None:
     if not changed:
         return
     connection.execute(_LEASE, [_lease_values(each.after) for each in changed])
+    for each in changed:
+        state_log.note(connection, each.before, each.after)
     known = {event.id for each in changed for event in each.before.events}
     every = [(each.after.id, number, event) for each in changed for number, event in enumerate(each.after.events)]
     if old := [_event_values(event) for _, _, event in every if event.id in known]:

@@ -17,6 +17,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
 from blazar.model.errors import BlazarError, Conflict, InvalidInput, StoreUnavailable
+from blazar.store import state_log
 from blazar.store.engine import WRITES, for_reading
 
 LOG = logging.getLogger(__name__)
@@ -80,7 +81,11 @@ class Transactions:
         while True:
             try:
                 with self._turn, self._place(), self._writing.begin() as connection:
-                    return work(connection)
+                    state_log.forget(connection)
+                    found = work(connection)
+                    changes = state_log.noted(connection)
+                state_log.say(changes)
+                return found
             except (SQLAlchemyError, PoolTimeout) as error:
                 attempt += 1
                 if not _is_bad_luck(error) or attempt == ATTEMPTS or time.monotonic() >= until:

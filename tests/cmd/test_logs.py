@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines of the log have the request that they belong to, in text and as JSON, and no control characters."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+
+import pytest
+from oslo_log import log
+
+from blazar.cmd import config, logs
+from blazar.context import CallerIds, scope
+from blazar.rpc.server import Endpoint
+
+GLOBAL = "req-01234567-89ab-cdef-0123-456789abcdef"
+
+
+@pytest.fixture
+def written(monkeypatch, file):
+    """Return what is written to a log with these options."""
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+
+    def begin(*lines: str) -> io.StringIO:
+        stream = io.StringIO()
+        monkeypatch.setattr("sys.stdout", stream)
+        logs.start(config.load(["--config-file", file("[DEFAULT]", *lines)], program="blazar-test"))
+        return stream
+
+    level = root.level
+    yield begin
+    root.setLevel(level)
+
+
+def test_a_line_has_our_id_that_of_the_caller_and_who_it_is(written):
+    stream = written()
+    with scope(request_id=GLOBAL, local_id="req-1", caller=CallerIds("curie", "physics")):
+        log.getLogger("blazar.test").warning("It rains")
+    assert f"WARNING blazar.test [{GLOBAL} req-1 curie physics - - - -] It rains" in stream.getvalue()
+
+
+def test_work_on_an_event_has_the_id_of_the_event(written):
+    stream = written()
+    with scope(request_id="req-event", caller=None):
+        logging.getLogger("blazar.test").warning("It rains")
+    logging.getLogger("blazar.test").warning("It snows")
+    first, second = stream.getvalue().splitlines()
+    assert "[None req-event - - - - - -] It rains" in first
+    assert "[-] It snows" in second
+
+
+def test_json_has_them_too_and_no_token(written):
+    stream = written("use_json = true")
+    with scope(request_id=GLOBAL, local_id="req-1", caller=CallerIds("curie", "physics")):
+        logging.getLogger("blazar.test").warning("It rains")
+    told = json.loads(stream.getvalue())
+    assert told["message"] == "It rains"
+    assert {key: told["context"][key] for key in ("request_id", "global_request_id", "user", "project_id")} == {
+        "request_id": "req-1",
+        "global_request_id": GLOBAL,
+        "user": "curie",
+        "project_id": "physics",
+    }
+    assert told["context"]["auth_token"] is None
+
+
+@pytest.mark.parametrize("options", [(), ("use_json = true",)], ids=["text", "json"])
+@pytest.mark.parametrize("name", ["blazar.test", "some.library"])
+def test_a_control_character_is_seen_and_does_nothing(written, options, name):
+    stream = written(*options)
+    with scope(request_id="req-1", caller=CallerIds("cu\nrie", "phy\x1bsics")):
+        logging.getLogger(name).warning("Name %s", "a\r\nERROR forged \x1b]0;x\x07 \u202e \x9b")
+    (line,) = stream.getvalue().splitlines()
+    assert line.isprintable()
+    assert "Name a" in line
+
+
+def test_arguments_that_do_not_fit_break_nothing(written, monkeypatch):
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+    written()
+    logging.getLogger("blazar.test").warning("%d drops", "many")
+
+
+@pytest.mark.parametrize(
+    ("context", "ids"),
+    [
+        ({"request_id": GLOBAL, "local_id": "req-1", "caller": ["curie", "physics"]}, ("req-1", ("curie", "physics"))),
+        ({"request_id": GLOBAL}, (None, None)),
+        ({"request_id": GLOBAL, "local_id": 7, "caller": ["curie"]}, (None, None)),
+    ],
+)
+def test_a_manager_knows_both_ids_and_the_caller_of_a_call(context, ids):
+    from blazar.context import current
+
+    found = []
+
+    class Facts:
+        def facts(self, project_id):
+            found.append((current().local_id, current().caller))
+            raise NotImplementedError
+
+    class Manager:
+        service = Facts()
+
+    Endpoint(Manager()).ask(context, "service.facts", {"project_id": '"physics"'})
+    assert found == [ids]
