@@ -72,6 +72,7 @@ def test_what_is_needed_now_or_not_at_all_is_in_use_with_the_answer(shared, page
     page.get_by_role("button", name=re.compile("^Book now until")).click()
     dialog = page.get_by_role("dialog", name="Book")
     dialog.get_by_label("Name", exact=True).fill("ci-2041")
+    dialog.get_by_text("More", exact=True).click()
     dialog.get_by_label("Handed over").select_option("immediate")
     expect(dialog.get_by_text("The answer comes when it can be used")).to_be_visible()
     assert serious(page) == []
@@ -95,6 +96,7 @@ def is_asked_for_now(page: Page, name: str) -> Locator:
     page.get_by_role("button", name=re.compile("^Book now until")).click()
     dialog = page.get_by_role("dialog", name="Book")
     dialog.get_by_label("Name", exact=True).fill(name)
+    dialog.get_by_text("More", exact=True).click()
     dialog.get_by_label("Handed over").select_option("immediate")
     return dialog
 
@@ -148,11 +150,12 @@ def test_where_nothing_is_free_one_waits_in_line_and_starts_at_ones_turn(lined, 
     offer.get_by_role("button", name="Wait in line").click()
     page.wait_for_url(lambda _: query_of(page)["book"] == ["wait"])
     dialog = page.get_by_role("dialog", name="Wait in line")
-    expect(dialog).to_contain_text("as soon as it is your turn, for 1 day")
+    expect(dialog).to_contain_text("1 day, as soon as possible")
     dialog.get_by_label("Name", exact=True).fill("in line")
     # By keyboard: a date that is emptied on the way to another one is not gone.
-    dialog.get_by_label("Wait until").fill("2026-11-01T08:00")
-    dialog.get_by_label("Wait until").fill(whole(datetime.now(UTC) + timedelta(days=3))[:16])
+    dialog.get_by_label("Wait until", exact=True).fill("2026-11-01T08:00")
+    dialog.get_by_label("Wait until", exact=True).fill(whole(datetime.now(UTC) + timedelta(days=3))[:16])
+    dialog.get_by_text("More", exact=True).click()
     dialog.get_by_label(KEEP_ON).check()
     expect(dialog.get_by_text("It is prolonged by itself shortly before its end")).to_be_visible()
     assert serious(page) == []
@@ -194,14 +197,15 @@ def test_who_waits_says_what_start_and_how_little_time_will_do(lined, page_of, c
     page = page_of(lined + "?min=2&book=wait", ALICE, timezone_id="UTC")
     dialog = page.get_by_role("dialog", name="Wait in line")
     dialog.get_by_label("Name", exact=True).fill("flexible")
+    dialog.get_by_text("More", exact=True).click()
     dialog.get_by_label("It is of no use if it starts too late").check()
-    dialog.get_by_label("Start by").fill(whole(datetime.now(UTC) + timedelta(days=2))[:16])
+    dialog.get_by_label("Start by", exact=True).fill(whole(datetime.now(UTC) + timedelta(days=2))[:16])
     dialog.get_by_label("Less time will do").check()
     expect(dialog.get_by_text("You get as long as is free at that start, up to 1 day.")).to_be_visible()
-    # More than all of it is no least, says the page before it asks, and the service after.
+    # More than all of it is no least, says the page, and asks nothing.
     dialog.get_by_label("At least: how many").fill("36")
     expect(dialog.get_by_text("That is more than the 1 day that you ask for.")).to_be_visible()
-    dialog.get_by_role("button", name="Wait in line").click()
+    expect(dialog.get_by_role("button", name="Wait in line")).to_be_disabled()
     expect(dialog.get_by_label("At least: how many")).to_have_attribute("aria-invalid", "true")
     dialog.get_by_label("At least: how many").fill("6")
     assert serious(page) == []
@@ -218,6 +222,7 @@ def test_who_does_not_want_to_attend_to_it_lets_it_be_tried_again(lined, page_of
     page = page_of(lined + "?min=2&book=wait", ALICE)
     dialog = page.get_by_role("dialog", name="Wait in line")
     dialog.get_by_label("Name", exact=True).fill("again")
+    dialog.get_by_text("More", exact=True).click()
     dialog.get_by_label("Try again if it cannot be handed over").check()
     dialog.get_by_label("How many tries may fail").fill("5")
     assert serious(page) == []
@@ -288,7 +293,7 @@ def test_a_lease_is_set_to_go_on_by_itself_and_stopped(shared, page_of):
     dialog = page.get_by_role("dialog", name="Change goes on")
     dialog.get_by_label(KEEP_ON).check()
     until = whole(datetime.now(UTC) + timedelta(days=6))
-    dialog.get_by_label("But not after").fill(until[:16])
+    dialog.get_by_label("But not after", exact=True).fill(until[:16])
     assert serious(page) == []
     dialog.get_by_role("button", name="Change", exact=True).click()
     expect(page.get_by_text("as long as nobody else wants what it has")).to_be_visible()
@@ -308,9 +313,9 @@ def test_what_cannot_be_is_refused_beside_its_field(shared, page_of, complaints)
     page = page_of(page_of_lease(shared, lease, do="change"), ALICE, timezone_id="UTC")
     dialog = page.get_by_role("dialog", name="Change goes on")
     dialog.get_by_label(KEEP_ON).check()
-    dialog.get_by_label("But not after").fill("2039-01-01T08:00")
+    dialog.get_by_label("But not after", exact=True).fill("2039-01-01T08:00")
     dialog.get_by_role("button", name="Change", exact=True).click()
-    expect(dialog.get_by_label("But not after")).to_have_attribute("aria-invalid", "true")
+    expect(dialog.get_by_label("But not after", exact=True)).to_have_attribute("aria-invalid", "true")
     expect(dialog.get_by_text("give an earlier date")).to_be_visible()
 
 

@@ -84,7 +84,7 @@ def test_an_extension_stops_where_others_have_booked(small, page_of):
     dialog = page.get_by_role("dialog", name="Extend mine")
     expect(dialog).to_contain_text("It can go on until Tue 4 Mar 2031 20:00; then others have booked.")
     expect(dialog).not_to_contain_text("theirs")
-    dialog.get_by_label("New end").fill("2031-03-05T08:00")
+    dialog.get_by_label("New end", exact=True).fill("2031-03-05T08:00")
     expect(dialog.get_by_text(re.compile("^This does not fit"))).to_be_visible()
     dialog.get_by_role("button", name=re.compile("^as far as possible")).click()
     expect(dialog.get_by_text("This fits: 12 h longer.")).to_be_visible()
@@ -105,7 +105,7 @@ def test_what_somebody_else_has_changed_is_shown_and_what_was_typed_stays(small,
     # The name was not touched here, so it is the new one from now on.
     dialog = page.get_by_role("dialog", name="Change ours")
     expect(dialog.get_by_role("alert")).to_contain_text("The end is now Wed 5 Mar 2031 08:00.")
-    expect(dialog.get_by_label("End", exact=True)).to_have_value("2031-03-06T08:00")
+    expect(dialog.get_by_label("End", exact=True)).to_have_value("6 Mar 2031 08:00")
     assert show(small, lease)["end_date"] == "2031-03-05T08:00:00Z"
     dialog.get_by_role("button", name="Change", exact=True).click()
     expect(dialog).to_have_count(0)

@@ -103,7 +103,7 @@ def test_hosts_are_chosen_by_a_property_or_found_by_name(shared, page_of):
     page.get_by_role("button", name="by a property").click()
     page.get_by_label("Add a property").select_option("vcpus")
     expect(status).to_have_text(re.compile(r"^\d+ hosts?\. No lease is affected\.$"))
-    page.get_by_label("Until").fill(f"{START - timedelta(hours=1):%Y-%m-%dT%H:%M}")
+    page.get_by_label("Until", exact=True).fill(f"{START - timedelta(hours=1):%Y-%m-%dT%H:%M}")
     expect(page.get_by_text("It ends before it starts.")).to_be_visible()
     expect(page.get_by_role("button", name="Open the window")).to_be_disabled()
 
@@ -114,7 +114,7 @@ def test_a_window_is_changed_with_its_impact_shown_and_cancelled(shared, page_of
     expect(page.get_by_text("No lease is affected.")).to_be_visible()
     page.get_by_role("button", name="Change").click()
     dialog = page.get_by_role("dialog", name="Change disks")
-    dialog.get_by_label("Until").fill(f"{END + timedelta(hours=1):%Y-%m-%dT%H:%M}")
+    dialog.get_by_label("Until", exact=True).fill(f"{END + timedelta(hours=1):%Y-%m-%dT%H:%M}")
     expect(dialog.get_by_role("status")).to_have_text("1 lease is affected: 1 gets other hosts at the same time.")
     assert serious(page) == []
     dialog.get_by_role("button", name="Change").click()

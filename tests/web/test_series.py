@@ -23,8 +23,9 @@ def booking(page: Page, pages: str, name: str, count: int = 2) -> Locator:
     page.goto(f"{pages}?min={count}&start={whole(FIRST)}&end={whole(LAST)}&book=1")
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name", exact=True).fill(name)
+    dialog.get_by_text("More", exact=True).click()
     dialog.get_by_label("Repeat").select_option("week")
-    dialog.get_by_label("Until the day").fill(f"{FIRST + 3 * WEEK:%Y-%m-%d}")
+    dialog.get_by_label("Until the day", exact=True).fill(f"{FIRST + 3 * WEEK:%Y-%m-%d}")
     return dialog
 
 

@@ -84,7 +84,7 @@ def test_a_lease_is_split_by_time(shared, page_of):
     dialog = page.get_by_role("dialog", name="Split training")
     dialog.get_by_role("button", name="by time").click()
     seam = START + timedelta(days=1)
-    dialog.get_by_label("The second begins").fill(f"{seam:%Y-%m-%dT%H:%M}")
+    dialog.get_by_label("The second begins", exact=True).fill(f"{seam:%Y-%m-%dT%H:%M}")
     expect(dialog.get_by_role("status").get_by_role("listitem")).to_have_count(2)
     dialog.get_by_role("button", name="Split", exact=True).click()
     expect(dialog).to_have_count(0)

@@ -23,6 +23,7 @@ import {
 const NOW = Date.parse("2026-11-25T09:00:00Z");
 const wait = (more: Partial<Wait> = {}): Wait => ({
   queued_at: "2026-11-25T08:00:00Z",
+  earliest: "2026-11-25T08:00:00Z",
   until: "2026-11-30T08:00:30Z",
   position: 2,
   estimated_start: "2026-11-25T14:59:30Z",

@@ -124,9 +124,9 @@ class FailedTry:
 class Wait:
     """How a lease waits for its turn, or waited in vain; ``position`` counts from 1, None before the first plan.
 
-    ``latest``: the latest start that will do; ``at_least``: how long it has to be, as ``PT3600S``, if it cannot be as
-    long as it asks for. ``advance``: it is booked, and its start may become earlier. ``tries``: how many may fail of a
-    lease of the kind ``retries``; ``failed_tries``: those that did.
+    ``earliest``: the start that it asks for; ``latest``: the latest that will do; ``at_least``: how long it has to be,
+    as ``PT3600S``, if it cannot be as long as it asks for. ``advance``: it is booked, and its start may become earlier.
+    ``tries``: how many may fail of a lease of the kind ``retries``; ``failed_tries``: those that did.
     """
 
     queued_at: datetime
@@ -139,6 +139,7 @@ class Wait:
     advance: bool = False
     tries: int | None = None
     failed_tries: tuple[FailedTry, ...] = ()
+    earliest: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,14 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { request } from "./client.ts";
 import { Refused } from "./errors.ts";
 import { session } from "./session.ts";
+import { type Answered, answerTo } from "../forms/gate.ts";
 
 export interface Asked<T> {
-  /** The last answer; it stays while a newer one is awaited. */
+  /** The answer to just what is asked now; null while it is awaited. */
   data: T | null;
+  /** The last answer, to what was asked before while a newer one is awaited: to be read, not to be acted on. */
+  last: T | null;
+  /** The refusal of what is asked now. */
   error: unknown;
   /** True while the answer to the present question is awaited. */
   loading: boolean;
@@ -16,8 +20,9 @@ export interface Asked<T> {
 }
 
 const PAUSE_MS = 250;
+const NOTHING = { of: null, data: null, error: null };
 
-/** Asks `body` at `path`; null asks nothing. An answer to an older question is never shown. */
+/** Asks `body` at `path`; null asks nothing. An answer to an older question is never given as one to the present one. */
 export function useAsked<T>(
   path: string,
   body: unknown,
@@ -25,17 +30,13 @@ export function useAsked<T>(
   method: "POST" | "PUT" | "PATCH" = "POST",
 ): Asked<T> {
   const question = body === null ? null : JSON.stringify(body);
-  const [state, setState] = useState<{ data: T | null; error: unknown; of: string | null }>({
-    data: null,
-    error: null,
-    of: null,
-  });
+  const [state, setState] = useState<Answered<T>>(NOTHING);
   const [turn, setTurn] = useState(0);
   const asked = useRef<string | null>(null);
   useEffect(() => {
     if (question === null) {
       asked.current = null;
-      setState({ data: null, error: null, of: null });
+      setState(NOTHING);
       return;
     }
     const stop = new AbortController();
@@ -68,11 +69,12 @@ export function useAsked<T>(
       document.removeEventListener("visibilitychange", looked);
     };
   }, [path, question, turn, everySeconds, session.value]);
-  const fresh = state.of === question;
+  const answer = answerTo(question, state);
   return {
-    data: question === null ? null : state.data,
-    error: fresh ? state.error : null,
-    loading: question !== null && !fresh,
+    data: answer?.data ?? null,
+    last: question === null ? null : state.data,
+    error: answer?.error ?? null,
+    loading: question !== null && answer === null,
     again: () => setTurn((old) => old + 1),
   };
 }

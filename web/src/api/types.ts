@@ -83,6 +83,8 @@ export interface LeaseEvent {
 /** The place of a lease in the line; of one that has timed out, what it was. */
 export interface Wait {
   queued_at: Instant;
+  /** The earliest start that it asks for. */
+  earliest: Instant;
   until: Instant;
   /** The latest start that will do; null: any. */
   latest?: Instant | null;

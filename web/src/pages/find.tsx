@@ -8,6 +8,7 @@ import { kindsRead, parametersOf } from "../api/kinds.ts";
 import { info, may } from "../api/session.ts";
 import type { Availability, Opening } from "../api/types.ts";
 import { type Values, initialValues, known, parted } from "../forms/schema.ts";
+import { FieldsOf, useNewFields } from "../forms/settled.tsx";
 import { announce } from "../parts/announce.tsx";
 import { Empty, PageHead, Skeleton } from "../parts/basics.tsx";
 import { FormErrors } from "../parts/field.tsx";
@@ -45,25 +46,25 @@ export function FindPage() {
     "v1/availability",
     waits ? null : bodyOf(question, zone.value, 8, parametersOf),
   );
+  // What is on the page is read while the next answer is awaited; only the answer to what the fields ask is booked.
   const found = asked.data?.availability ?? null;
-  const [booked, setBooked] = useState<{ opening: Opening | null } | null>(null);
+  const fields = useNewFields();
+  const [booked, setBooked] = useState<{ opening: Opening | null; question: Question; marked: string[] } | null>(null);
   const book = (opening: Opening | null) => {
-    setBooked({ opening });
+    const marked = (place.value.params.get("marked") ?? "").split(",").filter(Boolean);
+    setBooked({ opening, question, marked });
     if (!opening) setParams({ book: "wait" });
   };
   const { errors, others } = split(asked.error, question);
   useEffect(() => {
-    if (found && !asked.loading) announce(answerInWords(found));
+    if (found) announce(answerInWords(found));
   }, [found === null, found?.openings[0]?.start_date, found?.openings.length]);
-  useBookAtOnce(asked.loading ? null : found, book);
+  useBookAtOnce(found, book);
   // A form of which nothing is known cannot be filled in.
   const types = info.value?.resource_types.filter((one) => !bySchema(one) || parametersOf(one)) ?? ["physical:host"];
   return (
-    <>
-      <PageHead
-        title="Find a time"
-        lead="Say what you need and for how long. What is free is below, to be booked with one click."
-      />
+    <FieldsOf value={fields}>
+      <PageHead title="Find a time" lead="Say what you need and for how long. What is free is below." />
       <form class="card find" aria-label="What you need" onSubmit={(event) => event.preventDefault()}>
         {question.wants.map((want, index) => (
           <WantSentence
@@ -107,7 +108,8 @@ export function FindPage() {
       </div>
       <Results
         question={question}
-        found={found}
+        found={asked.last?.availability ?? null}
+        current={found !== null && fields.unsettled === 0}
         loading={asked.loading}
         failed={asked.error !== null}
         ask={ask}
@@ -115,21 +117,23 @@ export function FindPage() {
       />
       {booked && (
         <BookDialog
-          question={question}
-          opening={booked.opening}
+          {...booked}
           onClose={() => {
             setBooked(null);
             setParams({ book: null });
           }}
         />
       )}
-    </>
+    </FieldsOf>
   );
 }
 
 interface ResultsProps {
   question: Question;
+  /** The last answer. */
   found: Availability | null;
+  /** It is the answer to what all fields show; else it is dimmed, and nothing in it can be pressed. */
+  current: boolean;
   loading: boolean;
   failed: boolean;
   ask: (question: Question) => void;
@@ -137,7 +141,7 @@ interface ResultsProps {
   onBook: (opening: Opening | null) => void;
 }
 
-function Results({ question, found, loading, failed, ask, onBook }: ResultsProps) {
+function Results({ question, found, current, loading, failed, ask, onBook }: ResultsProps) {
   const missing = question.wants.map((want) => missingOf(want, parametersOf)).find((one) => one !== null);
   if (missing) {
     const own = missing === "flavor" || missing === "network";
@@ -153,38 +157,40 @@ function Results({ question, found, loading, failed, ask, onBook }: ResultsProps
   const first = found.openings[0];
   const late = first !== undefined && found.reasons.length > 0;
   return (
-    <section class={loading ? "results waiting" : "results"} aria-busy={loading} aria-label="What fits">
-      <h2>{headline(question, none)}</h2>
-      {none && <Why question={question} reasons={found.reasons} />}
-      {none && (
-        <Alternatives
-          question={question}
-          alternatives={found.alternatives}
-          onTake={(one) => ask(taken(question, one))}
-        />
-      )}
-      {none && <Further question={question} ask={ask} alone={found.alternatives.length === 0} />}
-      <div class="openings-and-line">
-        {!none && <Openings question={question} found={found} onBook={onBook} />}
-        {isLate(question, first) && may("blazar:leases:post") && (
-          <div class="stack">
-            <Line onWait={() => onBook(null)} />
-            {mayMakeRoom(question) && <RoomOffer question={question} />}
-          </div>
-        )}
-      </div>
-      {late && (
-        <details class="why-not">
-          <summary>Why not {question.from === null ? "now" : "at once"}?</summary>
-          <Why question={question} reasons={found.reasons} />
+    <section class={current ? "results" : "results waiting"} aria-busy={loading} aria-label="What fits">
+      <fieldset class="plain" disabled={!current}>
+        <h2>{headline(question, none)}</h2>
+        {none && <Why question={question} reasons={found.reasons} />}
+        {none && (
           <Alternatives
             question={question}
-            alternatives={found.alternatives.filter((one) => one.change !== "time")}
+            alternatives={found.alternatives}
             onTake={(one) => ask(taken(question, one))}
           />
-        </details>
-      )}
-      <Limits found={found} />
+        )}
+        {none && <Further question={question} ask={ask} alone={found.alternatives.length === 0} />}
+        <div class="openings-and-line">
+          {!none && <Openings question={question} found={found} onBook={onBook} />}
+          {isLate(question, first) && may("blazar:leases:post") && (
+            <div class="stack">
+              <Line onWait={() => onBook(null)} />
+              {mayMakeRoom(question) && <RoomOffer question={question} />}
+            </div>
+          )}
+        </div>
+        {late && (
+          <details class="why-not">
+            <summary>Why not {question.from === null ? "now" : "at once"}?</summary>
+            <Why question={question} reasons={found.reasons} />
+            <Alternatives
+              question={question}
+              alternatives={found.alternatives.filter((one) => one.change !== "time")}
+              onTake={(one) => ask(taken(question, one))}
+            />
+          </details>
+        )}
+        <Limits found={found} />
+      </fieldset>
     </section>
   );
 }

@@ -18,7 +18,7 @@ import { againParams } from "../words/again.ts";
 import { momentsOf, sentence } from "../words/events.ts";
 import { conditionInWords, countdownOf, isInLine, isPast, lengthOf, whatOfLease } from "../words/lease.ts";
 import { hostsOf, isOperable } from "../words/surgery.ts";
-import { endInSentence } from "../words/waiting.ts";
+import { endInSentence, waitInWords } from "../words/waiting.ts";
 import { FeedsDialog } from "./lease/feeds.tsx";
 import { History } from "./lease/history.tsx";
 import { endingOf } from "./lease/end-now.tsx";
@@ -241,8 +241,9 @@ function More({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
 function timesOf(lease: Lease): string {
   const words = range(Date.parse(lease.start_date), Date.parse(lease.end_date), zone.value, present.value);
   if (lease.status === "TIMED_OUT") return `for ${lengthOf(lease)}`;
-  if (lease.status !== "WAITING") return `${words} (${lengthOf(lease)})`;
-  return lease.wait?.estimated_start ? `for ${lengthOf(lease)}, probably ${words}` : `for ${lengthOf(lease)}`;
+  if (lease.status !== "WAITING" || !lease.wait) return `${words} (${lengthOf(lease)})`;
+  const asked = waitInWords(lease.wait, lengthOf(lease), zone.value, present.value);
+  return lease.wait.estimated_start ? `${asked}; probably ${words}` : asked;
 }
 
 /** How much of the time is over, as a bar with words. */

@@ -3,6 +3,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { plain } from "../api/errors.ts";
+import { useSettled } from "../forms/settled.tsx";
 import { moment, relative, spoken } from "../time/format.ts";
 import { present } from "../time/now.ts";
 import { zone } from "../time/zone.ts";
@@ -93,12 +94,15 @@ interface BusyProps extends Omit<JSX.IntrinsicElements["button"], "size"> {
   doing: string;
 }
 
-/** A button whose action takes a while: it keeps its place, and says so after 300 ms. */
-export function BusyButton({ busy, doing, children, onClick, ...rest }: BusyProps) {
+/** A button whose action takes a while: it keeps its place, and says so after 300 ms. One that sends a form rests while
+ * a field shows what the form does not have. */
+export function BusyButton({ busy, doing, children, onClick, disabled, ...rest }: BusyProps) {
   const late = useLate(busy);
+  const settled = useSettled();
   return (
     <button
       {...rest}
+      disabled={disabled || (rest.type === "submit" && !settled)}
       aria-disabled={busy}
       aria-busy={busy}
       onClick={busy ? (event) => event.preventDefault() : onClick}

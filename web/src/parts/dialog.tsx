@@ -3,6 +3,7 @@
 import { X } from "lucide";
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
+import { FieldsOf, useNewFields } from "../forms/settled.tsx";
 import { Icon } from "./icon.tsx";
 
 export interface DialogProps {
@@ -14,12 +15,16 @@ export interface DialogProps {
   wide?: boolean;
   /** False: only an action of its own ends it, neither Escape nor the cross. */
   closable?: boolean;
-  /** Sends the form that the dialog is. */
+  /** Sends the form that the dialog is; not while a field shows what the form does not have. */
   onSubmit?: () => void;
+  /** Something was typed or chosen: what was answered to something else is said no longer. */
+  onEdit?: (() => void) | undefined;
 }
 
 /** Opens when it is drawn, closes when it is taken away. */
-export function Dialog({ title, onClose, children, actions, wide, closable = true, onSubmit }: DialogProps) {
+export function Dialog(props: DialogProps) {
+  const { title, onClose, children, actions, wide, closable = true, onSubmit, onEdit } = props;
+  const fields = useNewFields();
   const box = useRef<HTMLDialogElement>(null);
   const heading = useId();
   // Closed while it is still in the document: one that was taken out first does not give the focus back.
@@ -47,8 +52,9 @@ export function Dialog({ title, onClose, children, actions, wide, closable = tru
         noValidate
         onSubmit={(event) => {
           event.preventDefault();
-          onSubmit?.();
+          if (fields.unsettled === 0) onSubmit?.();
         }}
+        onInput={onEdit}
       >
         <header>
           <h2 id={heading}>{title}</h2>
@@ -58,8 +64,10 @@ export function Dialog({ title, onClose, children, actions, wide, closable = tru
             </button>
           )}
         </header>
-        <div class="dialog-body">{children}</div>
-        {actions && <footer>{actions}</footer>}
+        <FieldsOf value={fields}>
+          <div class="dialog-body">{children}</div>
+          {actions && <footer>{actions}</footer>}
+        </FieldsOf>
       </form>
     </dialog>
   );

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Leases that wait in line, that go on by themselves, and why they have ended, in words. Pure. */
 import type { Json, Lease, Wait } from "../api/types.ts";
-import { plural, spoken } from "../time/format.ts";
+import { moment, plural, spoken } from "../time/format.ts";
 
 /** Returns "1st", "2nd", "3rd", "11th". */
 export function ordinal(count: number): string {
@@ -42,6 +42,13 @@ export function waitSentences(wait: Wait, zone: string, now: number): string[] {
     said.push(`It will probably start ${when === "now on" ? "now" : when}; that may become earlier or later.`);
   } else if (wait.position !== null && wait.reason === null) said.push("When it will start is not known yet.");
   return said;
+}
+
+/** Returns for how long and from when on what waits is asked for: "for 2 days, from Sat 28 Nov 09:00 on, as soon as possible". */
+export function waitInWords(wait: Wait, long: string, zone: string, now: number): string {
+  const earliest = Math.floor(Date.parse(wait.earliest) / MINUTE) * MINUTE;
+  const from = earliest > now + MINUTE ? `, from ${moment(earliest, zone, now)} on` : "";
+  return `for ${long}${from}, as soon as possible; it waits until ${about(wait.until, zone, now)}`;
 }
 
 /** What waiting means, in one sentence. */

@@ -179,6 +179,7 @@ _WHY_TRY_FAILED: Json = an_object(
 )
 _WAIT: Json = {
     "queued_at": ZULU,
+    "earliest": {**ZULU, "description": "the earliest start that it asks for"},
     "until": {**ZULU, "description": "when it stops waiting"},
     "latest": {**ZULU_OR_NULL, "description": "the latest start that will do, none after until; null: any up to until"},
     "at_least": {**TEXT_OR_NULL, "description": "how long it has to be at least, a duration; null: as it asks for"},

@@ -113,6 +113,7 @@ def _wait(value: Lease, view: View) -> Json | None:
         return None
     return {
         "queued_at": zulu(wait.queued_at),
+        "earliest": zulu(wait.earliest),
         "until": zulu(wait.until),
         "latest": _instant(wait.latest),
         "at_least": None if wait.shortest is None else _duration(wait.shortest),

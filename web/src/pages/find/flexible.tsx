@@ -2,22 +2,12 @@
 /** In the dialog that waits in line: what the request leaves open, its latest start and its shortest length. */
 import { DateTimeField } from "../../parts/datetime.tsx";
 import { LengthInput } from "../../parts/length.tsx";
+import { useUnsettled } from "../../forms/settled.tsx";
+import { spoken } from "../../time/format.ts";
+import { present } from "../../time/now.ts";
+import { zone } from "../../time/zone.ts";
+import type { Flexible } from "../../words/booking.ts";
 import { half, lengthInWords, lengthOf } from "../../words/length.ts";
-
-/** What a request that waits leaves open; null: nothing. */
-export interface Flexible {
-  /** The latest start that will do. */
-  latest: number | null;
-  /** How long it has to be at least, a duration. */
-  atLeast: string | null;
-}
-
-export const FIXED: Flexible = { latest: null, atLeast: null };
-
-/** Returns what is sent of it. */
-export function flexibleBody({ latest, atLeast }: Flexible, wire: (at: number) => string): Record<string, string> {
-  return { ...(latest === null ? {} : { latest: wire(latest) }), ...(atLeast === null ? {} : { at_least: atLeast }) };
-}
 
 interface FlexibleProps {
   value: Flexible;
@@ -35,6 +25,7 @@ export function FlexibleField({ value, length, first, until, errors, onChange }:
   const { latest, atLeast } = value;
   const whole = lengthOf(length)?.seconds ?? 0;
   const least = lengthOf(atLeast ?? "")?.seconds ?? 0;
+  useUnsettled(least > whole);
   return (
     <>
       <label class="check">
@@ -51,7 +42,11 @@ export function FlexibleField({ value, length, first, until, errors, onChange }:
         <DateTimeField
           label="Start by"
           value={latest}
-          min={first}
+          wrong={
+            latest < first - 60_000
+              ? `That is before its earliest start, ${spoken(first, zone.value, present.value)}.`
+              : undefined
+          }
           error={errors.latest}
           // Emptied on the way to another one: the last one stays.
           onChange={(at) => at !== null && onChange({ ...value, latest: at })}

@@ -53,17 +53,18 @@ export function KindField({ kind, error, onChange }: KindProps) {
 export function PatienceField(props: {
   patience: number | null;
   error: string | undefined;
+  wrong: string | undefined;
   onChange: (until: number | null) => void;
 }) {
-  const { patience, error, onChange } = props;
+  const { patience, error, wrong, onChange } = props;
   return (
     <>
       <p class="hint">{WAITING_MEANS}</p>
       <DateTimeField
         label="Wait until"
         value={patience}
-        min={present.value}
         error={error}
+        wrong={wrong}
         // Without a date it would not wait: the last one stays.
         onChange={(at) => at !== null && onChange(at)}
       />

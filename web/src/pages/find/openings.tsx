@@ -7,6 +7,7 @@ import { Icon } from "../../parts/icon.tsx";
 import { duration, moment, plural, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire, zone } from "../../time/zone.ts";
+import { cut } from "../../words/booking.ts";
 import { capital } from "../../words/events.ts";
 import { inWords, nounOf, whatOf } from "../../words/lease.ts";
 import { type Question, type Want, bySchema, countOf, lengthInWords, partAt, wishOf } from "../../words/question.ts";
@@ -31,11 +32,6 @@ export function windowOf(opening: Opening): { start: number; end: number; now: b
   const next = Math.ceil(end / MINUTE) * MINUTE;
   const until = opening.open_until === null ? next : Date.parse(opening.open_until);
   return { start, end: next <= until ? next : Math.floor(end / MINUTE) * MINUTE, now };
-}
-
-/** Returns the instant cut to a whole minute: what is possible until then is possible a moment earlier. */
-export function cut(at: number): number {
-  return Math.floor(at / MINUTE) * MINUTE;
 }
 
 /** The openings, the first one with the page's main action. */

@@ -3,6 +3,7 @@
 import { useAsked } from "../../api/ask.ts";
 import { plain } from "../../api/errors.ts";
 import type { Occurrence, Series } from "../../api/types.ts";
+import { DayField } from "../../parts/datetime.tsx";
 import { Field } from "../../parts/field.tsx";
 import { addDays, toWall, zone } from "../../time/zone.ts";
 import { type Every, type Repeat, fitInWords, repeats } from "../../words/series.ts";
@@ -38,20 +39,14 @@ export function RepeatField({ repeat, start, errors, onChange }: RepeatProps) {
         )}
       </Field>
       {repeat && (
-        <Field label="Until the day" error={errors.rule}>
-          {(control) => (
-            <input
-              {...control}
-              type="date"
-              min={wall.slice(0, 10)}
-              value={repeat.until}
-              // A day that is emptied on the way to another one: the last one stays.
-              onChange={(event) =>
-                event.currentTarget.value && onChange({ ...repeat, until: event.currentTarget.value })
-              }
-            />
-          )}
-        </Field>
+        <DayField
+          label="Until the day"
+          error={errors.rule}
+          wrong={repeat.until < wall.slice(0, 10) ? "That is before the first one." : undefined}
+          value={repeat.until}
+          // A day that is emptied on the way to another one: the last one stays.
+          onChange={(until) => until && onChange({ ...repeat, until })}
+        />
       )}
     </>
   );
@@ -73,7 +68,7 @@ export function FitPreview(props: {
     return <p class="preview">{asked.loading ? "Looking which of it fit…" : ""}</p>;
   }
   return (
-    <div class="stack" aria-busy={asked.loading}>
+    <div class="stack">
       <p class={unfit.length > 0 ? "preview bad" : "preview"} role="status">
         {fitInWords(found)}
       </p>

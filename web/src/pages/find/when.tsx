@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The second half of the sentence: for how long, and when. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { type Span, afterStart, disorder } from "../../forms/gate.ts";
 import { DateTimeField } from "../../parts/datetime.tsx";
 import { LengthInput } from "../../parts/length.tsx";
 import { present } from "../../time/now.ts";
@@ -65,34 +67,37 @@ export function WhenSentence({ question, onChange }: { question: Question; onCha
   );
 }
 
+/** Both dates, as they are typed: the question has them only while the end is after the start. */
 function Window(props: {
   question: Question;
   exactly: { start: number; end: number };
   onChange: (question: Question) => void;
 }) {
   const { question, exactly, onChange } = props;
+  const [span, setSpan] = useState<Span>(exactly);
+  // Other dates than those that were typed, as after "back": these are shown.
+  useEffect(() => setSpan(exactly), [exactly.start, exactly.end]);
+  const entered = useRef<Span>(exactly);
+  const put = (next: Span) => {
+    setSpan(next);
+    const { start, end } = next;
+    if (start !== null && end !== null && end > start) onChange({ ...question, exactly: { start, end } });
+  };
   return (
     <div class="sentence dates">
       <DateTimeField
         label="Start"
-        value={exactly.start}
-        onChange={(start) =>
-          // A start that is moved beyond the end takes the end along.
-          start !== null &&
-          onChange({
-            ...question,
-            exactly: { start, end: start < exactly.end ? exactly.end : start + exactly.end - exactly.start },
-          })
-        }
+        value={span.start}
+        onEnter={() => {
+          entered.current = span;
+        }}
+        onLeave={() => {
+          const next = afterStart(span, entered.current);
+          if (next !== span) put(next);
+        }}
+        onChange={(start) => put({ ...span, start })}
       />
-      <DateTimeField
-        label="End"
-        value={exactly.end}
-        min={exactly.start}
-        onChange={(end) =>
-          end !== null && end > exactly.start && onChange({ ...question, exactly: { ...exactly, end } })
-        }
-      />
+      <DateTimeField label="End" value={span.end} wrong={disorder(span)} onChange={(end) => put({ ...span, end })} />
     </div>
   );
 }

@@ -5,6 +5,7 @@ import { Changed, type LeaseChange, changeLease } from "../../api/change.ts";
 import { sentencesOf } from "../../api/errors.ts";
 import { parametersOf } from "../../api/kinds.ts";
 import type { BeforeEnd, Json, Lease, Reservation } from "../../api/types.ts";
+import { disorder } from "../../forms/gate.ts";
 import { SchemaFields } from "../../forms/schema-fields.tsx";
 import { type FormField, type Values, fieldsOf as schemaFields, setIn, setsOf, withValue } from "../../forms/schema.ts";
 import { note } from "../../parts/announce.tsx";
@@ -202,6 +203,7 @@ export function ChangeDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
       title={`Change ${seen.name}`}
       onClose={onClose}
       onSubmit={submit}
+      onEdit={attempt.edited}
       actions={
         <>
           <button type="button" onClick={onClose}>
@@ -232,10 +234,17 @@ export function ChangeDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
           onChange={(start) => put({ start })}
         />
       )}
-      <DateTimeField label="End" value={form.end} error={fields.get("/end_date")} onChange={(end) => put({ end })} />
+      <DateTimeField
+        label="End"
+        value={form.end}
+        error={fields.get("/end_date")}
+        wrong={disorder({ start: begun ? Date.parse(seen.start_date) : form.start, end: form.end })}
+        onChange={(end) => put({ end })}
+      />
       <DateTimeField
         label="Remind me, or begin with the images"
         value={form.remind}
+        optional={seen.before_end_date === null}
         error={fields.get("/before_end_date")}
         onChange={(remind) => put({ remind })}
       />

@@ -5,6 +5,7 @@ import { useAsked } from "../../api/ask.ts";
 import { Changed, changeLease } from "../../api/change.ts";
 import { plain, sentencesOf } from "../../api/errors.ts";
 import type { Availability } from "../../api/types.ts";
+import { disorder } from "../../forms/gate.ts";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton } from "../../parts/basics.tsx";
 import { DateTimeField } from "../../parts/datetime.tsx";
@@ -55,6 +56,7 @@ export function ExtendDialog(props: LeaseDialogProps & { proposedEnd?: number | 
       title={`${words.title} ${attempt.seen.name}`}
       onClose={onClose}
       onSubmit={submit}
+      onEdit={attempt.edited}
       actions={
         <>
           <button type="button" onClick={onClose}>
@@ -78,7 +80,10 @@ export function ExtendDialog(props: LeaseDialogProps & { proposedEnd?: number | 
               type="button"
               class="chip"
               aria-pressed={chosen === step.at}
-              onClick={() => setChosen(step.at)}
+              onClick={() => {
+                attempt.edited();
+                setChosen(step.at);
+              }}
             >
               {step.text}
             </button>
@@ -89,7 +94,8 @@ export function ExtendDialog(props: LeaseDialogProps & { proposedEnd?: number | 
         label="New end"
         value={chosen}
         onChange={setChosen}
-        error={fields.get("/end_date") ?? (chosen === ends ? "Choose an end other than the present one." : undefined)}
+        error={fields.get("/end_date")}
+        wrong={wrongEnd(chosen, ends, Date.parse(attempt.seen.start_date))}
       />
       {earlier ? (
         <p class="preview">Others can book what becomes free. What runs then is ended with the lease.</p>
@@ -104,6 +110,12 @@ export function ExtendDialog(props: LeaseDialogProps & { proposedEnd?: number | 
       <FormErrors sentences={others} />
     </Dialog>
   );
+}
+
+/** Returns what is wrong with a new end, as a sentence. */
+function wrongEnd(chosen: number | null, ends: number, starts: number): string | undefined {
+  if (chosen === ends) return "Choose an end other than the present one.";
+  return disorder({ start: starts, end: chosen });
 }
 
 function stepsOf(ends: number, most: number | null, known: boolean): { text: string; at: number }[] {

@@ -70,6 +70,7 @@ export function Operation<T>(props: OperationProps<T>) {
       title={title}
       onClose={onClose}
       onSubmit={() => void submit()}
+      onEdit={() => setError(null)}
       actions={
         <>
           <button type="button" onClick={onClose}>

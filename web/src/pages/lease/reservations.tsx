@@ -3,7 +3,7 @@
 import { parametersOf, regions } from "../../api/kinds.ts";
 import type { Lease, Reservation } from "../../api/types.ts";
 import { Copy, When } from "../../parts/basics.tsx";
-import { isPast, nounOf, whatOf } from "../../words/lease.ts";
+import { isInLine, isPast, nounOf, whatOf } from "../../words/lease.ts";
 import { fieldsOf } from "../../words/parameters.ts";
 import { allocationInWords, commandsOf, resourceName } from "../../words/use.ts";
 import { endInWords } from "../../words/lease.ts";
@@ -37,7 +37,7 @@ function ReservationCard({ lease, reservation }: { lease: Lease; reservation: Re
       {reservation.children ? (
         <Children parts={reservation.children} past={past} />
       ) : (
-        <Got reservation={reservation} past={past} />
+        <Got reservation={reservation} past={past} waits={lease.status === "WAITING"} />
       )}
       <ReservationFields lease={lease} fields={fieldsOf(reservation, parametersOf(reservation.resource_type))} linked />
       {reservation.region && regions().length > 0 && <p class="muted">In the region {reservation.region}.</p>}
@@ -84,14 +84,15 @@ function Gone({ reservation }: { reservation: Reservation }) {
   );
 }
 
-function Got({ reservation, past }: { reservation: Reservation; past: boolean }) {
+function Got({ reservation, past, waits = false }: { reservation: Reservation; past: boolean; waits?: boolean }) {
   const { allocations, use } = reservation;
   const noun = nounOf(reservation.resource_type === "physical:host" ? "physical:host" : reservation.resource_type);
   if (reservation.resource_type === "virtual:floatingip" && use.addresses.length > 0) {
     return <Names label={past ? "Had" : "Addresses"} names={use.addresses} />;
   }
   if (allocations.length === 0) {
-    return <p class="muted">{past ? `It had no ${noun}.` : "Nothing is chosen yet."}</p>;
+    const none = waits ? `Its ${noun} are chosen at its turn.` : "Nothing is chosen yet.";
+    return <p class="muted">{past ? `It had no ${noun}.` : none}</p>;
   }
   const shared = reservation.resource_type.endsWith(":instance");
   return (
@@ -119,6 +120,8 @@ function Names({ label, names }: { label: string; names: readonly string[] }) {
 }
 
 function Use({ lease, reservation }: { lease: Lease; reservation: Reservation }) {
+  // What waits cannot be used for days, and nobody knows for how many.
+  if (isInLine(lease) || lease.status === "IN_PROGRESS") return null;
   const commands = commandsOf(reservation, lease);
   // A failed start has to be mended first.
   if (commands.length === 0 || lease.status === "ERROR" || reservation.status === "error") return null;

@@ -21,6 +21,8 @@ export interface Attempt {
   etag: string | null;
   busy: boolean;
   error: unknown;
+  /** What was typed meanwhile is no longer what was refused. */
+  edited: () => void;
   /** Runs a change of the lease as it was last seen. */
   run: (act: (seen: Lease, etag: string | null) => Promise<void>) => Promise<void>;
 }
@@ -42,7 +44,9 @@ export function useAttempt(lease: Lease, etag: string | null | undefined): Attem
       setBusy(false);
     }
   };
-  return { seen: seen.lease, etag: seen.etag, busy, error, run };
+  // That somebody else has changed it stays said.
+  const edited = () => setError((old: unknown) => (old instanceof Changed ? old : null));
+  return { seen: seen.lease, etag: seen.etag, busy, error, edited, run };
 }
 
 const WORDS: Record<string, string> = {

@@ -63,7 +63,15 @@ export function WaitPanel({ lease }: { lease: Lease }) {
         <dd>
           <When at={minute(wait.queued_at)} as="spoken" />
         </dd>
-        <dt>{over ? "Gave up" : "Gives up"}</dt>
+        {Date.parse(wait.earliest) > Date.parse(wait.queued_at) + 60_000 && (
+          <>
+            <dt>Starts from</dt>
+            <dd>
+              <When at={minute(wait.earliest)} as="spoken" /> on
+            </dd>
+          </>
+        )}
+        <dt>{over ? "Gave up" : "Waits until"}</dt>
         <dd>
           <When at={minute(wait.until)} as="spoken" />
         </dd>

@@ -135,8 +135,8 @@ export function SplitDialog(props: LeaseDialogProps) {
               <DateTimeField
                 label="The second begins"
                 value={at}
-                min={Date.parse(lease.start_date)}
                 error={fields.get("/at")}
+                wrong={outside(at, lease)}
                 onChange={setAt}
               />
             </>
@@ -190,6 +190,13 @@ export function SplitDialog(props: LeaseDialogProps) {
       )}
     </Operation>
   );
+}
+
+/** Returns what is wrong with the time of a cut, as a sentence. */
+function outside(at: number | null, { start_date, end_date }: Lease): string | undefined {
+  const [start, end] = [Date.parse(start_date), Date.parse(end_date)];
+  if (at === null || (at > start && at < end)) return undefined;
+  return `It has to be within the lease: ${range(start, end, zone.value, present.value)}.`;
 }
 
 /** Makes one lease of two. */

@@ -25,8 +25,8 @@ export function UntilField({ start, end, error, onChange, more = "" }: UntilProp
       <DateTimeField
         label="Until"
         value={end}
-        {...(start === null ? {} : { min: start })}
-        error={error ?? (reversed ? "It ends before it starts." : undefined)}
+        error={error}
+        wrong={reversed ? "It ends before it starts." : undefined}
         onChange={onChange}
       />
       {start !== null && end !== null && !reversed && (

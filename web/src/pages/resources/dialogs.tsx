@@ -168,6 +168,7 @@ export function DisableDialog({ subject, onDone, onClose }: Props) {
           <DateTimeField
             label="Until (it is enabled by itself then)"
             value={until}
+            optional
             onChange={setUntil}
             error={fields.get("/disabled/until")}
           />

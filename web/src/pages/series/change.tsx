@@ -8,6 +8,7 @@ import type { Series, Wish } from "../../api/types.ts";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
+import { ClockField, DayField } from "../../parts/datetime.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
 import { LengthInput } from "../../parts/length.tsx";
 import { NumberInput } from "../../parts/number.tsx";
@@ -116,39 +117,20 @@ export function ChangeSeriesDialog({ series, since, onDone, onClose }: ChangePro
         )}
       </Field>
       <div class="row clocks">
-        <Field label="First day" error={fields.get("/start")}>
-          {(control) => (
-            <input
-              {...control}
-              type="date"
-              value={form.day}
-              onChange={(event) =>
-                event.currentTarget.value && edit({ day: event.currentTarget.value, every: form.every })
-              }
-            />
-          )}
-        </Field>
-        <Field label="From" hint={where}>
-          {(control) => (
-            <input
-              {...control}
-              type="time"
-              value={form.start}
-              onChange={(event) => event.currentTarget.value && edit({ start: event.currentTarget.value })}
-            />
-          )}
-        </Field>
+        <DayField
+          label="First day"
+          error={fields.get("/start")}
+          value={form.day}
+          onChange={(day) => day && edit({ day })}
+        />
+        <ClockField label="From" hint={where} value={form.start} onChange={(start) => start && edit({ start })} />
         {form.end !== null && (
-          <Field label="Until" error={fields.get("/until_local")}>
-            {(control) => (
-              <input
-                {...control}
-                type="time"
-                value={form.end ?? ""}
-                onChange={(event) => event.currentTarget.value && edit({ end: event.currentTarget.value })}
-              />
-            )}
-          </Field>
+          <ClockField
+            label="Until"
+            error={fields.get("/until_local")}
+            value={form.end}
+            onChange={(end) => end && edit({ end })}
+          />
         )}
       </div>
       {form.duration !== null && (
@@ -178,19 +160,13 @@ export function ChangeSeriesDialog({ series, since, onDone, onClose }: ChangePro
           </select>
         )}
       </Field>
-      <Field label="Until the day" hint={form.until === "" ? "It has no end." : undefined}>
-        {(control) => (
-          <input
-            {...control}
-            type="date"
-            min={form.day}
-            value={form.until}
-            onChange={(event) =>
-              (event.currentTarget.value || shown.until === "") && edit({ until: event.currentTarget.value })
-            }
-          />
-        )}
-      </Field>
+      <DayField
+        label={form.until === "" ? "Until the day (it has no end)" : "Until the day"}
+        optional={shown.until === ""}
+        wrong={form.until !== "" && form.until < form.day ? "That is before the first day." : undefined}
+        value={form.until}
+        onChange={(until) => (until || shown.until === "") && edit({ until })}
+      />
       {form.reservations.map((wish, index) => (
         <Count
           key={index}

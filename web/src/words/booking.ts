@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The form that books, between what it shows and what is sent. Pure: the summary and the body are made of one plan. */
+import type { BeforeEnd, LeaseKind, Opening } from "../api/types.ts";
+import { duration, formatted, moment, range, spoken } from "../time/format.ts";
+import { offsetName, shortName, toWire } from "../time/zone.ts";
+import { whatOf } from "./lease.ts";
+import { inIso, lengthInWords, lengthOf } from "./length.ts";
+import { type Question, bySchema, countOf, wishOf } from "./question.ts";
+import { type Repeat, whenOf } from "./series.ts";
+
+const MINUTE = 60_000;
+const FIVE_MINUTES = 5 * MINUTE;
+const WEEK = 7 * 86_400_000;
+
+/** What a request that waits leaves open; null: nothing. */
+export interface Flexible {
+  /** The latest start that will do. */
+  latest: number | null;
+  /** How long it has to be at least, a duration. */
+  atLeast: string | null;
+}
+
+/** What the form has. */
+export interface Booking {
+  /** Null: as it is proposed. */
+  name: string | null;
+  ends: readonly BeforeEnd[];
+  remind: string;
+  kind: LeaseKind;
+  /** Until when it waits in line; null: it is booked. */
+  patience: number | null;
+  tries: number | null;
+  flexible: Flexible;
+  more: string | null;
+  start: number | null;
+  repeat: Repeat | null;
+  /** The series that is booked as far as it fits, as it is sent; null: none is. */
+  some: string | null;
+}
+
+/** What the form is about: it does not change while it is open, unless a refusal names another start that is taken. */
+export interface Subject {
+  question: Question;
+  /** The first and the last start, the length, all in milliseconds. */
+  first: number;
+  last: number;
+  length: number;
+  /** Nothing was found: it waits. */
+  unplaced: boolean;
+  opened: number;
+}
+
+/** Returns the instant cut to a whole minute: what is possible until then is possible a moment earlier. */
+export function cut(at: number): number {
+  return Math.floor(at / MINUTE) * MINUTE;
+}
+
+/** Returns what an opening is booked as; without one, what waits in line. */
+export function subjectOf(
+  question: Question,
+  opening: Opening | null,
+  window: { start: number; end: number } | null,
+  opened: number,
+): Subject {
+  const shown = window ?? unplaced(question, opened);
+  const last = opening ? cut(Date.parse(opening.last_start_date)) : shown.start;
+  return { question, first: shown.start, last, length: shown.end - shown.start, unplaced: opening === null, opened };
+}
+
+/** The window of what waits: the one that is asked for, or one from the earliest start on. */
+function unplaced(question: Question, now: number): { start: number; end: number } {
+  if (question.exactly) return question.exactly;
+  const start = Math.max(question.from ?? now, now);
+  return { start, end: start + (lengthOf(question.length)?.seconds ?? 86_400) * 1000 };
+}
+
+/** Returns the form as it is opened. */
+export function newBooking(subject: Subject): Booking {
+  return {
+    name: null,
+    ends: subject.question.wants.map(() => "default"),
+    remind: "",
+    kind: "scheduled",
+    patience: subject.unplaced ? patienceFrom(subject, subject.opened) : null,
+    tries: null,
+    flexible: { latest: null, atLeast: null },
+    more: null,
+    start: cut(subject.first),
+    repeat: null,
+    some: null,
+  };
+}
+
+/** Returns until when it is proposed to wait: a week beyond the earliest start. */
+export function patienceFrom(subject: Pick<Subject, "first">, now: number): number {
+  return cut(Math.max(now, subject.first) + WEEK);
+}
+
+/** What would be done. */
+export interface Plan {
+  /** Waiting in line, a series, now or not at all, or just booked. */
+  way: "waits" | "recurs" | "immediate" | "books";
+  start: number;
+  end: number;
+  atOnce: boolean;
+  name: string;
+}
+
+/** Returns what would be done with a form; `zone` is that of the page. */
+export function planOf(subject: Subject, form: Booking, zone: string, now: number): Plan {
+  const { question, first, length } = subject;
+  const chosen = form.start === null || form.start <= first ? first : form.start;
+  const atOnce = chosen <= now + MINUTE;
+  const way = wayOf(form, atOnce);
+  // A series begins at a time of the clock that is still to come when it is sent.
+  const soon = Math.ceil((subject.opened + MINUTE) / FIVE_MINUTES) * FIVE_MINUTES;
+  const start = way === "recurs" && atOnce ? soon : chosen;
+  const what = whatIn(question);
+  const dated = way === "books" || way === "immediate";
+  const proposed = dated ? `${what} on ${formatted(start, zone, "day")}` : what;
+  return { way, start, end: start + length, atOnce, name: (form.name ?? proposed.slice(0, 80)).trim() };
+}
+
+function wayOf(form: Booking, atOnce: boolean): Plan["way"] {
+  if (form.patience !== null) return "waits";
+  if (form.kind === "immediate" && atOnce) return "immediate";
+  return form.repeat === null ? "books" : "recurs";
+}
+
+/** "2 hosts and 1 floating IP". */
+function whatIn({ wants }: Question): string {
+  return wants
+    .map((want) => (bySchema(want.type) ? whatOf(wishOf(want)) : countOf(want.count, want.type)))
+    .join(" and ");
+}
+
+/** Returns when that is, as the summary says it. */
+export function planInWords(subject: Subject, plan: Plan, zone: string, now: number): string {
+  const { question, length } = subject;
+  const long = question.exactly ? duration(length) : lengthInWords(question.length);
+  const beside = `(${long}; ${shortName(zone)}, ${offsetName(plan.end, zone)})`;
+  switch (plan.way) {
+    case "waits":
+      return plan.atOnce
+        ? `${long}, as soon as possible`
+        : `${long}, from ${moment(plan.start, zone, now)} on, as soon as possible`;
+    case "recurs":
+      return `first ${range(plan.start, plan.end, zone, now)} ${beside}`;
+    default:
+      return `${plan.atOnce ? `now – ${moment(plan.end, zone, now)}` : range(plan.start, plan.end, zone, now)} ${beside}`;
+  }
+}
+
+/** Returns what is wrong with a date until which it waits, as a sentence; undefined if nothing is. */
+export function impatience(plan: Plan, patience: number | null, zone: string, now: number): string | undefined {
+  if (patience === null) return undefined;
+  if (patience <= now) return "That is over already.";
+  if (plan.atOnce || patience > plan.start) return undefined;
+  return `It would give up before its earliest start, ${spoken(plan.start, zone, now)}.`;
+}
+
+/** Returns what is wrong with a start, as a sentence; undefined if nothing is. */
+export function misplaced(subject: Subject, start: number | null, zone: string, now: number): string | undefined {
+  // What is typed has whole minutes.
+  if (start === null || (start >= subject.first - MINUTE && start <= subject.last)) return undefined;
+  const from = subject.first <= now + MINUTE ? "now" : spoken(subject.first, zone, now);
+  return `This opening is for starts from ${from} until ${spoken(subject.last, zone, now)}.`;
+}
+
+function reservationsOf({ question }: Subject, { ends }: Booking): Record<string, unknown>[] {
+  return question.wants.map((want, index) => ({ ...wishOf(want), before_end: ends[index] ?? "default" }));
+}
+
+/** Returns what is sent of a single lease. */
+export function leaseBody(subject: Subject, form: Booking, plan: Plan, zone: string): Record<string, unknown> {
+  const { question } = subject;
+  const { patience, tries, flexible, more, remind } = form;
+  const waits = plan.way === "waits" && patience !== null;
+  return {
+    name: plan.name,
+    kind: waits && tries !== null ? "retries" : plan.way === "immediate" ? "immediate" : "scheduled",
+    start_date: plan.atOnce ? "now" : toWire(plan.start),
+    // Just what the summary says: the end does not move while the dialog is open. Who waits gets the whole length.
+    end_date: waits && !question.exactly ? `+${question.length}` : toWire(plan.end),
+    time_zone: zone,
+    reservations: reservationsOf(subject, form),
+    ...(remind ? { before_end_date: `-${remind}` } : {}),
+    ...(waits
+      ? { wait: { until: toWire(patience), ...(tries === null ? {} : { tries }), ...flexibleBody(flexible) } }
+      : {}),
+    ...(more === null ? {} : { extend_if_free: { until: `+${more}` } }),
+  };
+}
+
+/** Returns what is sent of what a request leaves open. */
+export function flexibleBody({ latest, atLeast }: Flexible): Record<string, string> {
+  return { ...(latest === null ? {} : { latest: toWire(latest) }), ...(atLeast === null ? {} : { at_least: atLeast }) };
+}
+
+/** Returns what is sent of a series, as it is asked whether it fits: without how much of it has to. */
+export function seriesBody(subject: Subject, form: Booking, plan: Plan, zone: string): Record<string, unknown> {
+  return {
+    name: plan.name,
+    ...(form.repeat ? whenOf(form.repeat, plan.start, plan.end, zone) : {}),
+    ...(form.remind ? { before_end_date: `-${form.remind}` } : {}),
+    reservations: reservationsOf(subject, form),
+  };
+}
+
+/** Returns the length of what is asked for, as a duration. */
+export function lengthAsked({ question, length }: Subject): string {
+  return question.exactly ? inIso(length / 1000) : question.length;
+}
