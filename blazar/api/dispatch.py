@@ -14,7 +14,7 @@ from werkzeug.routing import Rule
 
 from blazar.api import answers, microversion
 from blazar.api.answers import Answer
-from blazar.api.context import Call, services
+from blazar.api.context import Call, identifier, services
 from blazar.api.errors import speaks_v2
 from blazar.api.identity import Caller
 from blazar.api.routes import Route
@@ -138,7 +138,9 @@ class _View:
         modern = microversion.has_conventions(g.version)
         call = Call(services(), g.get("caller", _NOBODY), row, modern, g.version)
         if not row.on_target:
-            call.authorize()
+            # What the path names is part of the target: a rule may tell kinds of resources apart.
+            named = {name: identifier(text) for name, text in parameters.items()}
+            call.authorize({**named, "project_id": call.caller.project_id, "user_id": call.caller.user_id})
         with _acting(call, method):
             response = _response(row, row.handler(call, **parameters))
         return answers.finished(response, row.caching) if modern else response

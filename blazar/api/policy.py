@@ -133,6 +133,11 @@ class Policy:
         if not self.allows(rule, caller, target):
             raise Denied(f"Policy doesn't allow {rule} to be performed.", data={"rule": rule})
 
+    @property
+    def given(self) -> Mapping[str, str]:
+        """The rules that policy files set, with their checks."""
+        return {name: str(rule.check_str) for name, rule in self._current().file_rules.items()}
+
     def _current(self) -> policy.Enforcer:
         with self._lock:
             if time.monotonic() - self._checked_at < CHECK_INTERVAL:

@@ -45,11 +45,20 @@ class Caching(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A policy rule: its name, default check and description."""
+    """A policy rule: its name, default check and description.
+
+    What a newer route does that a route of 1.0 does as well has the rule of that one in its default check, so that a
+    policy file written for 1.0 holds for every way to the same effect.
+    """
 
     name: str
     check: str
     description: str
+
+
+def all_of(*rules: Rule) -> str:
+    """Return the check that each of these rules has to allow it."""
+    return " and ".join(f"rule:{rule.name}" for rule in rules)
 
 
 @dataclass(frozen=True, slots=True)

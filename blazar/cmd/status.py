@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
@@ -16,7 +16,9 @@ from oslo_config import cfg
 from sqlalchemy.exc import SQLAlchemyError
 
 from blazar import RELEASE
-from blazar.api.policy import Policy
+from blazar.api import policy_advice
+from blazar.api.parts import installed
+from blazar.api.policy import Policy, list_rules
 from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.prometheus.http import Prometheus
@@ -115,7 +117,7 @@ def _plugins(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 def _policy_file(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     try:
-        Policy(conf)
+        given = Policy(conf).given
     except BlazarError as error:
         yield Finding("Policy file", Verdict.FAILURE, error.message)
         return
@@ -124,8 +126,20 @@ def _policy_file(conf: cfg.ConfigOpts) -> Iterator[Finding]:
         yield Finding(
             "Policy file", Verdict.FAILURE, f"{path} is JSON; convert it with oslopolicy-convert-json-to-yaml"
         )
-    else:
-        yield Finding("Policy file", Verdict.SUCCESS)
+        return
+    yield Finding("Policy file", Verdict.SUCCESS)
+    yield from _policy_rules(given)
+
+
+def _policy_rules(given: Mapping[str, str]) -> Iterator[Finding]:
+    """Say what the rules of policy files leave to defaults, and which of them do nothing."""
+    if not given:
+        return
+    known = [rule.name for rule in list_rules()]
+    for text in policy_advice.explain_mistakes(known, given):
+        yield Finding("Policy rules", Verdict.WARNING, text)
+    for text in policy_advice.explain_defaults(installed(), given):
+        yield Finding("Policy rules", Verdict.SUCCESS, text)
 
 
 def _database(conf: cfg.ConfigOpts) -> Iterator[Finding]:
@@ -339,11 +353,11 @@ CHECKS: tuple[Callable[[cfg.ConfigOpts], Iterator[Finding]], ...] = (
 
 
 def _is_json(path: Path) -> bool:
+    """Return whether a file has rules in JSON; ``{}``, which tools write for no rules, is YAML as well."""
     try:
-        json.loads(path.read_text(encoding="utf-8"))
+        return bool(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return False
-    return True
 
 
 def _table(findings: list[Finding]) -> str:

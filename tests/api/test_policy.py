@@ -16,6 +16,20 @@ from blazar.api.policy import Policy, list_rules
 ADMIN = "rule:admin"
 READER = "rule:project_reader_or_admin"
 MEMBER = "rule:project_member_or_admin"
+OF_HOSTS = "rule:admin and rule:blazar:oshosts:put and rule:blazar:oshosts:reallocate"
+
+
+def of_kinds(host: str, *, address: str | None = None, others: str | None = None) -> str:
+    """Return the default of a rule of ``/v1/resources`` that has these rules of kinds at 1.0."""
+    return (
+        f"('host':%(kind)s and rule:blazar:oshosts:{host})"
+        f" or ('floatingip':%(kind)s and rule:blazar:floatingips:{address or host})"
+        f" or ('network':%(kind)s and rule:blazar:networks:{others or host})"
+        f" or ('device':%(kind)s and rule:blazar:devices:{others or host})"
+        " or (not 'host':%(kind)s and not 'floatingip':%(kind)s and not 'network':%(kind)s"
+        " and not 'device':%(kind)s and rule:admin)"
+    )
+
 
 DEFAULTS = {
     "admin": "is_admin:True or role:admin",
@@ -28,9 +42,9 @@ DEFAULTS = {
     "blazar:leases:post": MEMBER,
     "blazar:leases:put": MEMBER,
     "blazar:leases:delete": MEMBER,
-    "blazar:leases:keep": MEMBER,
+    "blazar:leases:keep": "rule:blazar:leases:put",
     "blazar:leases:best_effort": "rule:admin",
-    "blazar:leases:hold": "rule:admin",
+    "blazar:leases:hold": "rule:admin and rule:blazar:leases:put",
     "blazar:oshosts:get": ADMIN,
     "blazar:oshosts:post": ADMIN,
     "blazar:oshosts:put": ADMIN,
@@ -44,14 +58,14 @@ DEFAULTS = {
     "blazar:floatingips:post": ADMIN,
     "blazar:floatingips:delete": ADMIN,
     "blazar:resources:get": READER,
-    "blazar:resources:post": ADMIN,
-    "blazar:resources:put": ADMIN,
-    "blazar:resources:delete": ADMIN,
-    "blazar:resources:refresh": ADMIN,
+    "blazar:resources:post": of_kinds("post"),
+    "blazar:resources:put": of_kinds("put", address="post"),
+    "blazar:resources:delete": of_kinds("delete"),
+    "blazar:resources:refresh": of_kinds("refresh", address="post", others="put"),
     "blazar:resources:get_allocations": ADMIN,
     "blazar:resources:get_candidates": ADMIN,
     "blazar:resources:get_properties": ADMIN,
-    "blazar:resources:update_properties": ADMIN,
+    "blazar:resources:update_properties": of_kinds("update_resource_properties", address="post"),
     "blazar:resources:get_private": ADMIN,
     "blazar:networks:get": ADMIN,
     "blazar:networks:post": ADMIN,
@@ -80,23 +94,25 @@ DEFAULTS = {
     "blazar:feeds:post": READER,
     "blazar:feeds:post_resource": ADMIN,
     "blazar:feeds:delete": READER,
-    "blazar:series:get": READER,
-    "blazar:series:post": MEMBER,
-    "blazar:series:put": MEMBER,
-    "blazar:series:delete": MEMBER,
-    "blazar:leases:swap": MEMBER,
-    "blazar:leases:swap_to": ADMIN,
-    "blazar:leases:split": MEMBER,
-    "blazar:leases:get_history": READER,
-    "blazar:leases:merge": MEMBER,
-    "blazar:leases:transfer": MEMBER,
+    "blazar:series:get": "rule:blazar:leases:get",
+    "blazar:series:post": "rule:blazar:leases:post",
+    "blazar:series:put": "rule:blazar:leases:put and rule:blazar:leases:post and rule:blazar:leases:delete",
+    "blazar:series:delete": "rule:blazar:leases:delete",
+    "blazar:leases:swap": "rule:blazar:leases:put",
+    "blazar:leases:swap_to": "rule:blazar:oshosts:reallocate",
+    "blazar:leases:split": "rule:blazar:leases:put and rule:blazar:leases:post",
+    "blazar:leases:get_history": "rule:blazar:leases:get",
+    "blazar:leases:merge": "rule:blazar:leases:put",
+    "blazar:leases:merge_away": "rule:blazar:leases:delete",
+    "blazar:leases:transfer": "rule:blazar:leases:put and rule:blazar:leases:delete",
     "blazar:transfers:get": "rule:project_reader_api",
-    "blazar:transfers:accept": "rule:project_member_api",
+    "blazar:transfers:accept": "rule:project_member_api and rule:blazar:leases:post",
+    "blazar:transfers:decline": "rule:project_member_api",
     "blazar:maintenances:get": ADMIN,
-    "blazar:maintenances:post": ADMIN,
-    "blazar:maintenances:update": ADMIN,
-    "blazar:maintenances:delete": ADMIN,
-    "blazar:maintenances:end": ADMIN,
+    "blazar:maintenances:post": OF_HOSTS,
+    "blazar:maintenances:update": OF_HOSTS,
+    "blazar:maintenances:delete": OF_HOSTS,
+    "blazar:maintenances:end": OF_HOSTS,
     "blazar:availability:get": MEMBER,
 }
 

@@ -62,9 +62,38 @@ def test_a_policy_file_that_is_none_is_a_failure(check, working, tmp_path, text,
     assert words in found["Policy file"]
 
 
-def test_a_policy_file_in_yaml_is_well(check, working, tmp_path):
-    (tmp_path / "policy.yaml").write_text('"blazar:leases:get": "@"\n', encoding="utf-8")
+@pytest.mark.parametrize("text", ["", "{}", "{ }\n", "# nothing\n", "---\n", "null\n"], ids=repr)
+def test_a_policy_file_without_rules_is_well(check, working, tmp_path, text):
+    (tmp_path / "policy.yaml").write_text(text, encoding="utf-8")
     assert check(*working()) == (0, {})
+
+
+def test_it_says_which_newer_rules_a_policy_file_leaves_at_their_default(capsys, file, working, tmp_path):
+    text = '"blazar:leases:post": "role:booker"\n"blazar:series:post": "role:teacher"\n'
+    (tmp_path / "policy.yaml").write_text(text, encoding="utf-8")
+    assert main(["--config-file", file(*working()), "upgrade", "check"]) == 0
+    said = [row[24:] for row in capsys.readouterr().out.splitlines() if row.startswith("  Policy rules Success")]
+    assert "not set, as blazar:leases:put and blazar:leases:post: blazar:leases:split" in said
+    assert "not set, as blazar:leases:post, members of the project: blazar:transfers:accept" in said
+    assert any(row.startswith("not set, for operators only: ") and "blazar:leases:best_effort" in row for row in said)
+    assert not any("blazar:series:post" in row for row in said)
+    assert len({name for row in said for name in row.rpartition(": ")[2].split(", ")}) == sum(
+        len(row.rpartition(": ")[2].split(", ")) for row in said
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('"blazar:lease:post": "role:booker"', "blazar:lease:post is no rule of this service, so it limits nobody"),
+        ('"blazar:leases:post": "rule:boker"', "blazar:leases:post refers to the rule boker, which does not exist"),
+    ],
+)
+def test_a_rule_that_does_nothing_is_a_warning(capsys, file, working, tmp_path, text, words):
+    (tmp_path / "policy.yaml").write_text(f"{text}\n", encoding="utf-8")
+    assert main(["--config-file", file(*working()), "upgrade", "check"]) == 1
+    (said,) = [row for row in capsys.readouterr().out.splitlines() if row.startswith("  Policy rules Warning")]
+    assert words in said
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from dataclasses import replace
 from blazar.api.answers import Answer, paged
 from blazar.api.context import Call
 from blazar.api.leases.full.visible import visible
+from blazar.api.leases.rules import GET as SEE_LEASE
 from blazar.api.queries import paging
-from blazar.api.routes import READER, Caching, Part, Root, Route, Rule, in_path
+from blazar.api.routes import Caching, Part, Root, Route, Rule, all_of, in_path
 from blazar.api.shapes import (
     LINKS,
     NUMBER,
@@ -27,7 +28,7 @@ from blazar.model.clock import zulu
 from blazar.model.history import OFFERED_TO, PROJECT_ID, USER_ID, By, FieldChange, NamedMove, PastEntry, Verb
 from blazar.model.requests import Actor
 
-GET = Rule("blazar:leases:get_history", READER, "Show what was done to a lease, and by whom.")
+GET = Rule("blazar:leases:get_history", all_of(SEE_LEASE), "Show what was done to a lease, and by whom.")
 
 _BY = an_object(
     {

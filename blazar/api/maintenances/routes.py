@@ -11,12 +11,14 @@ from blazar.api import moments
 from blazar.api.answers import Answer, paged
 from blazar.api.bodies import normalized
 from blazar.api.context import Call, identifier
+from blazar.api.kinds.hosts.allocations import MOVE
+from blazar.api.kinds.hosts.rules import PUT as UPDATE_HOST
 from blazar.api.maintenances.components import CHANGE, CHANGES, COMPONENTS, CREATE, CREATED, KEYS
 from blazar.api.moments import in_body
 from blazar.api.preconditions import IF_MATCH, Tags
 from blazar.api.queries import filter_by, option, paging
 from blazar.api.readers import Choice, Flag
-from blazar.api.routes import ADMIN, Body, Caching, Part, Root, Route, Rule, in_path
+from blazar.api.routes import ADMIN, Body, Caching, Part, Root, Route, Rule, all_of, in_path
 from blazar.api.shapes import LINKS, NUMBER, Json, a_list, an_object, ref
 from blazar.api.urls import link
 from blazar.model.duration import Duration
@@ -34,10 +36,12 @@ from blazar.model.maintenance_json import impact_json, lease_json, maintenance_j
 from blazar.model.requests import NOW, Moment
 
 GET = Rule("blazar:maintenances:get", ADMIN, "List and show maintenance windows, with the leases that they affect.")
-POST = Rule("blazar:maintenances:post", ADMIN, "Open a maintenance window, or see what it would do.")
-PATCH = Rule("blazar:maintenances:update", ADMIN, "Change the time or the name of a maintenance window.")
-DELETE = Rule("blazar:maintenances:delete", ADMIN, "Cancel a maintenance window that has not begun.")
-END = Rule("blazar:maintenances:end", ADMIN, "End a maintenance window that has begun before its time.")
+# A window takes hosts out of use, as a change of a host does, and moves reservations to other hosts.
+_HOSTS = f"{ADMIN} and {all_of(UPDATE_HOST, MOVE)}"
+POST = Rule("blazar:maintenances:post", _HOSTS, "Open a maintenance window, or see what it would do.")
+PATCH = Rule("blazar:maintenances:update", _HOSTS, "Change the time or the name of a maintenance window.")
+DELETE = Rule("blazar:maintenances:delete", _HOSTS, "Cancel a maintenance window that has not begun.")
+END = Rule("blazar:maintenances:end", _HOSTS, "End a maintenance window that has begun before its time.")
 
 # What becomes of leases goes on without a new revision of the window.
 _TAGS = Tags("-m", parted=True)

@@ -3,17 +3,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from blazar.api.routes import ADMIN, READER, Rule
+from blazar.model.resource import DEVICE, FLOATING_IP, HOST, NETWORK, ResourceKind
+
+_EARLIER: Mapping[ResourceKind, str] = {
+    HOST: "blazar:oshosts",
+    FLOATING_IP: "blazar:floatingips",
+    NETWORK: "blazar:networks",
+    DEVICE: "blazar:devices",
+}
+"""The kinds that have routes of their own at 1.0, and how the rules of these begin."""
+
+
+def _as_before(action: str, **others: str) -> str:
+    """Return the check of an action on a resource: for kinds with routes at 1.0 their rule, else operators only.
+
+    ``others`` have the action at 1.0 by the beginning of its rule, where that has another name.
+    """
+    earlier = {kind: others.get(begin.rpartition(":")[2], action) for kind, begin in _EARLIER.items()}
+    named = [f"('{kind}':%(kind)s and rule:{_EARLIER[kind]}:{each})" for kind, each in earlier.items()]
+    other = " and ".join(f"not '{kind}':%(kind)s" for kind, each in earlier.items())
+    return " or ".join((*named, f"({other} and {ADMIN})"))
+
 
 GET = Rule("blazar:resources:get", READER, "List kinds of resources, and what the project may see of resources.")
-POST = Rule("blazar:resources:post", ADMIN, "Register a resource.")
-PUT = Rule("blazar:resources:put", ADMIN, "Update a resource's properties, disabled flag and authorized projects.")
-DELETE = Rule("blazar:resources:delete", ADMIN, "Unregister a resource.")
-REFRESH = Rule("blazar:resources:refresh", ADMIN, "Refresh a resource's data from the cloud.")
+POST = Rule("blazar:resources:post", _as_before("post"), "Register a resource.")
+PUT = Rule(
+    "blazar:resources:put",
+    # Version 1.0 has no change of an address; who may not register one may not change it either.
+    _as_before("put", floatingips="post"),
+    "Update a resource's properties, disabled flag and authorized projects.",
+)
+DELETE = Rule("blazar:resources:delete", _as_before("delete"), "Unregister a resource.")
+REFRESH = Rule(
+    "blazar:resources:refresh",
+    _as_before("refresh", floatingips="post", networks="put", devices="put"),
+    "Refresh a resource's data from the cloud.",
+)
 ALLOCATIONS = Rule("blazar:resources:get_allocations", ADMIN, "List and show allocations of resources.")
 CANDIDATES = Rule("blazar:resources:get_candidates", ADMIN, "List what the cloud has to register.")
 PROPERTIES = Rule("blazar:resources:get_properties", ADMIN, "List the properties that operators have set.")
-PATCH = Rule("blazar:resources:update_properties", ADMIN, "Make a property public or private.")
+PATCH = Rule(
+    "blazar:resources:update_properties",
+    _as_before("update_resource_properties", floatingips="post"),
+    "Make a property public or private.",
+)
 RULES = (GET, POST, PUT, DELETE, REFRESH, ALLOCATIONS, CANDIDATES, PROPERTIES, PATCH)
 
 PRIVATE = Rule(

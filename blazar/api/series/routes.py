@@ -13,10 +13,14 @@ from blazar.api.bodies import normalized
 from blazar.api.context import Call, identifier
 from blazar.api.leases.full.keys import IDEMPOTENCY_KEY, key_of
 from blazar.api.leases.full.view import OF_1_3, view_of
+from blazar.api.leases.rules import DELETE as DELETE_LEASE
+from blazar.api.leases.rules import GET as GET_LEASE
+from blazar.api.leases.rules import POST as CREATE_LEASE
+from blazar.api.leases.rules import PUT as UPDATE_LEASE
 from blazar.api.preconditions import IF_MATCH, Tags
 from blazar.api.queries import option, paging
 from blazar.api.readers import Choice, Flag, Text
-from blazar.api.routes import MEMBER, READER, Body, Caching, Part, Root, Route, Rule, in_path
+from blazar.api.routes import Body, Caching, Part, Root, Route, Rule, all_of, in_path
 from blazar.api.series.render import COMPONENTS, FIELDS, details, shown
 from blazar.api.series.requests import new_series, series_change
 from blazar.api.series.schemas import CHANGES, EXAMPLES, SERIES_CREATE, SERIES_UPDATE
@@ -27,10 +31,14 @@ from blazar.model.series_details import SeriesDetails, SeriesOwner, SeriesQuesti
 
 _TAGS = Tags("-s", parted=True)
 
-GET = Rule("blazar:series:get", READER, "List and show series of leases.")
-POST = Rule("blazar:series:post", MEMBER, "Create a series of leases.")
-PUT = Rule("blazar:series:put", MEMBER, "Change a series of leases.")
-DELETE = Rule("blazar:series:delete", MEMBER, "Delete a series of leases.")
+GET = Rule("blazar:series:get", all_of(GET_LEASE), "List and show series of leases.")
+POST = Rule("blazar:series:post", all_of(CREATE_LEASE), "Create a series of leases.")
+PUT = Rule(
+    "blazar:series:put",
+    all_of(UPDATE_LEASE, CREATE_LEASE, DELETE_LEASE),
+    "Change a series of leases: change its leases, create further ones, and delete those that it no longer has.",
+)
+DELETE = Rule("blazar:series:delete", all_of(DELETE_LEASE), "Delete a series of leases.")
 
 
 def index(call: Call) -> Answer:

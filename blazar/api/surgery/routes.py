@@ -10,27 +10,33 @@ from blazar.api import moments
 from blazar.api.answers import Answer
 from blazar.api.bodies import normalized
 from blazar.api.context import Call, identifier
+from blazar.api.kinds.hosts.allocations import MOVE
 from blazar.api.leases.full import render
 from blazar.api.leases.full.keys import IDEMPOTENCY_KEY, key_of
 from blazar.api.leases.full.view import OF_1_3, View, view_of
 from blazar.api.leases.full.visible import visible
+from blazar.api.leases.rules import DELETE, POST, PUT
 from blazar.api.preconditions import IF_MATCH
 from blazar.api.queries import option
 from blazar.api.readers import Flag
-from blazar.api.routes import ADMIN, MEMBER, Body, Part, Root, Route, Rule, in_path
+from blazar.api.routes import Body, Part, Root, Route, Rule, all_of, in_path
 from blazar.api.shapes import Json
 from blazar.api.surgery.components import LEASES, MERGE, MERGES, SPLIT, SPLITS, SWAP, SWAPS
 from blazar.api.urls import link
 from blazar.model.errors import InvalidInput, NotFound, PreconditionFailed
+from blazar.model.lease_details import LeaseOwner
 from blazar.model.requests import NOW, Actor
 from blazar.model.surgery import MergeRequest, Operated, Partner, PartRequest, SplitRequest, SwapRequest, Terms
 
-SWAP_RULE = Rule("blazar:leases:swap", MEMBER, "Give up a host of a reservation for another one.")
-SWAP_TO = Rule("blazar:leases:swap_to", ADMIN, "Name the host that a reservation gets for the one that it gives up.")
+SWAP_RULE = Rule("blazar:leases:swap", all_of(PUT), "Give up a host of a reservation for another one.")
+SWAP_TO = Rule(
+    "blazar:leases:swap_to", all_of(MOVE), "Name the host that a reservation gets for the one that it gives up."
+)
 
-SPLIT_RULE = Rule("blazar:leases:split", MEMBER, "Make two leases of one.")
+SPLIT_RULE = Rule("blazar:leases:split", all_of(PUT, POST), "Make two leases of one.")
 
-MERGE_RULE = Rule("blazar:leases:merge", MEMBER, "Make one lease of two.")
+MERGE_RULE = Rule("blazar:leases:merge", all_of(PUT), "Make one lease of two; asked for both.")
+MERGE_AWAY = Rule("blazar:leases:merge_away", all_of(DELETE), "End a lease by merging it into another one.")
 
 
 def swap(call: Call, lease_id: str, reservation_id: str) -> Answer:
@@ -45,10 +51,9 @@ def swap(call: Call, lease_id: str, reservation_id: str) -> Answer:
         if target is None:
             sentence = "for is missing; name the host of the other reservation that this one gets"
             raise InvalidInput(sentence, code="missing_field", pointer="/for")
-        partner = Partner(_other(call, other["lease_id"], "/with/lease_id"), identifier(other["reservation_id"]))
+        partner = Partner(_other(call, other["lease_id"], "/with/lease_id").id, identifier(other["reservation_id"]))
     elif target is not None:
-        owned = {"project_id": owner.project_id, "user_id": owner.user_id}
-        call.services.policy.check(SWAP_TO.name, call.caller, owned)
+        call.services.policy.check(SWAP_TO.name, call.caller, _target(owner))
     request = SwapRequest(identifier(reservation_id), asked["host"], target, partner)
     return _operated(lambda: call.manager.surgery.swap(owner.id, request, terms), view, terms)
 
@@ -82,7 +87,9 @@ def merge(call: Call, lease_id: str) -> Answer:
     body = call.read()
     terms, view = _terms(call, body, f"POST /v1/leases/{owner.id}/merge")
     asked = call.checked(normalized(body))
-    request = MergeRequest(_other(call, asked["with"], "/with"))
+    other = _other(call, asked["with"], "/with")
+    call.services.policy.check(MERGE_AWAY.name, call.caller, _target(other))
+    request = MergeRequest(other.id)
     return _operated(lambda: call.manager.surgery.merge(owner.id, request, terms), view, terms)
 
 
@@ -93,10 +100,14 @@ def _part(body: Json, number: int) -> PartRequest:
     return PartRequest(body["id"], tuple(body.get("resources", ())), body.get("count"))
 
 
-def _other(call: Call, lease_id: str, pointer: str) -> str:
-    """Return the id of another lease that the body names. InvalidInput if the caller may not see it, Denied."""
+def _target(owner: LeaseOwner) -> dict[str, str]:
+    return {"project_id": owner.project_id, "user_id": owner.user_id}
+
+
+def _other(call: Call, lease_id: str, pointer: str) -> LeaseOwner:
+    """Return whose another lease is that the body names. InvalidInput if the caller may not see it, Denied."""
     try:
-        return visible(call, lease_id).id
+        return visible(call, lease_id)
     except NotFound as error:
         raise InvalidInput(error.message, code="unknown_reference", pointer=pointer) from error
 
@@ -185,5 +196,5 @@ PART = Part(
         ),
     ),
     rules=(SWAP_RULE, SPLIT_RULE, MERGE_RULE),
-    views=(SWAP_TO,),
+    views=(SWAP_TO, MERGE_AWAY),
 )

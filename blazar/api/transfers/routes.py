@@ -11,10 +11,13 @@ from blazar.api.leases.full import render
 from blazar.api.leases.full.keys import IDEMPOTENCY_KEY, key_of
 from blazar.api.leases.full.view import OF_1_3, View, view_of
 from blazar.api.leases.full.visible import visible
+from blazar.api.leases.rules import DELETE as DELETE_LEASE
+from blazar.api.leases.rules import POST as CREATE_LEASE
+from blazar.api.leases.rules import PUT as UPDATE_LEASE
 from blazar.api.preconditions import IF_MATCH, Tags
 from blazar.api.queries import option, paging
 from blazar.api.readers import Flag
-from blazar.api.routes import MEMBER, Body, Caching, Part, Root, Route, Rule, in_path
+from blazar.api.routes import Body, Caching, Part, Root, Route, Rule, all_of, in_path
 from blazar.api.shapes import LINKS, NUMBER, Json, a_list, an_object, ref
 from blazar.api.since import without_newer
 from blazar.api.transfers.components import OFFER, OFFERS, TRANSFER
@@ -25,11 +28,18 @@ from blazar.model.requests import Actor
 from blazar.model.surgery import Terms
 from blazar.model.transfers import OfferRequest
 
-OFFER_RULE = Rule("blazar:leases:transfer", MEMBER, "Offer a lease to another project or user, or withdraw that.")
+OFFER_RULE = Rule(
+    "blazar:leases:transfer",
+    all_of(UPDATE_LEASE, DELETE_LEASE),
+    "Offer a lease to another project or user, who has it afterwards instead of the giver, or withdraw that.",
+)
 GET = Rule(
     "blazar:transfers:get", "rule:project_reader_api", "List and show the leases that are offered to the project."
 )
-ACCEPT = Rule("blazar:transfers:accept", "rule:project_member_api", "Accept or decline a lease that is offered.")
+ACCEPT = Rule(
+    "blazar:transfers:accept", f"rule:project_member_api and {all_of(CREATE_LEASE)}", "Accept a lease that is offered."
+)
+DECLINE = Rule("blazar:transfers:decline", "rule:project_member_api", "Decline a lease that is offered.")
 
 # A member sees the offer, and nothing else of the lease.
 _VIEW = View(operator=False, names=False, shape=OF_1_3)
@@ -226,13 +236,13 @@ PART = Part(
             name="decline_transfer",
             summary="Decline a lease that is offered to the project",
             handler=decline,
-            rule=ACCEPT,
+            rule=DECLINE,
             render=None,
             answers={204: None},
             errors=(404, 409, 412),
             parameters=(_LEASE_ID, IF_MATCH),
         ),
     ),
-    rules=(OFFER_RULE, GET, ACCEPT),
+    rules=(OFFER_RULE, GET, ACCEPT, DECLINE),
     components={"LeaseTransfer": TRANSFER},
 )
