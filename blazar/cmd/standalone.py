@@ -36,7 +36,7 @@ from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import open_cloud
 from blazar.cmd import assemble, config, pages, process, web
 from blazar.cmd.config import ConfigurationError
-from blazar.cmd.demo import past
+from blazar.cmd.demo import limits, past
 from blazar.cmd.logs import add_filters
 from blazar.enforcement import Identity
 from blazar.manager.service import ManagerService
@@ -93,6 +93,8 @@ def _run(options: argparse.Namespace) -> int:
     conf = config.load([], program="blazar-standalone", files=options.config_file or [])
     if (regions := max(options.regions, _clouds_in(data))) > 1:
         conf.set_default("regions", [f"Region{number}" for number in range(1, regions + 1)], group="cloud")
+    if options.demo:
+        limits.set_limits(conf)
     if options.demo and config.regions(conf):
         raise ConfigurationError("the demo has one region; leave out --demo, or --regions and [cloud] regions")
     for leftover in config.leftovers(conf):

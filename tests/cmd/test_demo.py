@@ -6,20 +6,33 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from oslo_config import cfg
+from werkzeug.test import Client
 
-from blazar.cmd import config
-from blazar.cmd.demo import hosts, past
+from blazar.api.app import create_app
+from blazar.api.identity import StandaloneIdentity
+from blazar.api.parts import installed
+from blazar.api.policy import Policy
+from blazar.api.served import Served
+from blazar.clouds.simulated import open_cloud
+from blazar.cmd import assemble, config
+from blazar.cmd.demo import hosts, limits, past
+from blazar.cmd.demo.stage import DemoClock
+from blazar.cmd.standalone import with_own_policy
 from blazar.model.lease import LeaseStatus
 from blazar.model.resource import HOST
 from blazar.store.engine import connect
 from blazar.store.store import Store
 from tests.cmd.test_standalone import begun, call
 
+ADMIN, ALICE = "admin:demo:admin", "alice:physics:member"
 NOW = datetime(2030, 6, 12, 15, 20, 7, tzinfo=UTC)
 
 
@@ -29,9 +42,43 @@ def made(folder, days: int) -> Store:
     return Store(connect(f"sqlite:///{folder / 'blazar.sqlite'}"), cleaning_time=timedelta(0))
 
 
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """A demo that was made: its folder, and what its service answers at ``NOW``."""
+
+    folder: Path
+    store: Store
+    client: Client
+
+    def read(self, path: str, who: str = ADMIN) -> dict[str, Any]:
+        answer = self.client.get(path, headers={"X-Auth-Token": who, "OpenStack-API-Version": "reservation 1.3"})
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json)
+
+
 @pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Store:
-    return made(tmp_path_factory.mktemp("demo"), days=30)
+def demo(tmp_path_factory) -> Demo:
+    folder = tmp_path_factory.mktemp("demo")
+    store = made(folder, days=30)
+    conf = config.load([], program="blazar-test", files=[], conf=cfg.ConfigOpts())
+    limits.set_limits(conf)
+    clock = DemoClock(NOW)
+    cloud = open_cloud(folder / "cloud.json", clock=clock)
+    engine = connect(f"sqlite:///{folder / 'blazar.sqlite'}")
+    manager = assemble.manager(conf, engine=engine, clouds={"": cloud}, clock=clock)
+    app = create_app(
+        manager,
+        identity=StandaloneIdentity(),
+        policy=Policy(with_own_policy(conf, folder)),
+        served=Served(installed()),
+        bounds=config.api_bounds(conf),
+    )
+    return Demo(folder, store, app.test_client())
+
+
+@pytest.fixture(scope="module")
+def store(demo) -> Store:
+    return demo.store
 
 
 def test_there_are_leases_of_many_projects_past_present_and_future(store):
@@ -41,29 +88,104 @@ def test_there_are_leases_of_many_projects_past_present_and_future(store):
     assert counts[LeaseStatus.TERMINATED] > 30
     assert counts[LeaseStatus.ACTIVE] >= 4
     assert counts[LeaseStatus.PENDING] > 15
-    assert set(counts) == {LeaseStatus.TERMINATED, LeaseStatus.ACTIVE, LeaseStatus.PENDING}
+    assert counts[LeaseStatus.WAITING] >= 2
+    assert set(counts) == {LeaseStatus.TERMINATED, LeaseStatus.ACTIVE, LeaseStatus.PENDING, LeaseStatus.WAITING}
     assert any(lease.degraded for lease in leases)
-    assert {r.resource_type for lease in leases for r in lease.reservations} == {
+
+
+def test_there_are_leases_of_every_type_of_resource_that_has_something_registered(demo):
+    types = {r.resource_type for lease in demo.store.leases.of_project(None) for r in lease.reservations}
+    kinds = {kind["name"] for kind in demo.read("/v1/resources")["kinds"]}
+    for kind in kinds:
+        assert demo.read(f"/v1/resources/{kind}")["resources"], kind
+    assert types == {
         "physical:host",
         "virtual:instance",
         "virtual:floatingip",
+        "virtual:volume",
+        "network",
+        "generic",
+        "device",
     }
+
+
+@pytest.mark.parametrize("kind", ["host", "floatingip", "volume", "network", "generic", "device"])
+def test_something_of_each_kind_is_in_use_now_and_by_the_member_who_looks(demo, kind):
+    resource_type = {
+        "host": "physical:host",
+        "floatingip": "virtual:floatingip",
+        "volume": "virtual:volume",
+    }.get(kind, kind)
+    query = f"/v1/calendar?resource_type={resource_type}"
+    for who, blocks in ((ADMIN, {"lease", "mine"}), (ALICE, {"mine"})):
+        read = demo.read(query, who)["calendar"]
+        now = {block["kind"] for row in read["resources"] for block in row["blocks"] if block["start"] <= read["as_of"]}
+        assert blocks & now
+
+
+def test_there_is_a_series_whose_occurrences_are_over_booked_and_cancelled(demo):
+    (series,) = demo.read("/v1/series")["series"]
+    assert series["name"] == "hpc-course"
+    states = Counter(each["state"] for each in demo.read(f"/v1/series/{series['id']}")["series"]["occurrences"])
+    assert {"over", "booked", "cancelled"} <= set(states)
+
+
+def test_some_wait_in_line_one_in_vain_and_some_are_promised_a_start(demo):
+    leases = demo.read("/v1/leases?limit=1000")["leases"]
+    waits = [one["wait"] for one in leases if one["status"] == "WAITING"]
+    assert sorted(wait["position"] for wait in waits) == list(range(1, len(waits) + 1))
+    assert any(wait["estimated_start"] for wait in waits)
+    assert any(wait["reason"] for wait in waits)
+    assert any(one["wait"] and one["wait"]["advance"] for one in leases if one["status"] == "PENDING")
+    assert any(one["status"] == "WAITING" for one in demo.read("/v1/leases", ALICE)["leases"])
+
+
+def test_hosts_are_in_maintenance_today_and_will_be(demo):
+    windows = demo.read("/v1/maintenances")["maintenances"]
+    assert {one["status"] for one in windows} == {"ACTIVE", "PLANNED"}
+    (planned,) = (one for one in windows if one["status"] == "PLANNED")
+    assert demo.read(f"/v1/maintenances/{planned['id']}")["maintenance"]["leases"]
+
+
+def test_leases_are_offered_prolonged_and_had_room_made(demo):
+    leases = demo.read("/v1/leases?limit=1000")["leases"]
+    assert {one["name"] for one in leases if one["transfer"]} == {"beamtime-reserve", "docking-spare"}
+    assert [one["lease"]["name"] for one in demo.read("/v1/transfers", ALICE)["transfers"]] == ["docking-spare"]
+    assert [one["name"] for one in leases if one["extend_if_free"]] == ["lattice-tail"]
+    (prolonged,) = (one for one in leases if one["name"] == "reanalysis-tail")
+    # As far as it was to go on.
+    assert prolonged["end_date"] == (NOW + timedelta(days=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert [one["status"] for one in leases if one["kind"] == "best_effort"] == ["ACTIVE"]
+
+
+def test_a_limit_is_nearly_used_up_and_hosts_can_be_booked_all_the_same(demo):
+    def asked(reservation: dict[str, Any], hours: int) -> Any:
+        begins = NOW + timedelta(days=1)
+        dates = {"start_date": begins.isoformat(), "end_date": (begins + timedelta(hours=hours)).isoformat()}
+        body = {"name": "asked", **dates, "reservations": [reservation]}
+        headers = {"X-Auth-Token": ALICE, "OpenStack-API-Version": "reservation 1.3"}
+        return demo.client.post("/v1/leases?dry_run=true", json=body, headers=headers)
+
+    assert asked({"resource_type": "physical:host", "min": 1}, 48).status_code == 200
+    refused = asked({"resource_type": "device", "min": 2, "max": 2}, 12)
+    assert refused.status_code == 403
+    assert 0 <= limits.HOURS["device"] - refused.json["errors"][0]["data"]["used"] < 12
 
 
 def test_there_are_sixty_hosts_and_some_of_them_are_out_of_use(store):
     found = store.resources.of_kind(HOST)
     assert len(found) == len(list(hosts.hosts())) == 60
-    assert {host.name for host in found if host.disabled} == {"cpu-07", "io-02", "h100-06"}
+    out = {host.name for host in found if host.disabled}
+    assert out == {"cpu-07", "io-02", "h100-06"}
     assert len([host for host in found if host.failure]) == 2
     assert len({host.attributes["availability_zone"] for host in found}) == 3
     assert {"A100", "H100"} <= {host.capabilities.get("gpu") for host in found}
 
 
-def test_what_is_in_use_is_in_use_in_the_cloud_too(store, tmp_path_factory):
-    file = next(tmp_path_factory.getbasetemp().glob("demo*/cloud.json"))
-    state = json.loads(file.read_text(encoding="utf-8"))
+def test_what_is_in_use_is_in_use_in_the_cloud_too(demo):
+    state = json.loads((demo.folder / "cloud.json").read_text(encoding="utf-8"))
     zones = {str(aggregate["zone"]).removeprefix("blazar_") for aggregate in state["aggregates"].values()}
-    active = [one for one in store.leases.of_project(None) if one.status is LeaseStatus.ACTIVE]
+    active = [one for one in demo.store.leases.of_project(None) if one.status is LeaseStatus.ACTIVE]
     whole = [r.id for lease in active for r in lease.reservations if r.resource_type == "physical:host"]
     assert whole
     assert set(whole) <= zones
@@ -96,7 +218,7 @@ def test_it_starts_within_seconds_and_goes_on_where_it_was(tmp_path):
         try:
             leases = call(f"{url}/v1/leases")["leases"]
             assert len([one for one in leases if one["status"] == "ACTIVE"]) >= 4
-            assert {one["status"] for one in leases} <= {"ACTIVE", "PENDING", "TERMINATED", "STARTING"}
+            assert {one["status"] for one in leases} <= {"ACTIVE", "PENDING", "TERMINATED", "STARTING", "CREATING"}
         finally:
             assert program.stop() == 0
     engine = sa.create_engine(f"sqlite:///{tmp_path / 'data' / 'blazar.sqlite'}")

@@ -13,8 +13,12 @@ from blazar.clouds.simulated import State, of_yaml
 from blazar.model.requests import Registration
 
 NETWORK = "7b0d2f4e-6a1c-4f3b-8e5d-9c2a4b6d8f01"
-ADDRESSES = range(10, 26)
-"""The last numbers of the addresses of 198.51.100.0/24 that can be reserved."""
+
+POOLS: list[dict[str, Any]] = [
+    {"name": "storage-1@ssd#pool1", "type": "fast", "total_gb": 4000},
+    {"name": "storage-1@disks#pool1", "type": "large", "total_gb": 40000},
+]
+"""Pools of volumes, each with a private volume type that leads only there."""
 
 _ZONES = ("az-1", "az-2", "az-3")
 
@@ -86,8 +90,8 @@ def cloud() -> State:
         {"id": "large", "name": "m1.large", "vcpus": 8, "memory_mb": 32768, "disk_gb": 80},
     ]
     network = {"id": NETWORK, "name": "campus", "subnets": [subnet_pools]}
-    text = yaml.safe_dump({"zones": list(_ZONES), "hosts": entries, "flavors": flavors, "networks": [network]})
-    state = of_yaml(text)
+    given = {"zones": list(_ZONES), "hosts": entries, "flavors": flavors, "networks": [network], "pools": POOLS}
+    state = of_yaml(yaml.safe_dump(given))
     for number, host in enumerate(hosts(), start=1):
         state.hosts[str(number)].cpu_info = f'{{"arch": "{host.family.cpu}", "model": "simulated"}}'
     return state

@@ -64,6 +64,51 @@ def addresses(amount: int) -> Make:
     return lambda chance: ReservationRequest("virtual:floatingip", {**values, "amount": chance.randint(1, amount)})
 
 
+def volumes(size: int, amount: int, *, volume_type: str) -> Make:
+    """Return a maker of reservations of volumes of ``size`` GiB."""
+    values = {"size": size, "volume_type": volume_type, "name": "data"}
+    return lambda chance: ReservationRequest("virtual:volume", {**values, "amount": chance.randint(1, amount)})
+
+
+def segment(name: str, *, kind: str) -> Make:
+    """Return a maker of reservations of a network of its own."""
+    values = {
+        "network_name": name,
+        "network_properties": _text(["==", "$network_type", kind]),
+        "resource_properties": "",
+    }
+    return lambda chance: ReservationRequest("network", dict(values))
+
+
+def instruments(kind: str, most: int) -> Make:
+    """Return a maker of reservations of whole generic resources of a class."""
+
+    def make(chance: random.Random) -> ReservationRequest:
+        count = chance.randint(1, most)
+        return ReservationRequest("generic", {"class": kind, "min": count, "max": count})
+
+    return make
+
+
+def seats(kind: str, most: int) -> Make:
+    """Return a maker of reservations of units of a generic resource that others share."""
+    return lambda chance: ReservationRequest("generic", {"class": kind, "amount": chance.randint(1, most)})
+
+
+def boards(machine: str, most: int) -> Make:
+    """Return a maker of reservations of devices."""
+
+    def make(chance: random.Random) -> ReservationRequest:
+        values = {
+            "min": 1,
+            "max": chance.randint(1, most),
+            "resource_properties": _text(["==", "$machine_name", machine]),
+        }
+        return ReservationRequest("device", values)
+
+    return make
+
+
 def _text(requirement: object) -> str:
     return json.dumps(requirement) if requirement else ""
 
@@ -88,6 +133,7 @@ PROJECTS = (
             ),
             Work(("detector-sim", "calibration"), whole_hosts(2, 6, properties=COMPUTE), (DAY, 48), (1, 21), 2),
             Work(("notebook",), servers(4, vcpus=4, memory_gb=16), (8, 10), (0, 2), 2),
+            Work(("training-data",), volumes(200, 3, volume_type="fast"), (72, 168), (0, 7)),
         ),
         4,
     ),
@@ -98,6 +144,7 @@ PROJECTS = (
             Work(("genome-assembly", "phylogeny"), whole_hosts(1, 2, hypervisors=BIG_MEMORY), (96, 168), (2, 20), 2),
             Work(("protein-folding",), whole_hosts(1, 3, properties=A100), (DAY, 72), (0, 10), 2),
             Work(("portal-test",), addresses(3), (DAY, 72), (0, 4), 1),
+            Work(("cell-imaging",), instruments("microscope", 2), (4, 8), (0, 9), 2),
         ),
         3,
     ),
@@ -107,6 +154,7 @@ PROJECTS = (
         (
             Work(("spectra", "docking"), whole_hosts(1, 3, properties=COMPUTE), (DAY, 48, 72), (0, 9), 2),
             Work(("quantum-chemistry",), whole_hosts(1, 1, hypervisors=BIG_MEMORY), (72, 120), (1, 12), 1),
+            Work(("structure-solver",), seats("solver-licence", 6), (DAY, 48), (0, 8), 1),
         ),
         2,
     ),
@@ -125,6 +173,7 @@ PROJECTS = (
         (
             Work(("ensemble-run", "reanalysis"), whole_hosts(4, 8, properties=COMPUTE), (48, 96), (5, 30), 2),
             Work(("archive-scan",), whole_hosts(1, 3, properties=STORAGE), (DAY, 48), (1, 14), 2),
+            Work(("satellite-images",), volumes(500, 2, volume_type="large"), (96, 168), (0, 10)),
         ),
         2,
     ),
@@ -134,6 +183,8 @@ PROJECTS = (
         (
             Work(("field-test", "vision"), servers(8, vcpus=8, memory_gb=32), (6, 12, DAY), (0, 5), 2),
             Work(("edge-build",), whole_hosts(1, 2, hypervisors=["==", "$vcpus", "80"]), (12, 36), (0, 8), 2),
+            Work(("swarm",), boards("jetson-orin", 3), (12, DAY), (0, 6), 2),
+            Work(("testbed-net",), segment("testbed", kind="vlan"), (DAY, 72), (0, 7)),
         ),
         2,
     ),

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the script of the demo acts on: a manager, its store, a simulated cloud, and the clock that the script moves."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from blazar.clouds.simulated import SimulatedCloud
+from blazar.manager.service import ManagerService
+from blazar.model.errors import BlazarError
+from blazar.model.lease import Lease, LeaseStatus
+from blazar.model.requests import NOW, LeaseRequest, Moment, ReservationRequest, ResourceChange
+from blazar.model.resource import HOST, Resource
+from blazar.store.store import Store
+
+
+@dataclass(slots=True)
+class DemoClock:
+    """A clock that the script moves."""
+
+    instant: datetime
+
+    def now(self) -> datetime:
+        """Return where the script is."""
+        return self.instant
+
+    def elapsed(self) -> float:
+        """Return the seconds of the script's time."""
+        return self.instant.timestamp()
+
+    def synchronize(self) -> None:
+        """Do nothing: there is no reference clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Runs a manager to an instant, and acts as users and operators do."""
+
+    manager: ManagerService
+    store: Store
+    cloud: SimulatedCloud
+    clock: DemoClock
+
+    @property
+    def minute(self) -> datetime:
+        """Return the present minute."""
+        return self.clock.now().replace(second=0, microsecond=0)
+
+    def run_to(self, instant: datetime) -> None:
+        """Let time pass until then; the manager works on events when they are due."""
+        while (due := self.store.events.next_due()) is not None and due <= instant:
+            self.clock.instant = max(due, self.clock.instant)
+            self.manager.engine.run_due()
+        self.clock.instant = max(instant, self.clock.instant)
+
+    def settle(self) -> None:
+        """Work on all that is due now besides events: series, the waiting list, leases that go on, maintenance."""
+        manager = self.manager
+        parts = (manager.series_work, manager.waiting_list, manager.extensions, manager.maintenance_work)
+        for part in parts:
+            while part.run_once():
+                manager.engine.run_due()
+
+    def book(
+        self,
+        owner: tuple[str, str],
+        name: str,
+        start: Moment,
+        hours: float,
+        *reservations: ReservationRequest,
+        **more: Any,
+    ) -> Lease | None:
+        """Book a lease for a user of a project, from the next minute at the earliest.
+
+        None if it is refused, as in life. ``more`` are further values of ``LeaseRequest``.
+        """
+        project, user = owner
+        begin = self.minute if start is NOW else start.replace(second=0, microsecond=0)
+        request = LeaseRequest(
+            name=name,
+            user_id=user,
+            project_id=project,
+            start=start if start is NOW else max(begin, self.minute + timedelta(minutes=1)),
+            end=begin + timedelta(hours=hours),
+            reservations=reservations,
+            **more,
+        )
+        with suppress(BlazarError):
+            return self.manager.leases.create(request)
+        return None
+
+    def host(self, name: str) -> Resource:
+        """Return the host of a name."""
+        return next(one for one in self.manager.resources.all(HOST) if one.name == name)
+
+    def change_host(self, name: str, change: ResourceChange) -> None:
+        """Change a host as its operator does."""
+        self.manager.resources.change(HOST, self.host(name).external_id, change)
+
+    def hosts_in_use(self) -> list[str]:
+        """Return the names of hosts that active leases use, in order."""
+        active = [lease for lease in self.manager.leases.all(None) if lease.status is LeaseStatus.ACTIVE]
+        ids = {use.resource_id for lease in active for use in self.store.calendar.of_lease(lease.id)}
+        return sorted(resource.name for resource in self.store.resources.by_ids(ids).values())
