@@ -23,10 +23,13 @@ from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
 from blazar.model.clock import Clock, monotonic
-from blazar.model.errors import ClaimLost, CloudUnavailable, TooLate
+from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable, TooLate
 from blazar.model.lease import Lease, unknown_lease
 from blazar.model.lease_details import LeaseOwner
 from blazar.model.requests import Actor
+
+RETRY_SECONDS = 5
+"""Seconds after which a refused request that has changed nothing may be sent once more."""
 
 
 class Fence(Protocol):
@@ -144,6 +147,7 @@ def check_change() -> float | None:
     might be at work on the same. CloudUnavailable if the time for the request is over.
     """
     here = current()
+    may_change()
     left = here.remaining()
     if left is not None and left <= 0:
         raise CloudUnavailable("the time for this request is over")
@@ -253,6 +257,37 @@ def check_awaited() -> None:
         raise TooLate(
             "the manager that took the request could not start it in time, and nothing was done; please try again"
         )
+
+
+class Effects:
+    """Whether a request may have changed anything yet."""
+
+    def __init__(self) -> None:
+        self.possible = False
+
+
+_EFFECTS: ContextVar[Effects | None] = ContextVar("effects", default=None)
+
+
+@contextmanager
+def effects() -> Iterator[None]:
+    """Serve a request: a 503 before anything may have changed says when to send the request once more."""
+    found = Effects()
+    token = _EFFECTS.set(found)
+    try:
+        yield
+    except BlazarError as error:
+        if error.status == 503 and not found.possible and error.retry_after is None:
+            error.retry_after = RETRY_SECONDS
+        raise
+    finally:
+        _EFFECTS.reset(token)
+
+
+def may_change() -> None:
+    """Note that from now on the request may have changed something, also if what follows fails."""
+    if (found := _EFFECTS.get()) is not None:
+        found.possible = True
 
 
 def begun() -> None:

@@ -30,6 +30,7 @@ class Noted:
     request_id: str | None = None
     global_id: str | None = None
     caller: CallerIds | None = None
+    error: str | None = None
 
 
 def note_of(environ: dict[str, Any]) -> Noted:
@@ -79,7 +80,7 @@ def _say(environ: dict[str, Any], noted: Noted, status: str, seconds: float) -> 
     ):
         LOG.log(
             level,
-            "%s %s %s %d ms, project %s, request %s, global request %s",
+            "%s %s %s %d ms, project %s, request %s, global request %s%s",
             printable(method, 20),
             shown,
             status,
@@ -87,6 +88,7 @@ def _say(environ: dict[str, Any], noted: Noted, status: str, seconds: float) -> 
             printable(caller.project_id) if caller is not None and caller.project_id else "-",
             noted.request_id or "-",
             noted.global_id or "-",
+            f", error {noted.error}" if noted.error is not None else "",
         )
 
 

@@ -27,7 +27,7 @@ from blazar.api.leases.routes import new_caches
 from blazar.api.policy import Policy
 from blazar.api.served import Served
 from blazar.api.waiters import MOST, Waiters
-from blazar.context import CallerIds, called_by
+from blazar.context import CallerIds, called_by, effects
 from blazar.context import scope as enter_scope
 from blazar.model.errors import BlazarError
 from blazar.model.lease import LeaseKind
@@ -109,7 +109,8 @@ def _before() -> Response | None:
     if not speaks_v2():
         g.asked = microversion.readable(request.headers.get(microversion.HEADER), services().served.newest)
     try:
-        g.caller = services().identity.authenticate(dict(request.headers))
+        with effects():
+            g.caller = services().identity.authenticate(dict(request.headers))
     except Unauthenticated:
         return unauthenticated()
     called_by(g.caller.user_id, g.caller.project_id)

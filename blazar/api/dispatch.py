@@ -18,7 +18,7 @@ from blazar.api.context import Call, identifier, services
 from blazar.api.errors import speaks_v2
 from blazar.api.identity import Caller
 from blazar.api.routes import Route
-from blazar.context import scope
+from blazar.context import effects, scope
 from blazar.model.requests import Actor
 
 _NOBODY = Caller("", "", ())
@@ -141,7 +141,7 @@ class _View:
             # What the path names is part of the target: a rule may tell kinds of resources apart.
             named = {name: identifier(text) for name, text in parameters.items()}
             call.authorize({**named, "project_id": call.caller.project_id, "user_id": call.caller.user_id})
-        with _acting(call, method):
+        with effects(), _acting(call, method):
             response = _response(row, row.handler(call, **parameters))
         return answers.finished(response, row.caching) if modern else response
 

@@ -23,8 +23,9 @@ from werkzeug.exceptions import (
     RequestEntityTooLarge,
 )
 
-from blazar.api import error_lists
+from blazar.api import access, error_lists
 from blazar.api.frames import BadFrame
+from blazar.context import RETRY_SECONDS
 from blazar.model.errors import BlazarError, Fault
 
 LOG = logging.getLogger(__name__)
@@ -40,18 +41,25 @@ def speaks_v2() -> bool:
 
 def application_error(error: BlazarError) -> Response:
     """Render an error of the application as a list of faults or in shape A."""
-    if type(error) is BlazarError or error.status >= 500:
-        LOG.error("Response %d to request %s: %s", error.status, _request_ids(), error.message)
+    if error.status >= 500:
+        access.note_of(request.environ).error = error.code
+        # Why others do not answer is in the log once a minute, and in each answer.
+        level = logging.ERROR if type(error) is BlazarError else logging.DEBUG
+        LOG.log(level, "Response %d to request %s: %s", error.status, _request_ids(), error.message)
     if error_lists.wanted():
         return error_lists.response(error_lists.faults_of(error))
     response = _shape_a(error.status, error.message)
-    if error.retry_after is not None:
-        response.headers["Retry-After"] = str(error.retry_after)
+    wait = error.retry_after
+    if wait is None and error.status == 503 and request.method in ("GET", "HEAD", "OPTIONS"):
+        wait = RETRY_SECONDS
+    if wait is not None:
+        response.headers["Retry-After"] = str(wait)
     return response
 
 
 def unexpected_error(error: Exception) -> Response:
     """Render an internal error; its traceback is logged with the request's id."""
+    access.note_of(request.environ).error = "internal_error"
     LOG.exception("Request %s failed with an unexpected exception", _request_ids(), exc_info=error)
     if error_lists.wanted():
         return error_lists.response([Fault("internal_error", error_lists.INTERNAL)])

@@ -18,6 +18,7 @@ from oslo_middleware import cors, healthcheck, http_proxy_to_wsgi
 
 from blazar.api.identity import STATUS, UNKNOWN
 from blazar.api.urls import logged
+from blazar.model.trouble import Trouble
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -62,6 +63,10 @@ class KeystoneGuard(AuthProtocol):  # type: ignore[misc]  # a library without ty
     as invalid while Keystone is unreachable, and clients would discard valid tokens.
     """
 
+    def __init__(self, app: Wsgi, conf: dict[str, Any]) -> None:
+        super().__init__(app, conf)
+        self._trouble = Trouble(LOG, "Keystone validates tokens")
+
     def process_request(self, request: Any) -> Any:
         """Set the identity headers of the request from its token."""
         try:
@@ -74,14 +79,17 @@ class KeystoneGuard(AuthProtocol):  # type: ignore[misc]  # a library without ty
     def fetch_token(self, token: str, **more: Any) -> Any:
         """Return Keystone's data of a token; ``_Unanswered`` if Keystone does not answer."""
         try:
-            return super().fetch_token(token, **more)
+            found = super().fetch_token(token, **more)
         except InvalidToken as error:
             if isinstance(error.__context__, _NO_ANSWER):
+                self._trouble.met(f"Keystone cannot validate tokens: {error.__context__}")
                 raise _Unanswered from error
             raise
         except (ServiceError, ksa.ClientException) as error:
-            LOG.error("Keystone cannot validate tokens: %s", error)
+            self._trouble.met(f"Keystone cannot validate tokens: {error}")
             raise _Unanswered from error
+        self._trouble.over()
+        return found
 
 
 _NO_ANSWER = (ksa.ConnectFailure, ksa.DiscoveryFailure, ksa.RequestTimeout, ServiceError)

@@ -224,6 +224,8 @@ class StoreUnavailable(BlazarError):
 
     status = 503
     code = "database_unavailable"
+    pause = 1.0
+    """Seconds after which work that it delays is tried once more."""
 
 
 class ManagerUnavailable(BlazarError):

@@ -12,11 +12,12 @@ from typing import Any, cast
 import tenacity
 from oslo_config import cfg
 
-from blazar.context import current
+from blazar.context import current, may_change
 from blazar.messaging import oslo_messaging, target
 from blazar.model.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
 from blazar.model.lease import Lease
 from blazar.model.resource import HOST
+from blazar.model.trouble import Trouble
 from blazar.rpc import codec
 from blazar.rpc.interface import (
     AvailabilitySearch,
@@ -129,6 +130,7 @@ class RemoteManager:
         self._conf = conf
         self._time = time or ManagerClock()
         self._greet_again = 0.0
+        self._trouble = Trouble(LOG, "Managers can be reached over the message bus")
         self._first: threading.Thread | None = None
         self._lock = threading.Lock()
         self.leases: Leases = cast(Leases, _RemoteLeases(self))
@@ -178,8 +180,10 @@ class RemoteManager:
         except ManagerUnavailable:
             raise
         except oslo_messaging.MessageUndeliverable as error:
+            self._trouble.met("No blazar-manager is connected to the message bus")
             raise NothingDone("no blazar-manager is connected to the message bus; please try again") from error
         except oslo_messaging.MessagingTimeout as error:
+            self._trouble.met("No blazar-manager answered in time")
             raise ManagerUnavailable(
                 "no blazar-manager answered in time; the request may or may not have been done: check before you "
                 "repeat it"
@@ -193,8 +197,9 @@ class RemoteManager:
             ) from error
         except Exception as error:
             # Drivers of the message bus raise the errors of their libraries, for example for a wrong password.
-            LOG.error("Message bus cannot be used: %s: %s", type(error).__name__, error)
+            self._trouble.met(f"Message bus cannot be used: {type(error).__name__}: {error}")
             raise ManagerUnavailable("the message bus cannot be reached; please try again") from error
+        self._trouble.over()
         if isinstance(message, Mapping) and message.get("error") in _NOT_BEGUN:
             codec.decode_answer(call, message)
         return message
@@ -217,6 +222,8 @@ class RemoteManager:
             context["deadline"] = repr(deadline)
         asked = self._time.elapsed()
         client = self._client if timeout is None else self._client.prepare(timeout=timeout)
+        if call != _GREETING:
+            may_change()
         message = client.call(context, "ask", call=call, arguments=texts)
         with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):
             self._time.learn(float(message["now"]), asked=asked, answered=self._time.elapsed())
@@ -247,6 +254,7 @@ class RemoteManager:
                 self._first.start()
         self._first.join(PATIENCE)
         if self._first.is_alive():
+            self._trouble.met("Message bus cannot be reached")
             raise NothingDone("the message bus cannot be reached; please try again")
 
     def _connect(self) -> None:

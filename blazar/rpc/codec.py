@@ -144,7 +144,8 @@ def encode_error(error: BlazarError) -> dict[str, str]:
     """Return the error of a call as a message, with the name of the nearest class that every process has."""
     known = next(kind for kind in type(error).__mro__ if _ERRORS.get(kind.__name__) is kind)
     data = None if error.data is None else _pack(json.dumps(error.data).encode())
-    details = {**{name: getattr(error, name) for name in _DETAILS}, "data": data}
+    wait = None if error.retry_after is None else str(error.retry_after)
+    details = {**{name: getattr(error, name) for name in _DETAILS}, "data": data, "retry_after": wait}
     given = {name: text for name, text in details.items() if text is not None}
     return {"error": known.__name__, "message": error.message, **given}
 
@@ -163,7 +164,10 @@ def _error_of(message: Mapping[str, str], call: str) -> BlazarError:
     data = _load(dict[str, Any], message["data"], f"the data of an error of {call}") if "data" in message else None
     details: dict[str, Any] = {name: message.get(name) for name in _DETAILS}
     kind = _ERRORS.get(message["error"], BlazarError)
-    return kind(message.get("message", "no reason given"), data=data, **details)
+    error = kind(message.get("message", "no reason given"), data=data, **details)
+    if (seconds := message.get("retry_after", "")).isascii() and seconds.isdigit():
+        error.retry_after = int(seconds)
+    return error
 
 
 def _load(hint: Any, text: str, what: str) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from blazar.context import CallerIds, Pool, awaited, scope
+from blazar.context import CallerIds, Pool, awaited, effects, scope
 from blazar.messaging import NAMESPACE, VERSION, oslo_messaging, target
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.errors import BlazarError, OtherVersion
@@ -55,6 +55,7 @@ class Endpoint:
             values = codec.decode_arguments(call, arguments)
             after, skip = context.get("after"), _whole_number(context.get("skip"))
             with (
+                effects(),
                 scope(
                     request_id=str(request_id) if request_id else None,
                     local_id=_text(context.get("local_id")),

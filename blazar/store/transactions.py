@@ -16,7 +16,9 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyErro
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
+from blazar.context import may_change
 from blazar.model.errors import BlazarError, Conflict, InvalidInput, StoreUnavailable
+from blazar.model.trouble import Trouble
 from blazar.store import state_log
 from blazar.store.engine import WRITES, for_reading
 
@@ -38,6 +40,12 @@ SQLSTATES_OF_BAD_LUCK = frozenset({"40001", "40P01", "55P03"})
 MYSQL_ERRORS_OF_BAD_LUCK = frozenset({1205, 1213, 1020})
 """MariaDB: lock wait timeout, deadlock, record has changed."""
 
+FULL = frozenset({3, 28, 1021, 1114})
+"""MariaDB: no space left on device, disk full, table full."""
+
+PAUSE_OF_FULL = 10.0
+"""Seconds between two attempts of one work while a disk is full."""
+
 
 class Clash(Conflict):
     """A row to be inserted exists already. The caller decides what that means."""
@@ -49,7 +57,7 @@ class Transactions:
     Raises StoreUnavailable if the database does not work, InvalidInput if it cannot store a value.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.engine = engine
         self._reading = for_reading(engine)
         self._writing = engine.execution_options(**{WRITES: True})
@@ -59,6 +67,8 @@ class Transactions:
         self._places = threading.BoundedSemaphore(kept)
         # SQLite has one writer at a time, and a waiting writer sleeps longer and longer. A lock between the threads of
         # a process is cheaper, and takes no connections from readers.
+        self._unreadable = Trouble(LOG, "The database can be read", clock=clock)
+        self._unwritable = Trouble(LOG, "The database can be written", clock=clock)
         self._turn: AbstractContextManager[Any] = threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()
 
     @contextmanager
@@ -68,7 +78,8 @@ class Transactions:
             with self._place(), self._reading.connect() as connection:
                 yield connection
         except (SQLAlchemyError, PoolTimeout) as error:
-            raise _translated(error) from error
+            raise self._translated(error, self._unreadable) from error
+        self._unreadable.over()
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run ``work`` in a write transaction; any exception rolls everything back.
@@ -84,12 +95,15 @@ class Transactions:
                     state_log.forget(connection)
                     found = work(connection)
                     changes = state_log.noted(connection)
+                    # The commit may take effect although its answer is lost.
+                    may_change()
                 state_log.say(changes)
+                self._unwritable.over()
                 return found
             except (SQLAlchemyError, PoolTimeout) as error:
                 attempt += 1
                 if not _is_bad_luck(error) or attempt == ATTEMPTS or time.monotonic() >= until:
-                    raise _translated(error) from error
+                    raise self._translated(error, self._unwritable) from error
             # Full jitter: transactions that conflicted once should not conflict again.
             time.sleep(random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))))
 
@@ -103,6 +117,23 @@ class Transactions:
             if mine:
                 self._places.release()
 
+    def _translated(self, error: Exception, trouble: Trouble) -> BlazarError:
+        # The statement and its parameters are logged at debug level only: they may contain what users wrote.
+        LOG.debug("Database error", exc_info=error)
+        if isinstance(error, IntegrityError):
+            return Clash("the same was written concurrently; please try again")
+        if isinstance(error, DataError):
+            return InvalidInput("a value is too long or too large for the database, or has a character it cannot keep")
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        verb = "read" if trouble is self._unreadable else "written"
+        # The first line has the reason (no such table, connection refused); further ones quote the statement.
+        reason = str(cause).partition("\n")[0]
+        trouble.met(f"The database cannot be {verb}: {type(cause).__name__}: {reason}")
+        unavailable = StoreUnavailable("the database is not available; please try again")
+        if _is_full(cause):
+            unavailable.pause = PAUSE_OF_FULL
+        return unavailable
+
 
 def _is_bad_luck(error: BaseException) -> bool:
     if not isinstance(error, DBAPIError) or isinstance(error, IntegrityError):
@@ -114,14 +145,7 @@ def _is_bad_luck(error: BaseException) -> bool:
     return code in MYSQL_ERRORS_OF_BAD_LUCK or "database is locked" in str(origin)
 
 
-def _translated(error: Exception) -> BlazarError:
-    # The statement and its parameters are logged at debug level only: they may contain what users wrote.
-    LOG.debug("Database error", exc_info=error)
-    if isinstance(error, IntegrityError):
-        return Clash("the same was written concurrently; please try again")
-    if isinstance(error, DataError):
-        return InvalidInput("a value is too long or too large for the database, or has a character it cannot keep")
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    # The first line has the reason (no such table, connection refused); further ones quote the statement.
-    LOG.error("Database error: %s: %s", type(cause).__name__, str(cause).partition("\n")[0])
-    return StoreUnavailable("the database is not available; please try again")
+def _is_full(cause: BaseException | None) -> bool:
+    """Tell whether a disk of the database has no room: that takes longer than a restart."""
+    code = cause.args[0] if cause is not None and cause.args else None
+    return getattr(cause, "sqlstate", None) == "53100" or code in FULL or "disk is full" in str(cause)

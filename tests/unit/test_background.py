@@ -18,7 +18,7 @@ class Rounds(BackgroundThread):
     """Counts its rounds, and does in each what the test says."""
 
     def __init__(self, act=lambda number: None, *, pause: float = LONG, **more: float) -> None:
-        super().__init__("rounds", **more)
+        super().__init__("rounds", work="Rounds fail", **more)
         self.pause = pause
         self.act = act
         self.begun: list[float] = []

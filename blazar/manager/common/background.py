@@ -3,17 +3,38 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from blazar.model.clock import monotonic
+from blazar.model.errors import BlazarError
+from blazar.model.trouble import Trouble, level_of
+
+LOG = logging.getLogger("blazar.manager")
 
 
 class BackgroundThread(ABC):
     """Does rounds in a thread of its own until it is stopped; ``wake`` cuts the pause between two short.
 
     ``first_pause`` are the seconds before the first round, ``settle`` those between a wake and the round that follows.
+    ``work`` is what fails if a round does, as a sentence, and ``retry`` the seconds until the next round then.
     """
 
-    def __init__(self, name: str, *, first_pause: float = 0, settle: float = 0) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        work: str,
+        retry: float = 1.0,
+        first_pause: float = 0,
+        settle: float = 0,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._purpose = work
+        self._retry = retry
+        self._trouble = Trouble(LOG, f"The thread {name} works", clock=clock)
         self._first_pause = first_pause
         self._settle = settle
         self._woken = threading.Event()
@@ -24,9 +45,15 @@ class BackgroundThread(ABC):
     def _round(self) -> float:
         """Do one round; return the seconds until the next one."""
 
-    @abstractmethod
     def _failed(self, error: Exception) -> float:
         """Log the error of a round; return the seconds until the next round."""
+        if not isinstance(error, BlazarError):
+            self._trouble.met(f"{self._purpose}, retrying in {self._retry:g} s", error)
+        elif level_of(error) < logging.ERROR:
+            LOG.debug("%s: %s", self._purpose, error.message)
+        else:
+            self._trouble.met(f"{self._purpose}, retrying in {self._retry:g} s: {error.message}")
+        return self._retry
 
     def start(self) -> None:
         """Start the thread."""
@@ -52,6 +79,7 @@ class BackgroundThread(ABC):
         while not self._stopping.is_set():
             try:
                 pause = self._round()
+                self._trouble.over()
             except Exception as error:
                 # The edge of the thread: it survives whatever goes wrong in one round.
                 pause = self._failed(error)

@@ -21,7 +21,6 @@ from datetime import datetime, timedelta
 from blazar.context import scope
 from blazar.manager.common.background import BackgroundThread
 from blazar.model.clock import Clock
-from blazar.model.errors import BlazarError
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -59,7 +58,7 @@ class Claims(BackgroundThread):
 
     def __init__(self, store: Store, clock: Clock, ttl: timedelta) -> None:
         self._interval = ttl.total_seconds() / BEATS
-        super().__init__("heartbeat", first_pause=self._interval)
+        super().__init__("heartbeat", work="Claims cannot be renewed", retry=self._interval, first_pause=self._interval)
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self.ttl = ttl
         self._store = store
@@ -112,12 +111,4 @@ class Claims(BackgroundThread):
     def _round(self) -> float:
         self._clock.synchronize()
         self.beat()
-        return self._interval
-
-    def _failed(self, error: Exception) -> float:
-        if isinstance(error, BlazarError):
-            LOG.error("Claims could not be renewed; the next heartbeat retries: %s", error.message)
-        else:
-            # Without a heartbeat this manager could never finish work again.
-            LOG.error("Claims could not be renewed; the next heartbeat retries", exc_info=error)
         return self._interval

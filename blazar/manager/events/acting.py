@@ -30,6 +30,7 @@ from blazar.model.clock import later
 from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable
 from blazar.model.lease import Event, Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.reasons import Reason, ReasonCode, reason
+from blazar.model.trouble import level_of
 from blazar.resources.base import NotYet, Progress, Task, Unusable
 from blazar.resources.complete import CompleteType
 
@@ -109,7 +110,13 @@ def _outcome(runtime: Runtime, task: Task, act: Act) -> Outcome:
     except ClaimLost:
         raise
     except BlazarError as error:
-        LOG.warning("Reservation %s of lease %s: %s", reservation.id, task.lease.id, error.message)
+        LOG.log(
+            level_of(error, logging.WARNING),
+            "Reservation %s of lease %s: %s",
+            reservation.id,
+            task.lease.id,
+            error.message,
+        )
         return Failed(reservation, error.reason, permanent=not isinstance(error, CloudUnavailable))
     except Exception as error:
         # The edge of a reservation: a bug in one type must not stop the other reservations of the lease.

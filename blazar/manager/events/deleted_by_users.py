@@ -18,6 +18,7 @@ from blazar.manager.lease import lifecycle
 from blazar.model.errors import BlazarError, NotFound, StaleLease
 from blazar.model.lease import Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.made import Gone
+from blazar.model.trouble import level_of
 from blazar.store.made import Made
 
 LOG = logging.getLogger(__name__)
@@ -58,7 +59,12 @@ class DeletedByUsers:
                 kind = self._runtime.types[resource_type].within(self._region)
                 return kind.gone({each.reservation_id: each.ids for each in made})
         except BlazarError as error:
-            LOG.warning("It is not known which %s users have deleted: %s", resource_type, error.message)
+            LOG.log(
+                level_of(error, logging.WARNING),
+                "It is not known which %s users have deleted: %s",
+                resource_type,
+                error.message,
+            )
         except Exception:
             # Code of other packages may raise anything; the other types are looked at all the same.
             LOG.exception("It is not known which %s users have deleted", resource_type)

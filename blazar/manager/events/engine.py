@@ -23,7 +23,8 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.read_ahead import MOST
 from blazar.manager.events.turns import Turns
 from blazar.manager.events.worker import Worker
-from blazar.model.errors import BlazarError
+from blazar.model.errors import BlazarError, StoreUnavailable
+from blazar.model.trouble import level_of
 from blazar.store.events import DueEvent
 
 LOG = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ class Engine(BackgroundThread):
     """Finds due events and processes them. Any number of engines may share a database."""
 
     def __init__(self, runtime: Runtime, worker: Worker) -> None:
-        super().__init__("engine")
+        super().__init__("engine", work="Due events cannot be read")
         self._runtime = runtime
         self.worker = worker
         self._lock = threading.Lock()
@@ -146,13 +147,6 @@ class Engine(BackgroundThread):
             self._poll_at = self._polled_at + (WAITING_POLL_SECONDS if waits else self._until_next())
         return max(0.0, self._poll_at - time.monotonic())
 
-    def _failed(self, error: Exception) -> float:
-        if isinstance(error, BlazarError):
-            LOG.error("Due events cannot be read (%s); retrying in a second", error.message)
-        else:
-            LOG.error("A round of the engine failed; retrying in a second", exc_info=error)
-        return 1
-
     def _poll(self) -> None:
         """Read the due events, except those that have a thread."""
         begin = time.monotonic()
@@ -208,7 +202,7 @@ class Engine(BackgroundThread):
         except Exception as error:
             # Each lease is read separately then: only the one that cannot be read has to wait, and its traceback is
             # logged there.
-            LOG.error("Due starts cannot be read together (%s); reading each separately", error)
+            LOG.log(level_of(error), "Due starts cannot be read together (%s); reading each separately", error)
 
     def _work_on(self, event: DueEvent, lane: Lane) -> None:
         with self._lock:
@@ -223,8 +217,10 @@ class Engine(BackgroundThread):
                 with scope(request_id=f"req-{event.event_id}", pool=lane.pool):
                     claimed = self.worker.process(event.lease_id, event.event_id)
         except BlazarError as error:
-            LOG.error("Event %s of lease %s is delayed: %s", event.event_id, event.lease_id, error.message)
-            self._stopping.wait(1)
+            LOG.log(
+                level_of(error), "Event %s of lease %s is delayed: %s", event.event_id, event.lease_id, error.message
+            )
+            self._stopping.wait(error.pause if isinstance(error, StoreUnavailable) else 1)
         except Exception:
             # The edge of a thread. The event is still due in the database, so it will be retried.
             LOG.exception("Event %s of lease %s failed; it will be retried", event.event_id, event.lease_id)

@@ -51,7 +51,13 @@ class Sweep(BackgroundThread):
         # After a take-over it waits until calls of the previous manager have taken effect.
         settle = 2 * runtime.settings.claim_ttl.total_seconds()
         name = f"sweep-{region}" if region else "sweep"
-        super().__init__(name, first_pause=runtime.settings.sweep_interval.total_seconds(), settle=settle)
+        super().__init__(
+            name,
+            work="Leftovers of finished leases cannot be searched for",
+            retry=runtime.settings.sweep_interval.total_seconds(),
+            first_pause=runtime.settings.sweep_interval.total_seconds(),
+            settle=settle,
+        )
         self.deleted = DeletedByUsers(runtime, region)
         self._reported: frozenset[str] = frozenset()
         self._tried: dict[str, Tried] = {}
@@ -174,13 +180,3 @@ class Sweep(BackgroundThread):
         self.deleted.run_once()
         self.run_once()
         return self._runtime.settings.sweep_interval.total_seconds()
-
-    def _failed(self, error: Exception) -> float:
-        interval = self._runtime.settings.sweep_interval
-        if isinstance(error, BlazarError):
-            LOG.warning(
-                "Leftovers of finished leases cannot be searched for, retrying with the next sweep: %s", error.message
-            )
-        else:
-            LOG.error("A sweep failed; the next one starts in %s", interval, exc_info=error)
-        return interval.total_seconds()

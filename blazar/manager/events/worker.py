@@ -21,6 +21,7 @@ from blazar.manager.lease.watching import Looked
 from blazar.manager.outbox.outbox import Outbox
 from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable, StaleLease
 from blazar.model.lease import Event, EventType, Lease
+from blazar.model.trouble import level_of
 
 LOG = logging.getLogger(__name__)
 
@@ -107,7 +108,9 @@ class Worker:
             except CloudUnavailable as error:
                 result = Retry(error.reason)
             except BlazarError as error:
-                LOG.warning("Event %s of lease %s failed: %s", kind, lease.id, error.message)
+                LOG.log(
+                    level_of(error, logging.WARNING), "Event %s of lease %s failed: %s", kind, lease.id, error.message
+                )
                 result = Retry(error.reason)
             except Exception as error:
                 # The edge of a worker: a bug must neither stop the engine nor lose the event.

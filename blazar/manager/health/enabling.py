@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
-from blazar.model.errors import BlazarError
 from blazar.model.resource import noun
 
 LOG = logging.getLogger(__name__)
@@ -26,7 +25,7 @@ class Enabling(BackgroundThread):
     """
 
     def __init__(self, runtime: Runtime, *, enabled: Callable[[], None]) -> None:
-        super().__init__("enabling")
+        super().__init__("enabling", work="Resources cannot be enabled", retry=RETRY_SECONDS)
         self._store = runtime.store.resources
         self._clock = runtime.clock
         self._enabled = enabled
@@ -47,10 +46,3 @@ class Enabling(BackgroundThread):
         if due is None:
             return LONGEST_PAUSE_SECONDS
         return min(max(0.0, (due - self._clock.now()).total_seconds()), LONGEST_PAUSE_SECONDS)
-
-    def _failed(self, error: Exception) -> float:
-        if isinstance(error, BlazarError):
-            LOG.error("Resources could not be enabled (%s); retrying soon", error.message)
-        else:
-            LOG.error("Resources could not be enabled; retrying soon", exc_info=error)
-        return RETRY_SECONDS

@@ -31,6 +31,7 @@ from blazar.manager.lease.replanning import Replanner
 from blazar.model.errors import BlazarError, Conflict, Contention, NotFound
 from blazar.model.lease import EventType, Lease, ReservationStatus
 from blazar.model.resource import Resource
+from blazar.model.trouble import level_of
 from blazar.resources.base import Task
 
 LOG = logging.getLogger(__name__)
@@ -114,7 +115,7 @@ class Healing:
             # Deleted a moment ago.
             return True
         except BlazarError as error:
-            LOG.warning("Lease %s cannot be healed yet: %s", lease_id, error.message)
+            LOG.log(level_of(error, logging.WARNING), "Lease %s cannot be healed yet: %s", lease_id, error.message)
         except Exception:
             # The edge of one lease: others are healed whatever is wrong with this one.
             LOG.exception("Lease %s could not be healed; it will be retried", lease_id)

@@ -49,7 +49,9 @@ class Monitor(BackgroundThread):
         healing: Healing,
         missing: MissingResources,
     ) -> None:
-        super().__init__("monitor", settle=BURST)
+        super().__init__(
+            "monitor", work="Resources cannot be polled, or leases healed", retry=SOON.total_seconds(), settle=BURST
+        )
         self._runtime = runtime
         # Hosts are polled without any type, too: leases of a type that is no longer enabled may use them.
         enabled = {HOST, *(each.kind for each in runtime.types.values())}
@@ -258,16 +260,12 @@ class Monitor(BackgroundThread):
         return self._seconds_until(min(self._heal_at, self._poll_at or self._heal_at))
 
     def _failed(self, error: Exception) -> float:
-        if isinstance(error, BlazarError):
-            LOG.error("Polling and healing failed (%s); retrying soon", error.message)
-        else:
-            LOG.error("Polling and healing failed unexpectedly; retrying soon", exc_info=error)
         now = self._clock.now()
         self._heal_at = now + SOON
         if self._poll_at is not None:
             # Not at once: it may be the poll that failed.
             self._poll_at = max(self._poll_at, now + SOON)
-        return SOON.total_seconds()
+        return super()._failed(error)
 
     def _seconds_until(self, instant: datetime) -> float:
         return max(0.0, (instant - self._clock.now()).total_seconds())

@@ -34,6 +34,7 @@ from blazar.model.maintenance import (
     PendingPolicy,
 )
 from blazar.model.resource import Resource, ResourceKind
+from blazar.model.trouble import level_of
 from blazar.resources.kinds import CompleteKind
 from blazar.store.maintenances import DueMaintenance
 
@@ -75,7 +76,7 @@ class MaintenanceWork(BackgroundThread):
         *,
         opened: Callable[[], None],
     ) -> None:
-        super().__init__("maintenance")
+        super().__init__("maintenance", work="Maintenance windows cannot be worked on", retry=SOON.total_seconds())
         self._runtime = runtime
         self._store = runtime.store.maintenances
         self._kinds = kinds
@@ -126,7 +127,7 @@ class MaintenanceWork(BackgroundThread):
                 # An operator has changed it, or another manager has taken over: what is due then is written.
                 return True
             except BlazarError as error:
-                LOG.warning("Maintenance %s cannot go on yet: %s", due.id, error.message)
+                LOG.log(level_of(error, logging.WARNING), "Maintenance %s cannot go on yet: %s", due.id, error.message)
                 following, trouble = self._runtime.clock.now() + SOON, error.message
             except Exception as error:
                 # The edge of one window: others go on whatever is wrong with this one.
@@ -347,13 +348,6 @@ class MaintenanceWork(BackgroundThread):
         due = self._store.next_due()
         wait = longest if due is None else min(longest, due - now)
         return max(0.1, wait.total_seconds())
-
-    def _failed(self, error: Exception) -> float:
-        if isinstance(error, BlazarError):
-            LOG.error("Maintenance windows cannot be worked on (%s); retrying soon", error.message)
-        else:
-            LOG.error("Work on maintenance windows failed; retrying soon", exc_info=error)
-        return SOON.total_seconds()
 
 
 _STARTED = (Outcome.ACTIVE, Outcome.PARTLY_MIGRATED, Outcome.STAYS, Outcome.NEEDS_OTHER_TIME)

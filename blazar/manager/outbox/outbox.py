@@ -21,9 +21,10 @@ from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.outbox.enforcing import view
 from blazar.model.demand import Allocation
-from blazar.model.errors import BlazarError, EnforcementUnavailable, UsageDenied
+from blazar.model.errors import BlazarError, EnforcementUnavailable, StoreUnavailable, UsageDenied
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus
 from blazar.model.requests import Actor
+from blazar.model.trouble import level_of
 from blazar.model.usage import HELD_BY_REQUEST, OutboxMessage
 
 LOG = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ class Outbox(BackgroundThread):
     """Creates outbox messages and sends those that are due. Any number of instances may share a database."""
 
     def __init__(self, runtime: Runtime, enforcement: Enforcement) -> None:
-        super().__init__("outbox")
+        super().__init__("outbox", work="Outbox messages cannot be read or sent")
         self._runtime = runtime
         self.enforcement = enforcement
         self._senders = ThreadPoolExecutor(SENDERS, thread_name_prefix="outbox")
@@ -253,13 +254,6 @@ class Outbox(BackgroundThread):
         list(self._senders.map(self._send_logging_errors, due))
         return 0 if due else self._until_next().total_seconds()
 
-    def _failed(self, error: Exception) -> float:
-        if isinstance(error, BlazarError):
-            LOG.error("Outbox messages cannot be read (%s); retrying in a second", error.message)
-        else:
-            LOG.error("Sending outbox messages failed; retrying in a second", exc_info=error)
-        return 1
-
     def _until_next(self) -> timedelta:
         due_at = self._runtime.store.outbox.next_due()
         wait = self._runtime.settings.longest_sleep if due_at is None else due_at - self._runtime.clock.now()
@@ -270,8 +264,14 @@ class Outbox(BackgroundThread):
             if not self._stopping.is_set():
                 self._send(message)
         except BlazarError as error:
-            LOG.error("Outbox message %s of lease %s is delayed: %s", message.id, message.lease_id, error.message)
-            self._stopping.wait(1)
+            LOG.log(
+                level_of(error),
+                "Outbox message %s of lease %s is delayed: %s",
+                message.id,
+                message.lease_id,
+                error.message,
+            )
+            self._stopping.wait(error.pause if isinstance(error, StoreUnavailable) else 1)
         except Exception:
             # The edge of a thread. The message is still in the database, and so is retried.
             LOG.exception("Outbox message %s of lease %s failed; it will be retried", message.id, message.lease_id)

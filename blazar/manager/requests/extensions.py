@@ -22,6 +22,7 @@ from blazar.model.availability import AvailabilityQuestion, LimitedBy
 from blazar.model.errors import BlazarError, NotFound, StaleLease
 from blazar.model.lease import Lease, LeaseStatus
 from blazar.model.requests import Actor, LeaseChange
+from blazar.model.trouble import level_of
 
 LOG = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class Extensions(BackgroundThread):
     def __init__(
         self, runtime: Runtime, leases: LeaseService, availability: AvailabilityService, waiting_list: WaitingList
     ) -> None:
-        super().__init__("extensions")
+        super().__init__("extensions", work="Leases cannot be prolonged", retry=5.0)
         self._runtime = runtime
         self._leases = leases
         self._availability = availability
@@ -101,7 +102,7 @@ class Extensions(BackgroundThread):
         return min(extension.open_until, until or extension.open_until), _REASONS[extension.limited_by]
 
     def _refused(self, lease_id: str, error: BlazarError) -> None:
-        LOG.warning("Lease %s is not prolonged: %s", lease_id, error.message)
+        LOG.log(level_of(error, logging.WARNING), "Lease %s is not prolonged: %s", lease_id, error.message)
         try:
             self._tell(self._runtime.store.leases.one(lease_id), error.public or error.message)
         except (NotFound, StaleLease):
@@ -118,10 +119,3 @@ class Extensions(BackgroundThread):
         coming = self._runtime.store.extensions.next_end(after=now + self._lead)
         wait = RETRY if coming is None else min(RETRY, coming - self._lead - now)
         return max(1.0, wait.total_seconds())
-
-    def _failed(self, error: Exception) -> float:
-        if isinstance(error, BlazarError):
-            LOG.error("Leases could not be prolonged (%s); retrying soon", error.message)
-        else:
-            LOG.error("Leases could not be prolonged; retrying soon", exc_info=error)
-        return 5.0

@@ -7,7 +7,6 @@ import logging
 
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
-from blazar.model.errors import BlazarError
 
 LOG = logging.getLogger(__name__)
 
@@ -20,7 +19,9 @@ class Forgetting(BackgroundThread):
     """Forgets old keys in portions. Any number of managers may do so."""
 
     def __init__(self, runtime: Runtime) -> None:
-        super().__init__("forgetting", first_pause=60)
+        super().__init__(
+            "forgetting", work="Old keys of requests cannot be forgotten", retry=PAUSE_SECONDS, first_pause=60
+        )
         self._keys = runtime.store.idempotency
         self._clock = runtime.clock
         self._retention = runtime.settings.idempotency_retention
@@ -37,9 +38,4 @@ class Forgetting(BackgroundThread):
 
     def _round(self) -> float:
         self.run_once()
-        return PAUSE_SECONDS
-
-    def _failed(self, error: Exception) -> float:
-        reason = error.message if isinstance(error, BlazarError) else repr(error)
-        LOG.error("Old keys of requests could not be forgotten (%s); retrying later", reason)
         return PAUSE_SECONDS

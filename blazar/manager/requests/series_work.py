@@ -99,7 +99,7 @@ class SeriesWork(BackgroundThread):
     def __init__(
         self, runtime: Runtime, booking: Booking, outbox: Outbox, deletion: Deletion, waiting_list: WaitingList
     ) -> None:
-        super().__init__("series")
+        super().__init__("series", work="Series cannot be worked on")
         self._runtime = runtime
         self._booking = booking
         self._outbox = outbox
@@ -383,13 +383,6 @@ class SeriesWork(BackgroundThread):
 
     def _round(self) -> float:
         return 0 if self.run_once() == DUE else self._runtime.settings.longest_sleep.total_seconds()
-
-    def _failed(self, error: Exception) -> float:
-        if isinstance(error, BlazarError):
-            LOG.error("Series cannot be worked on (%s); retrying in a second", error.message)
-        else:
-            LOG.error("A round of the work on series failed; retrying in a second", exc_info=error)
-        return 1
 
 
 def as_occurrence(planned: SeriesOccurrence) -> Occurrence:

@@ -49,6 +49,7 @@ from blazar.model.exceeded import Exceeded
 from blazar.model.lease import FailedTry, Lease, LeaseKind, LeaseStatus, TryFailure, Wait
 from blazar.model.requests import Actor, LeaseChange
 from blazar.model.resource import ResourceKind
+from blazar.model.trouble import level_of
 from blazar.model.window import Window
 from blazar.store.waiting_list import ListState, Told
 
@@ -67,7 +68,7 @@ class WaitingList(BackgroundThread):
     def __init__(
         self, runtime: Runtime, booking: Booking, creation: Creation, updates: Updates, outbox: Outbox
     ) -> None:
-        super().__init__("waiting-list")
+        super().__init__("waiting-list", work="The waiting list cannot be planned")
         self._runtime = runtime
         self._booking = booking
         self._creation = creation
@@ -250,7 +251,12 @@ class WaitingList(BackgroundThread):
                 refused[grant.lease_id] = error.public or error.message
                 self._failed_try(wanted[grant.lease_id], TryFailure.DENIED, refused[grant.lease_id])
             except BlazarError as error:
-                LOG.warning("Lease %s is not granted at its turn: %s", grant.lease_id, error.message)
+                LOG.log(
+                    level_of(error, logging.WARNING),
+                    "Lease %s is not granted at its turn: %s",
+                    grant.lease_id,
+                    error.message,
+                )
                 prepared = not isinstance(error, CloudError)
                 refused[grant.lease_id] = (error.public or error.message) if prepared else waiting.NOT_PREPARED
                 self._let_rest(grant.lease_id, error)
@@ -424,13 +430,6 @@ class WaitingList(BackgroundThread):
     def _round(self) -> float:
         self.run_once()
         return self._runtime.settings.longest_sleep.total_seconds()
-
-    def _failed(self, error: Exception) -> float:
-        if isinstance(error, BlazarError):
-            LOG.error("The waiting list cannot be planned (%s); retrying in a second", error.message)
-        else:
-            LOG.error("A round of the waiting list failed; retrying in a second", exc_info=error)
-        return 1
 
 
 def _window(grant: Grant) -> Window:
