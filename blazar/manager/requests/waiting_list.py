@@ -110,9 +110,9 @@ class WaitingList(BackgroundThread):
         """Return in which of the regions that may be tried a lease that does not wait takes nothing from one that does.
 
         OthersWait if that is so in none, or NotEnoughResources if those who wait could not have it either. One
-        statement if nobody waits.
+        statement if nobody waits, none for a lease that takes no resources.
         """
-        if not self._runtime.store.waiting_list.anybody():
+        if not options[0].placement_requests or not self._runtime.store.waiting_list.anybody():
             return tuple(Turn(option) for option in options)
         board = self._boards.board(options[0].placement_requests)
         found = [(option, board.direct(option.lease, option.placement_requests)) for option in options]
