@@ -94,6 +94,7 @@ class KindSearch:
     matching: Matching
     budget: Budget
     strategy: Strategy = Strategy.PACK
+    seed: int = 0
     _known: dict[Run, Placement | None] = field(default_factory=dict)
     _possible: dict[tuple[int, int, int], list[Run]] = field(default_factory=dict)
     _conditions: tuple[Condition, ...] = ()
@@ -157,7 +158,7 @@ class KindSearch:
         """Place these demands, or all, in a window as a booking would. NotEnoughResources, InvalidInput."""
         snapshot = Snapshot(self.resources, self.timeline.occupancy(start, end))
         wanted = self.demands if demands is None else demands
-        return place(wanted, snapshot, strategy=self.strategy, matching=self.matching)
+        return place(wanted, snapshot, strategy=self.strategy, seed=self.seed, matching=self.matching)
 
     def confirmed(self, run: Run, length: int) -> Iterator[Run]:
         """Yield the longest runs of starts within a possible one in which the demands fit.

@@ -31,13 +31,15 @@ class Strategy(StrEnum):
     SPREAD = "spread"
     """The largest resource that fits, so that each user has spare capacity."""
     RANDOM = "random"
-    """Any, by a seeded shuffle: concurrent requests choose different resources."""
+    """Any that fits, by a seeded shuffle, also on a calendar in use."""
+    SCATTER = "scatter"
+    """The roomiest, of those any, by a seeded shuffle: after a lost race competing requests choose differently."""
 
 
 def in_order(resources: Iterable[Resource], strategy: Strategy, seed: int) -> Sequence[Resource]:
     """Return resources, given smallest first, in the order in which the strategy takes them."""
     ordered = list(resources)
-    if strategy is Strategy.RANDOM:
+    if strategy in (Strategy.RANDOM, Strategy.SCATTER):
         random.Random(seed).shuffle(ordered)
     elif strategy is Strategy.SPREAD:
         ordered.reverse()
@@ -141,7 +143,9 @@ def _candidates(
     occupancy = snapshot.occupancy
     out = occupancy.taken.union(occupancy.peaks, demand.pinned) if demand.whole else occupancy.taken
     fitting = [r for r in _eligible(demand, find) if r.reservable and r.id not in out]
-    ordered = roomiest(in_order(fitting, strategy, seed), occupancy, None if demand.preferred else enough)
+    ordered = in_order(fitting, strategy, seed)
+    if strategy is not Strategy.RANDOM:
+        ordered = roomiest(ordered, occupancy, None if demand.preferred else enough)
     if strategy is Strategy.PACK and not demand.whole:
         # Fill shared resources first, so that whole ones stay free for those who need them.
         ordered = sorted(ordered, key=lambda r: r.id not in occupancy.peaks)

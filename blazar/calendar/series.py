@@ -119,6 +119,7 @@ class _Calendar:
                     kind.demands,
                     Snapshot(kind.resources, timeline.occupancy(start, end)),
                     strategy=kind.strategy,
+                    seed=kind.seed,
                     matching=kind.matching,
                 )
                 for kind, timeline in zip(self._kinds, self._timelines, strict=True)
@@ -131,7 +132,7 @@ class _Calendar:
     def opening(self, wanted: int, length: int, earliest: int, latest: int, budget: Budget) -> Window | None:
         """Return the window nearest to a start, and add it to the timelines; None if none is found."""
         searches = [
-            KindSearch(kind.demands, timeline, kind.resources, kind.matching, budget, kind.strategy)
+            KindSearch(kind.demands, timeline, kind.resources, kind.matching, budget, kind.strategy, kind.seed)
             for kind, timeline in zip(self._kinds, self._timelines, strict=True)
         ]
         found = nearest(searches, length=length, wanted=wanted, earliest=max(earliest, self.now), latest=latest)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import random
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -15,10 +16,16 @@ from blazar.model.series import SeriesLimits
 from blazar.model.unused import UsePolicies
 
 
+def draw_seed() -> int:
+    """Return a seed for a choice by chance."""
+    return random.getrandbits(32)
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Settings of the manager.
 
+    ``seed`` gives each choice by chance its seed.
     ``before_end_lead`` is the time between the before_end event and the end, if the request names none (zero: no such
     event); ``before_end_leads`` overrides it by resource type. ``before_end`` is the action before the end of hosts
     whose reservation names none. A claim on an event that its owner does not renew for
@@ -55,6 +62,7 @@ class Settings:
     before_end_leads: Mapping[str, timedelta] = field(default_factory=dict)
     before_end: str = ""
     strategy: Strategy = Strategy.PACK
+    seed: Callable[[], int] = draw_seed
     booking_attempts: int = 12
     claim_ttl: timedelta = timedelta(seconds=20)
     recheck_interval: timedelta = timedelta(milliseconds=250)

@@ -73,7 +73,9 @@ class Booking:
         """
         allocations: list[Allocation] = []
         generations: dict[int, int] = {}
-        strategy = self._settings.strategy if attempt == 0 else Strategy.RANDOM
+        strategy = self._settings.strategy
+        if attempt > 0 and strategy is not Strategy.RANDOM:
+            strategy = Strategy.SCATTER
         for kind in _kinds(requests):
             mine = [request for request in requests if request.demand.kind == kind]
             with self._store.calendar.view(
@@ -87,7 +89,7 @@ class Booking:
                     [request.demand for request in mine],
                     view.snapshot,
                     strategy=strategy,
-                    seed=0 if attempt == 0 else random.getrandbits(32),
+                    seed=self._settings.seed(),
                     matching=visible(view.catalog, project_id, excluded, only, emptied),
                 )
                 generations.update(view.generations(placement.resource_ids))

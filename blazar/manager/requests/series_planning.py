@@ -110,6 +110,7 @@ class Planner:
                     visible(seen.catalogs[kind], project_id),
                     budget,
                     self._runtime.settings.strategy,
+                    self._runtime.settings.seed(),
                 )
                 for kind, timeline in left.items()
             ]
