@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from blazar.model.amounts import Amounts
 from blazar.model.demand import ResourceAllocations
 from blazar.model.paging import Condition, Page, Position
+from blazar.model.requests import Moment
 from blazar.model.resource import PropertyValue, PropertyValues, Resource, ResourceKind
 
 PROPERTY = "property."
@@ -20,14 +21,16 @@ class ResourceQuestion:
 
     Keys of conditions may begin with ``PROPERTY``, and are the names of properties then, which there must be. Other
     keys of conditions, and those of the order, are ``name``, ``label``, ``created_at``, ``updated_at`` and properties;
-    conditions may also be about ``condition`` (``ok``, ``disabled``, ``failed``) and ``project_id``, a project to which
-    a resource is restricted. ``text`` is a part of the name, without regard to case; ``requirement`` is JSON.
+    conditions may also be about ``condition`` (``ok``, ``disabled``, ``disabled_without_end``, ``failed``) and
+    ``project_id``, a project to which a resource is restricted. ``text`` is a part of the name, without regard to case;
+    ``requirement`` is JSON; with ``maintenance_before`` a resource has to be in maintenance now or some time before it.
     """
 
     page: Page
     conditions: tuple[Condition, ...] = ()
     requirement: str | None = None
     text: str | None = None
+    maintenance_before: Moment | None = None
 
 
 @dataclass(frozen=True, slots=True)

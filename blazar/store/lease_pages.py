@@ -34,6 +34,8 @@ from blazar.store.tables import UtcTime, allocations, events, leases, reservatio
 from blazar.store.transactions import Transactions
 
 _CHANGED_AT = sa.func.coalesce(leases.c.updated_at, leases.c.created_at, type_=UtcTime)
+# A lease that is not about to be released goes at its end.
+_LEAVES_AT = sa.func.coalesce(leases.c.release_at, leases.c.ends_at, type_=UtcTime)
 # The record keeps how a lease ended; shown is that it has ended.
 _STATUS = sa.case((leases.c.deleted_at.is_not(None), str(LeaseStatus.TERMINATED)), else_=leases.c.status)
 SORT_KEYS: Mapping[str, sa.ColumnElement[Any]] = {
@@ -43,6 +45,7 @@ SORT_KEYS: Mapping[str, sa.ColumnElement[Any]] = {
     "end_date": leases.c.ends_at,
     "name": leases.c.name,
     "status": _STATUS,
+    "release_at": _LEAVES_AT,
 }
 _COLUMNS: Mapping[str, sa.ColumnElement[Any]] = {
     **SORT_KEYS,
@@ -52,6 +55,7 @@ _COLUMNS: Mapping[str, sa.ColumnElement[Any]] = {
     "degraded": leases.c.degraded,
     "kind": leases.c.kind,
     "series_id": leases.c.series_id,
+    "release_at": leases.c.release_at,
 }
 SECOND = timedelta(seconds=1)
 _COMPARED: Mapping[Operator, Callable[[Any, Any], sa.ColumnElement[bool]]] = {
@@ -242,6 +246,7 @@ def _position(lease: Lease, sort_key: str) -> Position:
         "end_date": lease.window.end,
         "name": lease.name,
         "status": str(lease.status),
+        "release_at": (lease.use.release_at if lease.use else None) or lease.window.end,
     }
     value = values[sort_key]
     return Position(value.isoformat() if isinstance(value, datetime) else str(value), lease.id)

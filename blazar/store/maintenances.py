@@ -108,6 +108,11 @@ class MaintenanceStore:
             others = {id_: [b for b in found if b.maintenance_id != besides] for id_, found in every.items()}
             yield PlanningView(catalog, pieces, others, partial(resource_queries.generations, connection))
 
+    def closed(self, kind: ResourceKind, window: Window) -> frozenset[int]:
+        """Return the resources of a kind that are in maintenance some time of a window, by id, in one statement."""
+        with self._transactions.reading() as connection:
+            return frozenset(blocks(connection, kind, window))
+
     def add(
         self,
         maintenance: Maintenance,

@@ -185,6 +185,9 @@ leases = sa.Table(
     sa.Index(None, "extend_until"),
     sa.Index(None, "series_id"),
     sa.Index(None, "offered_to", "offer_expires_at"),
+    # What is not as it was promised, and what is about to be released: few of many.
+    sa.Index(None, "degraded", "deleted_at"),
+    sa.Index(None, "release_at"),
     # The list of a project, oldest first; and the list of all.
     sa.Index(None, "project_id", "deleted_at", "created_at"),
     # What a project has had since an instant.

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from blazar.api.answers import Answer, paged
 from blazar.api.context import Call
 from blazar.api.queries import filter_by, option, paging
-from blazar.api.readers import Text
+from blazar.api.readers import Choice, Date, Text
 from blazar.api.routes import Parameter, Root, Route, Rule
 from blazar.api.shapes import COUNT, LEASE_ID, LINKS, NUMBER, RESERVATION_ID, TEXT, ZULU, Json, a_list, an_object, ref
 from blazar.model.clock import zulu
@@ -115,6 +115,20 @@ def resource_list(
     return list_row(key, item, handler=index, **row)
 
 
+CONDITION = filter_by(
+    "condition", Choice(("ok", "disabled", "failed")), "ok, disabled or failed; both may hold (operators)"
+)
+TROUBLES = (
+    filter_by(
+        "condition",
+        Choice(("ok", "disabled", "disabled_without_end", "failed")),
+        "ok, disabled, disabled without a date until when, or failed; several may hold (operators)",
+    ),
+    option("maintenance_before", Date(), "those in a maintenance window now or some time before it (operators)"),
+)
+"""Filters by what is wrong with a resource: up to 1.2, and from 1.3 on."""
+
+
 def resource_question(call: Call, sort_key: str) -> ResourceQuestion:
     """Return what the query of a list asks, by default in the order of this key."""
     asked = call.asked
@@ -124,6 +138,7 @@ def resource_question(call: Call, sort_key: str) -> ResourceQuestion:
         (*asked.conditions, *asked.all("property")),
         None if requirement is None else json.dumps(requirement),
         asked.one("text"),
+        asked.one("maintenance_before"),
     )
 
 

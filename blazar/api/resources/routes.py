@@ -9,12 +9,13 @@ from functools import partial
 from blazar.api.kinds import lists
 from blazar.api.kinds.changes import CHANGE
 from blazar.api.kinds.lists import itself
+from blazar.api.microversion import Version
 from blazar.api.moments import Place
 from blazar.api.preconditions import IF_MATCH
 from blazar.api.queries import MOST_CONDITIONS, filter_by, option, paging
-from blazar.api.readers import Choice, Flag, JsonText, Text
+from blazar.api.readers import Flag, JsonText, Text
 from blazar.api.resources import components, handlers, rules
-from blazar.api.routes import Body, Caching, Part, Root, Route, in_path
+from blazar.api.routes import Body, Caching, Parameter, Part, Root, Route, in_path
 from blazar.api.shapes import LINKS, Json, a_list, an_object, ref
 from blazar.model.paging import Condition, Operator
 from blazar.model.resource import Resource
@@ -65,6 +66,36 @@ _CHANGE: Json = {
         },
     },
 }
+
+
+def _list(*wrong: Parameter, since: Version, until: Version | None = None) -> Route:
+    """Return the row of the list of a kind; ``wrong`` are the filters by what is wrong with a resource."""
+    return lists.list_row(
+        "resources",
+        ref("ResourceInList"),
+        path="/resources/{kind}",
+        name="list_resources",
+        summary="List the resources of a kind",
+        handler=_resources.page,
+        rule=rules.GET,
+        errors=(404,),
+        since=since,
+        until=until,
+        parameters=(
+            _KIND,
+            filter_by("name", Text(), "the name"),
+            filter_by("label", Text(), "the label"),
+            filter_by("reservable", Flag(), "whether it takes new leases"),
+            *wrong,
+            filter_by("project_id", Text(), "a project to which it is restricted (operators)"),
+            option("property", PropertyText(), "name:value of an attribute or a property", most=MOST_CONDITIONS),
+            option("requirement", JsonText(), "resources that meet this, as in reservations"),
+            option("text", Text(2, 80), "a part of the name"),
+            *paging(handlers.SORT_KEYS, fields=components.KEYS),
+        ),
+    )
+
+
 _route = partial(Route, root=Root.V1, since=(1, 2))
 _on_kind = partial(_route, path="/resources/{kind}", parameters=(_KIND,), errors=(404,))
 _on_one = partial(_route, path="/resources/{kind}/{resource_id}", parameters=(_KIND, _ID), errors=(404,))
@@ -80,31 +111,8 @@ ROUTES = (
         render=itself,
         answers={200: an_object({"kinds": a_list(ref("Kind")), "links": LINKS})},
     ),
-    lists.list_row(
-        "resources",
-        ref("ResourceInList"),
-        path="/resources/{kind}",
-        name="list_resources",
-        summary="List the resources of a kind",
-        handler=_resources.page,
-        rule=rules.GET,
-        errors=(404,),
-        since=(1, 2),
-        parameters=(
-            _KIND,
-            filter_by("name", Text(), "the name"),
-            filter_by("label", Text(), "the label"),
-            filter_by("reservable", Flag(), "whether it takes new leases"),
-            filter_by(
-                "condition", Choice(("ok", "disabled", "failed")), "ok, disabled or failed; both may hold (operators)"
-            ),
-            filter_by("project_id", Text(), "a project to which it is restricted (operators)"),
-            option("property", PropertyText(), "name:value of an attribute or a property", most=MOST_CONDITIONS),
-            option("requirement", JsonText(), "resources that meet this, as in reservations"),
-            option("text", Text(2, 80), "a part of the name"),
-            *paging(handlers.SORT_KEYS, fields=components.KEYS),
-        ),
-    ),
+    _list(lists.CONDITION, since=(1, 2), until=(1, 2)),
+    _list(*lists.TROUBLES, since=(1, 3)),
     _on_kind(
         method="POST",
         name="register_resource",

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from operator import eq, ge, gt, le, lt, ne
 
@@ -26,8 +26,10 @@ _COMPARES: Mapping[Operator, Callable[[str, str], bool]] = {
 }
 
 
-def page(catalog: ResourceCatalog, question: ResourceQuestion) -> ResourcePage:
-    """Return the page of resources that is asked for. InvalidInput."""
+def page(
+    catalog: ResourceCatalog, question: ResourceQuestion, *, within: Collection[int] | None = None
+) -> ResourcePage:
+    """Return the page of resources that is asked for, of those with these ids, if any are given. InvalidInput."""
     try:
         wanted = parse_requirement(question.requirement, field="requirement")
     except InvalidInput as error:
@@ -44,7 +46,9 @@ def page(catalog: ResourceCatalog, question: ResourceQuestion) -> ResourcePage:
     found = [
         each
         for each in catalog.matching(wanted)
-        if text in each.name.casefold() and all(_holds(condition, each) for condition in question.conditions)
+        if (within is None or each.id in within)
+        and text in each.name.casefold()
+        and all(_holds(condition, each) for condition in question.conditions)
     ]
     key = question.page.sort_key
     shown, following = page_of(
@@ -69,8 +73,13 @@ def properties_named(question: ResourceQuestion) -> frozenset[str]:
 
 
 def conditions_of(resource: Resource) -> frozenset[str]:
-    """Return the conditions of a resource: ``ok``, or one or both of ``disabled`` and ``failed``."""
-    found = {"disabled": resource.disabled, "failed": resource.failed_since is not None, "ok": resource.reservable}
+    """Return the conditions of a resource: ``ok``, or some of ``disabled``, ``disabled_without_end``, ``failed``."""
+    found = {
+        "disabled": resource.disabled,
+        "disabled_without_end": resource.disabled and resource.disabled_until is None,
+        "failed": resource.failed_since is not None,
+        "ok": resource.reservable,
+    }
     return frozenset(name for name, holds in found.items() if holds)
 
 

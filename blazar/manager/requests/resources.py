@@ -7,6 +7,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
 from blazar.context import scope
@@ -24,7 +25,7 @@ from blazar.model.demand import Allocation, ResourceAllocations
 from blazar.model.errors import BlazarError, Conflict, InvalidInput, NotFound
 from blazar.model.lease import Json, Reservation
 from blazar.model.paging import Page
-from blazar.model.requests import Disabling, Registration, ResourceChange
+from blazar.model.requests import NOW, Disabling, Moment, Registration, ResourceChange
 from blazar.model.resource import PropertyValues, Resource, ResourceDetails, ResourceKind, ResourceProperty, noun
 from blazar.model.resource_kinds import KindList
 from blazar.model.resource_pages import (
@@ -37,6 +38,7 @@ from blazar.model.resource_pages import (
     VisiblePage,
     VisibleResource,
 )
+from blazar.model.window import Window
 from blazar.resources.complete import required_properties
 from blazar.resources.kinds import CloudResource, CompleteKind, as_stored
 
@@ -72,8 +74,17 @@ class ResourceService:
         return self._store.of_kind(self._of(kind).kind)
 
     def page(self, kind: ResourceKind, question: ResourceQuestion) -> ResourcePage:
-        """Return a page of the registered resources; one statement while none of them changes. InvalidInput."""
-        return resource_lists.page(self._store.catalog(self._of(kind).kind), question)
+        """Return a page of the registered resources, in two statements at most while none changes. InvalidInput."""
+        catalog = self._store.catalog(self._of(kind).kind)
+        return resource_lists.page(catalog, question, within=self._in_maintenance(kind, question.maintenance_before))
+
+    def _in_maintenance(self, kind: ResourceKind, before: Moment | None) -> Collection[int] | None:
+        """Return the resources that are in maintenance now or before a moment, by id; None if that is not asked for."""
+        if before is None:
+            return None
+        now = to_second(self._clock.now())
+        end = now if before is NOW else before
+        return self._runtime.store.maintenances.closed(kind, Window(now, max(end, now + timedelta(seconds=1))))
 
     def one(self, kind: ResourceKind, resource_id: str) -> Resource:
         """Return one resource; NotFound."""

@@ -18,6 +18,8 @@ _FOR_ALL = frozenset({*_NAMES, "reservable"})
 def page(visible: Visible, kind: ResourceKind, question: ResourceQuestion) -> VisiblePage:
     """Return a page of what a member sees. InvalidInput, which names the parameter."""
     _check_open(question.page.sort_key, "sort_key")
+    if question.maintenance_before is not None:
+        _check_open("maintenance", "maintenance_before")
     for condition in question.conditions:
         if not condition.key.startswith(PROPERTY):
             _check_open(condition.key, condition.key)

@@ -251,6 +251,7 @@ ASKS: Mapping[str, Sequence[Ask]] = {
         Ask(query="property={name}:A100"),
         Ask(query='requirement=["==","${name}","x"]'),
         Ask(400, query="condition=in:ok,failed"),
+        Ask(400, query="maintenance_before=now"),
         Ask(400, query="project_id={project}"),
         Ask(400, query="sort_key=created_at"),
     ],

@@ -12,11 +12,12 @@ from blazar.api.kinds.handlers import Handlers, form_of
 from blazar.api.kinds.hosts.full_schemas import COMPONENTS, HOST_CREATE, HOST_KEYS
 from blazar.api.kinds.hosts.requests import HOST_ID
 from blazar.api.kinds.hosts.rules import DELETE, GET, POST, PUT
-from blazar.api.kinds.lists import resource_list
+from blazar.api.kinds.lists import CONDITION, TROUBLES, resource_list
+from blazar.api.microversion import Version
 from blazar.api.preconditions import IF_MATCH
 from blazar.api.queries import filter_by, option
-from blazar.api.readers import Choice, Flag, JsonText, Text
-from blazar.api.routes import Body, Caching, Root, Route
+from blazar.api.readers import Flag, JsonText, Text
+from blazar.api.routes import Body, Caching, Parameter, Root, Route
 from blazar.api.shapes import Json, an_object, ref
 from blazar.api.urls import link
 from blazar.model.requests import Registration
@@ -76,8 +77,9 @@ _on_host = partial(Route, root=Root.V1, path="/os-hosts/{host_id}", parameters=(
 _ONE: Json = an_object({"host": ref("Host1_1")})
 
 
-ROUTES = (
-    resource_list(
+def _list(*wrong: Parameter, since: Version, until: Version | None = None) -> Route:
+    """Return the row of the list; ``wrong`` are the filters by what is wrong with a host."""
+    return resource_list(
         HOST,
         "hosts",
         shown,
@@ -92,13 +94,20 @@ ROUTES = (
             filter_by("label", Text(), "the label"),
             filter_by("availability_zone", Text(), "the zone"),
             filter_by("reservable", Flag(), "whether it takes new leases"),
-            filter_by("condition", Choice(("ok", "disabled", "failed")), "ok, disabled or failed; both may hold"),
+            *wrong,
             filter_by("project_id", Text(), "a project to which it is restricted"),
             option("requirement", JsonText(), "hosts that meet this, as in reservations"),
             option("text", Text(2, 80), "a part of the name"),
         ),
         fields=HOST_KEYS,
-    ),
+        since=since,
+        until=until,
+    )
+
+
+ROUTES = (
+    _list(CONDITION, since=(1, 1), until=(1, 2)),
+    _list(*TROUBLES, since=(1, 3)),
     Route(
         root=Root.V1,
         path="/os-hosts",

@@ -33,6 +33,7 @@ from blazar.model.lease import LeaseKind, LeaseStatus
 from blazar.model.lease_details import LeaseDetails, LeaseState
 
 SORT_KEYS = ("created_at", "updated_at", "start_date", "end_date", "name", "status")
+SORT_KEYS_WITH_RELEASE = (*SORT_KEYS, "release_at")
 
 
 def index(shape: Shape, call: Call) -> Answer:
@@ -170,6 +171,7 @@ _OF_EARLIER_STATUS = filter_by("status", Choice(earlier.KNOWN), "the status")
 _OF_KINDS = (
     filter_by("kind", Choice(tuple(LeaseKind)), "the kind"),
     filter_by("series_id", Text(), "the series that it belongs to"),
+    compare_by("release_at", Date(), "when it is released as unused; leases that are not about to be have none"),
 )
 _OF_REGIONS = (filter_by("region", Text(most=64), "the region of one of its reservations"),)
 
@@ -184,6 +186,7 @@ def _routes(shape: Shape, *, until: Version | None = None) -> tuple[Route, ...]:
     status = _OF_STATUS if shape.kinds else _OF_EARLIER_STATUS
     filters = (status, *_FILTERS, *(_OF_REGIONS if shape.regions else ()), *(_OF_KINDS if shape.kinds else ()))
     keys = KEYS_WITH_KIND if shape.kinds else LEASE_KEYS
+    sort_keys = SORT_KEYS_WITH_RELEASE if shape.kinds else SORT_KEYS
     examples = (_CREATED, _NOW) if shape.kinds else (_CREATED,)
     return (
         on_list(
@@ -194,7 +197,7 @@ def _routes(shape: Shape, *, until: Version | None = None) -> tuple[Route, ...]:
             rule=GET,
             render=lambda page: page,
             answers={200: an_object(many, optional=("count",))},
-            parameters=(*filters, *paging(SORT_KEYS, fields=keys)),
+            parameters=(*filters, *paging(sort_keys, fields=keys)),
         ),
         on_list(
             method="POST",

@@ -1,59 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The calendar as a table: for screen readers, for printing, for finding text. */
 import { useState } from "preact/hooks";
-import type { Group } from "../../grid/layout.ts";
+import type { Group, Row } from "../../grid/layout.ts";
+import { Rows } from "../../parts/list.tsx";
+import { plural } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { sayRow } from "./words.ts";
 
 const AT_ONCE = 100;
+/** So many times of one resource are shown at once; a service that is booked by the hour has hundreds. */
+const TIMES = 12;
 
-/** Lists what of each resource is not free. */
+/** Lists what of each resource is not free. The page scrolls, nothing in it does. */
 export function CalendarTable({ groups }: { groups: readonly Group[] }) {
   const [shown, setShown] = useState(AT_ONCE);
   const rows = groups.flatMap((group) => group.rows.map((row) => ({ group, row })));
   return (
-    <div class="table-scroll calendar-table">
-      <table class="list">
-        <thead>
-          <tr>
-            <th scope="col">Resource</th>
-            <th scope="col">Group</th>
-            <th scope="col">Not free</th>
+    <div class="calendar-table">
+      <Rows heads={["Resource", "Group", "Not free"]}>
+        {rows.slice(0, shown).map(({ group, row }) => (
+          <tr key={row.key}>
+            <th scope="row">
+              <span>{row.name}</span>
+              {row.detail && <span class="owner muted">{row.detail}</span>}
+            </th>
+            <td>
+              <span>{group.name}</span>
+            </td>
+            <td class="wide">
+              <Times row={row} />
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {rows.slice(0, shown).map(({ group, row }) => {
-            const sentences = sayRow(row, present.value, zone.value);
-            return (
-              <tr key={row.key}>
-                <th scope="row">
-                  {row.name}
-                  <br />
-                  <span class="muted">{row.detail}</span>
-                </th>
-                <td>{group.name}</td>
-                <td>
-                  {sentences.length === 0 ? (
-                    "free all the time shown"
-                  ) : (
-                    <ul>
-                      {sentences.map((sentence) => (
-                        <li key={sentence}>{sentence}</li>
-                      ))}
-                    </ul>
-                  )}
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+        ))}
+      </Rows>
       {rows.length > shown && (
-        <button type="button" class="quiet" onClick={() => setShown(shown + AT_ONCE)}>
+        <button type="button" class="quiet more" onClick={() => setShown(shown + AT_ONCE)}>
           Show {Math.min(AT_ONCE, rows.length - shown)} more of {rows.length}
         </button>
       )}
     </div>
+  );
+}
+
+function Times({ row }: { row: Row }) {
+  const [all, setAll] = useState(false);
+  const sentences = sayRow(row, present.value, zone.value);
+  if (sentences.length === 0) return <>free all the time shown</>;
+  const rest = all ? 0 : Math.max(0, sentences.length - TIMES);
+  return (
+    <>
+      <ul>
+        {sentences.slice(0, sentences.length - rest).map((sentence) => (
+          <li key={sentence}>{sentence}</li>
+        ))}
+      </ul>
+      {rest > 0 && (
+        <button type="button" class="link" aria-label={`Show all times of ${row.name}`} onClick={() => setAll(true)}>
+          and {plural(rest, "more time")}
+        </button>
+      )}
+    </>
   );
 }

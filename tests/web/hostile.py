@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people may name as they like, as long as the service takes it: no list may break of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.web.service import asked, booked
+
+LONG = "x" * 80
+"""The longest name of a lease, without a place to break it."""
+
+MEMBER = f"{'u' * 60}:{'p' * 60}:member"
+OPERATOR = f"{'o' * 60}:{'q' * 60}:admin"
+_NEW = {"OpenStack-API-Version": "reservation 1.3"}
+
+
+def filled(pages: str) -> dict[str, str]:
+    """Fill a service with long names in every text; return the addresses of what has a page of its own."""
+
+    def sent(method: str, path: str, body: object = None, who: str = OPERATOR) -> dict[str, Any]:
+        return asked(pages, who, method, f"v1/{path}", body, **_NEW)
+
+    hosts = sent("GET", "os-hosts?limit=10")["hosts"]
+    long_property = {"p" * 80: "v" * 250, "rack": "r" * 250}
+    for host in hosts[:2]:
+        sent("PUT", f"os-hosts/{host['id']}", {"properties": long_property})
+    sent("PUT", f"os-hosts/{hosts[2]['id']}", {"disabled": {"reason": "w" * 1000}})
+    sent("PUT", f"os-hosts/{hosts[3]['id']}", {"authorized_projects": ["p" * 255, "q" * 60]})
+    thing = {"name": "m" * 60, "class": "c" * 60, "hook_url": f"https://hooks.example/{'h' * 80}"}
+    generic = sent("POST", "resources/generic", {**thing, "properties": long_property})["resource"]
+    later = {"start": "2031-03-03T08:00:00Z", "end": "2031-03-04T08:00:00Z"}
+    lease = booked(pages, MEMBER, LONG, before_end="snapshot", resource_properties=["==", "$rack", "r" * 250], **later)
+    booked(pages, MEMBER, LONG, **later)
+    booked(pages, OPERATOR, LONG, **later)
+    gone = booked(pages, MEMBER, LONG, start="2031-04-03T08:00:00Z", end="2031-04-04T08:00:00Z")
+    sent("DELETE", f"leases/{gone['id']}", who=MEMBER)
+    wanted = [{"resource_type": "physical:host", "min": 5, "max": 5}]
+    blocked = {"name": LONG, "start_date": "now", "end_date": "+P30D", "reservations": wanted}
+    for _ in range(2):
+        # The second one finds the hosts taken.
+        asked(pages, MEMBER, "POST", "v1/leases", {**blocked, "kind": "immediate"} if _ == 0 else waiting(blocked), **_NEW)
+    series = {
+        "name": LONG,
+        "rule": "FREQ=WEEKLY;COUNT=3",
+        "start": "2031-05-05T08:00:00",
+        "duration": "PT4H",
+        "time_zone": "UTC",
+        "reservations": [{"resource_type": "physical:host", "min": 1, "max": 1}],
+    }
+    made = sent("POST", "series", series, who=MEMBER)["series"]
+    window = {"name": LONG, "reason": "y" * 500, "start_date": "2031-03-03T06:00:00Z", "end_date": "+P2D"}
+    window["hosts"] = [hosts[0]["id"]]  # type: ignore[assignment]
+    impact = sent("POST", "maintenances?dry_run=true", window)["impact"]["id"]
+    closed = sent("POST", "maintenances", {**window, "impact_id": impact})["maintenance"]
+    return {
+        "lease": f"lease?id={lease['id']}",
+        "series": f"series?id={made['id']}",
+        "resource": f"resource?kind=generic&id={generic['id']}",
+        "host": f"resource?kind=host&id={hosts[0]['id']}",
+        "maintenance": f"maintenance?id={closed['id']}",
+    }
+
+
+def waiting(lease: dict[str, Any]) -> dict[str, Any]:
+    """Return a request that waits in line where nothing is free."""
+    return {**lease, "wait": {"until": "+P7D"}}
