@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.web.service import asked, booked
@@ -22,7 +23,7 @@ def filled(pages: str) -> dict[str, str]:
         return asked(pages, who, method, f"v1/{path}", body, **_NEW)
 
     hosts = sent("GET", "os-hosts?limit=10")["hosts"]
-    long_property = {"p" * 80: "v" * 250, "rack": "r" * 250}
+    long_property = {"p" * 64: "v" * 250, "rack": "r" * 250}
     for host in hosts[:2]:
         sent("PUT", f"os-hosts/{host['id']}", {"properties": long_property})
     sent("PUT", f"os-hosts/{hosts[2]['id']}", {"disabled": {"reason": "w" * 1000}})
@@ -35,17 +36,15 @@ def filled(pages: str) -> dict[str, str]:
     booked(pages, OPERATOR, LONG, **later)
     gone = booked(pages, MEMBER, LONG, start="2031-04-03T08:00:00Z", end="2031-04-04T08:00:00Z")
     sent("DELETE", f"leases/{gone['id']}", who=MEMBER)
-    wanted = [{"resource_type": "physical:host", "min": 5, "max": 5}]
+    wanted = [{"resource_type": "physical:host", "min": 4, "max": 4}]
     blocked = {"name": LONG, "start_date": "now", "end_date": "+P30D", "reservations": wanted}
-    for _ in range(2):
-        # The second one finds the hosts taken.
-        asked(pages, MEMBER, "POST", "v1/leases", {**blocked, "kind": "immediate"} if _ == 0 else waiting(blocked), **_NEW)
+    sent("POST", "leases", blocked, who=MEMBER)
+    sent("POST", "leases", {**blocked, "wait": {"until": "+P7D"}}, who=MEMBER)
     series = {
         "name": LONG,
         "rule": "FREQ=WEEKLY;COUNT=3",
-        "start": "2031-05-05T08:00:00",
-        "duration": "PT4H",
-        "time_zone": "UTC",
+        "start": f"{datetime.now(UTC) + timedelta(days=60):%Y-%m-%d}T08:00",
+        "until_local": "12:00",
         "reservations": [{"resource_type": "physical:host", "min": 1, "max": 1}],
     }
     made = sent("POST", "series", series, who=MEMBER)["series"]
@@ -60,8 +59,3 @@ def filled(pages: str) -> dict[str, str]:
         "host": f"resource?kind=host&id={hosts[0]['id']}",
         "maintenance": f"maintenance?id={closed['id']}",
     }
-
-
-def waiting(lease: dict[str, Any]) -> dict[str, Any]:
-    """Return a request that waits in line where nothing is free."""
-    return {**lease, "wait": {"until": "+P7D"}}

@@ -9,7 +9,6 @@ from functools import partial
 from blazar.api.kinds import lists
 from blazar.api.kinds.changes import CHANGE
 from blazar.api.kinds.lists import itself
-from blazar.api.microversion import Version
 from blazar.api.moments import Place
 from blazar.api.preconditions import IF_MATCH
 from blazar.api.queries import MOST_CONDITIONS, filter_by, option, paging
@@ -68,7 +67,7 @@ _CHANGE: Json = {
 }
 
 
-def _list(*wrong: Parameter, since: Version, until: Version | None = None) -> Route:
+def _list(*wrong: Parameter, since: tuple[int, int], until: tuple[int, int] | None = None) -> Route:
     """Return the row of the list of a kind; ``wrong`` are the filters by what is wrong with a resource."""
     return lists.list_row(
         "resources",

@@ -13,6 +13,8 @@ import { FeedsDialog } from "./lease/feeds.tsx";
 import { LeaseListView, useLeaseList } from "./lease/list.tsx";
 import { Offers } from "./lease/offers.tsx";
 
+const LONGEST = 24;
+
 /** The page. `state`: current or past; `show` and `kind`: filters; `whose`: the user's own or the project's; `text`. */
 export function LeasesPage() {
   const { params } = place.value;
@@ -29,7 +31,9 @@ export function LeasesPage() {
     user_id: whose === "mine" ? (info.value?.user_id ?? session.value?.user?.id) : undefined,
   };
   const list = useLeaseList(query);
-  const project = session.value?.project?.name ?? "the project";
+  const name = session.value?.project?.name ?? "the project";
+  // A name may have hundreds of letters.
+  const project = name.length > LONGEST ? `${name.slice(0, LONGEST - 1)}…` : name;
   const filtered = filters.length > 0 || kinds.length > 0 || text !== "";
   return (
     <>

@@ -13,7 +13,6 @@ from blazar.api.kinds.hosts.full_schemas import COMPONENTS, HOST_CREATE, HOST_KE
 from blazar.api.kinds.hosts.requests import HOST_ID
 from blazar.api.kinds.hosts.rules import DELETE, GET, POST, PUT
 from blazar.api.kinds.lists import CONDITION, TROUBLES, resource_list
-from blazar.api.microversion import Version
 from blazar.api.preconditions import IF_MATCH
 from blazar.api.queries import filter_by, option
 from blazar.api.readers import Flag, JsonText, Text
@@ -77,7 +76,7 @@ _on_host = partial(Route, root=Root.V1, path="/os-hosts/{host_id}", parameters=(
 _ONE: Json = an_object({"host": ref("Host1_1")})
 
 
-def _list(*wrong: Parameter, since: Version, until: Version | None = None) -> Route:
+def _list(*wrong: Parameter, since: tuple[int, int], until: tuple[int, int] | None = None) -> Route:
     """Return the row of the list; ``wrong`` are the filters by what is wrong with a host."""
     return resource_list(
         HOST,
