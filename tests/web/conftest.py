@@ -214,8 +214,8 @@ STILL = """
 """
 
 
-def serious(page: Page) -> list[str]:
-    """Return what axe finds that is serious or critical, by its rule and where."""
+def serious(page: Page, *rules: str) -> list[str]:
+    """Return what axe finds that is serious or critical, and where; only by these rules, if any is named."""
     if not AXE.exists():
         sentence = "axe-core is not installed; `make web` installs it"
         if os.environ.get("CI") == "true":
@@ -223,8 +223,9 @@ def serious(page: Page) -> list[str]:
         pytest.skip(sentence)
     # The policy of the pages forbids a script element of ours; the driver may evaluate.
     page.evaluate(STILL)
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    result = page.evaluate("axe.run()")
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+    result = page.evaluate("(rules) => axe.run(rules.length ? { runOnly: rules } : {})", list(rules))
     return [
         f"{found['id']}: {found['nodes'][0]['html'][:160]}"
         for found in result["violations"]

@@ -17,7 +17,8 @@ export const lostSince = signal<Date | null>(null);
 export const clockAhead = signal(0);
 
 export interface Options {
-  query?: Record<string, string | number | boolean | undefined> | undefined;
+  /** A list is sent as the same parameter several times. */
+  query?: Record<string, string | number | boolean | readonly string[] | undefined> | undefined;
   body?: unknown;
   /** Sent as If-None-Match: a 304 gives `data: null`. */
   known?: string | undefined;
@@ -42,7 +43,11 @@ export interface Answer<T> {
 /** Returns the service's address of a path such as "v1/leases". */
 export function address(path: string, query: Options["query"] = {}): URL {
   const url = new URL(path, ROOT);
-  for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value));
+  for (const [name, value] of Object.entries(query)) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== undefined) url.searchParams.append(name, String(one));
+    }
+  }
   return url;
 }
 

@@ -2,8 +2,9 @@
 /** Answers that keep themselves fresh: read again every few seconds with their tag, at once when the page is looked at. */
 import { type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { type Options, request } from "./client.ts";
+import { type Answer, type Options, address, nextPage, request } from "./client.ts";
 import { session } from "./session.ts";
+import type { Link } from "./types.ts";
 
 export interface Live<T> {
   /** The last answer; it stays while a newer one is read or refused. */
@@ -15,15 +16,17 @@ export interface Live<T> {
 
 const EMPTY = { data: null, etag: null, error: null, loading: true };
 
-/** One GET that is repeated. */
+/** Reads what is watched; what has the tag that is known is a 304. */
+type Ask<T> = (known: string | undefined, signal: AbortSignal) => Promise<Answer<T>>;
+
+/** One question that is repeated. */
 export class Watch<T> {
   readonly #state: Signal<Live<T>> = signal<Live<T>>(EMPTY);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #stop = new AbortController();
 
   constructor(
-    readonly path: string,
-    readonly query: Options["query"],
+    readonly ask: Ask<T>,
     readonly everySeconds: number,
   ) {}
 
@@ -50,7 +53,7 @@ export class Watch<T> {
     const stop = this.#stop.signal;
     const { etag } = this.#state.value;
     try {
-      const answer = await request<T>("GET", this.path, { query: this.query, known: etag ?? undefined, signal: stop });
+      const answer = await this.ask(etag ?? undefined, stop);
       const data = answer.status === 304 ? this.#state.value.data : answer.data;
       this.#set({ data, etag: answer.etag ?? etag, error: null, loading: false });
     } catch (error) {
@@ -82,10 +85,67 @@ export class Watch<T> {
  */
 export function useLive<T>(path: string | null, query: Options["query"] = {}, everySeconds = 15): Watch<T> | null {
   const asked = path === null ? null : `${path}?${JSON.stringify(query)}`;
-  const watch = useMemo(() => (path === null ? null : new Watch<T>(path, query, everySeconds)), [asked, everySeconds]);
+  const ask: Ask<T> | null =
+    path === null ? null : (known, signal) => request<T>("GET", path, { query, known, signal });
+  return useWatch(asked, ask, everySeconds);
+}
+
+function useWatch<T>(asked: string | null, ask: Ask<T> | null, everySeconds: number): Watch<T> | null {
+  const watch = useMemo(() => (ask === null ? null : new Watch<T>(ask, everySeconds)), [asked, everySeconds]);
   useEffect(() => {
     watch?.start();
     return () => watch?.stop();
   }, [watch, session.value]);
   return watch;
+}
+
+/** The beginning of a list, however many pages of the service it takes. */
+export interface Listed<T> {
+  items: readonly T[];
+  /** How many there are in all. */
+  count: number;
+}
+
+/** The service cuts longer pages. */
+const PAGE = 1000;
+
+type Part<T> = Answer<Record<string, T[]> & { count?: number; links: Link[] }>;
+
+/** Watches the first `wanted` items of a list with their number in all; `key` is the name of the list in the answer. */
+export function useLiveList<T>(
+  path: string,
+  key: string,
+  query: Options["query"],
+  wanted: number,
+  everySeconds = 15,
+): Watch<Listed<T>> {
+  const asked = `${path}?${JSON.stringify(query)} ${wanted}`;
+  return useWatch<Listed<T>>(asked, pagesOf<T>(path, key, query, wanted), everySeconds)!;
+}
+
+function pagesOf<T>(path: string, key: string, query: Options["query"], wanted: number): Ask<Listed<T>> {
+  let kept = new Map<string, Part<T>>();
+  let last: Answer<Listed<T>> | null = null;
+  return async (_known, signal) => {
+    const items: T[] = [];
+    const now = new Map<string, Part<T>>();
+    let count: number | undefined;
+    let changed = last === null;
+    let next: URL | null = address(path, { ...query, with_count: true });
+    while (next && items.length < wanted) {
+      next.searchParams.set("limit", String(Math.min(PAGE, wanted - items.length)));
+      const before = kept.get(next.href);
+      const read: Part<T> = await request("GET", next, { known: before?.etag ?? undefined, signal });
+      const part: Part<T> = read.status === 304 && before ? before : read;
+      changed ||= part !== before;
+      now.set(next.href, part);
+      items.push(...(part.data[key] ?? []));
+      count ??= part.data.count;
+      next = nextPage(part.data.links, next);
+      next?.searchParams.delete("with_count");
+    }
+    kept = now;
+    if (changed || !last) last = { status: 200, data: { items, count: count ?? items.length }, etag: null };
+    return last;
+  };
 }

@@ -4,6 +4,7 @@ import { CalendarPlus } from "lucide";
 import { useState } from "preact/hooks";
 import { info, may, session } from "../api/session.ts";
 import { Chips, Empty, PageHead, Segments } from "../parts/basics.tsx";
+import { Filters, Meanings } from "../parts/filters.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Search } from "../parts/search.tsx";
 import { hrefOf, place, setParams } from "../router.ts";
@@ -67,6 +68,8 @@ export function LeasesPage() {
           chosen={whose}
           onChange={(next) => setParams({ whose: next === "project" ? next : null })}
         />
+      </div>
+      <Filters active={filters.length + kinds.length + Number(text !== "")}>
         {!past && (
           <Chips<Filter>
             label="Only these"
@@ -82,7 +85,8 @@ export function LeasesPage() {
           onChange={(chosen) => setParams({ kind: chosen.join(",") })}
         />
         <Search name="text" label="Name" least={2} />
-      </div>
+        <Meanings of={KINDS} />
+      </Filters>
       <LeaseListView
         list={list}
         whose={whose}

@@ -2,12 +2,14 @@
 /** Resources of every kind: what can be reserved; for operators also registering and changing it. */
 import { useState } from "preact/hooks";
 import { type Kind, kinds, kindsRead, regions } from "../api/kinds.ts";
-import { useLive } from "../api/live.ts";
+import { useLiveList } from "../api/live.ts";
 import { may } from "../api/session.ts";
-import type { Link, Resource } from "../api/types.ts";
+import type { Resource } from "../api/types.ts";
 import { Chips, Empty, PageHead, Skeleton, Trouble } from "../parts/basics.tsx";
+import { More, useMore } from "../parts/list.tsx";
 import { Search } from "../parts/search.tsx";
 import { hrefOf, place, setParams } from "../router.ts";
+import { HostList } from "./hosts/list.tsx";
 import { RegisterDialog } from "./resources/register.tsx";
 import { type ResourceAction, ResourceDialog, ResourceTable } from "./resources/table.tsx";
 
@@ -49,14 +51,23 @@ export function ResourcesPage() {
             chosen={[kind.name]}
             onChange={(names) => {
               const name = names.find((one) => one !== kind.name) ?? kind.name;
-              setParams({ kind: name, condition: null, text: null, region: null });
+              setParams({ kind: name, condition: null, text: null, region: null, maintenance: null });
             }}
           />
         </div>
       )}
-      {kind && <List key={kind.name} kind={kind} />}
+      {kind && (ofHosts(kind) ? <HostList empty={<NoHosts />} /> : <List key={kind.name} kind={kind} />)}
     </>
   );
+}
+
+/** True where operators see the one list of hosts, with all that they can do. */
+function ofHosts(kind: Kind): boolean {
+  return kind.name === "host" && may("blazar:oshosts:get");
+}
+
+function NoHosts() {
+  return <Empty title="There are no hosts yet">What is registered, users can reserve.</Empty>;
 }
 
 function Register({ kind }: { kind: Kind }) {
@@ -64,11 +75,11 @@ function Register({ kind }: { kind: Kind }) {
   if (!may("blazar:resources:post") || !kind.registration) return null;
   if (kind.name === "host") {
     // Hosts have a page of their own, which offers the hypervisors of the cloud.
-    return (
+    return may("blazar:oshosts:get") ? (
       <a class="button" href={hrefOf("hosts")}>
-        Manage hosts
+        Register hosts
       </a>
-    );
+    ) : null;
   }
   return (
     <>
@@ -86,14 +97,15 @@ function List({ kind }: { kind: Kind }) {
   const condition = params.get("condition");
   const text = params.get("text") ?? "";
   const region = params.get("region");
-  const query: Record<string, string | number | boolean> = { limit: 1000 };
+  const query: Record<string, string | number | boolean> = {};
   if (operator && condition) query.condition = condition;
   if (text) query.text = text;
   if (region) query.requirement = JSON.stringify(["==", "$region", region]);
-  const watch = useLive<{ resources: Resource[]; links: Link[] }>(`v1/resources/${kind.name}`, query, 30)!;
+  const { wanted, more } = useMore(JSON.stringify(query), 100);
+  const watch = useLiveList<Resource>(`v1/resources/${kind.name}`, "resources", query, wanted, 30);
   const { data, error, loading } = watch.state.value;
   const [open, setOpen] = useState<{ what: ResourceAction; id: string } | null>(null);
-  const chosen = open && data?.resources.find((one) => one.id === open.id);
+  const chosen = open && data?.items.find((one) => one.id === open.id);
   const filtered = Boolean(condition || text || region);
   return (
     <>
@@ -111,7 +123,7 @@ function List({ kind }: { kind: Kind }) {
       </div>
       {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
       {loading && <Skeleton lines={6} />}
-      {data?.resources.length === 0 && (
+      {data?.items.length === 0 && (
         <Empty title={filtered ? `No ${kind.noun} matches` : `There are no ${kind.nouns} yet`}>
           {filtered
             ? ""
@@ -120,8 +132,11 @@ function List({ kind }: { kind: Kind }) {
               : "The operator of this cloud has to register some first."}
         </Empty>
       )}
-      {data && data.resources.length > 0 && (
-        <ResourceTable kind={kind} resources={data.resources} onOpen={(what, id) => setOpen({ what, id })} />
+      {data && data.items.length > 0 && (
+        <>
+          <ResourceTable kind={kind} resources={data.items} onOpen={(what, id) => setOpen({ what, id })} />
+          <More shown={data.items.length} count={data.count} onMore={more} />
+        </>
       )}
       {open && chosen && (
         <ResourceDialog

@@ -97,6 +97,16 @@ export function toWire(at: number): string {
   return `${new Date(at).toISOString().slice(0, 19)}Z`;
 }
 
+/** Returns the beginning of a day such as "2026-12-01" in the zone, or of the one `later` days after; null if it is none. */
+export function startOfDate(day: string, name: string, later = 0): number | null {
+  if (!/^\d{4}-\d\d-\d\d$/.test(day)) return null;
+  try {
+    return Temporal.PlainDate.from(day).add({ days: later }).toZonedDateTime(name).epochMilliseconds;
+  } catch {
+    return null;
+  }
+}
+
 /** Returns the beginning of the day, in the zone, that lies `days` after the one of the instant. */
 export function startOfDay(at: number, name: string, days = 0): number {
   const day = Temporal.Instant.fromEpochMilliseconds(Math.round(at))

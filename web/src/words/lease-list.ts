@@ -13,16 +13,16 @@ export const FILTERS: readonly { value: Filter; text: string }[] = [
   { value: "degraded", text: "Degraded" },
 ];
 
-/** When the resources of a lease are handed over. */
-export const KINDS: readonly { value: LeaseKind; text: string }[] = [
-  { value: "scheduled", text: "Scheduled" },
-  { value: "immediate", text: "Immediate" },
-  { value: "retries", text: "Tried again" },
-  { value: "best_effort", text: "Room is made" },
+/** When the resources of a lease are handed over, and what each word means. */
+export const KINDS: readonly { value: LeaseKind; text: string; meaning: string }[] = [
+  { value: "scheduled", text: "Scheduled", meaning: "from one date to another, as booked" },
+  { value: "immediate", text: "Immediate", meaning: "at once, or not at all" },
+  { value: "retries", text: "Tried again", meaning: "waits in line until it can be had; what fails is tried again" },
+  { value: "best_effort", text: "Room is made", meaning: "servers of others are moved away, so that it can start" },
 ];
 
 /** A degraded lease is in any state; without "Degraded" the filter is by state alone. */
-const STATUSES: Record<Filter, readonly string[]> = {
+export const STATUSES: Record<Filter, readonly string[]> = {
   active: ["IN_PROGRESS", "STARTING", "ACTIVE", "UPDATING", "TERMINATING"],
   booked: ["CREATING", "PENDING"],
   waiting: ["WAITING", "TIMED_OUT"],

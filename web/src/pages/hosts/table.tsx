@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Hosts in rows: their state, what they have, and what an operator can do with each. */
 import { Ellipsis } from "lucide";
-import { useState } from "preact/hooks";
 import { may } from "../../api/session.ts";
 import type { Host } from "../../api/types.ts";
 import { Menu } from "../../frame/menu.tsx";
@@ -15,23 +14,26 @@ import { type PromisedUntil, ResourceState, usePromised } from "../resources/sta
 export type HostAction = "edit" | "disable" | "delete" | "feed";
 
 /** Draws the table. */
-export function HostTable({ hosts, onOpen }: { hosts: Host[]; onOpen: (what: HostAction, id: string) => void }) {
-  const [shown, setShown] = useState(100);
+export function HostTable({
+  hosts,
+  onOpen,
+}: {
+  hosts: readonly Host[];
+  onOpen: (what: HostAction, id: string) => void;
+}) {
   const until = usePromised("physical:host");
   return (
-    <>
-      <Rows heads={["Host", "State", "Capacity", "Properties", ""]}>
-        {hosts.slice(0, shown).map((host) => (
-          <Row key={host.id} host={host} until={until} open={(what) => onOpen(what, host.id)} />
-        ))}
-      </Rows>
-      {hosts.length > shown && (
-        <button type="button" class="quiet more" onClick={() => setShown(shown + 200)}>
-          Show more of {hosts.length}
-        </button>
-      )}
-    </>
+    <Rows heads={["Host", "State", "Capacity", "Properties", ""]}>
+      {hosts.map((host) => (
+        <Row key={host.id} host={host} until={until} open={(what) => onOpen(what, host.id)} />
+      ))}
+    </Rows>
   );
+}
+
+/** Returns the address of the calendar of one host. */
+export function calendarOf(name: string): string {
+  return hrefOf("calendar", { req: JSON.stringify(["==", "$hypervisor_hostname", name]) });
 }
 
 interface RowProps {
@@ -45,9 +47,8 @@ function Row({ host, until, open }: RowProps) {
   return (
     <tr>
       <th scope="row">
-        <a href={hrefOf("calendar", { req: JSON.stringify(["==", "$hypervisor_hostname", name]) })}>{name}</a>
-        <br />
-        <span class="muted">{[host.availability_zone, host.label].filter(Boolean).join(" · ")}</span>
+        <a href={hrefOf("resource", { kind: "host", id: host.id })}>{name}</a>
+        <span class="owner muted">{[host.availability_zone, host.label].filter(Boolean).join(" · ")}</span>
       </th>
       <td>
         <ResourceState of={host} until={until.get(host.id)} />
@@ -104,6 +105,9 @@ function RowActions({ host, open }: { host: Host; open: RowProps["open"] }) {
                   Plan maintenance
                 </button>
               )}
+              <a class="button quiet" href={calendarOf(name)}>
+                Calendar
+              </a>
               {further.map(({ what, text }) => (
                 <button
                   key={what}

@@ -161,7 +161,7 @@ function Times({ lease }: { lease: Lease }) {
 
 function RowActions({ lease, past, act }: { lease: Lease; past: boolean; act: RowProps["act"] }) {
   const again = (
-    <a class="button small" href={hrefOf("", againParams(lease))} aria-label={`Book ${lease.name} again`}>
+    <a class="button small" href={hrefOf("", againParams(lease))} aria-label={`Book again: ${lease.name}`}>
       Book again
     </a>
   );

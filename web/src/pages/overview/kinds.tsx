@@ -3,10 +3,14 @@
 import { type Kind, kindOfType, kinds } from "../../api/kinds.ts";
 import { useLive } from "../../api/live.ts";
 import type { Capacity, ResourceType } from "../../api/types.ts";
+import { Bar } from "../../parts/bar.tsx";
 import { present } from "../../time/now.ts";
+import { toWire } from "../../time/zone.ts";
 import { capital } from "../../words/events.ts";
 import { nounOf } from "../../words/lease.ts";
 import { stepAt } from "./sums.ts";
+
+const HOUR = 3_600_000;
 
 /** Returns the word for resources that a type reserves: pools for volumes. */
 export function resourcesOf(type: ResourceType): string {
@@ -14,12 +18,7 @@ export function resourcesOf(type: ResourceType): string {
 }
 
 /** One button a kind; kinds without resources are left out. */
-export function KindsNow(props: {
-  /** The range that is drawn: then its answer serves both. */
-  query: Readonly<Record<string, string>>;
-  chosen: ResourceType;
-  onChange: (type: ResourceType) => void;
-}) {
+export function KindsNow(props: { chosen: ResourceType; onChange: (type: ResourceType) => void }) {
   const known = kinds.value.filter((one) => one.resource_types.length > 0);
   if (known.length < 2) return null;
   const sorted = [...known].sort((a, b) => Number(b.name === "host") - Number(a.name === "host"));
@@ -34,10 +33,13 @@ export function KindsNow(props: {
 }
 
 function KindNow(props: Parameters<typeof KindsNow>[0] & { kind: Kind }) {
-  const { kind, query, chosen, onChange } = props;
+  const { kind, chosen, onChange } = props;
   const whole: ResourceType = "physical:host";
   const type = kind.resource_types.includes(whole) ? whole : kind.resource_types[0]!;
-  const watch = useLive<{ capacity: Capacity }>("v1/capacity", { ...query, resource_type: type }, 60)!;
+  // To the hour, so that the question stays the same from one reading to the next.
+  const hour = Math.floor(present.value / HOUR) * HOUR;
+  const query = { from: toWire(hour), to: toWire(hour + HOUR), step: "PT5M", resource_type: type };
+  const watch = useLive<{ capacity: Capacity }>("v1/capacity", query, 60)!;
   const capacity = watch.state.value.data?.capacity;
   const series = capacity?.series[0];
   if (!capacity || !series) return null;
@@ -50,7 +52,8 @@ function KindNow(props: Parameters<typeof KindsNow>[0] & { kind: Kind }) {
       <strong>
         {free} <span class="muted">of {total} free</span>
       </strong>
-      <meter aria-hidden="true" min={0} max={Math.max(1, total)} value={free} />
+      <Bar share={free / Math.max(1, total)} />
+      <span class="muted">{Math.round((100 * free) / Math.max(1, total))} % free</span>
     </button>
   );
 }

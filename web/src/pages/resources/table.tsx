@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Resources of a kind in rows: what they are, their state, and what an operator can do with each. */
-import { useState } from "preact/hooks";
 import type { Kind } from "../../api/kinds.ts";
 import { may } from "../../api/session.ts";
 import type { Resource } from "../../api/types.ts";
@@ -11,8 +10,6 @@ import { DeleteDialog, DisableDialog, EditDialog, subjectOf } from "./dialogs.ts
 import { ResourceState, usePromised } from "./state.tsx";
 
 export type ResourceAction = "edit" | "disable" | "delete";
-
-const AT_ONCE = 100;
 
 /** Returns what a resource is called by those who may not see its name. */
 export function nameOf(resource: Resource): string {
@@ -26,37 +23,29 @@ export function ResourceTable(props: {
   onOpen: (what: ResourceAction, id: string) => void;
 }) {
   const { kind, resources, onOpen } = props;
-  const [shown, setShown] = useState(AT_ONCE);
   const until = usePromised(kind.resource_types.find((one) => one.startsWith("physical:")) ?? kind.resource_types[0]!);
   return (
-    <>
-      <Rows heads={["Name", "State", "What it is", "Properties", ...(may("blazar:resources:put") ? [""] : [])]}>
-        {resources.slice(0, shown).map((one) => (
-          <tr key={one.id}>
-            <th scope="row">
-              <a href={hrefOf("resource", { kind: kind.name, id: one.id })}>{nameOf(one)}</a>
-            </th>
-            <td class="state-cell">
-              <ResourceState of={one} until={until.get(one.id)} />
+    <Rows heads={["Name", "State", "What it is", "Properties", ...(may("blazar:resources:put") ? [""] : [])]}>
+      {resources.map((one) => (
+        <tr key={one.id}>
+          <th scope="row">
+            <a href={hrefOf("resource", { kind: kind.name, id: one.id })}>{nameOf(one)}</a>
+          </th>
+          <td class="state-cell">
+            <ResourceState of={one} until={until.get(one.id)} />
+          </td>
+          <td>{whatIs(one).join(" · ")}</td>
+          <td>
+            <Properties of={one} />
+          </td>
+          {may("blazar:resources:put") && (
+            <td class="actions">
+              <ResourceActions resource={one} onOpen={(what) => onOpen(what, one.id)} />
             </td>
-            <td>{whatIs(one).join(" · ")}</td>
-            <td>
-              <Properties of={one} />
-            </td>
-            {may("blazar:resources:put") && (
-              <td class="actions">
-                <ResourceActions resource={one} onOpen={(what) => onOpen(what, one.id)} />
-              </td>
-            )}
-          </tr>
-        ))}
-      </Rows>
-      {resources.length > shown && (
-        <button type="button" class="quiet more" onClick={() => setShown(shown + 200)}>
-          Show more of {resources.length}
-        </button>
-      )}
-    </>
+          )}
+        </tr>
+      ))}
+    </Rows>
   );
 }
 

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The list of hosts for operators, with its filters and what can be done with each; the one that there is of them. */
+import { useState } from "preact/hooks";
+import { useLiveList } from "../../api/live.ts";
+import type { Host } from "../../api/types.ts";
+import { Chips, Empty, Skeleton, Trouble } from "../../parts/basics.tsx";
+import { Filters } from "../../parts/filters.tsx";
+import { More, useMore } from "../../parts/list.tsx";
+import { Search } from "../../parts/search.tsx";
+import { place, setParams } from "../../router.ts";
+import { FeedsDialog } from "../lease/feeds.tsx";
+import { maintenanceToday } from "../overview/hosts.ts";
+import { DeleteDialog, DisableDialog, EditDialog, subjectOfHost } from "../resources/dialogs.tsx";
+import { type HostAction, HostTable } from "./table.tsx";
+
+const CONDITIONS = [
+  { value: "ok", text: "in use" },
+  { value: "failed", text: "failed" },
+  { value: "disabled", text: "disabled" },
+  { value: "disabled_without_end", text: "disabled without a date" },
+] as const;
+
+/** Draws it; `empty` is shown where no host is registered. */
+export function HostList({ empty }: { empty: preact.ComponentChildren }) {
+  const { params } = place.value;
+  const condition = CONDITIONS.find(({ value }) => value === params.get("condition"))?.value;
+  const closed = params.get("maintenance") === "today";
+  const text = params.get("text") ?? "";
+  const query: Record<string, string | number | boolean> = closed ? maintenanceToday() : {};
+  if (condition) query.condition = condition;
+  if (text.length >= 2) query.text = text;
+  const { wanted, more } = useMore(JSON.stringify(query), 100);
+  const watch = useLiveList<Host>("v1/os-hosts", "hosts", query, wanted, 30);
+  const { data, error, loading } = watch.state.value;
+  const [open, setOpen] = useState<{ kind: HostAction; id: string } | null>(null);
+  const close = () => setOpen(null);
+  const done = () => {
+    close();
+    void watch.read();
+  };
+  const active = Number(condition !== undefined) + Number(closed) + Number(text !== "");
+  const chosen = open && data?.items.find((host) => host.id === open.id);
+  const subject = chosen && { subject: subjectOfHost(chosen), onDone: done, onClose: close };
+  return (
+    <>
+      <Filters active={active}>
+        <Search name="text" label="Name" least={2} />
+        <Chips
+          label="Condition"
+          options={CONDITIONS}
+          chosen={condition ? [condition] : []}
+          onChange={(next) => setParams({ condition: next.find((one) => one !== condition) ?? null })}
+        />
+        <Chips
+          label="Maintenance"
+          options={[{ value: "today", text: "in maintenance today" }]}
+          chosen={closed ? ["today"] : []}
+          onChange={(next) => setParams({ maintenance: next[0] ?? null })}
+        />
+      </Filters>
+      {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
+      {loading && <Skeleton lines={8} />}
+      {data?.items.length === 0 && (active > 0 ? <Empty title="No host matches" /> : empty)}
+      {data && data.items.length > 0 && (
+        <>
+          <HostTable hosts={data.items} onOpen={(kind, id) => setOpen({ kind, id })} />
+          <More shown={data.items.length} count={data.count} onMore={more} />
+        </>
+      )}
+      {subject && open.kind === "edit" && <EditDialog {...subject} />}
+      {subject && open.kind === "disable" && <DisableDialog {...subject} />}
+      {subject && open.kind === "delete" && <DeleteDialog {...subject} />}
+      {open?.kind === "feed" && chosen && (
+        <FeedsDialog resource={{ label: chosen.label, name: chosen.hypervisor_hostname }} onClose={close} />
+      )}
+    </>
+  );
+}
