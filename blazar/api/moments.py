@@ -28,8 +28,12 @@ _NO_ZONES = frozenset({"Factory", "localtime", "posixrules"})
 DATE_FORMAT = "a date such as 2030-04-01T08:00:00Z, 2030-04-01T10:00+02:00 or 2030-04-01 08:00, or 'now'"
 DURATION_FORMAT = "a duration such as P3D, PT12H, P1M, 72h, 3d12h or 2w"
 
-_DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):\d\d(:\d\d(\.0+)?)?(Z|[+-]\d\d:\d\d)?", re.ASCII)
-_LOST_PLUS = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)? \d\d:\d\d", re.ASCII)
+LOCAL_DATE = r"\d{4}-\d\d-\d\d[Tt ]([01]\d|2[0-3]):\d\d(:\d\d(\.\d+)?)?"
+"""Matches a date without an offset. Programs write fractions of a second, which are cut off."""
+
+_DATE = re.compile(rf"{LOCAL_DATE}([Zz]|[+-]\d\d(:?\d\d)?)?", re.ASCII)
+_LOST_PLUS = re.compile(rf"{LOCAL_DATE} \d\d(:?\d\d)?", re.ASCII)
+_FRACTION = re.compile(r"\.\d+", re.ASCII)
 _ISO = re.compile(
     r"P(?=.)((?P<years>\d+)Y)?((?P<months>\d+)M)?((?P<weeks>\d+)W)?((?P<days>\d+)D)?"
     r"(T(?=.)((?P<hours>\d+)H)?((?P<minutes>\d+)M)?((?P<seconds>\d+)S)?)?",
@@ -75,12 +79,12 @@ def zone(text: str, place: Place) -> str:
 
 def date(text: str, place: Place, *, zone: str = "UTC") -> datetime:
     """Return a date in UTC, to the second; without an offset it is a local time of ``zone``. InvalidInput."""
-    if _LOST_PLUS.fullmatch(text) and place.parameter is not None:
+    if place.parameter is not None and _LOST_PLUS.fullmatch(text[: MOST_CHARACTERS + 1]):
         raise place.invalid(text, "the + of the offset as %2B: in a query a + is a space")
     if len(text) > MOST_CHARACTERS or not _DATE.fullmatch(text):
         raise place.invalid(text, DATE_FORMAT)
     try:
-        named = datetime.fromisoformat(re.sub(r"\.0+", "", text))
+        named = datetime.fromisoformat(to_the_second(text))
         # Of two equal local times the first counts, and in a gap the offset before it.
         found = (named.replace(tzinfo=ZoneInfo(zone), fold=0) if named.tzinfo is None else named).astimezone(UTC)
     except (OverflowError, ValueError):
@@ -88,6 +92,11 @@ def date(text: str, place: Place, *, zone: str = "UTC") -> datetime:
     if not (FIRST_YEAR <= named.year <= LAST_YEAR and FIRST_YEAR <= found.year <= LAST_YEAR):
         raise place.invalid(text, f"a date of the years {FIRST_YEAR} to {LAST_YEAR}")
     return found
+
+
+def to_the_second(text: str) -> str:
+    """Return the text of a date as the library reads it: in capitals, without the fraction of a second."""
+    return _FRACTION.sub("", text).upper()
 
 
 def moment(text: str, place: Place, *, zone: str = "UTC") -> Moment:

@@ -10,7 +10,7 @@ from blazar.model.rule_text import MOST_CHARACTERS
 from blazar.model.series import MOST_DATES, Fit
 
 LOCAL = "a local time of the time zone such as 2030-04-01T08:00"
-_LOCAL: Json = {"type": "string", "maxLength": 32, "description": LOCAL}
+_LOCAL: Json = {"type": "string", "maxLength": 64, "description": LOCAL}
 _LOCALS: Json = {"type": "array", "maxItems": MOST_DATES, "items": _LOCAL}
 NAME: Json = {"type": "string", "minLength": 1, "maxLength": 80, "description": "a string of 1 to 80 characters"}
 RULE: Json = {
