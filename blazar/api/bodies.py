@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-import json
-import math
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from flask import Request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from blazar.api.frames import BadFrame
+from blazar.model.json_text import UNUSABLE, TooDeepJson, read_json
 
 DEEPEST = 40
 
@@ -26,18 +27,16 @@ def read_object(request: Request) -> dict[str, Any]:
     if not raw:
         return {}
     try:
-        body = json.loads(
-            raw.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_float, object_pairs_hook=_object
-        )
+        body = read_json(raw.decode("utf-8"), pairs=_object)
     except UnicodeDecodeError:
         raise BadFrame(400, "The body is not UTF-8; send JSON in UTF-8.") from None
-    except RecursionError:
+    except TooDeepJson:
         raise BadFrame(400, f"The body is nested too deeply; at most {DEEPEST} levels are allowed.") from None
     except ValueError as error:
         raise BadFrame(400, f"The body is not JSON: {str(error)[:200]}") from None
     if not isinstance(body, dict):
         raise BadFrame(400, f'The body is a JSON {_kind(body)}; send an object, as in {{"name": …}}.')
-    _check_texts(body)
+    _check_texts(body, has_escapes=b"\\u" in raw)
     return body
 
 
@@ -56,18 +55,6 @@ def _read(request: Request) -> bytes:
     return raw
 
 
-def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _float(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        # 1e999 would become Infinity, which JSON does not have.
-        raise ValueError(f"the number {text[:40]} is too large")
-    return number
-
-
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -76,20 +63,26 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _check_texts(body: object) -> None:
-    """Reject characters that databases cannot store (U+0000 and lone surrogates) and too deep nesting."""
-    left = [(body, 1)]
-    while left:
-        value, depth = left.pop()
-        if depth > DEEPEST:
+def _check_texts(body: object, *, has_escapes: bool) -> None:
+    """Reject characters that databases cannot store (U+0000 and lone surrogates) and too deep nesting.
+
+    Only escapes can be such characters: JSON has no control characters in its strings, and UTF-8 no surrogates.
+    """
+    depth, level = 1, [body]
+    while level:
+        inside = [part for each in level for part in _inside(each)]
+        if inside and depth == DEEPEST:
             raise BadFrame(400, f"The body is nested too deeply; at most {DEEPEST} levels are allowed.")
-        if isinstance(value, str):
-            if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
-                raise BadFrame(400, "A string in the body has a NUL character or a lone surrogate; remove it.")
-        elif isinstance(value, dict):
-            left.extend((part, depth + 1) for pair in value.items() for part in pair)
-        elif isinstance(value, list):
-            left.extend((part, depth + 1) for part in value)
+        if has_escapes and any(isinstance(part, str) and UNUSABLE.search(part) for part in inside):
+            raise BadFrame(400, "A string in the body has a NUL character or a lone surrogate; remove it.")
+        depth, level = depth + 1, [part for part in inside if isinstance(part, dict | list)]
+
+
+def _inside(value: object) -> Iterable[object]:
+    """Return the values, and the keys, that an object or a list has."""
+    if isinstance(value, dict):
+        return chain(value, value.values())
+    return value if isinstance(value, list) else ()
 
 
 def _kind(value: object) -> str:

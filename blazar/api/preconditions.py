@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from flask import request
 
 from blazar.api.routes import in_header
-from blazar.model.errors import PreconditionFailed
+from blazar.model.errors import InvalidInput, PreconditionFailed
 
 _HEADER = "If-Match"
 IF_MATCH = in_header(_HEADER, "tags of earlier answers: a 412 if the object has changed since")
 _TAG = re.compile(r'(W/)?"([^"]*)"')
+LONGEST_TAGS = 8 * 1024
+"""Characters of tags in a header; a tag has some dozens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,15 @@ class Tags:
         return f'"{revision}{part}{self.ending}"'
 
     def wanted(self) -> tuple[int, ...] | None:
-        """Return the revisions that ``If-Match`` allows; None: any."""
+        """Return the revisions that ``If-Match`` allows; None: any. InvalidInput if it is too long."""
         sent = request.headers.get(_HEADER)
         if sent is None or sent.strip() == "*":
             return None
+        if len(sent) > LONGEST_TAGS:
+            raise InvalidInput(
+                f"{_HEADER} has {len(sent)} characters; send at most {LONGEST_TAGS}, the ETag of one answer",
+                header=_HEADER,
+            )
         part = r"(?:\.[0-9a-f]{12})?" if self.parted else ""
         ours = re.compile(rf"(\d{{1,18}}){part}{re.escape(self.ending)}")
         matches = (ours.fullmatch(tag) for weak, tag in _TAG.findall(sent) if not weak)

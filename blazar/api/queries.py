@@ -21,11 +21,14 @@ from blazar.api.readers import Choice, Flag, Names, Number, Reader, Text, as_tex
 from blazar.api.routes import Parameter
 from blazar.api.shapes import Json
 from blazar.model.errors import InvalidInput
+from blazar.model.json_text import read_json
 from blazar.model.paging import COMPARISONS, Condition, Operator, Page, Position, unknown_marker
 
 MOST_VALUES = 50
 MOST_CONDITIONS = 50
 _MARK = "c."
+_LONGEST_MARK = 16 * 1024
+"""Characters of a marker that we made: it has the value that a page was sorted by, in base64."""
 _UNBOUNDED = 10**18
 _LIMIT = "items of a page; bounds in GET /v1/info tells how many they are by default, and at most"
 _FIELDS = "only these keys of items, and id"
@@ -85,11 +88,13 @@ class Marker:
             if not 0 < len(text) <= 255 or "\0" in text:
                 raise unknown_marker()
             return text
+        if len(text) > _LONGEST_MARK:
+            raise unknown_marker()
         try:
             raw = text.removeprefix(_MARK)
-            found = json.loads(base64.b64decode(raw + "=" * (-len(raw) % 4), altchars=b"-_", validate=True))
+            found = read_json(base64.b64decode(raw + "=" * (-len(raw) % 4), altchars=b"-_", validate=True).decode())
             value, id_ = found["k"], found["i"]
-        except (binascii.Error, KeyError, RecursionError, TypeError, ValueError):
+        except (binascii.Error, KeyError, TypeError, ValueError):
             raise unknown_marker() from None
         if not isinstance(id_, str) or not (value is None or isinstance(value, str)) or "\0" in f"{value}{id_}":
             raise unknown_marker()

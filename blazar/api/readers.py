@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -15,10 +14,8 @@ from blazar.api.moments import Place
 from blazar.api.shapes import FLAG, TEXT, Json
 from blazar.model.clock import zulu
 from blazar.model.errors import InvalidInput
+from blazar.model.json_text import UNUSABLE, read_json
 from blazar.model.requests import NOW
-
-_UNUSABLE = frozenset(map(chr, (0, *range(0xD800, 0xE000))))
-"""Characters that no database can store."""
 
 
 class Reader(Protocol):
@@ -46,7 +43,7 @@ class Text:
 
     def read(self, text: str, place: Place) -> str:
         """Return the text."""
-        if not self.least <= len(text) <= self.most or not _UNUSABLE.isdisjoint(text):
+        if not self.least <= len(text) <= self.most or UNUSABLE.search(text):
             raise place.invalid(text, f"a text of {self.least} to {self.most} characters", "invalid_query")
         return text
 
@@ -190,11 +187,11 @@ class JsonText:
         wanted = f"JSON of at most {self.most} characters and {DEEPEST} levels"
         if len(text) > self.most:
             raise out_of_bounds(place, f"{len(text)} characters long", self.most)
-        if not _UNUSABLE.isdisjoint(text):
+        if UNUSABLE.search(text):
             raise place.invalid(text, wanted, "invalid_query")
         try:
-            found = json.loads(text, parse_constant=_refused)
-        except (ValueError, RecursionError):
+            found = read_json(text)
+        except ValueError:
             raise place.invalid(text, wanted, "invalid_query") from None
         if not isinstance(found, list | dict) or _depth(found) > DEEPEST:
             raise place.invalid(text, wanted, "invalid_query")
@@ -238,10 +235,6 @@ def out_of_bounds(place: Place, text: str, most: int | str) -> InvalidInput:
         parameter=place.parameter,
         data={"maximum": most},
     )
-
-
-def _refused(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _depth(value: object) -> int:

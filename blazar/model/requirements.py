@@ -23,6 +23,7 @@ from decimal import Decimal
 from typing import Any
 
 from blazar.model.errors import InvalidInput
+from blazar.model.json_text import read_json
 from blazar.model.resource import PropertyValue
 
 DEEPEST = 16
@@ -247,13 +248,9 @@ def _from_text(text: str, field: str) -> object:
     if len(text) > LONGEST_TEXT:
         raise _too_large(field, f"is longer than {LONGEST_TEXT} characters", LONGEST_TEXT)
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
+        return read_json(text)
+    except ValueError:
         raise _malformed(field, "it is not JSON") from None
-
-
-def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is not a number")
 
 
 def _compare(op: str, told: PropertyValue, asked: str) -> bool:

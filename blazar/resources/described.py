@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from blazar.model.lease import Json
 from blazar.resources.devices.schema import SCHEMA as DEVICES
 from blazar.resources.floating_ips.schema import SCHEMA as FLOATING_IPS
 from blazar.resources.generic.schema import SCHEMA as GENERIC
@@ -14,6 +15,7 @@ from blazar.resources.networks.schema import SCHEMA as NETWORKS
 from blazar.resources.schemas import Schema
 from blazar.resources.servers.schema import SCHEMA as SERVERS
 from blazar.resources.stacks.schema import SCHEMA as STACKS
+from blazar.resources.stacks.source import StackSource
 from blazar.resources.volumes.schema import SCHEMA as VOLUMES
 
 SCHEMAS: Mapping[str, Schema] = {
@@ -29,6 +31,9 @@ SCHEMAS: Mapping[str, Schema] = {
     "virtual:stack": STACKS,
 }
 """What a request for a reservation of each of our types may have."""
+
+DOCUMENTS: Mapping[str, Callable[[Json], object]] = {"virtual:stack": StackSource.checked}
+"""What parses the documents of a request for a reservation, of the types that have some; InvalidInput."""
 
 
 def defaults(schema: Schema) -> Schema:

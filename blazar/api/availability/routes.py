@@ -13,6 +13,7 @@ from blazar.api.availability.schemas import EXAMPLE, OF_A_LEASE, question
 from blazar.api.context import Call, identifier
 from blazar.api.leases.full.requests import lease_change, reservations
 from blazar.api.leases.full.view import OF_1_1, OF_1_2, Shape, View, view_of
+from blazar.api.leases.requests import check_text
 from blazar.api.leases.rules import GET as GET_LEASE
 from blazar.api.microversion import Version
 from blazar.api.moments import in_body
@@ -45,6 +46,7 @@ def find(shape: Shape, call: Call) -> Availability:
 
 
 def _new(call: Call, body: Json, view: View) -> AvailabilityQuestion:
+    check_text(body, "The question")
     if "duration" not in body and "end_date" not in body:
         raise InvalidInput(
             "duration is missing; give the duration to look for, or the start_date and end_date of one window",

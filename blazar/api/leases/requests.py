@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from blazar.api.faults import READ_ONLY
+from blazar.api.faults import READ_ONLY, pointer_to
 from blazar.api.identity import Caller
 from blazar.api.leases.formats import LeaseFormat
 from blazar.api.shapes import Json
-from blazar.model.errors import InvalidInput
+from blazar.model.errors import InvalidInput, pointing_at
 from blazar.model.lease import HIDDEN_EVENTS, SECRETS, Lease
 from blazar.model.requests import (
     Actor,
@@ -20,6 +21,7 @@ from blazar.model.requests import (
     ReservationChange,
     ReservationRequest,
 )
+from blazar.resources.described import DOCUMENTS
 
 MOST_TEXT = 32 * 1024
 """Maximum bytes of text in a lease: its name, and the keys and values of its reservations and events.
@@ -32,33 +34,50 @@ _NO_TEXT = READ_ONLY | {"resource_type", "resource_id"}
 """Keys that an update of a reservation may contain and that are not stored."""
 
 
-def check_text(body: Json) -> None:
-    """Raise InvalidInput if a new lease exceeds ``MOST_TEXT``; the message names the longest part."""
-    parts = {"name": _text(body["name"])}
+def check_text(body: Json, what: str = "The lease") -> None:
+    """Raise InvalidInput if a new lease, or what asks for one, exceeds ``MOST_TEXT``; it names the longest part.
+
+    That is to be checked before anything of it is parsed.
+    """
+    parts = {"/name": _Part("name", _text(body.get("name")))}
     for key in ("reservations", "events"):
-        for number, item in enumerate(body.get(key, [])):
-            parts |= _parts(f"{key}[{number}]", _seen(item, item.get("resource_type")))
-    _check_text(parts)
+        for number, item in enumerate(body.get(key) or ()):
+            parts |= _parts(f"{key}[{number}]", f"/{key}/{number}", _seen(item, item.get("resource_type")))
+    _check_text(parts, what)
+
+
+def check_documents(items: Sequence[Json], types: Collection[str]) -> None:
+    """Raise InvalidInput for a reservation with documents that cannot be read, if its type is one of the ``types``.
+
+    That is done here, so that no manager begins with what takes long or cannot be read.
+    """
+    for number, item in enumerate(items):
+        kind = item["resource_type"]
+        if kind in types and (check := DOCUMENTS.get(kind)) is not None:
+            with pointing_at(f"/reservations/{number}"):
+                check(item)
 
 
 def check_text_after(body: Json, lease: Lease) -> None:
     """Raise InvalidInput if an update enlarges a lease that then exceeds ``MOST_TEXT``."""
-    before = {"name": _text(lease.name)}
+    before = {"/name": _Part("name", _text(lease.name))}
     for reservation in lease.reservations:
-        before |= _parts(reservation.id, reservation.shown_parameters)
+        before |= _parts(reservation.id, reservation.id, reservation.shown_parameters)
     for event in lease.events:
         if event.event_type not in HIDDEN_EVENTS:
-            before[event.id] = _text(str(event.event_type))
+            before[event.id] = _Part(event.id, _text(str(event.event_type)))
     after = dict(before)
     if "name" in body:
-        after["name"] = _text(body["name"])
+        after["/name"] = _Part("name", _text(body["name"]))
     known = {reservation.id: reservation for reservation in lease.reservations}
-    for item in body.get("reservations", []):
+    for number, item in enumerate(body.get("reservations", [])):
         if (old := known.get(item.get("id"))) is not None:
             given = {key: value for key, value in item.items() if key not in _NO_TEXT}
-            after |= _parts(item["id"], {**old.shown_parameters, **_seen(given, old.resource_type)})
-    if sum(after.values()) > sum(before.values()):
-        _check_text(after)
+            values = {**old.shown_parameters, **_seen(given, old.resource_type)}
+            after = {key: part for key, part in after.items() if not key.startswith(f"{old.id}/")}
+            after |= _parts(item["id"], f"/reservations/{number}", values)
+    if _size(after) > _size(before):
+        _check_text(after, "The lease")
 
 
 def _seen(item: Mapping[str, Any], resource_type: object) -> Mapping[str, Any]:
@@ -67,18 +86,37 @@ def _seen(item: Mapping[str, Any], resource_type: object) -> Mapping[str, Any]:
     return {key: value for key, value in item.items() if key not in hidden}
 
 
-def _parts(name: str, values: Mapping[str, Any]) -> dict[str, int]:
-    return {f"{name}.{key[:80]}": _text(key) + _text(value) for key, value in values.items()}
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a lease, what sentences call it, and the bytes of its text."""
+
+    name: str
+    size: int
 
 
-def _check_text(parts: Mapping[str, int]) -> None:
-    total = sum(parts.values())
+def _parts(name: str, pointer: str, values: Mapping[str, Any]) -> dict[str, _Part]:
+    """Return the parts of an object by where they are."""
+    return {
+        pointer + pointer_to((key,)): _Part(f"{name}.{key[:80]}", _text(key) + _text(value))
+        for key, value in values.items()
+    }
+
+
+def _size(parts: Mapping[str, _Part]) -> int:
+    return sum(part.size for part in parts.values())
+
+
+def _check_text(parts: Mapping[str, _Part], what: str) -> None:
+    total = _size(parts)
     if total > MOST_TEXT:
-        longest = max(parts, key=lambda part: parts[part])
+        pointer = max(parts, key=lambda where: parts[where].size)
+        longest = parts[pointer]
         raise InvalidInput(
-            f"The lease has {total} bytes of text (name, reservations and events together), at most {MOST_TEXT} are "
-            f"allowed; shorten {longest}, which has {parts[longest]} bytes",
+            f"{what} has {total} bytes of text (name, reservations and events together), at most {MOST_TEXT} are "
+            f"allowed; shorten {longest.name}, which has {longest.size} bytes",
             code="out_of_bounds",
+            # What the body does not have is of the lease as it is.
+            pointer=pointer if pointer.startswith("/") else None,
             data={"maximum": MOST_TEXT},
         )
 

@@ -15,7 +15,7 @@ from blazar.api.leases.formats import LeaseFormat
 from blazar.api.leases.full import routes as full_routes
 from blazar.api.leases.full.components import COMPONENTS
 from blazar.api.leases.rendered import RenderedLeases
-from blazar.api.leases.requests import check_text, check_text_after, lease_change, new_lease
+from blazar.api.leases.requests import check_documents, check_text, check_text_after, lease_change, new_lease
 from blazar.api.leases.rules import BEST_EFFORT, DELETE, GET, HOLD, KEEP, POST, PUT
 from blazar.api.routes import Part, Root, Route, in_path, within
 from blazar.api.shapes import a_list, enclosed, in_envelope, ref
@@ -49,6 +49,7 @@ class Leases:
         """Create a lease."""
         body = call.body()
         check_text(body)
+        check_documents(body.get("reservations", []), call.services.served.requests)
         check_known(body)
         if not call.caller.project_id:
             raise Denied(

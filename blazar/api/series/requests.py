@@ -24,14 +24,15 @@ from blazar.model.series import Fit
 from blazar.model.series_changes import SeriesChange
 from blazar.model.series_details import SeriesRequest, Template
 
-_LOCAL = re.compile(r"\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):\d\d(:\d\d)?", re.ASCII)
+_LOCAL = re.compile(moments.LOCAL_DATE, re.ASCII)
 _UNTIL = re.compile(r"(([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?)(\+(\d{1,4})d)?", re.ASCII)
 
 
 def new_series(body: Json, caller: Caller, view: View, schemas_of: Schemas, *, dry_run: bool) -> SeriesRequest:
     """Return the request for a new series. InvalidInput."""
+    check_text(body)
     before_end = before_end_of(body.get("before_end_date"), zone_of(body))
-    found = SeriesRequest(
+    return SeriesRequest(
         name=body["name"],
         user_id=caller.user_id,
         project_id=caller.project_id,
@@ -40,8 +41,6 @@ def new_series(body: Json, caller: Caller, view: View, schemas_of: Schemas, *, d
         fit=Fit(body.get("fit", Fit.ALL)),
         dry_run=dry_run,
     )
-    check_text(body)
-    return found
 
 
 def series_change(
@@ -58,8 +57,9 @@ def series_change(
         raise InvalidInput(
             "nothing is to change; give a name, dates, a rule or reservations", code="missing_field", pointer="/name"
         )
+    check_text(body)
     items = body.get("reservations")
-    found = SeriesChange(
+    return SeriesChange(
         since=local(body["from"], "from") if "from" in body else None,
         name=body.get("name"),
         rule=parse_rule(body["rule"]) if "rule" in body else None,
@@ -77,8 +77,6 @@ def series_change(
         dry_run=dry_run,
         revisions=revisions,
     )
-    check_text({"name": "", **body})
-    return found
 
 
 def zone_of(body: Json) -> str:
@@ -112,9 +110,9 @@ def before_end_of(text: str | None, zone: str) -> Duration | None:
 def local(text: str, *path: str | int) -> datetime:
     """Return a local time. InvalidInput."""
     try:
-        if not _LOCAL.fullmatch(text):
+        if len(text) > moments.MOST_CHARACTERS or not _LOCAL.fullmatch(text):
             raise ValueError
-        return datetime.fromisoformat(text)
+        return datetime.fromisoformat(moments.to_the_second(text))
     except ValueError:
         raise in_body(*path).invalid(text, f"{LOCAL}, without an offset") from None
 

@@ -47,6 +47,8 @@ class Expansion:
     id_of: Callable[[Where], str] = lambda where: ""
     left: Iterator[int] = field(default_factory=lambda: iter(range(_MOST)))
     """One for each resource that may still be expanded, groups included: an empty one has no end otherwise."""
+    read: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The templates among the files that were read."""
 
     def resources(self) -> tuple[tuple[Where, PlannedResource], ...]:
         """Return all resources with where they are; StackRefused."""
@@ -77,8 +79,7 @@ class Expansion:
         kind = _section(self.plan, "resource_registry").get(definition["type"], definition["type"])
         properties = definition.get("properties", {})
         if kind in self.plan.files:
-            template = yaml.safe_load(self.plan.files[kind])
-            yield from self._of_template(template, self._resolved(properties, parameters, within), where)
+            yield from self._of_template(self._template(kind), self._resolved(properties, parameters, within), where)
         elif kind in _GROUPS:
             inner = properties[_GROUPS[kind]]
             count = self._resolved(
@@ -103,6 +104,12 @@ class Expansion:
             if "external_id" in definition:
                 shown[EXTERNAL] = definition["external_id"]
             yield where, PlannedResource(name, definition["type"], shown, within[-1] if within else "")
+
+    def _template(self, file: str) -> Mapping[str, Any]:
+        """Return the template in a file, which is read once however many resources are of it."""
+        if file not in self.read:
+            self.read[file] = yaml.safe_load(self.plan.files[file])
+        return self.read[file]
 
     def _resolved(self, value: Any, parameters: Mapping[str, object], within: Where) -> Any:
         if isinstance(value, list):

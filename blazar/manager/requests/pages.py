@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any, TypeVar
 
 from blazar.model.calendar import order_of
+from blazar.model.json_text import read_json
 from blazar.model.paging import Page, Position, unknown_marker
 from blazar.model.resource import PropertyValue
 
@@ -45,9 +46,10 @@ def _last(after: Position | str, keys: Mapping[str, _Key]) -> _Key:
             raise unknown_marker()
         return keys[after]
     try:
-        value: Any = json.loads(after.value or "null")
-    except ValueError:
+        value: Any = read_json(after.value or "null")
+        if not isinstance(value, str | int | float | bool | None):
+            raise unknown_marker()
+        return order_of(value), after.id
+    except (OverflowError, ValueError):
+        # Also numbers of hundreds of digits, which no property has.
         raise unknown_marker() from None
-    if not isinstance(value, str | int | float | bool | None):
-        raise unknown_marker()
-    return order_of(value), after.id

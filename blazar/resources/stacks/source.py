@@ -20,6 +20,7 @@ from blazar.resources.parameters import LONGEST_TEXT, quoted
 from blazar.resources.stacks.catalogue import AUTO_SCALING_GROUP, GROUPS, KNOWN, NOTHING
 from blazar.resources.stacks.documents import (
     LARGEST,
+    MOST_VALUES,
     Document,
     Path,
     check_text,
@@ -101,10 +102,11 @@ class _Check:
     """One check, with what it has seen so far."""
 
     def __init__(self, given: Json) -> None:
-        self._template = document(given[TEMPLATE], name=TEMPLATE, pointer=f"/{TEMPLATE}")
+        self._left = MOST_VALUES
+        self._template = self._document(given[TEMPLATE], TEMPLATE)
         self._files = _files(given.get(FILES))
-        self._environment = _object(given, ENVIRONMENT)
-        self._parameters = _object(given, PARAMETERS)
+        self._environment = self._object(given, ENVIRONMENT)
+        self._parameters = self._object(given, PARAMETERS)
         self._registry: Mapping[str, str] = {}
         self._nested: dict[str, Document] = {}
         self._resources = 0
@@ -131,6 +133,23 @@ class _Check:
             {key: value for key, value in self._environment.value.items() if value is not None},
             self._parameters.value,
         )
+
+    def _object(self, given: Json, field: str) -> Document:
+        value = given.get(field)
+        return self._document({} if value is None else value, field)
+
+    def _document(self, given: object, name: str, pointer: str | None = None) -> Document:
+        """Return a document; those of a request have one limit of values together."""
+        pointer = f"/{name}" if pointer is None else pointer
+        found = document(given, name=name, pointer=pointer)
+        self._left -= found.size
+        if self._left < 0:
+            raise InvalidInput(
+                f"{TEMPLATE}, {FILES}, {ENVIRONMENT} and {PARAMETERS} have more than {MOST_VALUES} values together, "
+                f"those behind aliases included; make {name} smaller",
+                pointer=pointer,
+            )
+        return found
 
     def _check_functions(self, found: Document, name: str) -> None:
         """Check that every ``get_file`` names a file."""
@@ -222,7 +241,7 @@ class _Check:
         if len(within) + 1 >= MOST_LEVELS:
             raise InvalidInput(f"{name} is more than {MOST_LEVELS} templates deep; make it flatter", pointer=pointer)
         if file not in self._nested:
-            self._nested[file] = document(self._files[file], name=name, pointer=pointer)
+            self._nested[file] = self._document(self._files[file], name, pointer)
             self._check_functions(self._nested[file], name)
         self._check_template(_Place(self._nested[file], name, (*within, file)))
 
@@ -290,11 +309,6 @@ def _files(given: object) -> dict[str, str]:
             raise InvalidInput(f"{FILES} has {quoted(name)}, which is no text; give its text", pointer=pointer)
         check_text(text, name=f"file {quoted(name)}", pointer=pointer)
     return given
-
-
-def _object(given: Json, field: str) -> Document:
-    value = given.get(field)
-    return document({} if value is None else value, name=field, pointer=f"/{field}")
 
 
 def _refuse_scheme(text: str, what: str, pointer: str) -> None:

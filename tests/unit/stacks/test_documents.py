@@ -45,6 +45,94 @@ def test_yaml_is_read_as_heat_reads_it_with_dates_as_texts():
 
 
 @pytest.mark.parametrize(
+    ("scalar", "value"),
+    [
+        ("1:30", "1:30"),
+        ("1:30.5", "1:30.5"),
+        ("-190:20:30", "-190:20:30"),
+        ("2021-04-16", "2021-04-16"),
+        ("!!str 1:30", "1:30"),
+        ("!!str 7", "7"),
+        ("!!int '7'", 7),
+        ("!!float 7", 7.0),
+        ("! 7", "7"),
+        ("<<", "<<"),
+        ("0x_", "0x_"),
+        ("0b", "0b"),
+    ],
+)
+def test_what_is_read_by_rules_of_our_own(scalar, value):
+    found = read(f"a: {scalar}")["a"]
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    "scalar",
+    [
+        "0",
+        "-0",
+        "+7",
+        "007",
+        "08",
+        "-017",
+        "0o17",
+        "0x1F",
+        "-0x1f",
+        "0b11",
+        "-0b1_1",
+        "1_000",
+        "_1",
+        "1__0_",
+        "0_",
+        "1e5",
+    ]
+    + ["1.5", "1.", ".5", "-.5", "+1.5", "1.5e+3", "1.5e3", "1.5E-3", "1_0.5", "1._5", "._5", ".", "+", "0.0.0"]
+    + [
+        "y",
+        "n",
+        "yes",
+        "No",
+        "TRUE",
+        "tRUE",
+        "on",
+        "OFF",
+        "~",
+        "null",
+        "Null",
+        "nULL",
+        "none",
+        "",
+        "'1'",
+        '"yes"',
+        "a b",
+    ]
+    + [
+        "{<<: {a: 1}, a: 2}",
+        "{a: 2, <<: {a: 1}}",
+        "{<<: [{a: 1, b: 1}, {a: 2, c: 2}], c: 3}",
+        "{<<: {a: 1}, <<: {a: 2}}",
+    ]
+    + ["{'<<': 1}", "{a: 1, a: 2}", "{a: }", "|\n  x\n  y", ">\n  x\n  y", "&x [1, *x2]", "{? a : b}"],
+)
+def test_all_else_is_read_as_the_library_of_heat_reads_it(scalar):
+    text = f"x2: &x2 3\na: {scalar}"
+    wanted = yaml.safe_load(text)
+    assert json.dumps(read(text)) == json.dumps(wanted)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\x85", "\u2028", "\u2029"])
+@pytest.mark.parametrize("directive", ["%YAML 1.2", "%TAG !x! y", "%", "%x"])
+def test_no_directive_reaches_the_library(directive, end):
+    for text in (
+        f"{directive}{end}---{end}a: b",
+        f"\ufeff{directive}{end}---{end}a: b",
+        f"a: b{end}...{end}{directive}{end}---",
+    ):
+        with pytest.raises(InvalidInput, match="directive"):
+            read(text)
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         (laughs(9, 9), "behind aliases"),
@@ -66,6 +154,15 @@ def test_yaml_is_read_as_heat_reads_it_with_dates_as_texts():
         ("1: a", "put it in quotes"),
         ("on: a", "put it in quotes"),
         ("a: .inf", "finite"),
+        ("a: -.INF", "finite"),
+        ("a: .NaN", "finite"),
+        ("a: 1" + "0" * 320, "put it in quotes"),
+        ("a: 1" + "0" * 310, "300 digits"),
+        ("a: !!float 1" + "0" * 310, "too large"),
+        ("a: !!int 1:30", "tag"),
+        ("a: !!int x", "tag"),
+        ("a: !!map [b]", "tag"),
+        ("a: {<<: 7}", "merge"),
         ('a: "\\0"', "NUL"),
         ("a: \x07", "not YAML"),
         ("a: \ud800", "surrogate"),

@@ -14,7 +14,7 @@ from blazar.api.identity import Caller
 from blazar.api.leases import earlier
 from blazar.api.leases.full import render, schemas
 from blazar.api.leases.full.view import View
-from blazar.api.leases.requests import check_text, check_text_after
+from blazar.api.leases.requests import check_documents, check_text, check_text_after
 from blazar.api.moments import in_body
 from blazar.api.queries import Query
 from blazar.api.shapes import Json
@@ -55,8 +55,9 @@ def new_lease(
 
     Before the kinds came, every lease was scheduled.
     """
+    check_text(body)
     start, end, before_end = _dates(body)
-    request = LeaseRequest(
+    return LeaseRequest(
         name=body["name"],
         user_id=caller.user_id,
         project_id=caller.project_id,
@@ -74,8 +75,6 @@ def new_lease(
         at_least=_at_least(body),
         extend_until=_until(body, "extend_if_free"),
     )
-    check_text(body)
-    return request
 
 
 def reservations(items: Sequence[Json], view: View, schemas_of: Schemas) -> tuple[ReservationRequest, ...]:
@@ -91,6 +90,7 @@ def reservations(items: Sequence[Json], view: View, schemas_of: Schemas) -> tupl
             given = {key: value for key, value in item.items() if key not in of_all}
             check(given, schemas_of[kind], pointer=pointer_to(("reservations", number)))
         _check_names(item, kind, number, view)
+    check_documents(items, schemas_of)
     return tuple(_reservation(item, schemas_of) for item in items)
 
 
