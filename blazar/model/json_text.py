@@ -12,6 +12,9 @@ from typing import Any
 MOST_VALUES = 50_000
 """Maximum values of a text. A megabyte can have half a million, and each costs a microsecond in every step."""
 
+_BOTTOMLESS = "[" * 1000
+"""The beginning of a text that no library reads to its bottom."""
+
 UNUSABLE = re.compile("[\0\ud800-\udfff]")
 """Matches characters that no database can store: U+0000 and halves of characters."""
 
@@ -29,6 +32,8 @@ def read_json(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None
     ``pairs`` makes an object of its keys and values.
     """
     if _most_values(text) > MOST_VALUES:
+        if _BOTTOMLESS in text:
+            raise TooDeepJson("it is nested too deeply")
         raise ValueError(f"it has more than {MOST_VALUES} values")
     try:
         return json.loads(text, parse_constant=_refuse_constant, parse_float=_float, object_pairs_hook=pairs)

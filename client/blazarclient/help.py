@@ -12,10 +12,12 @@ from typing import Any
 import autopage.argparse
 from cliff import help as cliff_help
 
+from blazarclient.text_columns import raw_of
+
 
 def print_help(app: Any) -> None:
     """Print the options of the program, and each command once with what it does."""
-    pager = autopage.argparse.help_pager(app.stdout)
+    pager = autopage.argparse.help_pager(raw_of(app.stdout))
     with pager as out:
         autopage.argparse.use_color_for_parser(app.parser, pager.to_terminal())
         app.parser.print_help(out)

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from blazarclient.text_columns import width_of
+from blazarclient.text_columns import raw_of, width_of
 
 USUAL = "less"
 LESS = "FRX"
@@ -23,8 +23,10 @@ ENCODING = "utf-8"
 def page(lines: Sequence[str], stream: Any, environment: Mapping[str, str], *, wanted: bool = True) -> None:
     """Write lines; where the stream is a terminal and has fewer, through a pager, if there is one and it is wanted.
 
-    To leave the pager before the end is no error: the user has seen enough.
+    The lines are harmless but for their colors, which a harmless stream would not pass on. To leave the pager before
+    the end is no error: the user has seen enough.
     """
+    stream = raw_of(stream)
     command = _command(environment) if wanted and _is_long(lines, stream) else []
     if command:
         with contextlib.suppress(OSError):

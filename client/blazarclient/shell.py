@@ -16,6 +16,7 @@ from cliff import app, commandmanager
 
 import blazarclient
 from blazarclient.cloud_options import add_options
+from blazarclient.text_columns import HarmlessStream, harmless
 
 _V1 = "blazarclient.v1.shell_commands"
 _NEW = "blazarclient.commands"
@@ -128,6 +129,14 @@ _MARK = "\0"
 _NOISY = ("stevedore", "urllib3", "cliff", "asyncio")
 
 
+class _HarmlessLines(logging.Formatter):
+    """Log lines, which may quote what others wrote."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        return harmless(super().format(record))
+
+
 class Command:
     """A command whose module is imported only when it is used."""
 
@@ -181,11 +190,16 @@ class BlazarShell(app.App):
     NAME = "blazar"
 
     def __init__(self) -> None:
+        # Names are of members, and terminals of operators. What a command writes goes through here, whatever it is.
+        out: Any = HarmlessStream(sys.stdout)
+        err: Any = HarmlessStream(sys.stderr)
         super().__init__(
             description="Reserve resources of an OpenStack cloud, now or for later.",
             version=blazarclient.__version__,
             command_manager=Commands(),
             deferred_help=True,
+            stdout=out,
+            stderr=err,
         )
         self._client: Any = None
         self._adapter: Any = None
@@ -318,7 +332,7 @@ class BlazarShell(app.App):
     def _log_to(self, handler: logging.Handler, form: str, level: int) -> None:
         handler.set_name(self.NAME)
         handler.setLevel(level)
-        handler.setFormatter(logging.Formatter(form))
+        handler.setFormatter(_HarmlessLines(form))
         logging.getLogger().addHandler(handler)
 
 

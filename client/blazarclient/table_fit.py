@@ -21,6 +21,7 @@ from blazarclient.text_columns import columns_of, harmless, width_of, wrapped
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}.*")
 _CLOCK = re.compile(r"(\d{2}:\d{2}(?::\d{2})?)([+-]\d{2}:\d{2})")
+_FOR_SHELLS = re.compile(r"[\\$`]")
 LONGEST = 12
 """Characters of a word that is cut anywhere, if nothing else is narrow enough; the last part of an id has as many."""
 
@@ -172,12 +173,30 @@ def blocks(columns: Sequence[str], rows: Iterable[Sequence[Any]], width: int) ->
             yield from (" " * margin + line for line in others)
 
 
+_STRUCTURED = ("json", "yaml")
+"""Formats in which nothing is a command: all that is no plain text is written as an escape."""
+
+
 def _safe(cell: Any) -> Any:
     return harmless(cell) if isinstance(cell, str) else cell
 
 
+def _safe_of(formatter: str, cell: Any) -> Any:
+    """Return a cell as a format can have it: a shell that reads it must find nothing to carry out."""
+    if formatter in _STRUCTURED or cell is None or isinstance(cell, bool | int | float):
+        return cell
+    text = harmless(str(cell)) if isinstance(cell, str) or formatter == "shell" else cell
+    # The formatter writes it in double quotes, and escapes nothing else than these.
+    return _FOR_SHELLS.sub(r"\\\g<0>", text) if formatter == "shell" else text
+
+
 def _is_address(word: str, longer: int) -> bool:
     return "://" in word and columns_of(word) > longer
+
+
+def _name_of(formatter: str, column: str) -> str:
+    """Return the name of a column as a format can have it; in a shell it is one of a variable."""
+    return re.sub(r"[^\w .:-]", "_", column, flags=re.ASCII) if formatter == "shell" else _safe_of(formatter, column)
 
 
 class Fitting:
@@ -222,6 +241,8 @@ class FittedLister(lister.Lister):
     def produce_output(self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any) -> int:
         """Write the table, or the data in the format that was asked for."""
         room = self.room(parsed_args)
+        column_names = [_safe_of(parsed_args.formatter, name) for name in column_names]
+        data = [tuple(_safe_of(parsed_args.formatter, cell) for cell in row) for row in data]
         if room is not None:
             self.formatter: Any = Fitting(self.formatter, room, parsed_args.columns or (), self.nothing)
         return int(super().produce_output(parsed_args, column_names, data) or 0)
@@ -243,6 +264,8 @@ class SafeShowOne(show.ShowOne):
     def produce_output(self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any) -> int:
         """Write the table, or the data in the format that was asked for."""
         width = width_of(self.app.stdout) if parsed_args.formatter == "table" else None
+        data = [_safe_of(parsed_args.formatter, cell) for cell in data]
+        column_names = [_name_of(parsed_args.formatter, name) for name in column_names]
         if width is None:
             return int(super().produce_output(parsed_args, column_names, data) or 0)
         data = [_safe(cell) for cell in data]

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-_KEPT = "\n\u200c\u200d"
-"""Characters that are not printable, and yet belong to texts."""
+_KEPT = "\n\u00ad\u200c\u200d"
+"""Characters that are seen by nobody, and yet belong to texts: line breaks, soft hyphens, joiners."""
+
+_COMMANDS = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Categories of characters that are for a terminal: control characters, and what turns the direction of text."""
 
 
 def columns_of(text: str) -> int:
@@ -51,7 +54,37 @@ def _parts(line: str, width: int, indent: str) -> Iterator[str]:
 
 def harmless(text: str) -> str:
     """Return a text without what would be a command to a terminal, such as a name of a lease may have in it."""
-    return "".join(c if c.isprintable() or c in _KEPT else "?" for c in text)
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join("?" if unicodedata.category(c) in _COMMANDS and c not in _KEPT else c for c in text)
+
+
+class HarmlessStream:
+    """A stream of text that passes on what is harmless; ``raw`` is the stream, for what is known to be so.
+
+    What a command writes may go on into a file, a pager or another terminal: so it does not matter what the stream is.
+    """
+
+    def __init__(self, raw: Any) -> None:
+        self.raw = raw
+
+    def write(self, text: str) -> int:
+        """Write a text; tabs are between columns."""
+        self.raw.write("\t".join(map(harmless, text.split("\t"))))
+        return len(text)
+
+    def writelines(self, texts: Iterable[str]) -> None:
+        """Write texts."""
+        for text in texts:
+            self.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw, name)
+
+
+def raw_of(stream: Any) -> Any:
+    """Return the stream behind a harmless one; any other is returned as it is."""
+    return stream.raw if isinstance(stream, HarmlessStream) else stream
 
 
 def width_of(stream: Any) -> int | None:
@@ -68,5 +101,5 @@ def width_of(stream: Any) -> int | None:
 
 def say(text: str, stream: Any, indent: str = "") -> None:
     """Write sentences; in a terminal, words are not broken at its edge."""
-    width = width_of(stream)
-    print(wrapped(harmless(text), width, indent) if width else text, file=stream, flush=True)
+    text, width = harmless(text), width_of(stream)
+    print(wrapped(text, width, indent) if width else text, file=stream, flush=True)

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from blazarclient.exception import BlazarClientException, ServiceUnavailable, Timeout, Uncertain
-from blazarclient.text_columns import width_of
+from blazarclient.text_columns import harmless, width_of
 from blazarclient.utils import read_date
 
 if TYPE_CHECKING:
@@ -127,6 +127,7 @@ class Progress:
         """Put a text in the place of the one before."""
         if self._terminal:
             # What goes on in the next line could not be taken away again; the last column is the cursor's.
+            text = harmless(text).replace("\n", " ")
             text = text[: (width_of(self._stream) or len(text) + 1) - 1]
             self._stream.write("\r" + text.ljust(self._shown))
             self._stream.flush()
