@@ -274,7 +274,7 @@ def test_what_nobody_uses_is_taken_before_what_is_used_before_or_after():
 
 
 @settings(max_examples=CASES)
-@given(whole_cases(), st.sampled_from(list(Strategy)), st.integers(0, 5))
+@given(whole_cases(), st.sampled_from(sorted({*Strategy} - {Strategy.RANDOM})), st.integers(0, 5))
 def test_no_resource_is_taken_beside_another_use_while_one_is_free_all_the_time(case, strategy, seed):
     hosts, allocations, demands = case
     demand = demands[0]
