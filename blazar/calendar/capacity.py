@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from blazar.calendar.blocks import Use, joined
-from blazar.model.calendar import PROJECT_GROUP, CapacitySeries, order_of
+from blazar.model.calendar import PROJECT_GROUP, CapacityPoint, CapacitySeries, order_of
 from blazar.model.resource import PropertyValue
 from blazar.model.window import Window
 
@@ -164,16 +164,26 @@ def _of_group(
     out = tuple(point.out for point in points)
     free = tuple(sums.total - point.promised - point.out for point in points)
     named = dict(zip((key for key in keys if key != PROJECT_GROUP), group, strict=True))
+    begin = _begin(sums, starts[0])
     if not by_project:
-        return [CapacitySeries(named, (sums.total,) * len(points), free, promised, out)]
+        return [CapacitySeries(named, (sums.total,) * len(points), free, promised, out, begin)]
     nothing = (0,) * len(points)
     found: list[CapacitySeries] = []
     for project, changes in sorted(sums.by_project.items()):
         theirs = _at([point.at for point in points], changes)
         if any(theirs):
-            found.append(CapacitySeries({**named, PROJECT_GROUP: project}, theirs, nothing, theirs, nothing))
+            (taken,) = _at(starts[:1], changes)
+            own = CapacityPoint(taken, 0, taken, 0)
+            found.append(CapacitySeries({**named, PROJECT_GROUP: project}, theirs, nothing, theirs, nothing, own))
     rest = tuple(map(sum, zip(free, out, strict=True)))
-    return [*found, CapacitySeries({**named, PROJECT_GROUP: None}, rest, free, nothing, out)]
+    left = CapacityPoint(begin.free + begin.out_of_use, begin.free, 0, begin.out_of_use)
+    return [*found, CapacitySeries({**named, PROJECT_GROUP: None}, rest, free, nothing, out, left)]
+
+
+def _begin(sums: _Sums, start: datetime) -> CapacityPoint:
+    """Return how much there is at the beginning itself, whatever leaves or comes in its step."""
+    (promised,), (out,) = _at([start], sums.promised), _at([start], sums.out)
+    return CapacityPoint(sums.total, sums.total - promised - out, promised, out)
 
 
 def _points(sums: _Sums, starts: Sequence[datetime]) -> list[_Point]:

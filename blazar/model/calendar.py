@@ -170,10 +170,20 @@ class CapacityQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class CapacityPoint:
+    """How much there is of a group at an instant: ``total`` is the sum of the others."""
+
+    total: int
+    free: int
+    promised: int
+    out_of_use: int
+
+
+@dataclass(frozen=True, slots=True)
 class CapacitySeries:
     """One group over time: each point is the instant of its step at which the fewest are free, the first of them.
 
-    At each, ``total`` is the sum of ``free``, ``promised`` and ``out_of_use``.
+    At each, ``total`` is the sum of ``free``, ``promised`` and ``out_of_use``. ``at_start`` is the beginning itself.
     """
 
     group: Mapping[str, PropertyValue]
@@ -181,6 +191,7 @@ class CapacitySeries:
     free: tuple[int, ...]
     promised: tuple[int, ...]
     out_of_use: tuple[int, ...]
+    at_start: CapacityPoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,6 +188,16 @@ def test_capacity_over_time_by_property(http, world):
     assert cpus["total"][0] == cpus["free"][0] + cpus["promised"][0]
 
 
+def test_what_is_free_now_is_not_the_least_of_the_hour(world):
+    served = Served(BUILTIN, newest=(1, 3))
+    app = create_app(world.manager, identity=StandaloneIdentity(), policy=Policy(parts=BUILTIN), served=served)
+    world.lease(start=HOUR / 2, hours=1)
+    newest = {**MEMBER, "OpenStack-API-Version": "reservation 1.3"}
+    (one,) = get(client_of(app), "/v1/capacity?from=now&to=%2B3h&step=1h", newest).json["capacity"]["series"]
+    assert one["free"] == [2, 2, 3]
+    assert one["at_start"] == {"total": 3, "free": 3, "promised": 0, "out_of_use": 0}
+
+
 def test_properties_with_their_values(http, world):
     world.manager.resources.change(HOST, "1", ResourceChange({"gpu": "A100", "price": "9"}))
     world.manager.resources.set_property(HOST, "price", private=True)

@@ -114,7 +114,12 @@ COMPONENTS: Json = {
                         "free": _COUNTS,
                         "promised": _COUNTS,
                         "out_of_use": _COUNTS,
-                    }
+                        "at_start": {
+                            **an_object(dict.fromkeys(("total", "free", "promised", "out_of_use"), NUMBER)),
+                            "description": "at `from` itself, whatever the rest of the first step is; from 1.3 on",
+                        },
+                    },
+                    optional=("at_start",),
                 )
             ),
         },

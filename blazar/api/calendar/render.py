@@ -17,6 +17,7 @@ from blazar.model.calendar import (
     CalendarPage,
     CalendarRow,
     Capacity,
+    CapacityPoint,
     OutOfUse,
     PropertySummary,
 )
@@ -27,6 +28,7 @@ _instant = lru_cache(maxsize=8192)(zulu)
 
 
 MAINTENANCE_SINCE: Version = (1, 3)
+AT_START_SINCE: Version = (1, 3)
 
 
 def row(value: CalendarRow, leases: Mapping[str, BlockLease], version: Version | None = None) -> Json:
@@ -90,8 +92,8 @@ def calendar(page: CalendarPage, resources: list[Json]) -> Json:
     }
 
 
-def capacity(value: Capacity, measure: str) -> Json:
-    """Render capacity over time, without the instant at which it was read."""
+def capacity(value: Capacity, measure: str, version: Version) -> Json:
+    """Render capacity over time, without the instant at which it was read; the beginning itself from 1.3 on."""
     return {
         "from": zulu(value.window.start),
         "to": zulu(value.window.end),
@@ -104,9 +106,19 @@ def capacity(value: Capacity, measure: str) -> Json:
                 "free": one.free,
                 "promised": one.promised,
                 "out_of_use": one.out_of_use,
+                **({"at_start": _point(one.at_start)} if version >= AT_START_SINCE else {}),
             }
             for one in value.series
         ],
+    }
+
+
+def _point(value: CapacityPoint) -> Json:
+    return {
+        "total": value.total,
+        "free": value.free,
+        "promised": value.promised,
+        "out_of_use": value.out_of_use,
     }
 
 

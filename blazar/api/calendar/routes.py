@@ -77,7 +77,7 @@ def capacity(call: Call) -> Response:
             measure=measure,
         )
     )
-    return _as_of("capacity", render.capacity(found, measure), found.as_of)
+    return _as_of("capacity", render.capacity(found, measure, call.version), found.as_of)
 
 
 def properties(call: Call) -> list[Json]:

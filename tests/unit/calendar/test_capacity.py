@@ -106,6 +106,9 @@ def test_a_point_is_the_first_instant_of_its_step_at_which_the_fewest_are_free(q
         points = [states(minute) for minute in worst(window, step, states)]
         assert list(zip(one.free, one.promised, one.out_of_use, strict=True)) == points
         assert one.total == (sum(supply.amount for supply in mine),) * len(points)
+        begin = one.at_start
+        assert (begin.free, begin.promised, begin.out_of_use) == states(window.start)
+        assert begin.total == one.total[0]
 
 
 @settings(max_examples=CASES)
@@ -119,6 +122,9 @@ def test_operators_see_to_which_projects_it_is_promised_at_the_same_instants(que
     assert rest.group == {"project_id": None}
     assert list(zip(rest.free, rest.out_of_use, strict=True)) == [(free, out) for free, _, out in states]
     assert set(rest.promised) == {0}
+    begin = state(supplies, uses, measure, window.start)
+    assert (rest.at_start.free, rest.at_start.out_of_use) == (begin[0], begin[2])
+    assert sum(one.at_start.promised for one in projects) <= sum(max(one.promised) for one in projects)
     for project in "pq":
         theirs = {id_: [use for use in some if use.project_id == project] for id_, some in uses.items()}
         expected = tuple(

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a request can end with instead of an answer, and which sentence belongs beside which field. */
+import { zone } from "../time/zone.ts";
+import { inPageWords } from "../words/refusal.ts";
 import type { Fault } from "./types.ts";
 
 /** The service answered, and refused. */
@@ -64,8 +66,9 @@ export function sentencesOf(error: unknown, pointers: readonly string[]): Senten
   if (!(error instanceof Refused)) return { fields, others: error ? [plain(error)] : [] };
   for (const fault of error.faults) {
     const pointer = nearest(fault.pointer, pointers);
-    if (pointer === undefined) others.push(fault.detail);
-    else fields.set(pointer, [fields.get(pointer), fault.detail].filter(Boolean).join(" "));
+    const detail = inPageWords(fault.detail, zone.value, Date.now());
+    if (pointer === undefined) others.push(detail);
+    else fields.set(pointer, [fields.get(pointer), detail].filter(Boolean).join(" "));
   }
   return { fields, others };
 }
@@ -77,6 +80,6 @@ function nearest(pointer: string | undefined, known: readonly string[]): string 
 
 /** Returns one sentence for any error. */
 export function plain(error: unknown): string {
-  if (error instanceof Error) return error.message;
+  if (error instanceof Error) return inPageWords(error.message, zone.value, Date.now());
   return String(error);
 }

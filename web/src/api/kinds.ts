@@ -64,7 +64,31 @@ export async function loadKinds(as: Session): Promise<void> {
   batch(() => {
     kinds.value = read;
     kindsRead.value = true;
+    emptyKinds.value = null;
   });
+}
+
+/** The names of kinds of which nothing is registered that the caller may reserve; null while that is not known. */
+export const emptyKinds = signal<ReadonlySet<string> | null>(null);
+
+/** Finds out of which kinds nothing is registered, one after the other: nobody waits for that. */
+export async function loadEmptyKinds(): Promise<void> {
+  const empty = new Set<string>();
+  for (const { name } of kinds.value) {
+    try {
+      const query = { limit: 1, fields: "id" };
+      const { data } = await request<{ resources: unknown[] }>("GET", `v1/resources/${name}`, { query });
+      if (data.resources.length === 0) empty.add(name);
+    } catch {
+      // Of a kind that cannot be listed nothing is said.
+    }
+  }
+  emptyKinds.value = empty;
+}
+
+/** Tells whether there is nothing that a type could reserve. */
+export function isEmpty(type: ResourceType): boolean {
+  return emptyKinds.value?.has(kindOfType(type)?.name ?? "") ?? false;
 }
 
 /** Returns the kind of a name. */

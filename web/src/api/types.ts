@@ -333,12 +333,22 @@ export interface CalendarPage {
   links?: Link[];
 }
 
+/** How much there is at an instant. */
+export interface CapacityPoint {
+  total: number;
+  free: number;
+  promised: number;
+  out_of_use: number;
+}
+
 export interface CapacitySeries {
   group: Record<string, Json>;
   total: number[];
   free: number[];
   promised: number[];
   out_of_use: number[];
+  /** At the beginning itself; the points are the least of their steps. */
+  at_start?: CapacityPoint;
 }
 
 export interface Capacity {

@@ -14,7 +14,9 @@ import { range } from "../time/format.ts";
 import { present } from "../time/now.ts";
 import { startOfDay, toWire, zone } from "../time/zone.ts";
 import { CalendarReader, Rows, type Span, freeOnly, groupsOf } from "./calendar/data.ts";
-import { BlockDialog, Card, MarkedDialog, MoveEndDialog, requirementOf } from "./calendar/dialogs.tsx";
+import { BlockDialog, Card, MoveEndDialog, requirementOf } from "./calendar/dialogs.tsx";
+import { MarkedDialog } from "./calendar/marked.tsx";
+import { BY_NAME } from "../words/marked.ts";
 import { GridView } from "./calendar/grid-view.tsx";
 import { CalendarTable } from "./calendar/table.tsx";
 import { Legend, LookTools, Nothing, RowTools, ZOOMS, defaultGroup, isUseful } from "./calendar/tools.tsx";
@@ -244,6 +246,8 @@ export function CalendarPage() {
           marked={open.marked}
           type={type}
           requirement={requirementOf(filter, grouped, open.value)}
+          known={known}
+          named={(properties?.data?.properties ?? []).some(({ name }) => name === BY_NAME)}
           onOnlyFree={(window) => {
             setParams({ free: `${toWire(window.start)}/${toWire(window.end)}` });
             close();

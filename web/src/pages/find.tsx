@@ -4,7 +4,7 @@ import { Plus } from "lucide";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useAsked } from "../api/ask.ts";
 import { sentencesOf } from "../api/errors.ts";
-import { kindsRead, parametersOf } from "../api/kinds.ts";
+import { emptyKinds, kinds, kindsRead, loadEmptyKinds, parametersOf } from "../api/kinds.ts";
 import { info, may } from "../api/session.ts";
 import type { Availability, Opening } from "../api/types.ts";
 import { type Values, initialValues, known, parted } from "../forms/schema.ts";
@@ -29,8 +29,9 @@ import {
   paramsOf,
   questionOf,
 } from "../words/question.ts";
+import { withUsualStarts } from "../words/offers.ts";
 import { referables, withoutWant } from "../words/references.ts";
-import { WAITING_MEANS } from "../words/waiting.ts";
+import { WAITING_MEANS, tooFew } from "../words/waiting.ts";
 import { BookDialog } from "./find/booking.tsx";
 import { Alternatives, Limits, Openings, Why, answerInWords } from "./find/openings.tsx";
 import { Strip, isMeasured } from "./find/strip.tsx";
@@ -60,6 +61,10 @@ export function FindPage() {
     if (found) announce(answerInWords(found));
   }, [found === null, found?.openings[0]?.start_date, found?.openings.length]);
   useBookAtOnce(found, book);
+  // Nobody waits for this: it is asked once the first answer is there.
+  useEffect(() => {
+    if (found && kinds.value.length > 0 && emptyKinds.value === null) void loadEmptyKinds();
+  }, [found === null, kindsRead.value]);
   // A form of which nothing is known cannot be filled in.
   const types = info.value?.resource_types.filter((one) => !bySchema(one) || parametersOf(one)) ?? ["physical:host"];
   return (
@@ -99,16 +104,17 @@ export function FindPage() {
               want={want}
               from={question.exactly?.start ?? question.from}
               to={horizon(question, found)}
-              openings={found?.openings ?? []}
+              openings={opened(question, found)}
               onPick={(from) =>
                 ask({ ...question, exactly: null, from: from <= present.value ? null : from, to: null })
               }
+              onDraw={(exactly) => ask({ ...question, exactly })}
             />
           ))}
       </div>
       <Results
         question={question}
-        found={asked.last?.availability ?? null}
+        found={asked.last && { ...asked.last.availability, openings: opened(question, asked.last.availability) }}
         current={found !== null && fields.unsettled === 0}
         loading={asked.loading}
         failed={asked.error !== null}
@@ -156,6 +162,7 @@ function Results({ question, found, current, loading, failed, ask, onBook }: Res
   const none = found.openings.length === 0;
   const first = found.openings[0];
   const late = first !== undefined && found.reasons.length > 0;
+  const few = first === undefined ? tooFew(found.reasons) : null;
   return (
     <section class={current ? "results" : "results waiting"} aria-busy={loading} aria-label="What fits">
       <fieldset class="plain" disabled={!current}>
@@ -168,10 +175,15 @@ function Results({ question, found, current, loading, failed, ask, onBook }: Res
             onTake={(one) => ask(taken(question, one))}
           />
         )}
-        {none && <Further question={question} ask={ask} alone={found.alternatives.length === 0} />}
+        {none && few === null && <Further question={question} ask={ask} alone={found.alternatives.length === 0} />}
         <div class="openings-and-line">
           {!none && <Openings question={question} found={found} onBook={onBook} />}
-          {isLate(question, first) && may("blazar:leases:post") && (
+          {few !== null && (
+            <p class="hint">
+              There are only {few} of what you ask for, so no waiting helps. Ask for less, or take away a property.
+            </p>
+          )}
+          {few === null && isLate(question, first) && may("blazar:leases:post") && (
             <div class="stack">
               <Line onWait={() => onBook(null)} />
               {mayMakeRoom(question) && <RoomOffer question={question} />}
@@ -193,6 +205,13 @@ function Results({ question, found, current, loading, failed, ask, onBook }: Res
       </fieldset>
     </section>
   );
+}
+
+/** The openings that are offered: of one that may start at any time for days, usual later starts, too. */
+function opened(question: Question, found: Availability | null): Opening[] {
+  if (!found) return [];
+  if (question.exactly) return [...found.openings];
+  return withUsualStarts(found.openings, question.length, zone.value, present.value);
 }
 
 /** True if nothing fits when it is asked for. */

@@ -17,7 +17,9 @@ import { zone } from "../time/zone.ts";
 import { againParams } from "../words/again.ts";
 import { momentsOf, sentence } from "../words/events.ts";
 import { conditionInWords, countdownOf, isInLine, isPast, lengthOf, whatOfLease } from "../words/lease.ts";
+import { otherThanMarked } from "../words/marked.ts";
 import { hostsOf, isOperable } from "../words/surgery.ts";
+import { resourceName } from "../words/use.ts";
 import { endInSentence, waitInWords } from "../words/waiting.ts";
 import { FeedsDialog } from "./lease/feeds.tsx";
 import { History } from "./lease/history.tsx";
@@ -89,6 +91,7 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
       <div class="stack conditions">
         <ReleaseBar lease={lease} onDone={onChanged} />
         <OfferBar lease={lease} onDone={onChanged} />
+        <MarkedBar lease={lease} />
         <ExtensionOffer lease={lease} etag={etag} onDone={onChanged} />
         <Conditions lease={lease} />
         <MaintenanceBars lease={lease} />
@@ -234,6 +237,24 @@ function More({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
         </div>
       )}
     </Menu>
+  );
+}
+
+/** That a lease which was drawn in the calendar has other resources than the rows that were marked. */
+function MarkedBar({ lease }: { lease: Lease }) {
+  const marked = (place.value.params.get("marked") ?? "").split(",").filter(Boolean);
+  const said = otherThanMarked(
+    marked,
+    lease.reservations.flatMap(({ allocations }) => allocations.map(resourceName)),
+  );
+  if (said === null || isPast(lease)) return null;
+  return (
+    <div class="banner warning" role="status">
+      <p>{said}</p>
+      <button type="button" class="quiet small" onClick={() => setParams({ marked: null })}>
+        All right
+      </button>
+    </div>
   );
 }
 

@@ -250,10 +250,22 @@ function part(requirement: unknown): string {
       .map((one) => (Array.isArray(one) && one[0] === "or" ? `(${part(one)})` : part(one)))
       .join(` ${operator} `);
   }
-  if (operator === "not") return `not ${part(rest[0])}`;
+  if (operator === "not") return excluded(rest[0]);
   const name = String(rest[0]).replace(/^\$/, "");
   const values = rest.slice(1).map((value) => (name === "memory_mb" ? gib(Number(value)) : String(value)));
   return `${NAMES[name] ?? name} ${SIGNS[String(operator)] ?? operator} ${values.join(", ")}`;
+}
+
+/** "gpu neither A100 nor H100", where all of what is excluded is one property; else "not …". */
+function excluded(requirement: unknown): string {
+  const inner = Array.isArray(requirement) ? requirement : [];
+  const equal = (inner[0] === "or" ? inner.slice(1) : [inner]) as unknown[][];
+  const [name] = new Set(equal.map((one) => one[1]));
+  const simple = equal.length > 0 && equal.every((one) => one[0] === "==" && one[1] === name);
+  if (!simple) return `not ${part(requirement)}`;
+  const label = String(name).replace(/^\$/, "");
+  const values = equal.map((one) => String(one[2]));
+  return `${NAMES[label] ?? label} ${values.length > 1 ? `neither ${values.slice(0, -1).join(" nor ")} nor ${values.at(-1)}` : `not ${values[0]}`}`;
 }
 
 /** Types whose users have servers, which go at the end. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Leases that wait in line, that go on by themselves, and why they have ended, in words. Pure. */
-import type { Json, Lease, Wait } from "../api/types.ts";
+import type { Json, Lease, Wait, WhyNot } from "../api/types.ts";
 import { moment, plural, spoken } from "../time/format.ts";
 
 /** Returns "1st", "2nd", "3rd", "11th". */
@@ -49,6 +49,21 @@ export function waitInWords(wait: Wait, long: string, zone: string, now: number)
   const earliest = Math.floor(Date.parse(wait.earliest) / MINUTE) * MINUTE;
   const from = earliest > now + MINUTE ? `, from ${moment(earliest, zone, now)} on` : "";
   return `for ${long}${from}, as soon as possible; it waits until ${about(wait.until, zone, now)}`;
+}
+
+/** Steps of a reason that time alone undoes. */
+const PASSING: readonly string[] = ["promised", "in_use", "affinity", "other_reservations"];
+
+/** Returns how many of a reservation there are at all, if no waiting helps because these are too few; else null. */
+export function tooFew(reasons: readonly Pick<WhyNot, "asked" | "steps">[]): number | null {
+  for (const { asked, steps } of reasons) {
+    const lasting = steps.filter((step) => !PASSING.includes(step.code) && !step.until);
+    const left = Math.min(...lasting.map((step) => step.remaining));
+    // A step that ends gives back what it took.
+    const back = steps.filter((step) => step.until && !PASSING.includes(step.code));
+    if (lasting.length > 0 && back.length === 0 && left < asked) return left;
+  }
+  return null;
 }
 
 /** What waiting means, in one sentence. */

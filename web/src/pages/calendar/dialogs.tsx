@@ -2,25 +2,18 @@
 /** What opens over the calendar: the card, a block's dialog, booking what was marked, moving an end. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { request } from "../../api/client.ts";
-import { parametersOf } from "../../api/kinds.ts";
 import type { Json, Lease } from "../../api/types.ts";
-import { type Values, initialValues } from "../../forms/schema.ts";
-import type { Marked, Pointed } from "../../grid/grid.ts";
+import type { Pointed } from "../../grid/grid.ts";
 import type { Block, Row } from "../../grid/layout.ts";
 import { Skeleton, Trouble } from "../../parts/basics.tsx";
-import { DateTimeField } from "../../parts/datetime.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
-import { Field } from "../../parts/field.tsx";
-import { NumberInput } from "../../parts/number.tsx";
 import { LeaseState } from "../../parts/state.tsx";
-import { go, hrefOf } from "../../router.ts";
+import { hrefOf } from "../../router.ts";
 import { duration, range, relative } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire, zone } from "../../time/zone.ts";
-import { inWords, nounOf } from "../../words/lease.ts";
-import { bySchema } from "../../words/question.ts";
 import { ExtendDialog } from "../lease-actions.tsx";
-import { type Span, resourceOf, sourceOf } from "./data.ts";
+import { sourceOf } from "./data.ts";
 import { whatOf } from "./words.ts";
 
 /** The card beside what the pointer or the focus is on. The grid's cell says the same to screen readers. */
@@ -120,86 +113,6 @@ export function BlockDialog({
       )}
     </Dialog>
   );
-}
-
-export interface MarkedProps {
-  marked: Marked;
-  type: string;
-  requirement: Json[];
-  /** Leaves only the rows in the calendar that are free then. */
-  onOnlyFree: (window: Span) => void;
-  onClose: () => void;
-}
-
-/** Books what was marked: how many, when, of which kind; the next page asks the rest. */
-export function MarkedDialog({ marked, type, requirement, onOnlyFree, onClose }: MarkedProps) {
-  const [start, setStart] = useState<number | null>(marked.start);
-  const [end, setEnd] = useState<number | null>(marked.end);
-  const [count, setCount] = useState(marked.rows.length);
-  const problem =
-    start === null || end === null
-      ? "Give a start and an end."
-      : end <= start
-        ? "The end must be after the start."
-        : undefined;
-  const book = () => {
-    if (problem || start === null || end === null) return;
-    const req = requirement.length > 0 ? JSON.stringify(requirement) : null;
-    // What begins now is asked for as now: the minute passes while one reads.
-    const from = start <= present.value + 60_000 ? toWire(Math.max(start, present.value)) : toWire(start);
-    const window = { start: from, end: toWire(end), book: 1 };
-    if (bySchema(type)) go("", { type, with: JSON.stringify(valuesOf(type, count, requirement, marked)), ...window });
-    else go("", { type, min: count, req, ...window });
-  };
-  const words = inWords([requirement]);
-  const first = marked.rows[0];
-  const actions = (
-    <>
-      <button type="button" onClick={onClose}>
-        Cancel
-      </button>
-      <button type="submit" class="primary">
-        Book these
-      </button>
-    </>
-  );
-  return (
-    <Dialog title="Book these" onClose={onClose} onSubmit={book} actions={actions}>
-      <p>
-        {count} {nounOf(type, count)}
-        {words ? ` with ${words}` : ""}
-        {marked.rows.length === 1 && first ? `, such as ${first.name}` : ""}.
-      </p>
-      <Field label="How many">{(control) => <NumberInput control={control} value={count} onChange={setCount} />}</Field>
-      <div class="row">
-        <DateTimeField label="From" value={start} onChange={setStart} />
-        <DateTimeField label="Until" value={end} onChange={setEnd} error={problem} />
-      </div>
-      {start !== null && end !== null && !problem && (
-        <p class="row spread">
-          <span class="muted">{duration(end - start)}</span>
-          <button type="button" class="quiet small" onClick={() => onOnlyFree({ start, end })}>
-            Show only what is free then
-          </button>
-        </p>
-      )}
-    </Dialog>
-  );
-}
-
-/** Returns the parameters for what was marked, as far as the rows tell them: numbers, a requirement, a class. */
-function valuesOf(type: string, count: number, requirement: Json[], marked: Marked): Values {
-  const schema = parametersOf(type);
-  const first = marked.rows[0];
-  const properties = (first && resourceOf(first)?.properties) ?? {};
-  const values: Record<string, Json> = { ...initialValues(schema) };
-  for (const name of Object.keys(values)) values[name] = count;
-  for (const name of schema?.required ?? []) {
-    const value = properties[name];
-    if (typeof value === "string") values[name] = value;
-  }
-  if (requirement.length > 0) values.resource_properties = requirement;
-  return values;
 }
 
 /** Moves the end of a lease, as the dialog of the lists does; the lease is read first. */

@@ -2,7 +2,7 @@
 /** Parts of the dialog that books: when it is handed over, how long to wait, whether it goes on by itself. */
 import { useEffect, useState } from "preact/hooks";
 import { Refused } from "../../api/errors.ts";
-import type { LeaseKind } from "../../api/types.ts";
+import type { LeaseKind, WhyNot } from "../../api/types.ts";
 import { DateTimeField } from "../../parts/datetime.tsx";
 import { Field } from "../../parts/field.tsx";
 import { LengthInput } from "../../parts/length.tsx";
@@ -11,7 +11,7 @@ import { spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { lengthOf } from "../../words/question.ts";
-import { WAITING_MEANS, beforeInWords, beforeOf } from "../../words/waiting.ts";
+import { WAITING_MEANS, beforeInWords, beforeOf, tooFew } from "../../words/waiting.ts";
 
 interface KindProps {
   kind: LeaseKind;
@@ -148,6 +148,8 @@ export function Instead(props: { error: unknown; onStart: (at: number) => void; 
   if (!(error instanceof Refused)) return null;
   const others = error.has("others_wait");
   if (!others && !error.has("not_enough_resources")) return null;
+  const reasons = (error.data("not_enough_resources")?.reasons ?? []) as unknown as WhyNot[];
+  const helps = tooFew(reasons) === null;
   const before = others ? beforeOf(error.data("others_wait")) : null;
   const { opening = null } = before ?? {};
   return (
@@ -159,7 +161,7 @@ export function Instead(props: { error: unknown; onStart: (at: number) => void; 
             Start {spoken(opening, zone.value, present.value)} instead
           </button>
         )}
-        {onWait && (
+        {onWait && helps && (
           <button type="button" onClick={onWait}>
             Wait in line
           </button>

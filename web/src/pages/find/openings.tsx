@@ -8,9 +8,9 @@ import { duration, moment, plural, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire, zone } from "../../time/zone.ts";
 import { cut } from "../../words/booking.ts";
-import { capital } from "../../words/events.ts";
 import { inWords, nounOf, whatOf } from "../../words/lease.ts";
 import { type Question, type Want, bySchema, countOf, lengthInWords, partAt, wishOf } from "../../words/question.ts";
+import { withinSentence } from "../../words/refusal.ts";
 
 const MINUTE = 60_000;
 
@@ -42,7 +42,13 @@ export function Openings(props: { question: Question; found: Availability; onBoo
     <ol class="openings">
       {found.openings.map((opening, index) => (
         <li class="opening-item" key={opening.start_date}>
-          <OpeningRow question={question} opening={opening} main={index === bookable} onBook={() => onBook(opening)} />
+          <OpeningRow
+            question={question}
+            opening={opening}
+            first={index === 0 || opening.last_start_date !== found.openings[0]?.last_start_date}
+            main={index === bookable}
+            onBook={() => onBook(opening)}
+          />
         </li>
       ))}
     </ol>
@@ -55,8 +61,16 @@ function foundOf(want: Want | undefined, count: number): string {
   return count === want.count || want.type === "virtual:stack" ? whatOf(wishOf(want)) : countOf(count, want.type);
 }
 
-function OpeningRow(props: { question: Question; opening: Opening; main: boolean; onBook: () => void }) {
-  const { question, opening, main, onBook } = props;
+interface RowProps {
+  question: Question;
+  opening: Opening;
+  /** Not a later start of the opening above it. */
+  first: boolean;
+  main: boolean;
+  onBook: () => void;
+}
+
+function OpeningRow({ question, opening, first, main, onBook }: RowProps) {
   const here = zone.value;
   const now = present.value;
   const { start, end } = windowOf(opening);
@@ -69,7 +83,8 @@ function OpeningRow(props: { question: Question; opening: Opening; main: boolean
       more.push(`its ${count} servers, volumes and addresses`);
   const places = [...new Set(opening.reservations.map((one) => one.region).filter(Boolean))];
   if (regions().length > 0 && places.length > 0) more.push(`in ${places.join(" and ")}`);
-  if (!question.exactly && last - start >= 5 * MINUTE) more.push(`start any time until ${spoken(last, here, now)}`);
+  if (first && !question.exactly && last - start >= 5 * MINUTE)
+    more.push(`start any time until ${spoken(last, here, now)}`);
   if (until === null) more.push("free for longer than was searched");
   else if (until - end >= 5 * MINUTE) more.push(`can go on until ${spoken(until, here, now)}`);
   const window = `${nowOr(start)} until ${spoken(end, here, now)}`;
@@ -85,10 +100,10 @@ function OpeningRow(props: { question: Question; opening: Opening; main: boolean
             {spoken(end, here, now)}
           </time>
         </h3>
-        <p class="muted">{[capital(`${counts.join(" and ")} free`), ...more].join(" · ")}</p>
+        <p class="muted">{[`You get ${counts.join(" and ")}`, ...more].join(" · ")}</p>
         {opening.refusals.map((one) => (
           <p class="refusal" key={one.message}>
-            <Icon of={TriangleAlert} size={16} /> Would be refused: {one.message}
+            <Icon of={TriangleAlert} size={16} /> Would be refused: {withinSentence(one.message, here, now)}
           </p>
         ))}
       </div>

@@ -3,7 +3,7 @@
 import { X } from "lucide";
 import type { ComponentChildren } from "preact";
 import { useId, useRef, useState } from "preact/hooks";
-import { parametersOf, regions } from "../../api/kinds.ts";
+import { isEmpty, parametersOf, regions } from "../../api/kinds.ts";
 import { useLive } from "../../api/live.ts";
 import type { Property, ResourceType } from "../../api/types.ts";
 import { Icon } from "../../parts/icon.tsx";
@@ -58,11 +58,7 @@ export function WantSentence(props: WantProps) {
           value={want.type}
           onChange={(event) => onChange(newOf(event.currentTarget.value, want.count))}
         >
-          {[...new Set([...types, want.type])].map((type) => (
-            <option key={type} value={type}>
-              {typeName(type)}
-            </option>
-          ))}
+          <TypeOptions types={[...new Set([...types, want.type])]} chosen={want.type} />
         </select>
         <Size want={want} change={change} wrong={(name) => errors.has(name)} />
         {!own && want.type !== "virtual:floatingip" && want.type !== "flavor:instance" && (
@@ -91,6 +87,22 @@ export function WantSentence(props: WantProps) {
           ),
       )}
     </div>
+  );
+}
+
+/** What can be reserved; what has nothing registered comes last and cannot be chosen. */
+function TypeOptions({ types, chosen }: { types: readonly ResourceType[]; chosen: ResourceType }) {
+  const option = (type: ResourceType, disabled: boolean) => (
+    <option key={type} value={type} disabled={disabled}>
+      {typeName(type)}
+    </option>
+  );
+  const none = types.filter((type) => isEmpty(type) && type !== chosen);
+  return (
+    <>
+      {types.filter((type) => !none.includes(type)).map((type) => option(type, false))}
+      {none.length > 0 && <optgroup label="Nothing registered here">{none.map((type) => option(type, true))}</optgroup>}
+    </>
   );
 }
 
@@ -202,7 +214,7 @@ function Most({ want, change }: { want: Want; change: Change }) {
     return (
       <button
         type="button"
-        class="quiet small"
+        class="small"
         title="Take more if more are free"
         onClick={() => change({ most: want.count + 1 })}
       >

@@ -5,6 +5,8 @@ import { type Span, afterStart, disorder } from "../../forms/gate.ts";
 import { DateTimeField } from "../../parts/datetime.tsx";
 import { LengthInput } from "../../parts/length.tsx";
 import { present } from "../../time/now.ts";
+import { zone } from "../../time/zone.ts";
+import { usualStarts } from "../../words/offers.ts";
 import { lengthInWords, lengthOf, type Question } from "../../words/question.ts";
 
 type Mode = "soon" | "from" | "exactly";
@@ -53,6 +55,7 @@ export function WhenSentence({ question, onChange }: { question: Question; onCha
           </span>
         )}
       </div>
+      {mode !== "exactly" && <Usual question={question} onChange={onChange} />}
       {mode === "from" && (
         <div class="sentence dates">
           <DateTimeField
@@ -99,6 +102,25 @@ function Window(props: {
       />
       <DateTimeField label="End" value={span.end} wrong={disorder(span)} onChange={(end) => put({ ...span, end })} />
     </div>
+  );
+}
+
+/** Starts that people often ask for, each a click. */
+function Usual({ question, onChange }: { question: Question; onChange: (question: Question) => void }) {
+  const starts = usualStarts(present.value, zone.value);
+  const choose = (from: number | null) => onChange({ ...question, exactly: null, from, to: null });
+  return (
+    <fieldset class="chips usual">
+      <legend class="visually-hidden">Search from</legend>
+      <button type="button" class="chip" aria-pressed={question.from === null} onClick={() => choose(null)}>
+        now
+      </button>
+      {starts.map(({ text, at }) => (
+        <button key={text} type="button" class="chip" aria-pressed={question.from === at} onClick={() => choose(at)}>
+          {text}
+        </button>
+      ))}
+    </fieldset>
   );
 }
 

@@ -14,6 +14,7 @@ import { FormErrors } from "../../parts/field.tsx";
 import { duration, moment, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { addDays, toWire, zone } from "../../time/zone.ts";
+import { withinSentence } from "../../words/refusal.ts";
 import { Fits } from "./fits.tsx";
 import { ChangedNote, type LeaseDialogProps, useAttempt } from "./shared.tsx";
 
@@ -136,7 +137,7 @@ function stepsOf(ends: number, most: number | null, known: boolean): { text: str
 function farInWords(extension: Availability["extension"], ends: number, most: number | null, error: unknown): string {
   if (error) return plain(error);
   if (!extension) return "Looking how far it can go…";
-  const refused = extension.refusals.map((one) => one.message).join("; ");
+  const refused = extension.refusals.map((one) => withinSentence(one.message, zone.value, present.value)).join("; ");
   if (most === null) return `It can go on for as long as can be searched.${refused ? ` ${refused}.` : ""}`;
   if (most <= ends) {
     const why: Record<string, string> = {

@@ -7,6 +7,7 @@ import type { Availability, Lease } from "../../api/types.ts";
 import { plural, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
+import { withinSentence } from "../../words/refusal.ts";
 
 export interface FitsProps {
   lease: Lease;
@@ -48,7 +49,8 @@ function questionOf(lease: Lease, change: LeaseChange): Record<string, unknown> 
 /** Returns why it does not fit; null if it does. */
 export function refusalOf({ openings, reasons }: Pick<Availability, "openings" | "reasons">): string | null {
   const refusals = openings[0]?.refusals ?? [];
-  if (refusals.length > 0) return `Would be refused: ${refusals.map((one) => one.message).join("; ")}.`;
+  if (refusals.length > 0)
+    return `Would be refused: ${refusals.map((one) => withinSentence(one.message, zone.value, present.value)).join("; ")}.`;
   if (openings.length > 0) return null;
   return `This does not fit: ${reasons.map(missing).join("; ") || "what it has is booked by others"}.`;
 }

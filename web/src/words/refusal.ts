@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Sentences of the service in the words of a page: without names of fields and options, in its zone. Pure. */
+import { moment } from "../time/format.ts";
+
+const FIELDS =
+  /^(?:(?:reservations|start_date|end_date|before_end_date|name|duration|wait|until|min|max|amount|kind)(?:, )?)+: /;
+/** The name of an option of the operator, as in "(max_resource_hours)" or "(leases_per_project is 0)". */
+const OPTION = / \([a-z]+(?:_[a-z]+)+(?: is \d+)?\)/g;
+/** An instant in UTC, as the service says it; what is in quotes is what somebody has typed. */
+const INSTANT = /(?<!['"“\d-])(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)(?::\d\d)?(?:Z| UTC)?(?!['"”\d:])/g;
+
+/** Returns a sentence of its own as the page says it: "The lease would last 9 days; the limit is 7 days; choose an end by Thu 3 Dec 10:00." */
+export function inPageWords(text: string, zone: string, now: number): string {
+  const plain = withinSentence(text, zone, now);
+  return plain.charAt(0).toUpperCase() + plain.slice(1);
+}
+
+/** Returns it as a part of a sentence, after a colon. */
+export function withinSentence(text: string, zone: string, now: number): string {
+  const plain = text
+    .replace(FIELDS, "")
+    .replace(OPTION, "")
+    .replace(INSTANT, (found, day: string, clock: string) => {
+      const at = Date.parse(`${day}T${clock}:00Z`);
+      return Number.isNaN(at) ? found : moment(at, zone, now);
+    })
+    .trim();
+  return plain || text;
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { shownMoment } from "../src/time/typed.ts";
+import { loadTemporal } from "../src/time/zone.ts";
+import { drawnWindow, endAfter, fullHour, usualStarts, withUsualStarts } from "../src/words/offers.ts";
+import { tooFew } from "../src/words/waiting.ts";
+
+await loadTemporal();
+const BERLIN = "Europe/Berlin";
+const NOW = Date.parse("2026-11-26T15:37:12Z");
+const shown = (at: number, zone = BERLIN) => shownMoment(at, zone);
+
+test("a click on the strip means a full hour of the zone", () => {
+  assert.equal(shown(fullHour(NOW, BERLIN)), "26 Nov 2026 16:00");
+  assert.equal(shown(fullHour(NOW, BERLIN, true)), "26 Nov 2026 17:00");
+  assert.equal(shown(fullHour(NOW, "Asia/Kathmandu"), "Asia/Kathmandu"), "26 Nov 2026 21:00");
+});
+
+test("a window that is drawn has full hours, is one at least, and does not begin in the past", () => {
+  const day = 86_400_000;
+  const drawn = drawnWindow(NOW + 2 * day, NOW + day, BERLIN, NOW);
+  assert.deepEqual([shown(drawn.start), shown(drawn.end)], ["27 Nov 2026 17:00", "28 Nov 2026 17:00"]);
+  const short = drawnWindow(NOW - day, NOW + 1000, BERLIN, NOW);
+  assert.deepEqual([shown(short.start), shown(short.end)], ["26 Nov 2026 17:00", "26 Nov 2026 18:00"]);
+});
+
+test("usual starts are tomorrow, Monday and in a week, each once", () => {
+  assert.deepEqual(
+    usualStarts(NOW, BERLIN).map(({ text, at }) => `${text}: ${shown(at)}`),
+    ["tomorrow 09:00: 27 Nov 2026 09:00", "Monday 09:00: 30 Nov 2026 09:00", "in a week: 3 Dec 2026 09:00"],
+  );
+  const sunday = Date.parse("2026-11-29T12:00:00Z");
+  assert.deepEqual(
+    usualStarts(sunday, BERLIN).map(({ text }) => text),
+    ["tomorrow 09:00", "in a week"],
+  );
+});
+
+test("days are those of the calendar", () => {
+  const start = Date.parse("2027-03-27T08:00:00Z");
+  assert.equal(shown(endAfter(start, "P1D", BERLIN)), "28 Mar 2027 09:00");
+  assert.equal(shown(endAfter(start, "PT24H", BERLIN)), "28 Mar 2027 10:00");
+});
+
+test("an opening that may start at any time is offered at usual ones, none after its last start", () => {
+  const wire = (at: number) => `${new Date(at).toISOString().slice(0, 19)}Z`;
+  const opening = {
+    start_date: wire(NOW),
+    end_date: wire(NOW + 86_400_000),
+    last_start_date: "2026-12-01T00:00:00Z",
+    open_until: null,
+    reservations: [{ count: 1 }],
+    refusals: [],
+  };
+  const offered = withUsualStarts([opening], "P1D", BERLIN, NOW);
+  assert.deepEqual(
+    offered.map((one) => one.start_date),
+    [opening.start_date, "2026-11-27T08:00:00Z", "2026-11-30T08:00:00Z"],
+  );
+  assert.equal(offered[2]!.end_date, "2026-12-01T08:00:00Z");
+  const refused = { ...opening, refusals: [{ code: "x", message: "no" }] };
+  assert.equal(withUsualStarts([refused], "P1D", BERLIN, NOW).length, 1);
+});
+
+test("more than there is cannot be waited for", () => {
+  const steps = [
+    { code: "registered", remaining: 59 },
+    { code: "disabled", removed: 3, remaining: 56 },
+    { code: "promised", removed: 20, remaining: 36 },
+  ];
+  assert.equal(tooFew([{ asked: 40, steps }]), null);
+  assert.equal(tooFew([{ asked: 999_999, steps }]), 56);
+  const back = [steps[0]!, { ...steps[1]!, until: "2026-12-01T00:00:00Z" }, steps[2]!];
+  assert.equal(tooFew([{ asked: 58, steps: back }]), null, "those that are disabled come back");
+  assert.equal(tooFew([]), null);
+});
