@@ -11,6 +11,8 @@ import threading
 from types import FrameType
 
 from keystoneauth1 import exceptions as ksa
+from keystoneauth1 import loading
+from keystoneauth1.session import Session
 from oslo_config import cfg
 
 from blazar.api.access import AccessLog
@@ -21,7 +23,7 @@ from blazar.api.parts import installed
 from blazar.api.policy import Policy
 from blazar.api.served import Served
 from blazar.api.waiters import most_of
-from blazar.cmd import config, logs, pages, process, web
+from blazar.cmd import config, logs, pages, process, systemd, web
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import transport
 from blazar.model.errors import BlazarError
@@ -31,7 +33,7 @@ from blazar.rpc.client import RemoteManager
 LOG = logging.getLogger("blazar.api")
 
 PATIENCE = 3.0
-"""Seconds that a starting API waits for the check of the database."""
+"""Seconds that a starting API waits for the check of the database, and for an answer of Keystone."""
 
 
 def main() -> int:
@@ -54,17 +56,19 @@ def configure(arguments: list[str], *, files: list[str] | None = None) -> cfg.Co
     return conf
 
 
-def build(conf: cfg.ConfigOpts) -> Wsgi:
-    """Return the application with its middleware; ConfigurationError if the configuration is invalid."""
+def build(conf: cfg.ConfigOpts, manager: RemoteManager | None = None) -> Wsgi:
+    """Return the application with its middleware; ConfigurationError if the configuration is invalid.
+
+    Without a ``manager`` it connects to the message bus with the first request: a WSGI server may fork before that.
+    """
     if not conf.enable_v1_api and not conf.api.api_v2_controllers:
         raise ConfigurationError(
             "[DEFAULT] enable_v1_api is false and [api] api_v2_controllers is empty, so no API would be served; "
             "set one of them"
         )
     _refuse_foreign_database(conf)
-    manager = RemoteManager(conf, transport(conf))
     app = create_app(
-        manager,
+        manager or RemoteManager(conf, transport(conf)),
         identity=KeystoneIdentity(),
         policy=Policy(conf),
         auth_uri=None,
@@ -85,8 +89,29 @@ def build(conf: cfg.ConfigOpts) -> Wsgi:
             "[keystone_authtoken] has no credentials for Keystone; set auth_type, auth_url, username, … "
             "(without them no token can be validated)"
         )
+    _check_login(conf)
     process.settle()
     return AccessLog(ExchangeLog(served) if conf.log_exchange else served)
+
+
+def _check_login(conf: cfg.ConfigOpts) -> None:
+    """Raise ConfigurationError if Keystone does not let the user in who validates tokens.
+
+    While Keystone does not answer, the API serves all the same, and refuses requests with 503.
+    """
+    section = conf.keystone_authtoken
+    cert = (section.certfile, section.keyfile) if section.certfile and section.keyfile else section.certfile
+    verify = False if section.insecure else section.cafile or True
+    try:
+        login = loading.load_auth_from_conf_options(conf, "keystone_authtoken")
+        Session(auth=login, verify=verify, cert=cert, timeout=PATIENCE).get_token()
+    except ksa.Unauthorized as error:
+        raise ConfigurationError(
+            "Keystone does not accept the user of [keystone_authtoken]: wrong user, password, project or domain "
+            f"({error})"
+        ) from error
+    except ksa.ClientException as error:
+        LOG.warning("Keystone cannot be reached yet to validate tokens; requests are refused until it can: %s", error)
 
 
 def _refuse_foreign_database(conf: cfg.ConfigOpts) -> None:
@@ -113,7 +138,8 @@ def _refuse_foreign_database(conf: cfg.ConfigOpts) -> None:
 
 
 def _serve(conf: cfg.ConfigOpts) -> None:
-    app = build(conf)
+    manager = RemoteManager(conf, transport(conf))
+    app = build(conf, manager)
     host = conf.host
     try:
         server = web.server(
@@ -135,10 +161,13 @@ def _serve(conf: cfg.ConfigOpts) -> None:
     try:
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGHUP, lambda *_: config.read_again(conf))
+        manager.connect()
         LOG.info("blazar-api is listening on %s port %d", host, conf.port)
+        systemd.say_ready(f"listening on {host} port {conf.port}")
         server.run()
     except KeyboardInterrupt:
         LOG.info("blazar-api is stopping")
+        systemd.say_stopping()
     finally:
         server.close()
 

@@ -22,7 +22,7 @@ from blazar.model.clock import Clock, SystemClock
 from blazar.model.errors import BlazarError, InvalidInput, NotFound
 from blazar.model.lease import Lease
 from blazar.model.resource import DEVICE, GENERIC
-from blazar.store import migrate
+from blazar.store import migrate, revisions
 from blazar.store.engine import connect
 from blazar.store.store import Store
 
@@ -114,6 +114,8 @@ def _downgrade(engine: Engine, options: argparse.Namespace) -> int:
 def _current(engine: Engine, options: argparse.Namespace) -> int:
     revision = migrate.current(engine)
     newest = " (the newest)" if revision == migrate.head() else ""
+    if revisions.is_newer(revision):
+        newest = f" (from a newer version; this one knows up to {migrate.head()})"
     print(f"{revision or 'no tables yet'}{newest}")
     return 0
 
@@ -130,10 +132,10 @@ def _stamp(engine: Engine, options: argparse.Namespace) -> int:
 
 
 def _check(engine: Engine, options: argparse.Namespace) -> int:
-    differences = migrate.differences(engine)
-    if migrate.current(engine) != migrate.head():
-        print("the tables are not at the newest revision; run: blazar-db-manage upgrade")
+    if (text := revisions.wrong(migrate.current(engine), program="blazar-db-manage")) is not None:
+        print(text)
         return 1
+    differences = migrate.differences(engine)
     for difference in differences:
         print(difference)
     print("the tables do not match this version" if differences else "the tables match this version")
@@ -209,11 +211,8 @@ def _told(counts: Mapping[str, int]) -> str:
 
 
 def _check_newest(engine: Engine) -> None:
-    current = migrate.current(engine)
-    if current != migrate.head():
-        raise InvalidInput(
-            f"the tables are at revision {current or 'none'}, needed is {migrate.head()}; run blazar-db-manage upgrade"
-        )
+    if (text := revisions.wrong(migrate.current(engine), program="blazar-db-manage")) is not None:
+        raise InvalidInput(text)
 
 
 def _record(lease: Lease) -> dict[str, str]:

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from types import FrameType
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.access import POOL, ServiceUser
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.ports import Cloud
-from blazar.cmd import assemble, config, logs, process
+from blazar.cmd import assemble, config, logs, process, systemd
 from blazar.cmd.config import ConfigurationError
 from blazar.enforcement import Identity
 from blazar.manager.health import service_updates
@@ -33,6 +33,7 @@ from blazar.manager.service import ManagerService
 from blazar.messaging import transport
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError, CloudUnavailable, StoreUnavailable
+from blazar.model.trouble import Trouble
 from blazar.rpc import server as rpc
 from blazar.store import revisions
 from blazar.store.clock import DatabaseClock
@@ -46,6 +47,11 @@ OPEN_FILES = 4 * POOL + 256
 
 PARTING = 3.0
 """Seconds to wait for the message bus to disconnect."""
+
+BUS_SECONDS = 5.0
+"""Seconds without a connection to the message bus after which a starting manager says that it waits for it."""
+
+BUS_POLL_SECONDS = 0.5
 
 RETRY_SECONDS = 2.0
 """Seconds between two attempts to reach a service that a starting manager waits for."""
@@ -97,8 +103,14 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     for name, cloud in clouds.items():
         _look_around(cloud, conf, f" of {name}" if name else "")
     clock = DatabaseClock(tables, SystemClock())
-    clock.synchronize()
-    manager = assemble.manager(conf, engine=tables, clouds=clouds, clock=clock, identity=identity)
+
+    def assembled() -> ManagerService:
+        clock.synchronize()
+        return assemble.manager(conf, engine=tables, clouds=clouds, clock=clock, identity=identity)
+
+    manager = _patiently(assembled, conf, stopping)
+    if manager is None:
+        return
     bus = transport(conf)
     listener = rpc.server(conf, bus, manager, name=_server_name(conf), clock=manager.clock)
     updates = _service_updates(conf, manager)
@@ -107,8 +119,13 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     # An unreachable message bus is waited for without a limit.
     listening = _beside(lambda: listener.start(override_pool_size=conf.manager.rpc_threads))
     hearing = None if updates is None else _beside(updates.start)
-    LOG.info("blazar-manager %s has started, with the service user in project %s", manager.claims.owner, project_id)
+    started = f"blazar-manager {manager.claims.owner} has started, with the service user in project {project_id}"
     try:
+        _wait_for_bus(listening, stopping)
+        if not stopping.is_set():
+            # Database, cloud and message bus have been reached.
+            LOG.info("%s", started)
+            systemd.say_ready(started)
         while not stopping.wait(1):
             if listening.done():
                 listening.result()
@@ -121,6 +138,7 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
         raise ConfigurationError(f"cannot receive requests from the message bus: {error}") from error
     finally:
         LOG.info("blazar-manager is stopping, after finishing the work in progress")
+        systemd.say_stopping()
         manager.begin_stop()
         if listening.done() and listening.exception() is None:
             _for_a_while(lambda: _no_more_of(listener), conf.manager.request_limit + PARTING)
@@ -129,6 +147,21 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
         manager.stop()
         tables.dispose()
         _for_a_while(bus.cleanup, PARTING)
+
+
+def _wait_for_bus(listening: Future[None], stopping: threading.Event) -> None:
+    """Wait until requests can be received, without a limit; raise what the message bus refuses."""
+    begin = time.monotonic()
+    waiting = Trouble(LOG, "The message bus is connected")
+    while not stopping.is_set():
+        if wait((listening,), BUS_POLL_SECONDS).done:
+            listening.result()
+            waiting.over()
+            return
+        if time.monotonic() - begin >= BUS_SECONDS:
+            sentence = "Waiting for the message bus; events are worked on, and requests are not received"
+            waiting.met(sentence, level=logging.WARNING)
+            systemd.say_status(sentence)
 
 
 def _service_updates(conf: cfg.ConfigOpts, manager: ManagerService) -> Any:
@@ -175,11 +208,8 @@ def _tables(conf: cfg.ConfigOpts, stopping: threading.Event) -> Engine:
         except SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
             raise StoreUnavailable(f"the database cannot be used: {reason}") from error
-        if current != revisions.head():
-            raise ConfigurationError(
-                f"the tables of the database are at revision {current or 'none'}, and this version needs "
-                f"{revisions.head()}; run: blazar-db-manage --config-file … upgrade head"
-            )
+        if (text := revisions.wrong(current)) is not None:
+            raise ConfigurationError(text)
 
     _patiently(look, conf, stopping)
     return engine
@@ -199,6 +229,7 @@ def _patiently(look: Callable[[], T], conf: cfg.ConfigOpts, stopping: threading.
         if reason != said:
             said = reason
             LOG.warning("Waiting for up to %d s: %s", conf.manager.startup_wait, said)
+            systemd.say_status(f"Waiting for: {said}")
         stopping.wait(min(RETRY_SECONDS, max(0.0, end - time.monotonic())))
     return None
 

@@ -100,6 +100,8 @@ def _run(options: argparse.Namespace) -> int:
     for leftover in config.leftovers(conf):
         LOG.warning("Option %s is set in the configuration and not used", leftover)
     database = (data / DATABASE).resolve()
+    if conf.database.connection:
+        LOG.warning("[database] connection is not used: standalone mode keeps its data in %s", database)
     is_new = not database.exists()
     if is_new and options.demo:
         print("Making the hosts and leases of the demo: some seconds.", file=sys.stderr, flush=True)

@@ -152,10 +152,9 @@ def _database(conf: cfg.ConfigOpts) -> Iterator[Finding]:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         yield Finding("Database", Verdict.FAILURE, f"the database cannot be used: {reason}")
         return
-    if current == revisions.head():
+    if (text := revisions.wrong(current)) is None:
         yield Finding("Database", Verdict.SUCCESS)
     else:
-        text = f"tables at {current or 'no revision'}, needed {revisions.head()}; run blazar-db-manage upgrade head"
         yield Finding("Database", Verdict.FAILURE, text)
 
 

@@ -248,16 +248,25 @@ class RemoteManager:
 
         The first request connects, so that a WSGI server may fork after it has loaded the application.
         """
+        first = self.connect()
+        first.join(PATIENCE)
+        if first.is_alive():
+            self._trouble.met("Message bus cannot be reached")
+            raise NothingDone("the message bus cannot be reached; please try again")
+
+    def connect(self) -> threading.Thread:
+        """Connect in a thread, once, and log what is wrong; return the thread."""
         with self._lock:
             if self._first is None:
                 self._first = threading.Thread(target=self._connect, name="connecting", daemon=True)
                 self._first.start()
-        self._first.join(PATIENCE)
-        if self._first.is_alive():
-            self._trouble.met("Message bus cannot be reached")
-            raise NothingDone("the message bus cannot be reached; please try again")
+        return self._first
 
     def _connect(self) -> None:
-        # The requests that follow report what is wrong.
-        with contextlib.suppress(Exception):
+        try:
             self._greet(timeout=1)
+        except (oslo_messaging.MessageUndeliverable, oslo_messaging.MessagingTimeout):
+            self._trouble.met("No blazar-manager answers over the message bus yet", level=logging.WARNING)
+        except Exception as error:
+            # As for requests, which are refused with 503 meanwhile.
+            self._trouble.met(f"Message bus cannot be used: {type(error).__name__}: {error}")

@@ -15,14 +15,17 @@ from alembic.script import ScriptDirectory
 from alembic.util import CommandError as MigrationError
 from sqlalchemy.engine import Connection, Engine
 
+from blazar.model.errors import InvalidInput
 from blazar.store.engine import WRITES
 from blazar.store.foreign import EMPTY_ONE, ForeignTables, check_ours
-from blazar.store.revisions import FOLDER, current, head
+from blazar.store.revisions import FOLDER, current, head, is_newer, wrong
 from blazar.store.tables import metadata
 
 __all__ = [
     "ForeignTables",
     "MigrationError",
+    "NewerTables",
+    "check_known",
     "current",
     "differences",
     "downgrade",
@@ -34,6 +37,10 @@ __all__ = [
 ]
 
 
+class NewerTables(InvalidInput):
+    """The database is from a newer version of this program; the message says what to do."""
+
+
 def upgrade(engine: Engine, revision: str = "head") -> None:
     """Upgrade the database; an empty one gets all tables. ForeignTables if it has tables that we did not create."""
     tables = check_ours(engine)
@@ -42,13 +49,21 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
             f"the database is not empty: it has tables that this program did not create ({', '.join(found)}); nothing "
             f"in it was changed: {EMPTY_ONE}"
         )
+    check_known(engine)
     with _connection(engine) as connection:
         command.upgrade(_config(connection), revision)
+
+
+def check_known(engine: Engine) -> None:
+    """Raise NewerTables if the database is from a newer version of this program, whose migrations are not here."""
+    if is_newer(found := current(engine)):
+        raise NewerTables(wrong(found) or "")
 
 
 def downgrade(engine: Engine, revision: str) -> None:
     """Downgrade the database to a revision; ``base`` is the empty database."""
     check_ours(engine)
+    check_known(engine)
     with _connection(engine) as connection:
         command.downgrade(_config(connection), revision)
 

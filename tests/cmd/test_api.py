@@ -12,6 +12,7 @@ from blazar.cmd import api
 from blazar.cmd.config import ConfigurationError
 from blazar.model.errors import InvalidInput
 from tests.cmd.conftest import Program
+from tests.cmd.stub import PASSWORD
 
 LOGIN = [
     "[keystone_authtoken]",
@@ -48,6 +49,33 @@ def test_a_login_that_cannot_be_is_refused(load, lines, words):
     with pytest.raises(ConfigurationError, match=r"\[keystone_authtoken\]") as refused:
         api.build(load(*BUS, *lines))
     assert words in refused.value.message
+
+
+def login_at(stub, password: str) -> list[str]:
+    return [
+        "[keystone_authtoken]",
+        "auth_type = v3password",
+        f"auth_url = {stub.url}/v3",
+        "username = blazar",
+        "user_domain_id = default",
+        "project_name = service",
+        "project_domain_id = default",
+        f"password = {password}",
+    ]
+
+
+def test_a_wrong_password_is_said_at_the_start_and_not_that_it_is_wrong_later(load, stub):
+    with pytest.raises(ConfigurationError, match="does not accept the user of .keystone_authtoken.") as refused:
+        api.build(load(*BUS, *login_at(stub, "wrong-horse")))
+    assert "wrong-horse" not in refused.value.message
+
+
+def test_a_keystone_that_lets_us_in_or_is_away_is_no_reason_not_to_serve(load, stub, caplog):
+    api.build(load(*BUS, *login_at(stub, PASSWORD)))
+    assert "Keystone" not in caplog.text
+    stub.statuses["/v3"] = 503
+    api.build(load(*BUS, *login_at(stub, PASSWORD)))
+    assert "Keystone cannot be reached yet to validate tokens" in caplog.text
 
 
 @pytest.mark.parametrize("text", ["just a text", "[1, 2]", "a: [", '"blazar:leases:get": 5'])

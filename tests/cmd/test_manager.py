@@ -8,11 +8,14 @@ import socket
 import threading
 
 import pytest
+import sqlalchemy as sa
 
-from blazar.cmd import manager
+from blazar.cmd import assemble, manager, systemd
 from blazar.cmd.config import ConfigurationError
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, InvalidInput, StoreUnavailable
+from blazar.store import revisions
 from tests.conftest import RABBITMQ
+from tests.tables import new_sqlite
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -177,6 +180,7 @@ def test_a_message_bus_that_does_not_let_us_in_ends_it_with_one_sentence(start, 
     program = start("manager", *working(bus=RABBITMQ.replace("guest:guest", "guest:se-cret")))
     assert program.ended() == 1
     assert "cannot receive requests from the message bus" in program.said
+    assert "has started" not in program.said
     assert "Traceback" not in program.said
     assert "se-cret" not in program.said
 
@@ -193,3 +197,108 @@ def test_a_hangup_takes_over_what_may_change_and_a_slip_in_the_file_ends_nobodys
         program.process.send_signal(signal.SIGHUP)
         program.says(words)
     assert program.stop() == 0
+
+
+@pytest.fixture
+def own_tables(tmp_path) -> str:
+    """The URL of a database of this test."""
+    engine = new_sqlite(tmp_path / "own.sqlite")
+    engine.dispose()
+    return str(engine.url)
+
+
+def set_revision(url: str, revision: str) -> None:
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{revision}'")
+    engine.dispose()
+
+
+def test_a_database_of_a_newer_version_is_refused_with_the_way_back(run, working, own_tables):
+    set_revision(own_tables, "9031")
+    with pytest.raises(ConfigurationError, match="from a newer version of Blazar") as refused:
+        run(*working(database=own_tables))
+    assert f"downgrade {revisions.head()}" in refused.value.message
+    assert "upgrade head" not in refused.value.message
+
+
+class Cut:
+    """Refuses one statement of each engine that is made: the number that the test says."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.number = -1
+        self.seen = 0
+        made = assemble.database_engine
+
+        def engine(conf):
+            found = made(conf)
+            sa.event.listen(found, "before_cursor_execute", self._count)
+            return found
+
+        monkeypatch.setattr(assemble, "database_engine", engine)
+
+    def _count(self, connection, cursor, statement, *_) -> None:
+        if threading.current_thread().name != "starting":
+            return
+        self.seen += 1
+        if self.seen - 1 == self.number:
+            raise sa.exc.OperationalError(statement, (), Exception("server closed the connection"))
+
+
+@pytest.mark.timeout(120)
+def test_a_database_that_is_away_at_any_step_of_the_start_is_waited_for(load, working, monkeypatch, caplog, own_tables):
+    caplog.set_level("INFO", "blazar.manager")
+    monkeypatch.setattr(manager, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(manager.logs, "start", lambda conf: None)
+    cut = Cut(monkeypatch)
+
+    def starts(number: int) -> None:
+        cut.number, cut.seen = number, 0
+        caplog.clear()
+        stopping, errors = threading.Event(), []
+
+        def serve() -> None:
+            try:
+                manager.run(load(*working(database=own_tables, wait=30)), stopping)
+            except Exception as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=serve, name="starting")
+        thread.start()
+        try:
+            while thread.is_alive() and "has started" not in caplog.text:
+                thread.join(0.02)
+        finally:
+            stopping.set()
+            thread.join()
+        assert not errors, (number, errors)
+        assert "has started" in caplog.text, number
+
+    starts(-1)
+    steps = cut.seen
+    assert steps >= 3
+    for number in range(steps):
+        starts(number)
+
+
+@pytest.mark.parametrize("abstract", [False, True], ids=["path", "abstract"])
+def test_systemd_is_told_when_it_serves_and_when_it_stops(start, working, tmp_path, monkeypatch, abstract):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        name = f"\0blazar-{tmp_path.name}-{tmp_path.parent.name}" if abstract else str(tmp_path / "notify")
+        channel.bind(name)
+        channel.settimeout(20)
+        monkeypatch.setenv("NOTIFY_SOCKET", name.replace("\0", "@"))
+        program = start("manager", *working())
+        ready = channel.recv(1000).decode()
+        assert ready.startswith("READY=1\nSTATUS=blazar-manager ")
+        program.says("has started")
+        program.process.send_signal(signal.SIGTERM)
+        assert channel.recv(1000) == b"STOPPING=1"
+        assert program.ended() == 0
+
+
+@pytest.mark.parametrize("address", ["", "/no/such/socket"])
+def test_without_systemd_nothing_is_told_and_nothing_breaks(monkeypatch, address):
+    monkeypatch.setenv("NOTIFY_SOCKET", address)
+    systemd.say_ready("it serves")
+    systemd.say_stopping()

@@ -147,3 +147,11 @@ def test_real_hooks_are_called_once_a_master_secret_is_configured_and_simulated_
     conf.set_override("master_secrets", ["s" * 44], group="generic")
     assert isinstance(standalone.with_own_hooks(conf, cloud).hooks, HttpHooks)
     assert standalone.with_own_hooks(conf, cloud).compute is cloud.compute
+
+
+def test_a_database_in_its_configuration_is_said_not_to_be_used(tmp_path):
+    conf = tmp_path / "blazar.conf"
+    conf.write_text("[database]\nconnection = postgresql://blazar@db.example/blazar\n", encoding="utf-8")
+    program, _ = begun(tmp_path, "--config-file", str(conf))
+    assert program.stop() == 0
+    assert "[database] connection is not used: standalone mode keeps its data in " in program.said

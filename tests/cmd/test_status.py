@@ -102,7 +102,7 @@ def test_a_rule_that_does_nothing_is_a_warning(capsys, file, working, tmp_path, 
         ("", "[database] connection is not set"),
         ("oracle://h/x", "not supported"),
         ("sqlite:////no/such/folder/x", "the database cannot be used"),
-        ("sqlite:///{}/empty.sqlite", "tables at no revision"),
+        ("sqlite:///{}/empty.sqlite", "at revision none, and this version needs"),
     ],
 )
 def test_a_database_that_cannot_serve_is_a_failure(check, working, tmp_path, url, words):
@@ -206,6 +206,16 @@ def test_who_asks_for_help_gets_it(arguments, capsys):
 def test_a_wrong_word_is_answered_with_the_usage(capsys):
     assert main(["upgrade"]) == 255
     assert capsys.readouterr().err.startswith("usage: blazar-status")
+
+
+def test_a_database_of_a_newer_version_is_a_failure_with_the_way_back(check, working, tmp_path):
+    engine = new_sqlite(tmp_path / "newer.sqlite")
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9031'")
+    engine.dispose()
+    code, found = check(*working(database=str(engine.url)))
+    assert code == 2
+    assert found["Database"].startswith("Failure: the database is from a newer version of Blazar")
 
 
 def test_the_database_of_the_existing_blazar_is_a_failure(check, working, their_database):

@@ -21,6 +21,21 @@ def test_a_unit_starts_a_command_of_ours_that_stops_before_it_is_killed(name):
     assert options["ExecStart"].split()[0] == f"/opt/blazar/bin/blazar-{name}"
     assert f"blazar-{name}" in PROJECT["scripts"]
     assert int(options["TimeoutStopSec"]) > 15
+    assert (options["Type"], options["NotifyAccess"]) == ("notify", "main")
+    assert options["ExecReload"] == "/bin/kill -HUP $MAINPID"
+
+
+def test_every_api_behind_the_proxy_is_asked_again_at_once():
+    text = (ROOT / "deploy/proxy/nginx.conf").read_text(encoding="utf-8")
+    servers = re.findall(r"^\s*server [\d.:]+(.*);", text, re.M)
+    assert servers
+    assert all("max_fails=0" in each for each in servers)
+
+
+def test_containers_of_ours_wait_for_the_tables():
+    services = yaml.safe_load((ROOT / "deploy/compose/compose.yaml").read_text(encoding="utf-8"))["services"]
+    for name in ("manager", "api"):
+        assert services[name]["depends_on"]["db-upgrade"] == {"condition": "service_completed_successfully"}
 
 
 def test_the_containers_run_commands_of_ours_and_keep_no_password_in_a_file():
