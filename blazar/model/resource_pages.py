@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from blazar.model.amounts import Amounts
 from blazar.model.demand import ResourceAllocations
@@ -103,7 +103,7 @@ class Candidate:
     """A resource of the cloud that may be registered, or is: then ``resource_id`` is the id that the API shows.
 
     ``state`` is ``up``, ``down`` or ``disabled``; ``servers`` is how many run on it. ``region`` is empty
-    where no regions are configured.
+    where no regions are configured. ``registration`` are the fields that register it, as far as the cloud tells them.
     """
 
     id: str
@@ -112,3 +112,4 @@ class Candidate:
     servers: int
     resource_id: str | None = None
     region: str = ""
+    registration: Mapping[str, PropertyValue] = field(default_factory=dict)

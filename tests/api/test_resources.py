@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
@@ -405,3 +406,28 @@ def test_a_lease_of_servers_tells_their_ids_in_every_version(world, http):
         (shown,) = http.get(f"/v1/leases/{lease.id}", headers=headers).json["lease"]["reservations"]
         assert shown["server_ids"] == booted
         assert ("aggregate_id" in shown) == (version == "1.0")
+
+
+def test_pools_that_can_be_registered_come_with_what_registers_them(sqlite):
+    world = World(sqlite, hosts=1)
+    world.register_pools(1)
+    http = client_of(app_of(world.manager))
+    (pool,) = get(http, "/volume/candidates", headers=NEWEST).json["candidates"]
+    (registered,) = get(http, "/volume").json["resources"]
+    assert pool["resource_id"] == registered["id"]
+    assert http.delete(f"/v1/resources/volume/{registered['id']}", headers=VERSION).status_code == 204
+    (free,) = get(http, "/volume/candidates?registered=false", headers=NEWEST).json["candidates"]
+    assert free["registration"].keys() == {"pool", "volume_type", "gigabytes"}
+    made = http.post("/v1/resources/volume", json=free["registration"], headers=VERSION)
+    assert made.status_code == 201, made.text
+    assert "registration" not in get(http, "/volume/candidates").json["candidates"][0]
+
+
+def test_forms_have_no_words_of_schemas(http):
+    for kind in get(http, "", headers=NEWEST).json["kinds"]:
+        fields = kind["registration"]["properties"] if kind["registration"] else {}
+        for name, field in fields.items():
+            # Those of every kind have controls of their own.
+            if name not in ("properties", "disabled", "authorized_projects"):
+                words = set(re.findall(r"[a-z]+", field.get("description", "").lower()))
+                assert not words & {"null", "string", "integer", "object", "array", "enum"}, (kind["name"], name)

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.web.conftest import ADMIN, ALICE, serious
+from tests.web.service import asked
 
 PAGES = ["", "calendar", "leases", "overview", "hosts", "all-leases"]
 
@@ -121,3 +122,44 @@ def test_forced_colours_and_no_motion_are_respected(demo, page_of):
     assert block.evaluate("one => getComputedStyle(one).borderTopWidth") != "0px"
     moving = "[...document.getAnimations()].filter((one) => one.playState === 'running').length"
     assert page.evaluate(moving) == 0
+
+
+def test_a_step_back_closes_a_dialog_and_loses_nothing_that_was_typed(demo, page_of):
+    page = page_of(demo + "leases", ALICE)
+    page.goto(demo + "hosts")
+    page.goto(demo + "leases?whose=project")
+    opening = page.get_by_role("button", name=re.compile("^Extend "), exact=False).first
+    opening.click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    page.go_back()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("heading", name="My leases")).to_be_visible()
+    assert page.url.endswith("leases?whose=project")
+    # What was typed stays until one goes back once more.
+    page.get_by_role("button", name="Calendar links").click()
+    dialog.get_by_label("Name").fill("my phone")
+    page.go_back()
+    expect(page.get_by_text("What you typed is still here")).to_be_visible()
+    expect(dialog.get_by_label("Name")).to_have_value("my phone")
+    page.go_back()
+    expect(dialog).to_have_count(0)
+    # A dialog that was closed otherwise leaves no step behind.
+    page.get_by_role("button", name="Calendar links").click()
+    dialog.get_by_role("button", name="Close").first.click()
+    expect(dialog).to_have_count(0)
+    page.wait_for_timeout(200)
+    page.go_back()
+    expect(page.get_by_role("heading", name="This page is for operators")).to_be_visible()
+
+
+def test_a_step_back_closes_a_dialog_that_the_address_names(demo, page_of):
+    lease = asked(demo, ADMIN, "GET", "v1/leases?status=PENDING&limit=1")["leases"][0]
+    page = page_of(demo + f"lease?id={lease['id']}", ADMIN)
+    page.get_by_role("button", name=re.compile("^Extend")).first.click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    page.go_back()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("heading", name=lease["name"])).to_be_visible()
+    assert "do=" not in page.url

@@ -95,3 +95,22 @@ def test_no_page_breaks_of_long_names_on_any_window(hostile, page_of, path, who)
                 if problems := serious(page, *rules):
                     found[f"{view} at {width}, {scheme}"] = problems
     assert found == {}
+
+
+def test_a_phone_shows_the_first_opening_and_the_first_lease_without_scrolling(hostile, page_of):
+    pages, _ = hostile
+    page = page_of(pages + "?min=1", MEMBER, viewport={"width": 390, "height": 844}, has_touch=True)
+    navigation = page.get_by_role("navigation", name="Pages")
+    for address, what in (
+        ("?min=1", page.get_by_role("button", name="Book").first),
+        ("leases?whose=project", page.locator("main tbody tr th").first),
+    ):
+        page.goto(pages + address)
+        expect(what).to_be_visible()
+        box, below = what.bounding_box(), navigation.bounding_box()
+        assert box is not None
+        assert below is not None
+        assert box["y"] + box["height"] <= below["y"], address
+    page.get_by_role("button", name="Filters").click()
+    expect(page.get_by_role("button", name="Running")).to_be_visible()
+    assert serious(page) == []

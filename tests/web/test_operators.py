@@ -96,3 +96,40 @@ def test_a_resource_of_any_kind_is_registered_by_the_form_of_its_kind(small, pag
     page.get_by_role("button", name="Remove jetson-1").click()
     page.get_by_role("dialog").get_by_role("button", name="Remove jetson-1").click()
     expect(page.get_by_role("heading", name="There are no devices yet")).to_be_visible()
+
+
+def host_of(pages: str, lease: dict[str, object]) -> str:
+    """Return the name of the host that a lease has."""
+    (reservation,) = asked(pages, ADMIN, "GET", f"v1/leases/{lease['id']}")["lease"]["reservations"]
+    known = reservation["allocations"][0]["resource"]["id"]
+    hosts = asked(pages, ADMIN, "GET", "v1/os-hosts")["hosts"]
+    return next(one["hypervisor_hostname"] for one in hosts if known in (one["id"], one["hypervisor_hostname"]))
+
+
+def test_there_is_one_list_of_hosts_and_the_page_of_one_says_who_has_and_had_it(small, page_of):
+    lease = booked(small, ALICE, "theirs", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
+    gone = booked(
+        small, ALICE, "gone", start="2031-05-03T08:00:00Z", end="2031-05-04T08:00:00Z", resource_properties=""
+    )
+    host, other = host_of(small, lease), host_of(small, gone)
+    asked(small, ADMIN, "DELETE", f"v1/leases/{gone['id']}")
+    page = page_of(small + "resources", ADMIN)
+    rows = page.locator("main tbody tr")
+    expect(rows.first).to_be_visible()
+    shown = rows.all_inner_texts()
+    assert not any("{" in text for text in shown)
+    page.goto(small + "hosts")
+    expect(rows.first).to_be_visible()
+    assert rows.all_inner_texts() == shown
+    page.get_by_role("link", name=host, exact=True).click()
+    expect(page.get_by_role("heading", name=host, exact=True)).to_be_visible()
+    now = page.locator(".resource-leases").filter(has_text="Who has it, now and later")
+    row = now.get_by_role("row", name=re.compile("theirs"))
+    expect(row.get_by_role("link", name="physics")).to_be_visible()
+    expect(row).to_contain_text("alice")
+    expect(page.locator("main")).not_to_contain_text("{")
+    assert serious(page) == []
+    page.goto(small + "hosts")
+    page.get_by_role("link", name=other, exact=True).click()
+    past = page.locator(".resource-leases").filter(has_text="Who had it")
+    expect(past.get_by_role("link", name="gone")).to_be_visible()

@@ -24,8 +24,59 @@ export const place = signal<Place>({ page: "", params: new URLSearchParams() });
 export function startRouter(): void {
   place.value = here();
   window.addEventListener("popstate", () => {
-    place.value = here();
+    if (!cameFromLayer()) place.value = here();
   });
+}
+
+/** What lies over the page, such as a dialog: a step back takes it away, not the page. */
+export interface Layer {
+  /** Called by a step back; false: it stays. */
+  onBack: () => boolean;
+}
+
+const LAYER = { layer: true };
+let layer: Layer | null = null;
+/** The address to keep, while a layer that went by itself takes its step out of the history. */
+let keeping: string | null = null;
+
+const isOfLayer = () => (window.history.state as typeof LAYER | null)?.layer === true;
+
+/** Notes what lies over the page now; returns what is called when it has gone. */
+export function coverPage(by: Layer): () => void {
+  const below = layer;
+  layer = by;
+  // After a step forward into it, it has its step already.
+  if (!isOfLayer()) window.history.pushState(LAYER, "", window.location.href);
+  return () => {
+    if (layer === by) layer = below;
+    if (below || !isOfLayer()) return;
+    keeping = window.location.href;
+    window.history.back();
+  };
+}
+
+/** Handles a step in the history that is about a layer; false if it is about the page. */
+function cameFromLayer(): boolean {
+  if (keeping !== null) {
+    window.history.replaceState(null, "", keeping);
+    keeping = null;
+    // Another one has come in its place meanwhile.
+    if (layer) window.history.pushState(LAYER, "", window.location.href);
+    return true;
+  }
+  const gone = layer;
+  if (!gone || isOfLayer() || here().page !== place.value.page) return false;
+  const address = hrefOf(place.value.page) + query(place.value.params);
+  // What the page shows has changed since it was covered.
+  window.history.replaceState(null, "", address);
+  if (gone.onBack()) return true;
+  window.history.pushState(LAYER, "", address);
+  return true;
+}
+
+function query(params: URLSearchParams): string {
+  const text = params.toString();
+  return text ? `?${text}` : "";
 }
 
 /** Returns the address of a page. */
@@ -52,8 +103,8 @@ export function setParams(changes: Params): void {
     if (value === null || value === undefined || value === "" || value === false) params.delete(name);
     else params.set(name, String(value));
   }
-  const query = params.toString();
-  window.history.replaceState(null, "", window.location.pathname + (query ? `?${query}` : ""));
+  // A layer keeps its step in the history.
+  window.history.replaceState(window.history.state, "", window.location.pathname + query(params));
   place.value = here();
 }
 

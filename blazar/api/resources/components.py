@@ -107,8 +107,12 @@ COMPONENTS: Json = {
             "servers": {**NUMBER, "description": "how many servers run on it"},
             "resource_id": {**TEXT_OR_NULL, "description": "its id as a resource; null: it is not registered"},
             "region": {**TEXT, "description": "where it is, if the service has several regions"},
+            "registration": {
+                "type": "object",
+                "description": "from 1.3 on: fields that register it, as far as the cloud tells them",
+            },
         },
-        optional=("region",),
+        optional=("region", "registration"),
         example={"id": "17", "name": "cn17.example", "state": "up", "servers": 0, "resource_id": None},
     ),
     "PropertyOfResources": an_object(_PROPERTY, example={"name": "gpu", "private": False, "values": ["A100", "H100"]}),
@@ -177,8 +181,8 @@ def path_of(value: Resource) -> str:
     return f"/v1/resources/{value.kind}/{value.external_id}"
 
 
-def candidate(value: Candidate) -> Json:
-    """Render what the cloud has to register."""
+def candidate(value: Candidate, minor: int) -> Json:
+    """Render what the cloud has to register; from 1.3 on with the fields that register it."""
     return {
         "id": value.id,
         "name": value.name,
@@ -186,6 +190,7 @@ def candidate(value: Candidate) -> Json:
         "servers": value.servers,
         "resource_id": value.resource_id,
         **({"region": value.region} if value.region else {}),
+        **({"registration": dict(value.registration)} if minor >= 3 else {}),
     }
 
 

@@ -100,7 +100,7 @@ def candidates(call: Call, **path: str) -> Json:
     registered = call.asked.one("registered")
     found = call.manager.resources.candidates(kind_of(path))
     shown = [each for each in found if registered is None or registered == (each.resource_id is not None)]
-    return {"candidates": [components.candidate(each) for each in shown], "links": [self_link()]}
+    return {"candidates": [components.candidate(each, _minor(call)) for each in shown], "links": [self_link()]}
 
 
 def properties(call: Call, **path: str) -> Answer:

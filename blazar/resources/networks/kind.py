@@ -39,11 +39,11 @@ SHAPE = KindShape(
         "required": [NETWORK_TYPE, SEGMENT_ID],
         "additionalProperties": False,
         "properties": {
-            NETWORK_TYPE: {"enum": list(LAST_IDS), "description": "vlan or vxlan"},
+            NETWORK_TYPE: {"enum": list(LAST_IDS), "description": "how its networks are kept apart"},
             PHYSICAL_NETWORK: {
                 "type": ["string", "null"],
                 "maxLength": LONGEST_PHYSICAL,
-                "description": "the physical network of a vlan; null for a vxlan",
+                "description": "the physical network of a vlan; a vxlan has none",
             },
             SEGMENT_ID: {
                 "type": "integer",

@@ -12,6 +12,7 @@ from blazar.clouds.ports import Cloud, VolumePool, Volumes, VolumeType
 from blazar.model.requests import Registration
 from blazar.model.resource import VOLUME, Resource, ResourceDetails, ResourceInventory
 from blazar.model.resource_kinds import KindShape
+from blazar.model.resource_pages import Candidate
 from blazar.resources.kinds import CloudResource, Polled, Uses
 from blazar.resources.parameters import MOST
 from blazar.resources.volumes.registration import (
@@ -84,6 +85,10 @@ class VolumePools:
         """Return the pool that a request names, with a new id: its name has characters that a path cannot have."""
         given = pool_given(request.given)
         return CloudResource(str(uuid.uuid4()), str(given[POOL]), given)
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Return the pools of Cinder, each with the private type that leads only there, if there is one; two calls."""
+        return self._registration.candidates()
 
     def details(self, in_cloud: CloudResource) -> ResourceDetails:
         """Return the attributes and the capacity of a pool that can be reserved. InvalidInput, NotFound."""

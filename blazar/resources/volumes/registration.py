@@ -14,6 +14,7 @@ from blazar.model.amounts import Amounts
 from blazar.model.errors import InvalidInput, NotFound
 from blazar.model.lease import Json
 from blazar.model.resource import PropertyValue
+from blazar.model.resource_pages import Candidate
 from blazar.resources.parameters import MOST, quoted, text_of, whole_number
 
 POOL, TYPE, TYPE_ID, BACKUPS, OPEN_TO = "pool", "volume_type", "volume_type_id", "backups", "open_to"
@@ -90,6 +91,13 @@ class PoolRegistration:
     def __init__(self, volumes: Volumes) -> None:
         self._volumes = volumes
 
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Return the pools of Cinder with what registers them, as far as that is clear."""
+        pools, types = self._volumes.volume_pools(), self._volumes.volume_types()
+        return tuple(
+            Candidate(each.name, each.name, "up", 0, registration=_proposed(each, pools, types)) for each in pools
+        )
+
     def checked(self, attributes: Mapping[str, PropertyValue]) -> Mapping[str, PropertyValue]:
         """Return the attributes of a pool with those that Cinder knows. InvalidInput, NotFound."""
         pools, types = self._volumes.volume_pools(), self._volumes.volume_types()
@@ -125,3 +133,18 @@ class PoolRegistration:
             BACKUPS: self._volumes.has_backups(),
             OPEN_TO: open_to(types, pool),
         }
+
+
+def _proposed(
+    pool: VolumePool, pools: Collection[VolumePool], types: Collection[VolumeType]
+) -> Mapping[str, PropertyValue]:
+    """Return the fields that register a pool: the type only if one leads there alone, the size if known."""
+    fit = [each for each in types if misdirection(each, pool, pools) is None and not rivals(types, each.id, pool)]
+    own = fit[0] if fit else None
+    room = pool.room_gb(own.specs if own else {})
+    given: dict[str, PropertyValue] = {POOL: pool.name}
+    if own is not None:
+        given[TYPE] = own.name
+    if room:
+        given[SIZE] = min(room, MOST)
+    return given

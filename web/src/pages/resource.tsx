@@ -8,19 +8,11 @@ import { may } from "../api/session.ts";
 import type { Resource } from "../api/types.ts";
 import { Empty, PageHead, Skeleton, Trouble, When } from "../parts/basics.tsx";
 import { go, hrefOf, place } from "../router.ts";
-import { range } from "../time/format.ts";
-import { present } from "../time/now.ts";
-import { zone } from "../time/zone.ts";
+import { LeasesOf } from "./resources/leases.tsx";
 import { attributeInWords, capacityInWords } from "../words/values.ts";
+import { calendarOf } from "./hosts/table.tsx";
 import { Properties, type ResourceAction, ResourceActions, ResourceDialog, nameOf } from "./resources/table.tsx";
 import { ResourceState, usePromised } from "./resources/state.tsx";
-
-interface Promised {
-  id: string;
-  lease_id: string;
-  start_date: string;
-  end_date: string;
-}
 
 /** The page. */
 export function ResourcePage() {
@@ -54,14 +46,24 @@ function One({ kind, id }: { kind: Kind; id: string }) {
   const { resource } = data;
   const name = nameOf(resource);
   const type = kind.resource_types[0]!;
+  const operator = kind.name === "host" && may("blazar:oshosts:get");
+  const all = operator ? hrefOf("hosts") : hrefOf("resources", { kind: kind.name });
   return (
     <>
       <PageHead
         title={name}
         lead={
           <>
-            <a href={hrefOf("resources", { kind: kind.name })}>All {kind.nouns}</a> ·{" "}
-            <a href={hrefOf("calendar", { type: type === "flavor:instance" ? null : type })}>Calendar</a>
+            <a href={all}>All {kind.nouns}</a> ·{" "}
+            <a
+              href={
+                kind.name === "host" && resource.name
+                  ? calendarOf(resource.name)
+                  : hrefOf("calendar", { type: type === "flavor:instance" ? null : type })
+              }
+            >
+              Calendar
+            </a>
           </>
         }
       >
@@ -71,7 +73,7 @@ function One({ kind, id }: { kind: Kind; id: string }) {
       <section class="card">
         <Facts resource={resource} kind={kind} until={until.get(resource.id)} />
       </section>
-      {may("blazar:resources:get_allocations") && <Promises path={path} />}
+      <LeasesOf resource={resource} />
       {open && (
         <ResourceDialog
           what={open}
@@ -137,28 +139,5 @@ function Facts({ resource, kind, until }: { resource: Resource; kind: Kind; unti
         </>
       )}
     </dl>
-  );
-}
-
-/** The leases that have it, now and later. */
-function Promises({ path }: { path: string }) {
-  const watch = useLive<{ allocation: { reservations: Promised[] } }>(`${path}/allocations`, {}, 30)!;
-  const { data, error } = watch.state.value;
-  const all = data?.allocation.reservations ?? [];
-  return (
-    <section class="card">
-      <h2>Promised</h2>
-      {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
-      {data && all.length === 0 && <p class="muted">No lease has it, now or later.</p>}
-      <ul class="stack">
-        {all.map((one) => (
-          <li key={one.id}>
-            <a href={hrefOf("lease", { id: one.lease_id })}>
-              {range(Date.parse(one.start_date), Date.parse(one.end_date), zone.value, present.value)}
-            </a>
-          </li>
-        ))}
-      </ul>
-    </section>
   );
 }

@@ -4,7 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { plain } from "../api/errors.ts";
 import { useSettled } from "../forms/settled.tsx";
-import { moment, relative, spoken } from "../time/format.ts";
+import { exactly, moment, relative, spoken } from "../time/format.ts";
 import { present } from "../time/now.ts";
 import { zone } from "../time/zone.ts";
 
@@ -118,9 +118,9 @@ export function When({ at, as = "moment" }: { at: string | number; as?: "moment"
   const now = present.value;
   const here = zone.value;
   const text = as === "relative" ? relative(ms, now) : as === "spoken" ? spoken(ms, here, now) : moment(ms, here, now);
-  const other = as === "relative" ? moment(ms, here, now) : relative(ms, now);
+  const other = as === "relative" ? exactly(ms, here, now) : relative(ms, now);
   return (
-    <time dateTime={new Date(ms).toISOString()} title={`${other}; ${moment(ms, "UTC", now)} UTC`}>
+    <time dateTime={new Date(ms).toISOString()} title={`${other}; ${exactly(ms, "UTC", now)} UTC`}>
       {text}
     </time>
   );

@@ -2,8 +2,9 @@
 /** A modal dialog over the page: the browser's own, which keeps the focus inside and gives it back. */
 import { X } from "lucide";
 import type { ComponentChildren } from "preact";
-import { useId, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { FieldsOf, useNewFields } from "../forms/settled.tsx";
+import { coverPage } from "../router.ts";
 import { Icon } from "./icon.tsx";
 
 export interface DialogProps {
@@ -35,6 +36,20 @@ export function Dialog(props: DialogProps) {
     if (dialog && !dialog.querySelector("[autofocus]")) firstOf(dialog)?.focus();
     return () => dialog?.close();
   }, []);
+  const edited = useRef(false);
+  const [held, setHeld] = useState(false);
+  const back = useRef<() => boolean>(() => true);
+  back.current = () => {
+    if (edited.current) {
+      // Once: who goes back again means it.
+      edited.current = false;
+      setHeld(true);
+      return false;
+    }
+    onClose();
+    return true;
+  };
+  useEffect(() => (closable ? coverPage({ onBack: () => back.current() }) : undefined), [closable]);
   return (
     <dialog
       ref={box}
@@ -54,7 +69,11 @@ export function Dialog(props: DialogProps) {
           event.preventDefault();
           if (fields.unsettled === 0) onSubmit?.();
         }}
-        onInput={onEdit}
+        onInput={() => {
+          edited.current = true;
+          setHeld(false);
+          onEdit?.();
+        }}
       >
         <header>
           <h2 id={heading}>{title}</h2>
@@ -65,6 +84,9 @@ export function Dialog(props: DialogProps) {
           )}
         </header>
         <FieldsOf value={fields}>
+          <div role="status">
+            {held && <p class="banner warning">What you typed is still here. Go back once more to leave it.</p>}
+          </div>
           <div class="dialog-body">{children}</div>
           {actions && <footer>{actions}</footer>}
         </FieldsOf>

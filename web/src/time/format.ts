@@ -53,7 +53,7 @@ function year(at: number, zone: string): string {
   return formatted(at, zone, "date-key").slice(-4);
 }
 
-/** Returns "Thu 26 Nov 16:00"; with the year if it is not the present one, with seconds if there are some. */
+/** Returns "Thu 26 Nov 16:00"; with the year if it is not the present one. */
 export function moment(at: number, zone: string, now: number): string {
   const day = formatted(at, zone, year(at, zone) === year(now, zone) ? "day" : "day-year");
   return `${day} ${clock(at, zone)}`;
@@ -61,7 +61,13 @@ export function moment(at: number, zone: string, now: number): string {
 
 /** Returns "16:00". */
 export function clock(at: number, zone: string): string {
-  return formatted(at, zone, at % MINUTE === 0 ? "clock" : "clock-seconds");
+  return formatted(at, zone, "clock");
+}
+
+/** Returns "Thu 26 Nov 16:00:27": for those who look closely. */
+export function exactly(at: number, zone: string, now: number): string {
+  const seconds = at % MINUTE === 0 ? "" : formatted(at, zone, "clock-seconds").slice(-3);
+  return `${moment(at, zone, now)}${seconds}`;
 }
 
 /** Returns the instant as a person would say it: "today 16:00", "tomorrow 09:00", "Friday 12:00", "Thu 3 Dec 14:00". */
@@ -77,6 +83,9 @@ export function spoken(at: number, zone: string, now: number): string {
 /** Returns "Thu 26 Nov 16:00 – Sun 29 Nov 16:00"; the day once if both are of one. */
 export function range(start: number, end: number, zone: string, now: number): string {
   const same = daysBetween(start, end, zone) === 0;
+  // Of some minutes the seconds matter.
+  const seconds = start % MINUTE !== 0 || end % MINUTE !== 0;
+  if (seconds && end - start < 5 * MINUTE) return `${exactly(start, zone, now)} – ${exactly(end, zone, now)}`;
   return `${moment(start, zone, now)} – ${same ? clock(end, zone) : moment(end, zone, now)}`;
 }
 

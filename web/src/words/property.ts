@@ -10,6 +10,7 @@ const LABELS: Record<string, string> = {
   local_gb: "disk",
   availability_zone: "zone",
   hypervisor_type: "hypervisor",
+  cpu_info: "processor",
 };
 
 /** Returns the name of a property as people say it. */

@@ -10,10 +10,27 @@ const CAPACITY: Record<string, string> = { VCPU: "vCPUs", MEMORY_MB: "memory", D
 /** Returns the name and the value of an attribute, with its unit; null for one that says nothing. */
 export function attributeInWords(name: string, value: Json): { name: string; text: string } | null {
   if (value === null || value === "") return null;
+  const parts = partsOf(value);
+  if (parts !== null) return { name: nameInWords(name), text: parts };
   if (typeof value === "object") return { name: nameInWords(name), text: lineOf(value) };
   const said = typeof value === "boolean" ? lineOf(value) : valueInWords(name, value);
   const words = nameInWords(propertyLabel(name));
   return { name: words, text: name === "gigabytes" ? `${said} GiB` : said };
+}
+
+/** Returns what of a text in JSON people read, such as Nova's of a processor: its plain parts. Null for another value. */
+function partsOf(value: Json): string | null {
+  if (typeof value !== "string" || !value.startsWith("{")) return null;
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(value);
+  } catch {
+    return null;
+  }
+  const parts = Object.entries(parsed as Record<string, Json>).filter(([, part]) =>
+    ["string", "number"].includes(typeof part),
+  );
+  return parts.map(([name, part]) => `${nameInWords(name).toLowerCase()} ${part}`).join(", ");
 }
 
 /** Returns the amounts of a capacity in words: "16 vCPUs", "3 units"; a resource that is reserved whole has none. */

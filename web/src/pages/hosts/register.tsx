@@ -51,11 +51,13 @@ export function RegisterDialog({ onDone, onClose }: { onDone: () => void; onClos
   const actions = (
     <>
       <button type="button" onClick={refused.size > 0 ? onDone : onClose}>
-        {refused.size > 0 ? "Close" : "Cancel"}
+        {refused.size > 0 || all.length === 0 ? "Close" : "Cancel"}
       </button>
-      <BusyButton type="submit" class="primary" busy={busy} doing="Registering…" disabled={chosen.size === 0}>
-        {chosen.size === 0 ? "Register" : `Register ${plural(chosen.size, "host")}`}
-      </BusyButton>
+      {all.length > 0 && (
+        <BusyButton type="submit" class="primary" busy={busy} doing="Registering…" disabled={chosen.size === 0}>
+          {chosen.size === 0 ? "Register" : `Register ${plural(chosen.size, "host")}`}
+        </BusyButton>
+      )}
     </>
   );
   return (

@@ -2,19 +2,76 @@
 /** Registering a resource of any kind, by the form that its kind describes. */
 import { useState } from "preact/hooks";
 import { request } from "../../api/client.ts";
+import { useLive } from "../../api/live.ts";
 import { sentencesOf } from "../../api/errors.ts";
 import type { Kind } from "../../api/kinds.ts";
+import { may } from "../../api/session.ts";
 import type { Json, Resource } from "../../api/types.ts";
 import { SchemaFields } from "../../forms/schema-fields.tsx";
 import { type Values, fieldsOf } from "../../forms/schema.ts";
 import { note } from "../../parts/announce.tsx";
-import { BusyButton } from "../../parts/basics.tsx";
+import { BusyButton, Skeleton, Trouble } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
 import { go } from "../../router.ts";
 
 /** What is taken out of use is changed later, in a dialog of its own; projects are typed as elsewhere. */
 const ELSEWHERE = ["disabled", "authorized_projects"];
+
+interface Candidate {
+  id: string;
+  name: string;
+  registration?: Values;
+}
+
+/** What the cloud has and is not registered, to choose from; what is chosen fills the fields. */
+function Candidates({ kind, onChoose }: { kind: Kind; onChoose: (values: Values) => void }) {
+  const path = `v1/resources/${encodeURIComponent(kind.name)}/candidates`;
+  const watch = useLive<{ candidates: Candidate[] }>(path, { registered: false }, 120)!;
+  const { data, error } = watch.state.value;
+  if (error !== null) return <Trouble error={error} retry={() => void watch.read()} />;
+  if (!data) return <Skeleton lines={1} />;
+  if (data.candidates.length === 0) return <p class="muted">All {kind.nouns} of the cloud are registered.</p>;
+  return (
+    <Field label={`What the cloud has (${data.candidates.length})`} hint="Choose one to fill in what is known of it.">
+      {(control) => (
+        <select
+          {...control}
+          onChange={({ currentTarget: { value } }) => {
+            const chosen = data.candidates.find(({ id }) => id === value);
+            if (chosen) onChoose(chosen.registration ?? {});
+          }}
+        >
+          <option value="">choose a {kind.noun}</option>
+          {data.candidates.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {name}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+/** Proposes projects that have leases; those that are typed already stand before each. */
+function KnownProjects({ id, typed }: { id: string; typed: string }) {
+  const query = { fields: "project_id", sort_key: "created_at", sort_dir: "desc", limit: 500 };
+  const watch = useLive<{ leases: { project_id: string }[] }>(
+    may("blazar:calendar:get_owners") ? "v1/leases" : null,
+    query,
+    300,
+  );
+  const known = new Set(watch?.state.value.data?.leases.map(({ project_id }) => project_id));
+  const before = typed.includes(",") ? `${typed.slice(0, typed.lastIndexOf(",") + 1)} ` : "";
+  return (
+    <datalist id={id}>
+      {[...known].sort().map((project) => (
+        <option key={project} value={before + project} />
+      ))}
+    </datalist>
+  );
+}
 
 /** Shows the new resource when it is registered; what was typed stays if it is refused. */
 export function RegisterDialog({ kind, onClose }: { kind: Kind; onClose: () => void }) {
@@ -53,14 +110,29 @@ export function RegisterDialog({ kind, onClose }: { kind: Kind; onClose: () => v
   );
   return (
     <Dialog title={`Register a ${kind.noun}`} onClose={onClose} onSubmit={() => void submit()} actions={actions}>
-      <SchemaFields fields={fields} values={values} onChange={setValues} errors={errors.fields} />
+      {kind.has_candidates && <Candidates kind={kind} onChoose={setValues} />}
+      <SchemaFields
+        fields={fields}
+        values={values}
+        onChange={setValues}
+        errors={errors.fields}
+        type={kind.resource_types[0]}
+      />
       <Field
         label="Only for these projects (optional)"
         hint="Ids, separated by commas. Nothing: every project may reserve it."
         error={errors.fields.get("/authorized_projects")}
       >
         {(control) => (
-          <input {...control} value={projects} onInput={(event) => setProjects(event.currentTarget.value)} />
+          <>
+            <input
+              {...control}
+              list={`${control.id}-projects`}
+              value={projects}
+              onInput={(event) => setProjects(event.currentTarget.value)}
+            />
+            <KnownProjects id={`${control.id}-projects`} typed={projects} />
+          </>
         )}
       </Field>
       <FormErrors sentences={errors.others} />

@@ -50,7 +50,16 @@ export function ResourceTable(props: {
 }
 
 /** What the capacity says, too, or what the cloud notes for itself. */
-const NOTED = ["vcpus", "memory_mb", "local_gb", "capacity", "hypervisor_type", "hypervisor_version", "service_name"];
+const NOTED = [
+  "vcpus",
+  "memory_mb",
+  "local_gb",
+  "capacity",
+  "cpu_info",
+  "hypervisor_type",
+  "hypervisor_version",
+  "service_name",
+];
 
 /** What the cloud says of it in short, without its name once more. */
 function whatIs(resource: Resource): string[] {
