@@ -242,7 +242,7 @@ class FittedLister(lister.Lister):
         """Write the table, or the data in the format that was asked for."""
         room = self.room(parsed_args)
         column_names = [_safe_of(parsed_args.formatter, name) for name in column_names]
-        data = [tuple(_safe_of(parsed_args.formatter, cell) for cell in row) for row in data]
+        data = (tuple(_safe_of(parsed_args.formatter, cell) for cell in row) for row in data)
         if room is not None:
             self.formatter: Any = Fitting(self.formatter, room, parsed_args.columns or (), self.nothing)
         return int(super().produce_output(parsed_args, column_names, data) or 0)

@@ -32,6 +32,9 @@ STOPPED = 130
 BRIEF = ("id", "name", "status", "start_date", "end_date")
 """What matters of a lease after a change."""
 
+_SHORT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f-]{0,27})?", re.ASCII)
+"""Matches the beginning of an id, as tables show it."""
+
 SOME = 100
 """How many leases of one name are asked for at once."""
 
@@ -73,7 +76,7 @@ class LibraryCommand(BlazarCommand):
     def id_of(self, text: str) -> str:
         """Return the id of a lease that is given by id or name, without a list of all. NotFound; NoUniqueMatch.
 
-        One that has ended and was not deleted has its name until there is another.
+        One that has ended and was not deleted has its name until there is another. An id may be its beginning only.
         """
         if self.is_id(text):
             return text
@@ -82,6 +85,9 @@ class LibraryCommand(BlazarCommand):
             if not found:
                 ended = self.library.leases.list(name=text, state="past", fields=("id", "deleted_at"), limit=SOME)
                 found = [str(each.id) for each in ended if each.deleted_at is None]
+            if not found and _SHORT_ID.fullmatch(text):
+                every = (str(each.id) for each in self.library.leases.list(fields=("id",)))
+                found = [each for each in every if each.startswith(text)]
         except UnsupportedVersion:
             return super().id_of(text)
         return self.only([{"id": each} for each in found], self.resource, text)

@@ -5,21 +5,21 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from blazarclient import times
-from blazarclient.commands import base
+from blazarclient.commands import base, glance
 from blazarclient.commands.base import LibraryCommand, Rows, add_zone, let_before_now, local, now_in, utc
-from blazarclient.exception import BlazarClientException, CommandError
+from blazarclient.commands.reserved import asked_for, lines_of, promised
+from blazarclient.exception import BlazarClientException, CommandError, UnsupportedVersion
 from blazarclient.utils import sort
 from blazarclient.v1.shell_commands import leases as old
 
 if TYPE_CHECKING:
     from blazarclient.library import Lease, Reservation
-    from blazarclient.library.values import Allocation, ExtendIfFree, OfferedReservation, Transfer, Wait
+    from blazarclient.library.values import ExtendIfFree, Transfer, Wait
 
 SORTED_BY = ("created_at", "updated_at", "start_date", "end_date", "name", "status")
 """What the service sorts leases by."""
@@ -31,9 +31,6 @@ IN_LINE = ("WAITING", "TIMED_OUT")
 
 _OF_OLD = ("CREATING", "ERROR")
 """What microversion 1.0 calls them, and others."""
-
-_RESOURCES = "resources"
-"""What a generic reservation has: its resources, with the answers of their hooks."""
 
 BRIEF = ("id", "name", "start_date", "end_date")
 LONG = (*BRIEF, "status", "degraded", "resource_types", "project_id", "user_id", "created_at")
@@ -63,11 +60,13 @@ _FIELDS = (
     "held",
 )
 
-_OWN: Mapping[str, tuple[str, Callable[[Lease], Any]]] = {
-    "resource_types": ("reservations", lambda lease: sorted({each.resource_type for each in lease.reservations})),
-    "regions": ("reservations", lambda lease: sorted({each.region for each in lease.reservations if each.region})),
+_OWN: Mapping[str, tuple[tuple[str, ...], Callable[[Lease], Any]]] = {
+    "resource_types": (("reservations",), lambda lease: sorted({each.resource_type for each in lease.reservations})),
+    "regions": (("reservations",), lambda lease: sorted({each.region for each in lease.reservations if each.region})),
+    "what": (("reservations",), glance.what),
+    "remaining": (("status", "start_date", "end_date"), lambda lease: glance.remaining(lease, base.clock())),
 }
-"""Columns that are no keys of a lease: the key that they need, and how they follow from the lease."""
+"""Columns that are no keys of a lease: the keys that they need, and how they follow from the lease."""
 
 _NEW = (
     *("status", "state", "mine", "all_projects", "project", "user", "text", "resource_type", "region", "kind"),
@@ -75,7 +74,9 @@ _NEW = (
 )
 """Options that microversion 1.0 has no answer to."""
 
-_NEW_COLUMNS = frozenset({"regions", "kind", "end_reason", "usage", "used_at", "release_at", "held"})
+_NEW_COLUMNS = frozenset(
+    {"regions", "what", "remaining", "kind", "end_reason", "usage", "used_at", "release_at", "held"}
+)
 
 
 class _Leases(Rows):
@@ -121,7 +122,7 @@ class _Leases(Rows):
             project_id=self.of_keystone("project", parsed_args.project),
             user_id=self.library.info().user_id if parsed_args.mine else self.of_keystone("user", parsed_args.user),
             overlapping=(since, until),
-            fields=list(dict.fromkeys(_OWN[c][0] if c in _OWN else c for c in asked)),
+            fields=list(dict.fromkeys(key for c in asked for key in (_OWN[c][0] if c in _OWN else (c,)))),
             limit=min(parsed_args.limit or LARGEST_PAGE, LARGEST_PAGE),
             **query,
         )
@@ -135,7 +136,8 @@ class _Leases(Rows):
 class ListLeases(_Leases, old.ListLeases):
     """List leases
 
-    With one of the options that choose among them, times are those of your zone, and long lists are read in parts.
+    A table tells what each has, how it stands and how long it lasts; other formats have the columns of old. With one of
+    the options that choose among them, times are those of your zone, and long lists are read in parts.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -164,20 +166,38 @@ class ListLeases(_Leases, old.ListLeases):
         return sort(told, parsed_args.sort_by)
 
     def get_data(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
-        """Return columns and rows: as ever, unless something is asked for that is new."""
+        """Return columns and rows: for programs as ever, unless something is asked for that is new."""
         new = _NEW_COLUMNS & set(parsed_args.columns or ())
         if not new and not any(getattr(parsed_args, name, None) for name in _NEW):
-            return old.ListLeases.get_data(self, parsed_args)
+            if not self._is_looked_at(parsed_args) or parsed_args.sort_by not in SORTED_BY:
+                return old.ListLeases.get_data(self, parsed_args)
+            try:
+                return self._chosen(parsed_args)
+            except UnsupportedVersion:
+                return old.ListLeases.get_data(self, parsed_args)
+        return self._chosen(parsed_args)
+
+    def _chosen(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
+        """Return columns and rows of the leases that the options choose."""
         if parsed_args.sort_by not in SORTED_BY:
             raise CommandError(f"Cannot sort by {parsed_args.sort_by}; choose from {', '.join(SORTED_BY)}", code=400)
         status = [word.upper() for text in parsed_args.status or () for word in text.split(",")]
-        return self.found(
+        at_a_glance = self._is_looked_at(parsed_args) and not parsed_args.long
+        columns, rows = self.found(
             parsed_args,
-            LONG if parsed_args.long else BRIEF,
+            LONG if parsed_args.long else glance.COLUMNS if at_a_glance else BRIEF,
             state=parsed_args.state,
             status=status or None,
             sort_key=parsed_args.sort_by,
         )
+        if at_a_glance and (self.room(parsed_args) or glance.NARROW) < glance.NARROW:
+            rows = ((str(row[0])[: glance.SHORT_ID], *row[1:]) for row in rows)
+        return columns, rows
+
+    def _is_looked_at(self, parsed_args: argparse.Namespace) -> bool:
+        """Return whether a person looks at what ``blazar`` lists; scripts that run ``openstack`` get what they know."""
+        is_own = getattr(self.app, "client_manager", None) is None
+        return is_own and parsed_args.formatter == "table" and not parsed_args.columns
 
 
 class History(_Leases):
@@ -255,7 +275,7 @@ def outline(lease: Lease, zone: tzinfo) -> dict[str, str]:
 def _would_be(reservation: Reservation) -> Iterator[str]:
     yield reservation.resource_type
     yield f"  {asked_for(reservation)}"
-    yield from (f"  {_promised(allocation)}" for allocation in reservation.allocations)
+    yield from (f"  {promised(allocation)}" for allocation in reservation.allocations)
     yield from (f"  {line}" for child in reservation.children for line in _would_be(child))
 
 
@@ -275,7 +295,7 @@ def _in_full(lease: Lease, zone: tzinfo) -> dict[str, str]:
     told |= {"ends_later_if_free": _later(lease.extend_if_free, zone)} if lease.extend_if_free else {}
     told |= {"offered": _offered(lease, lease.transfer, zone)} if lease.transfer else {}
     told["conditions"] = "\n".join(conditions(lease, zone))
-    told["reservations"] = "\n".join(line for each in lease.reservations for line in _reservation(each, zone))
+    told["reservations"] = "\n".join(line for each in lease.reservations for line in lines_of(each, zone))
     told["events"] = "\n".join(
         f"{event.event_type} {local(event.finished_at or event.time, zone)} {event.status}"
         + (f": {event.reason.message}" if event.reason else "")
@@ -352,61 +372,3 @@ def conditions(lease: Lease, zone: tzinfo) -> Iterator[str]:
     for condition in lease.conditions:
         words = condition.reason.message if condition.reason else condition.type.replace("_", " ")
         yield f"since {local(condition.since, zone)}: {words}"
-
-
-def _reservation(reservation: Reservation, zone: tzinfo) -> Iterator[str]:
-    yield from _held(reservation)
-    yield from (
-        f"  {each.id} was deleted, seen {local(each.deleted_at, zone)}" for each in reservation.made if each.deleted_at
-    )
-    yield from (f"  {line}" for line in _answered(reservation.parameters.get(_RESOURCES)))
-    yield from (f"  {line}" for line in how_to_use(reservation))
-    # Nothing is to be put onto what a stack has: that is for what the stack makes.
-    yield from (f"  {line}" for child in reservation.children for line in _held(child))
-
-
-def _held(reservation: Reservation) -> Iterator[str]:
-    where = f" in {reservation.region}" if reservation.region else ""
-    yield f"{reservation.resource_type} {reservation.id}, {reservation.status}{where}"
-    yield f"  {asked_for(reservation)}"
-    yield from (f"  {_promised(allocation)}, {allocation.status}" for allocation in reservation.allocations)
-
-
-def asked_for(reservation: Reservation | OfferedReservation) -> str:
-    """Return what a reservation asks for, as its options say it."""
-    # What is an object is of the cloud, and for programs.
-    items = ((key, value) for key, value in reservation.parameters.items() if key != _RESOURCES)
-    given = {key: value for key, value in items if value not in (None, [], "") and not isinstance(value, Mapping)}
-    return ", ".join(f"{key}={_in_a_line(value)}" for key, value in given.items())
-
-
-def _in_a_line(value: object) -> str:
-    """Return a value as it can stand in a line of a terminal: a template only as the number of its lines."""
-    text = str(value)
-    if (lines := len(text.splitlines())) > 1:
-        return f"({lines} lines)"
-    return text if text.isprintable() else json.dumps(text)
-
-
-def _answered(resources: object) -> Iterator[str]:
-    """Yield what the hooks of generic resources answered, in ASCII: nothing of it reaches a terminal as it is."""
-    for each in resources if isinstance(resources, Sequence) else ():
-        if isinstance(each, Mapping) and each.get("answer"):
-            yield f"{each.get('name')}: {json.dumps(each['answer'])}"
-
-
-def _promised(allocation: Allocation) -> str:
-    amount = f" x {allocation.count}" if allocation.count > 1 else ""
-    return f"{allocation.resource.type} {allocation.resource.name or allocation.resource.id}{amount}"
-
-
-def how_to_use(reservation: Reservation) -> Iterator[str]:
-    """Yield commands that put something onto what is reserved."""
-    use = reservation.use
-    hints = "".join(f" --hint {key}={value}" for key, value in use.scheduler_hints.items())
-    group = f" --hint group={use.server_group_id}" if use.server_group_id else ""
-    if hints or use.flavor_id:
-        flavor = use.flavor_id or "<flavor>"
-        yield f"openstack server create --flavor {flavor}{hints}{group} --image <image> <name>"
-    for address in use.addresses:
-        yield f"openstack server add floating ip <server> {address}"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from blazarclient.commands import base
 from blazarclient.commands.base import LibraryCommand, One, Rows, add_lease, add_zone, check_columns, now_in
-from blazarclient.commands.listing import asked_for
 from blazarclient.commands.refusals import in_words_of
+from blazarclient.commands.reserved import asked_for
 from blazarclient.exception import CommandError, PreconditionFailed
 
 if TYPE_CHECKING:
