@@ -282,7 +282,7 @@ def test_who_waited_in_vain_sees_that_and_asks_again(lined, page_of):
     page.get_by_role("link", name="Ask again").click()
     dialog = page.get_by_role("dialog", name="Wait in line")
     expect(dialog).to_contain_text("2 hosts")
-    expect(dialog).to_contain_text("for 5 hours")
+    expect(dialog).to_contain_text("5 hours, as soon as possible")
     dialog.get_by_role("button", name="Wait in line").click()
     expect(state(page)).to_have_text("waiting in line")
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Refused, plain, sentencesOf } from "../src/api/errors.ts";
+import { Refused, faultsOf, isGone, plain, sentencesOf } from "../src/api/errors.ts";
 import { inPageWords } from "../src/words/refusal.ts";
 
 const NOW = Date.parse("2026-11-26T15:30:00Z");
@@ -30,4 +30,18 @@ test("every refusal begins as a sentence does", () => {
   assert.deepEqual(sentencesOf(error, ["/name"]).others, ["The lease is deleted and cannot be changed"]);
   assert.equal(sentencesOf(error, ["/name"]).fields.get("/name"), "Too long");
   assert.match(plain(new Refused(409, [fault])), /^The lease is deleted/);
+});
+
+test("after a new sign-in nothing is left of the refusal; elsewhere it says what to do", () => {
+  const fault = { status: 401, code: "", title: "", detail: "The service refused (401)." };
+  assert.deepEqual(sentencesOf(new Refused(401, [fault], null, null, true), []).others, []);
+  assert.equal(sentencesOf(new Refused(401, [fault]), []).others.length, 1);
+  assert.match(faultsOf(401, null)[0]!.detail, /Say again who you are; what you typed is still here/);
+});
+
+test("what is over or no more has no button left", () => {
+  const refused = (status: number, code: string) => new Refused(status, [{ status, code, title: "", detail: "" }]);
+  assert.equal(isGone(refused(404, "")), true);
+  assert.equal(isGone(refused(409, "reservation.lease_ended")), true);
+  assert.equal(isGone(refused(409, "reservation.lease_waits")), false);
 });

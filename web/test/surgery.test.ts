@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Lease } from "../src/api/types.ts";
-import { cutBody, hostsOf, isOperable, mayMerge, swapInWords } from "../src/words/surgery.ts";
+import type { Lease, Reservation } from "../src/api/types.ts";
+import { cutBody, hostsOf, isOperable, mayMerge, swapInWords, maySplit } from "../src/words/surgery.ts";
 
 function lease(id: string, changes: object = {}, hosts: readonly string[] = ["h-1", "h-2"]): Lease {
   const allocations = hosts.map((name) => ({
@@ -53,4 +53,13 @@ test("leases of a project with the same window, or one after the other, may be m
 test("a swap says which host goes and which comes", () => {
   assert.equal(swapInWords(lease("a"), lease("a", {}, ["h-2", "h-3"])), "It gives up h-1, and gets h-3.");
   assert.equal(swapInWords(lease("a"), lease("a")), "It keeps its hosts.");
+});
+
+test("a split is offered where something would be left of the lease", () => {
+  const part = (resource_type: string) => ({ resource_type }) as Reservation;
+  const one = [part("physical:host")];
+  assert.equal(maySplit({ status: "PENDING", reservations: one }), true);
+  assert.equal(maySplit({ status: "ACTIVE", reservations: one }), false);
+  assert.equal(maySplit({ status: "PENDING", reservations: [part("virtual:floatingip")] }), false);
+  assert.equal(maySplit({ status: "ACTIVE", reservations: [...one, part("virtual:floatingip")] }), true);
 });

@@ -3,7 +3,15 @@ import "temporal-polyfill/global";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Transfer } from "../src/api/types.ts";
-import { givingMeans, isStanding, offerBody, takerInWords, takingMeans, whatOfOffer } from "../src/words/transfer.ts";
+import {
+  givingMeans,
+  isStanding,
+  offerBody,
+  projectIdOf,
+  takerInWords,
+  takingMeans,
+  whatOfOffer,
+} from "../src/words/transfer.ts";
 
 const GIFT = { within: false, project: "", user: "", message: "" };
 
@@ -61,4 +69,15 @@ test("what giving and taking mean depends on whether the project stays", () => {
   assert.match(takingMeans(offered({ from_project_id: "chemistry" }))[0]!, /You become its user/);
   const active = { ...offered({}).lease, status: "ACTIVE" };
   assert.equal(takingMeans(offered({ lease: active })).length, 2);
+});
+
+test("a project of one's own is named by its name, another one by its id", () => {
+  const known = [
+    { id: "4f1c", name: "chemistry" },
+    { id: "77aa", name: "lab" },
+    { id: "88bb", name: "lab" },
+  ];
+  assert.equal(projectIdOf(" chemistry ", known), "4f1c");
+  assert.equal(projectIdOf("lab", known), "lab", "two of a name are told apart by their ids alone");
+  assert.equal(projectIdOf("9c0d", known), "9c0d");
 });

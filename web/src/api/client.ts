@@ -91,7 +91,9 @@ function answered<T>(response: Response, text: string): Answer<T> {
     return { status: response.status, data: data as T, etag: response.headers.get("ETag") };
   }
   const wait = Number(response.headers.get("Retry-After") ?? Number.NaN);
-  const error = new Refused(response.status, faultsOf(response.status, data), Number.isNaN(wait) ? null : wait, data);
+  const signIn = response.status === 401 && session.value?.mode === "keystone";
+  const faults = faultsOf(response.status, data);
+  const error = new Refused(response.status, faults, Number.isNaN(wait) ? null : wait, data, signIn);
   noticeEnd(error);
   throw error;
 }

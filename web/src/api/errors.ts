@@ -14,6 +14,8 @@ export class Refused extends Error {
     readonly retryAfter: number | null = null,
     /** The whole body: refusals of /ui/session carry more than their faults. */
     readonly body: unknown = null,
+    /** The page asks to sign in again, over whatever was refused. */
+    readonly signIn = false,
   ) {
     super(faults.map((fault) => fault.detail).join(" ") || `The service answered ${status}.`);
   }
@@ -42,10 +44,17 @@ export function faultsOf(status: number, body: unknown): Fault[] {
   const nested = typeof old?.error === "object" ? old.error.message : old?.error;
   const detail = [old?.error_message, nested].find((text) => typeof text === "string");
   const fallback =
-    status >= 500
-      ? `The service cannot answer now (${status}). Nothing that you typed is lost; try again in a moment.`
-      : `The service refused (${status}).`;
+    status === 401
+      ? "The service does not know you any more, so nothing was done. Say again who you are; what you typed is still here."
+      : status >= 500
+        ? `The service cannot answer now (${status}). Nothing that you typed is lost; try again in a moment.`
+        : `The service refused (${status}).`;
   return [{ status, code: "", title: "", detail: (detail as string | undefined) ?? fallback }];
+}
+
+/** Tells whether what was to be changed is over, or is no more: no other try will do. */
+export function isGone(error: unknown): boolean {
+  return error instanceof Refused && (error.status === 404 || error.has("lease_ended"));
 }
 
 /** Sentences by the field that they belong to. */
@@ -64,6 +73,8 @@ export function sentencesOf(error: unknown, pointers: readonly string[]): Senten
   const fields = new Map<string, string>();
   const others: string[] = [];
   if (!(error instanceof Refused)) return { fields, others: error ? [plain(error)] : [] };
+  // Whose session has ended is asked to sign in again; after that nothing of it is left to say.
+  if (error.status === 401 && error.signIn) return { fields, others };
   for (const fault of error.faults) {
     const pointer = nearest(fault.pointer, pointers);
     const detail = inPageWords(fault.detail, zone.value, Date.now());

@@ -51,6 +51,11 @@ function Choices({ close }: { close: () => void }) {
           {now && now.roles.length > 0 && `, as ${now.roles.join(", ")}`}
         </span>
       </p>
+      {now?.mode === "keystone" && (
+        <p class="hint">
+          To be given a lease: project <code>{now.project?.id}</code>, user <code>{now.user?.id}</code>
+        </p>
+      )}
       {others.length > 0 && (
         <>
           <h3>Work in another project</h3>

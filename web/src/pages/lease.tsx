@@ -18,7 +18,7 @@ import { againParams } from "../words/again.ts";
 import { momentsOf, sentence } from "../words/events.ts";
 import { conditionInWords, countdownOf, isInLine, isPast, lengthOf, whatOfLease } from "../words/lease.ts";
 import { otherThanMarked } from "../words/marked.ts";
-import { hostsOf, isOperable } from "../words/surgery.ts";
+import { hostsOf, isOperable, mayMerge, maySplit } from "../words/surgery.ts";
 import { resourceName } from "../words/use.ts";
 import { endInSentence, waitInWords } from "../words/waiting.ts";
 import { FeedsDialog } from "./lease/feeds.tsx";
@@ -207,10 +207,10 @@ function More({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
   if (!isOperable(lease)) return null;
   const choices: { what: Doing; text: string }[] = [];
   if (may("blazar:leases:swap") && hostsOf(lease).length > 0) choices.push({ what: "swap", text: "Swap a host" });
-  if (may("blazar:leases:split")) choices.push({ what: "split", text: "Split it into two" });
-  if (may("blazar:leases:merge")) choices.push({ what: "merge", text: "Merge it with another" });
+  if (may("blazar:leases:split") && maySplit(lease)) choices.push({ what: "split", text: "Split it into two" });
   if (may("blazar:leases:transfer")) choices.push({ what: "give", text: "Give it to somebody else" });
-  if (choices.length === 0) return null;
+  const merges = may("blazar:leases:merge");
+  if (choices.length === 0 && !merges) return null;
   return (
     <Menu
       title={`More for ${lease.name}`}
@@ -234,9 +234,31 @@ function More({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
               {text}
             </button>
           ))}
+          {merges && (
+            <MergeChoice
+              lease={lease}
+              onChoose={() => {
+                close();
+                show("merge");
+              }}
+            />
+          )}
         </div>
       )}
     </Menu>
+  );
+}
+
+/** Says whether there is a lease to merge it with, so that nobody opens a dialog for nothing. */
+function MergeChoice({ lease, onChoose }: { lease: Lease; onChoose: () => void }) {
+  const watch = useLive<{ leases: Lease[] }>("v1/leases", { project_id: lease.project_id, limit: 500 }, 60)!;
+  const { data } = watch.state.value;
+  const none = data !== null && !data.leases.some((one) => mayMerge(lease, one));
+  return (
+    <button type="button" disabled={data === null || none} onClick={onChoose}>
+      Merge it with another
+      {none && <span class="hint block">None has the same dates, or begins where it ends.</span>}
+    </button>
   );
 }
 

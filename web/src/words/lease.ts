@@ -231,7 +231,12 @@ export function gib(megabytes: number): string {
 }
 
 /** Properties of Nova by the words that people use. */
-const NAMES: Record<string, string> = { vcpus: "vCPUs", memory_mb: "memory", availability_zone: "zone" };
+const NAMES: Record<string, string> = {
+  vcpus: "vCPUs",
+  memory_mb: "memory",
+  local_gb: "disk",
+  availability_zone: "zone",
+};
 const SIGNS: Record<string, string> = { "==": "=", "!=": "≠", ">=": "≥", "<=": "≤", ">": ">", "<": "<", in: "in" };
 
 /** Returns requirements in words: "gpu = A100 and vcpus ≥ 32". */
@@ -252,7 +257,9 @@ function part(requirement: unknown): string {
   }
   if (operator === "not") return excluded(rest[0]);
   const name = String(rest[0]).replace(/^\$/, "");
-  const values = rest.slice(1).map((value) => (name === "memory_mb" ? gib(Number(value)) : String(value)));
+  const values = rest
+    .slice(1)
+    .map((value) => (name === "memory_mb" ? gib(Number(value)) : name === "local_gb" ? `${value} GiB` : String(value)));
   return `${NAMES[name] ?? name} ${SIGNS[String(operator)] ?? operator} ${values.join(", ")}`;
 }
 

@@ -35,6 +35,13 @@ export function cutBody(
   });
 }
 
+/** Tells whether something would be left of a lease of which a part becomes a second one. */
+export function maySplit({ status, reservations }: Pick<Lease, "status" | "reservations">): boolean {
+  if (reservations.length > 1) return true;
+  // Before the start hosts can be divided, by number or by time; after it whole reservations go.
+  return status === "PENDING" && reservations.every((one) => one.resource_type === "physical:host");
+}
+
 /** Tells whether the windows of two leases of a project allow to merge them; the rest the service says. */
 export function mayMerge(lease: Lease, other: Lease): boolean {
   if (other.id === lease.id || other.project_id !== lease.project_id || !isOperable(other)) return false;

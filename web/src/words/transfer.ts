@@ -23,6 +23,13 @@ export function offerBody({ within, project, user, message }: Gift): Record<stri
   };
 }
 
+/** Returns the id of a project that is typed by its name, if it is one that the giver knows; else what was typed. */
+export function projectIdOf(typed: string, known: readonly { id: string; name: string }[]): string {
+  const text = typed.trim();
+  const named = known.filter(({ name }) => name === text);
+  return named.length === 1 ? named[0]!.id : text;
+}
+
 /** Tells whether an offer can still be accepted; the lease shows it after that, too. */
 export function isStanding(offer: Pick<TransferOffer, "expires_at"> | null | undefined, now: number): boolean {
   return !!offer && Date.parse(offer.expires_at) > now;

@@ -207,11 +207,13 @@ export function ChangeDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
       actions={
         <>
           <button type="button" onClick={onClose}>
-            Cancel
+            {attempt.gone ? "Close" : "Cancel"}
           </button>
-          <BusyButton type="submit" class="primary" busy={attempt.busy} doing="Changing…">
-            Change
-          </BusyButton>
+          {!attempt.gone && (
+            <BusyButton type="submit" class="primary" busy={attempt.busy} doing="Changing…">
+              Change
+            </BusyButton>
+          )}
         </>
       }
     >

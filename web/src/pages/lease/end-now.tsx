@@ -52,16 +52,18 @@ export function EndNowDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
       actions={
         <>
           <button type="button" onClick={onClose}>
-            {seen.status === "WAITING" ? "Stay in line" : "Keep it"}
+            {attempt.gone ? "Close" : seen.status === "WAITING" ? "Stay in line" : "Keep it"}
           </button>
-          <BusyButton
-            type="submit"
-            class="danger"
-            busy={attempt.busy}
-            doing={begun ? "Ending…" : seen.status === "WAITING" ? "Leaving…" : "Deleting…"}
-          >
-            {verb}
-          </BusyButton>
+          {!attempt.gone && (
+            <BusyButton
+              type="submit"
+              class="danger"
+              busy={attempt.busy}
+              doing={begun ? "Ending…" : seen.status === "WAITING" ? "Leaving…" : "Deleting…"}
+            >
+              {verb}
+            </BusyButton>
+          )}
         </>
       }
     >

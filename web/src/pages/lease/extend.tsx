@@ -61,11 +61,13 @@ export function ExtendDialog(props: LeaseDialogProps & { proposedEnd?: number | 
       actions={
         <>
           <button type="button" onClick={onClose}>
-            Cancel
+            {attempt.gone ? "Close" : "Cancel"}
           </button>
-          <BusyButton type="submit" class="primary" busy={attempt.busy} doing={words.doing}>
-            {later || earlier ? `${words.title} until ${spoken(chosen, here, present.value)}` : words.title}
-          </BusyButton>
+          {!attempt.gone && (
+            <BusyButton type="submit" class="primary" busy={attempt.busy} doing={words.doing}>
+              {later || earlier ? `${words.title} until ${spoken(chosen, here, present.value)}` : words.title}
+            </BusyButton>
+          )}
         </>
       }
     >

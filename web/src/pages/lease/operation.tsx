@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { type Asked, useAsked } from "../../api/ask.ts";
 import { newKey, request } from "../../api/client.ts";
-import { Refused, sentencesOf } from "../../api/errors.ts";
+import { Refused, isGone, sentencesOf } from "../../api/errors.ts";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -40,6 +40,7 @@ export function Operation<T>(props: OperationProps<T>) {
   const [error, setError] = useState<unknown>(null);
   const key = useRef({ key: newKey(), of: "" });
   const { fields, others } = sentencesOf(error ?? asked.error, pointers);
+  const gone = isGone(error ?? asked.error);
   const submit = async () => {
     if (busy || body === null || !asked.data || asked.loading) return;
     setBusy(true);
@@ -74,11 +75,13 @@ export function Operation<T>(props: OperationProps<T>) {
       actions={
         <>
           <button type="button" onClick={onClose}>
-            Cancel
+            {gone ? "Close" : "Cancel"}
           </button>
-          <BusyButton type="submit" class="primary" busy={busy} doing={doing} disabled={!asked.data || asked.loading}>
-            {verb}
-          </BusyButton>
+          {!gone && (
+            <BusyButton type="submit" class="primary" busy={busy} doing={doing} disabled={!asked.data || asked.loading}>
+              {verb}
+            </BusyButton>
+          )}
         </>
       }
     >

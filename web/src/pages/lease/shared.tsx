@@ -2,6 +2,7 @@
 /** What the dialogs of a lease have in common: the lease as it was seen, and what happens if it has changed meanwhile. */
 import { useState } from "preact/hooks";
 import { Changed } from "../../api/change.ts";
+import { isGone } from "../../api/errors.ts";
 import type { Lease } from "../../api/types.ts";
 import { moment } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
@@ -21,6 +22,8 @@ export interface Attempt {
   etag: string | null;
   busy: boolean;
   error: unknown;
+  /** The lease is over or is no more: there is nothing to send. */
+  gone: boolean;
   /** What was typed meanwhile is no longer what was refused. */
   edited: () => void;
   /** Runs a change of the lease as it was last seen. */
@@ -45,8 +48,8 @@ export function useAttempt(lease: Lease, etag: string | null | undefined): Attem
     }
   };
   // That somebody else has changed it stays said.
-  const edited = () => setError((old: unknown) => (old instanceof Changed ? old : null));
-  return { seen: seen.lease, etag: seen.etag, busy, error, edited, run };
+  const edited = () => setError((old: unknown) => (old instanceof Changed || isGone(old) ? old : null));
+  return { seen: seen.lease, etag: seen.etag, busy, error, gone: isGone(error), edited, run };
 }
 
 const WORDS: Record<string, string> = {

@@ -11,7 +11,7 @@ import { Field } from "../../parts/field.tsx";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { isPast } from "../../words/lease.ts";
-import { type Gift, givingMeans, isStanding, offerBody, takerInWords } from "../../words/transfer.ts";
+import { type Gift, givingMeans, isStanding, offerBody, projectIdOf, takerInWords } from "../../words/transfer.ts";
 import { about } from "../../words/waiting.ts";
 import { Operation } from "./operation.tsx";
 import type { LeaseDialogProps } from "./shared.tsx";
@@ -37,7 +37,7 @@ export function GiveDialog({ lease, etag, onDone, onClose }: LeaseDialogProps) {
       doing="Offering…"
       said={`${lease.name} is offered`}
       path={`v1/leases/${lease.id}/transfer`}
-      body={offerBody(gift)}
+      body={offerBody({ ...gift, project: projectIdOf(gift.project, others) })}
       pointers={["/project_id", "/user_id", "/message"]}
       outcome={({ transfer }) => (
         <p class="preview">
@@ -61,7 +61,16 @@ export function GiveDialog({ lease, etag, onDone, onClose }: LeaseDialogProps) {
             onChange={(to) => put({ within: to === "user" })}
           />
           {!within && (
-            <Field label="Project" hint="Its id; ask one of its members." error={fields.get("/project_id")}>
+            <Field
+              label="Project"
+              hint={
+                <>
+                  One of yours by its name; another one by its id, which <code>openstack project show NAME</code> tells
+                  its members.
+                </>
+              }
+              error={fields.get("/project_id")}
+            >
               {(control) => (
                 <>
                   <input
@@ -74,9 +83,7 @@ export function GiveDialog({ lease, etag, onDone, onClose }: LeaseDialogProps) {
                   />
                   <datalist id={projects}>
                     {others.map((one) => (
-                      <option key={one.id} value={one.id}>
-                        {one.name}
-                      </option>
+                      <option key={one.id} value={one.name} />
                     ))}
                   </datalist>
                 </>
@@ -86,7 +93,9 @@ export function GiveDialog({ lease, etag, onDone, onClose }: LeaseDialogProps) {
           <Field
             label={within ? "User" : "Only to the user"}
             hint={
-              within ? "The id of a member of the project." : "An id. Nothing: any member of the project may accept."
+              within
+                ? "The id of a member of the project: its menu at the top shows everybody their own."
+                : "An id. Nothing: any member of the project may accept."
             }
             error={fields.get("/user_id")}
           >
