@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from blazar.model import secrets
 from blazar.model.amounts import Amounts
 from blazar.model.clock import later
 from blazar.model.errors import NotFound
@@ -30,18 +31,6 @@ SHOWN_IDS: Mapping[str, tuple[str, ...]] = {
     "virtual:stack": ("stack_id", "stack_reason"),
 }
 """Cloud ids that users of a reservation need to know, by resource type; of types of other packages, all of them."""
-
-SECRETS: Mapping[str, tuple[str, ...]] = {
-    "virtual:server": ("user_data", "source_flavor"),
-    "virtual:stack": ("secret",),
-}
-"""Parameters that are kept for the start, and are never shown or sent to anybody, by resource type."""
-
-FORGOTTEN: Mapping[str, tuple[str, ...]] = {
-    "virtual:server": ("user_data",),
-    "virtual:stack": ("secret",),
-}
-"""Those of the secrets that users gave, and that nobody needs after the end: they are null then."""
 
 
 def unknown_lease(lease_id: str) -> NotFound:
@@ -265,15 +254,14 @@ class Reservation:
     @property
     def shown_parameters(self) -> Json:
         """Return the parameters without those that are secret."""
-        secret = SECRETS.get(self.resource_type, ())
-        return {key: value for key, value in self.parameters.values.items() if key not in secret}
+        return secrets.shown(self.parameters.values)
 
     @property
     def without_secrets(self) -> Reservation:
         """Return the reservation with null in place of the secrets of its users."""
-        values = self.parameters.values
-        known = [key for key in FORGOTTEN.get(self.resource_type, ()) if values.get(key) is not None]
-        return replace(self, parameters=Content({**values, **dict.fromkeys(known)})) if known else self
+        kept = self.parameters.values
+        left = secrets.forgotten(kept)
+        return self if left is kept else replace(self, parameters=Content(left))
 
     @property
     def shown(self) -> Json:
@@ -467,6 +455,11 @@ class Lease:
         """Tell whether it is immediate and the request for it is neither granted nor refused yet."""
         event = self.event(EventType.IMMEDIATE_BY)
         return self.kind is LeaseKind.IMMEDIATE and event is not None and event.status is EventStatus.UNDONE
+
+    @property
+    def without_secrets(self) -> Lease:
+        """Return the lease with null in place of the secrets of its users."""
+        return replace(self, reservations=tuple(each.without_secrets for each in self.reservations))
 
     @property
     def asked_for(self) -> tuple[Reservation, ...]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 
@@ -61,10 +61,19 @@ class KeyRecord:
 
 @dataclass(frozen=True, slots=True)
 class ReservationRequest:
-    """One reservation of a new lease; ``parameters`` are as the client sent them."""
+    """One reservation of a new lease; ``parameters`` are as the client sent them.
+
+    Where it is kept, ``secret`` are those of them that nobody may see, and ``parameters`` has them masked.
+    """
 
     resource_type: str
     parameters: Json
+    secret: Json = field(default_factory=dict, repr=False)
+
+    @property
+    def opened(self) -> ReservationRequest:
+        """Return it as the client sent it."""
+        return replace(self, parameters={**self.parameters, **self.secret}, secret={}) if self.secret else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from blazar.model.duration import Duration
 from blazar.model.errors import NotFound
-from blazar.model.lease import FORGOTTEN, EndReason, LeaseStatus
+from blazar.model.lease import EndReason, LeaseStatus
 from blazar.model.paging import Page, Position
 from blazar.model.recurrence import Recurrence
 from blazar.model.requests import IdempotencyKey, LeaseRequest, ReservationRequest
@@ -54,12 +54,19 @@ class OccurrenceState(StrEnum):
 class Template:
     """What each lease of a series is made of: reservations as the client sent them, with ids of nothing.
 
+    Those that are kept have their secrets apart.
+
     ``before_end`` counts from the start or, backward, before the end of each. ``operator``: the user was an operator.
     """
 
     reservations: tuple[ReservationRequest, ...]
     before_end: Duration | None = None
     operator: bool = False
+
+    @property
+    def without_secrets(self) -> Template:
+        """Return it without what its users keep secret."""
+        return replace(self, reservations=tuple(replace(each, secret={}) for each in self.reservations))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +110,6 @@ class Series:
     ends_running: bool = False
     attempts: int = 0
 
-    @property
-    def without_secrets(self) -> Template:
-        """Return what its leases are made of, with null in place of what its users keep secret."""
-        return replace(
-            self.template,
-            reservations=tuple(
-                replace(each, parameters={**each.parameters, **dict.fromkeys(_secrets_in(each))})
-                for each in self.template.reservations
-            ),
-        )
-
     def request(self, window: Window) -> LeaseRequest:
         """Return the request for the lease of an occurrence in a window."""
         return LeaseRequest(
@@ -123,7 +119,7 @@ class Series:
             start=window.start,
             end=window.end,
             before_end=self.template.before_end,
-            reservations=self.template.reservations,
+            reservations=tuple(each.opened for each in self.template.reservations),
             operator=self.template.operator,
             exact=True,
         )
@@ -191,10 +187,6 @@ class SeriesPage:
     items: tuple[Series, ...]
     following: Position | None = None
     count: int | None = None
-
-
-def _secrets_in(asked: ReservationRequest) -> set[str]:
-    return {key for key in FORGOTTEN.get(asked.resource_type, ()) if asked.parameters.get(key) is not None}
 
 
 def state_of(

@@ -12,7 +12,7 @@ from blazar.calendar.evacuation.values import Evacuation, NotEnough
 from blazar.clouds.ports import Server
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput
-from blazar.model.lease import NO_CONTENT, Content, Reservation, ReservationStatus
+from blazar.model.lease import NO_CONTENT, Content, Json, Reservation, ReservationStatus
 from blazar.model.reasons import Cause
 from blazar.model.requirements import Anything, Requirement, keys
 from blazar.model.resource import Resource, ResourceKind
@@ -45,6 +45,7 @@ from blazar.resources.named import NamesOnce
 from blazar.resources.optional import (
     ChoosesAction,
     Divides,
+    KeepsSecrets,
     ListsProjects,
     ListsReservations,
     Prepares,
@@ -89,6 +90,7 @@ class CompleteType:
         self._reports_use = able(plain, ReportsUse)
         self._prepares = able(plain, Prepares)
         self._divides = able(plain, Divides)
+        self._keeps_secrets = able(plain, KeepsSecrets)
         self._chooses_action = able(plain, ChoosesAction)
         self._saves_work = able(plain, SavesWork)
         self._restores = able(plain, Restores)
@@ -138,6 +140,10 @@ class CompleteType:
     def parameters(self, given: Given) -> Content:
         """Return the parameters of a new reservation, checked and completed; InvalidInput names the field."""
         return self._storable("parameters", self._plain.parameters(given))
+
+    def masked(self, given: Json) -> Json:
+        """Return the parameters of a request as anybody may see them; by default all of them. InvalidInput."""
+        return given if self._keeps_secrets is None else self._keeps_secrets.masked(given)
 
     def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return what a reservation demands of the calendar; InvalidInput. Not for a type that ``expands``."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Protocol, runtime_checkable
 
-from blazar.model.lease import Content
+from blazar.model.lease import Content, Json
 from blazar.model.resource import Resource
 from blazar.resources.base import Action, Progress, Task
 
@@ -41,6 +41,17 @@ class Divides(Protocol):
         self, parameters: Content, kept: Collection[Resource], gone: Collection[Resource]
     ) -> tuple[Content, Content] | None:
         """Return the parameters of what stays, and of what goes with its resources; None if these cannot be divided."""
+
+
+@runtime_checkable
+class KeepsSecrets(Protocol):
+    """A type whose users give something that nobody may see. Without it all that they give is shown.
+
+    What ``masked`` leaves out or replaces is kept apart (``blazar.model.secrets``) for as long as a start may need it.
+    """
+
+    def masked(self, given: Json) -> Json:
+        """Return the parameters of a request as anybody may see them; InvalidInput names the field."""
 
 
 @runtime_checkable

@@ -44,7 +44,8 @@ def connect(url: str, *, pool_size: int = 20, recycle: int = 1800) -> Engine:
     try:
         parsed = _with_our_driver(make_url(url))
         backend = parsed.get_backend_name()
-        engine = sa.create_engine(parsed, pool_recycle=recycle, **_CONNECT[backend](pool_size))
+        # Errors go to the log, and secrets of users are among the parameters of statements.
+        engine = sa.create_engine(parsed, pool_recycle=recycle, hide_parameters=True, **_CONNECT[backend](pool_size))
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
         raise InvalidInput(f"the database URL cannot be used: {error}") from error
     except ValueError as error:

@@ -397,23 +397,27 @@ class SeriesStore:
             values = {"status": str(SeriesStatus.DELETED), "deleted_at": now}
         self.release(series_id, token, due_at=None, now=now, template=template_json(template), **values)
 
-    def undo(self, series_id: str, token: str, *, reason: str, now: datetime, ends: bool) -> None:
+    def undo(self, series_id: str, token: str, *, reason: str, now: datetime, left: Template | None) -> None:
         """Undo all leases of a series that are being created: their creations are due, and any manager undoes them.
 
-        ``ends``: the series has failed. Else it goes on without them, and its occurrences are unfit for that reason.
-        ClaimLost.
+        ``left``: the series has failed, and that is left of its template. Else it goes on without them, and its
+        occurrences are unfit for that reason. ClaimLost.
         """
 
         def work(connection: Connection) -> None:
-            values = {"claimed_by": None, "due_at": None, "attempts": 0, "status": str(SeriesStatus.FAILED)}
-            _hold(connection, series_id, token, now, **({**values, "reason": reason} if ends else {}))
-            left = (OccurrenceState.PLANNED, OccurrenceState.BOOKED) if ends else (OccurrenceState.PLANNED,)
+            ends = left is not None
+            values: dict[str, Any] = {}
+            if left is not None:
+                values = {"status": str(SeriesStatus.FAILED), "reason": reason, "template": template_json(left)}
+                values |= {"claimed_by": None, "due_at": None, "attempts": 0}
+            _hold(connection, series_id, token, now, **values)
+            undone = (OccurrenceState.PLANNED, OccurrenceState.BOOKED) if ends else (OccurrenceState.PLANNED,)
             of_created = occurrences.c.lease_id.in_(sa.select(leases.c.id).where(*_creating(series_id)))
             connection.execute(
                 occurrences.update()
                 .where(
                     occurrences.c.series_id == series_id,
-                    sa.or_(occurrences.c.state.in_([str(state) for state in left]), of_created),
+                    sa.or_(occurrences.c.state.in_([str(state) for state in undone]), of_created),
                 )
                 .values(
                     state=str(OccurrenceState.CANCELLED if ends else OccurrenceState.UNFIT),

@@ -102,7 +102,12 @@ def template_json(template: Template) -> dict[str, Any]:
     """Return the stored form of what each lease of a series is made of."""
     return {
         "reservations": [
-            {"resource_type": each.resource_type, "parameters": dict(each.parameters)} for each in template.reservations
+            {
+                "resource_type": each.resource_type,
+                "parameters": dict(each.parameters),
+                **({"secret": dict(each.secret)} if each.secret else {}),
+            }
+            for each in template.reservations
         ],
         "before_end": None if template.before_end is None else asdict(template.before_end),
         "operator": template.operator,
@@ -112,7 +117,10 @@ def template_json(template: Template) -> dict[str, Any]:
 def _template_of(stored: Mapping[str, Any]) -> Template:
     before_end = stored["before_end"]
     return Template(
-        tuple(ReservationRequest(each["resource_type"], each["parameters"]) for each in stored["reservations"]),
+        tuple(
+            ReservationRequest(each["resource_type"], each["parameters"], each.get("secret", {}))
+            for each in stored["reservations"]
+        ),
         None if before_end is None else Duration(**before_end),
         stored["operator"],
     )

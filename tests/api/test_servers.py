@@ -48,7 +48,7 @@ def test_the_longest_user_data_is_taken_and_never_shown(http, world, version):
     assert made.status_code == 201, made.json
     lease = made.json["lease"]["id"]
     (kept,) = world.manager.leases.one(lease).reservations
-    assert kept.parameters.values["user_data"] == LONGEST
+    assert kept.parameters.values["secret"] == {"user_data": LONGEST}
     for who in (None, ADMIN):
         for path in ("/v1/leases", f"/v1/leases/{lease}"):
             answer = http("GET", path, headers=headers(version, who))
@@ -59,7 +59,7 @@ def test_the_longest_user_data_is_taken_and_never_shown(http, world, version):
     answer = http("PUT", f"/v1/leases/{lease}", change, headers(version))
     assert (answer.status_code, LONGEST[:40] in json.dumps(answer.json)) == (200, False), answer.json
     (kept,) = world.manager.leases.one(lease).reservations
-    assert (kept.parameters.values["user_data"], kept.parameters.values["name"]) == (LONGEST, "web")
+    assert (kept.parameters.values["secret"], kept.parameters.values["name"]) == ({"user_data": LONGEST}, "web")
 
 
 @pytest.mark.parametrize("version", OF)

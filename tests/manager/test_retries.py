@@ -104,7 +104,7 @@ def test_what_one_part_has_made_is_undone_when_another_fails(world):
     assert found.status is LeaseStatus.WAITING
     with world.simulated.inspect() as state:
         assert not state.servers
-    assert found.reservations[0].parameters.values["user_data"] == "c2VjcmV0"
+    assert found.reservations[0].parameters.values["secret"] == {"user_data": "c2VjcmV0"}
     world.run_to(NOON + 2 * MINUTE)
     assert world.now(lease).status is LeaseStatus.ACTIVE
     with world.simulated.inspect() as state:

@@ -12,7 +12,7 @@ from blazar.api.identity import Caller
 from blazar.api.leases.formats import LeaseFormat
 from blazar.api.shapes import Json
 from blazar.model.errors import InvalidInput, pointing_at
-from blazar.model.lease import HIDDEN_EVENTS, SECRETS, Lease
+from blazar.model.lease import HIDDEN_EVENTS, Lease
 from blazar.model.requests import (
     Actor,
     EventRequest,
@@ -22,6 +22,7 @@ from blazar.model.requests import (
     ReservationRequest,
 )
 from blazar.resources.described import DOCUMENTS
+from blazar.resources.servers.parameters import USER_DATA
 
 MOST_TEXT = 32 * 1024
 """Maximum bytes of text in a lease: its name, and the keys and values of its reservations and events.
@@ -32,6 +33,9 @@ hidden, as user data, is not sent and does not count: its type has a limit for i
 
 _NO_TEXT = READ_ONLY | {"resource_type", "resource_id"}
 """Keys that an update of a reservation may contain and that are not stored."""
+
+_UNSEEN: Mapping[str, tuple[str, ...]] = {"virtual:server": (USER_DATA,)}
+"""Parameters that no answer has, and for which their type has a limit of its own."""
 
 
 def check_text(body: Json, what: str = "The lease") -> None:
@@ -82,8 +86,7 @@ def check_text_after(body: Json, lease: Lease) -> None:
 
 def _seen(item: Mapping[str, Any], resource_type: object) -> Mapping[str, Any]:
     """Return a reservation without what is hidden of its type."""
-    hidden = SECRETS.get(resource_type, ()) if isinstance(resource_type, str) else ()
-    return {key: value for key, value in item.items() if key not in hidden}
+    return {key: value for key, value in item.items() if key not in _UNSEEN.get(str(resource_type), ())}
 
 
 @dataclass(frozen=True, slots=True)

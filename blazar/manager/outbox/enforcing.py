@@ -16,7 +16,10 @@ from blazar.store.store import Store
 
 
 def view(store: Store, lease: Lease, allocations: Collection[Allocation]) -> LeaseView:
-    """Return a lease with the registered resources of its allocations, including their capabilities."""
+    """Return a lease with the registered resources of its allocations, including their capabilities.
+
+    Filters and stored messages need no secrets of users.
+    """
     wanted = {allocation.resource_id for allocation in allocations}
     found: dict[int, Resource] = {}
     for kind in sorted({a.kind for a in allocations}):
@@ -27,7 +30,7 @@ def view(store: Store, lease: Lease, allocations: Collection[Allocation]) -> Lea
     if gone := wanted - found.keys():
         found |= store.resources.by_ids(gone)
     return LeaseView(
-        lease,
+        lease.without_secrets,
         tuple(
             AllocatedResource(a.reservation_id, found[a.resource_id], a.count, a.per_instance is None, a.per_instance)
             for a in allocations

@@ -126,7 +126,7 @@ class FreeTime:
         question = Question(
             limits.enforcement.context(lease, limits.actor),
             limits.now,
-            LeaseView(lease, allocated),
+            LeaseView(lease.without_secrets, allocated),
             limits.current,
             limits.use.leases if limits.use else (),
             limits.use.usage if limits.use else (),

@@ -17,7 +17,7 @@ from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.availability import Deadline
 from blazar.manager.requests.new_leases import NewLeases
 from blazar.manager.requests.series_changes import SeriesChanging
-from blazar.manager.requests.series_leases import copied
+from blazar.manager.requests.series_leases import copied, sealed
 from blazar.manager.requests.series_planning import Planned, SeriesCheck
 from blazar.manager.requests.series_work import CHUNK, SeriesWork, check_fits, first_to_come, unfit_of, unfit_sentence
 from blazar.model.clock import to_second
@@ -101,6 +101,7 @@ class SeriesService:
             booked_until=None if ends else to_second(now) + limits.horizon,
         )
         found = self._planned(series, every, is_dry=request.dry_run)
+        series = replace(series, template=sealed(runtime, series.template))
         if request.dry_run:
             return SeriesDetails(series, found)
         check_fits(series, found)

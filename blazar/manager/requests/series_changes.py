@@ -20,7 +20,7 @@ from blazar.manager.lease import dates, lifecycle
 from blazar.manager.lease.booking import Booking, PlacementRequest
 from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.new_leases import NewLease, NewLeases
-from blazar.manager.requests.series_leases import copied
+from blazar.manager.requests.series_leases import copied, sealed
 from blazar.manager.requests.series_planning import Planned, SeriesCheck
 from blazar.manager.requests.series_work import SeriesWork, check_fits, first_to_come, unfit_of
 from blazar.model.clock import said, to_second
@@ -132,7 +132,8 @@ class SeriesChanging:
         recurrence = since(before.recurrence, first, change, max(earlier, default=None))
         template = before.template
         if change.reservations is not None and change.asked_by is not None:
-            template = replace(template, reservations=change.reservations, operator=change.asked_by.operator)
+            asked = replace(template, reservations=change.reservations, operator=change.asked_by.operator)
+            template = sealed(self._runtime, asked, before=template)
         if change.sets_before_end:
             template = replace(template, before_end=change.before_end)
         limits = self._runtime.settings.series

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import zip_longest
 
 from blazar.calendar.series import PlannedOccurrence
 from blazar.manager.common.runtime import Runtime
@@ -15,10 +16,13 @@ from blazar.manager.lease import dates
 from blazar.manager.lease.booking import PlacementRequest
 from blazar.manager.requests.new_leases import NewLease
 from blazar.model.demand import Allocation
+from blazar.model.errors import pointing_at
 from blazar.model.lease import Event, EventStatus, EventType, Lease, PartOfSeries, Reservation
 from blazar.model.recurrence import Occurrence
+from blazar.model.requests import ReservationRequest
 from blazar.model.resource import ResourceKind
-from blazar.model.series_details import Series
+from blazar.model.secrets import parted
+from blazar.model.series_details import Series, Template
 from blazar.model.window import Window
 from blazar.resources.references import with_ids
 
@@ -37,6 +41,31 @@ def copied(runtime: Runtime, series: Series, new: NewLease, occurrence: Occurren
     )
     requests = (PlacementRequest(ids[each.reservation_id], each.demand) for each in new.placement_requests)
     return replace(new, lease=lease, placement_requests=tuple(requests), key=None)
+
+
+def sealed(runtime: Runtime, asked: Template, *, before: Template | None = None) -> Template:
+    """Return what the leases of a series are made of as it is kept, with its secrets apart. InvalidInput.
+
+    A masked part that a client sends back as it was shown means what was there ``before``.
+    """
+    known = () if before is None else before.reservations
+    found = []
+    for number, (each, old) in enumerate(zip_longest(asked.reservations, known[: len(asked.reservations)])):
+        with pointing_at(f"/reservations/{number}"):
+            found.append(_sealed(runtime, each, old))
+    return replace(asked, reservations=tuple(found))
+
+
+def _sealed(runtime: Runtime, asked: ReservationRequest, old: ReservationRequest | None) -> ReservationRequest:
+    kind = runtime.types.get(asked.resource_type)
+    if kind is None:
+        return asked
+    given = asked.parameters
+    if old is not None and old.resource_type == asked.resource_type:
+        same = {key for key in old.secret if key in given and given[key] == old.parameters.get(key)}
+        given = {**given, **{key: old.secret[key] for key in same}}
+    shown, secret = parted(given, kind.masked(given))
+    return replace(asked, parameters=shown, secret=secret)
 
 
 def _reservation(runtime: Runtime, each: Reservation, ids: Mapping[str, str], now: datetime) -> Reservation:

@@ -167,7 +167,8 @@ class SeriesWork(BackgroundThread):
         LOG.warning("Series %s cannot be booked%s: %s", series.id, "" if whole else " completely", error.message)
         try:
             if series.status is not SeriesStatus.DELETING:
-                store.undo(series.id, claim.token, reason=why, now=now, ends=whole)
+                left = series.template.without_secrets if whole else None
+                store.undo(series.id, claim.token, reason=why, now=now, left=left)
             if not whole:
                 self._finish(series, claim, (), ())
         except ClaimLost as lost:
@@ -348,7 +349,7 @@ class SeriesWork(BackgroundThread):
         if series.recurrence.rule.ends:
             last = store.last_end(series.id)
             if last is None:
-                store.end(series.id, claim.token, series.without_secrets, now=now)
+                store.end(series.id, claim.token, series.template.without_secrets, now=now)
                 return
             due_at = max(last, now + SOON)
         else:
@@ -372,7 +373,7 @@ class SeriesWork(BackgroundThread):
                 self._deletion.delete(lease.id)
             except NotFound:
                 LOG.debug("Lease %s of series %s is deleted already", lease.id, series.id)
-        store.end(series.id, claim.token, series.without_secrets, now=self._runtime.clock.now(), deleted=True)
+        store.end(series.id, claim.token, series.template.without_secrets, now=self._runtime.clock.now(), deleted=True)
 
     def end_running(self, series_id: str) -> None:
         """Delete the leases that a series which is deleted has left running."""

@@ -17,6 +17,7 @@ from blazar.model.demand import TraitRequirements
 from blazar.model.errors import InvalidInput, pointing_at
 from blazar.model.lease import Content, Json
 from blazar.model.requirements import Requirement
+from blazar.model.secrets import opened, parted, sealed
 from blazar.resources.actions import BEFORE_END
 from blazar.resources.base import Reference
 from blazar.resources.instances.common import checked_affinity, checked_amount, checked_before_end, stored_affinity
@@ -145,6 +146,7 @@ class ServerParameters:
     @classmethod
     def of(cls, content: Content) -> ServerParameters:
         """Return the parameters that a reservation keeps."""
+        content = Content(opened(content.values))
         return cls(
             stored_number(content, "amount"),
             stored_text(content, "name", ""),
@@ -168,11 +170,16 @@ class ServerParameters:
     @property
     def content(self) -> Content:
         """Return the parameters as a reservation keeps them."""
+        return Content(sealed(*parted(self.values, masked(self.values))))
+
+    @property
+    def values(self) -> Json:
+        """Return the parameters as a request has them, with the source flavor."""
         networks = self.networks if isinstance(self.networks, str) else [_as_json(each) for each in self.networks]
         lists = {NETWORKS: networks, GROUPS: list(self.security_groups), METADATA: dict(self.metadata)}
         address = None if self.floating_ip is None else _as_json(self.floating_ip)
         tied = {VOLUMES: [_as_json(each) for each in self.volumes], FLOATING_IP: address}
-        return Content({**asdict(self), **lists, **tied})
+        return {**asdict(self), **lists, **tied}
 
     @property
     def references(self) -> tuple[Reference, ...]:
@@ -221,6 +228,11 @@ class ServerParameters:
     def traits(self) -> TraitRequirements:
         """Return the traits that a host must have, or must not."""
         return TraitRequirements() if (source := self.source) is None else traits_of(source)
+
+
+def masked(given: Json) -> Json:
+    """Return parameters as anybody may see them."""
+    return {key: value for key, value in given.items() if key != USER_DATA}
 
 
 def plain(values: Json) -> Json:

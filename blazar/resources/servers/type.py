@@ -24,7 +24,16 @@ from blazar.resources.parameters import by_service
 from blazar.resources.quotas import Needs
 from blazar.resources.servers.boot import MEND_QUOTA, Boot, Record
 from blazar.resources.servers.checks import ResolvedServers, ServerChecks
-from blazar.resources.servers.parameters import DEFAULTS, FLAVOR, IMAGE, KEY_NAME, PUBLIC_KEY, ServerParameters, plain
+from blazar.resources.servers.parameters import (
+    DEFAULTS,
+    FLAVOR,
+    IMAGE,
+    KEY_NAME,
+    PUBLIC_KEY,
+    ServerParameters,
+    masked,
+    plain,
+)
 from blazar.resources.servers.schema import SCHEMA
 
 
@@ -88,7 +97,7 @@ class VirtualServer(Instances):
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``."""
         before = self.read(current)
-        known: Json = before.content.values
+        known = before.values
         values = dict(updated(known, Given(plain(change.values))))
         if values == known:
             return current
@@ -107,6 +116,10 @@ class VirtualServer(Instances):
             values[PUBLIC_KEY] = resolved.public_key
         sized = _with_sizes(values, resolved, change.values) if resolved.flavor is not None else values
         return _fitting(ServerParameters.checked(sized, source), resolved.image)
+
+    def masked(self, given: Json) -> Json:
+        """Return the parameters of a request without the user data."""
+        return masked(given)
 
     def references(self, parameters: Content) -> tuple[Reference, ...]:
         """Return the networks, volumes and addresses of the same lease that the servers get."""

@@ -10,17 +10,16 @@ from typing import Any
 
 from blazar.model.errors import InvalidInput
 from blazar.model.lease import Content, Json
+from blazar.model.secrets import HIDDEN, opened, parted, sealed
 from blazar.resources.actions import BEFORE_END, checked_action
 from blazar.resources.base import Action
 from blazar.resources.parameters import quoted, whole_number
+from blazar.resources.stacks.documents import values
 from blazar.resources.stacks.pricing import AddressPrice, ServerPrice, StackPrice, VolumePrice
 from blazar.resources.stacks.source import ENVIRONMENT, FILES, PARAMETERS, TEMPLATE, StackSource
 
-NAME, TIMEOUT, TAKES, SECRET = "stack_name", "timeout_mins", "takes", "secret"
+NAME, TIMEOUT, TAKES = "stack_name", "timeout_mins", "takes"
 MOST_MINUTES = 1440
-HIDDEN = "******"
-"""What is shown in place of a hidden parameter, as Heat does."""
-
 _DOCUMENTS = (TEMPLATE, FILES, ENVIRONMENT, PARAMETERS)
 _SECTIONS = ("parameters", "parameter_defaults")
 _STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,254}")
@@ -94,26 +93,15 @@ class StackParameters:
                 f"{BEFORE_END} is {action!r}, which moves servers of hosts; use 'snapshot', 'notification' or 'none'",
                 pointer=f"/{BEFORE_END}",
             )
-        shown: dict[str, Any] = {key: given.get(key) for key in _DOCUMENTS}
-        secret: dict[str, Any] = {}
-        hidden = hidden_names(source)
-        for key, parsed in ((PARAMETERS, source.parameters), (ENVIRONMENT, source.environment)):
-            masked = _masked(parsed, hidden, is_environment=key == ENVIRONMENT)
-            if masked != parsed:
-                shown[key], secret[key] = masked, given[key]
+        documents = {key: given.get(key) for key in _DOCUMENTS}
+        shown, secret = parted(documents, masked(documents, source))
         kept = {NAME: name, TIMEOUT: timeout, BEFORE_END: action, TAKES: takes.values}
-        return cls({**shown, **kept, **({SECRET: secret} if secret else {})})
+        return cls(sealed({**shown, **kept}, secret))
 
     @property
     def source(self) -> StackSource:
         """Return what the stack is made of."""
-        secret = self.values.get(SECRET)
-        return StackSource.checked({**self.values, **(secret if isinstance(secret, Mapping) else {})})
-
-    @property
-    def has_forgotten(self) -> bool:
-        """Return whether there were hidden values, which nobody knows any more."""
-        return SECRET in self.values and self.values[SECRET] is None
+        return StackSource.checked(opened(self.values))
 
     @property
     def takes(self) -> Takes:
@@ -166,16 +154,26 @@ def without_secrets(text: str, source: StackSource) -> str:
     """Return what Heat says of a template, without the values of hidden parameters."""
     hidden = hidden_names(source)
     sections = [source.parameters, *(source.environment.get(name) for name in _SECTIONS)]
-    values = {str(each[name]) for each in sections if isinstance(each, Mapping) for name in hidden & each.keys()}
-    for value in sorted(values, key=len, reverse=True):
+    given = [each[name] for each in sections if isinstance(each, Mapping) for name in hidden & each.keys()]
+    # Heat may tell a part of a list or an object.
+    parts = {str(part) for value in given for _, part in values(value)}
+    for value in sorted(parts, key=len, reverse=True):
         text = text.replace(value, HIDDEN) if value else text
     return text
 
 
-def _masked(parsed: Json, hidden: frozenset[str], *, is_environment: bool) -> Json:
-    if not is_environment:
-        return {key: HIDDEN if key in hidden else value for key, value in parsed.items()}
-    return {
-        key: _masked(value, hidden, is_environment=False) if key in _SECTIONS and isinstance(value, Mapping) else value
-        for key, value in parsed.items()
+def masked(given: Json, source: StackSource) -> Json:
+    """Return the parameters of a request as anybody may see them: without the values of hidden parameters."""
+    hidden = hidden_names(source)
+    environment = {
+        key: _without(value, hidden) if key in _SECTIONS and isinstance(value, Mapping) else value
+        for key, value in source.environment.items()
     }
+    # What has nothing to hide is shown as it was given, a text as a text.
+    found = {PARAMETERS: (source.parameters, _without(source.parameters, hidden))}
+    found[ENVIRONMENT] = source.environment, environment
+    return {**given, **{key: after for key, (before, after) in found.items() if before != after}}
+
+
+def _without(values: Json, hidden: frozenset[str]) -> Json:
+    return {key: HIDDEN if key in hidden else value for key, value in values.items()}

@@ -13,8 +13,9 @@ from oslo_config import cfg
 from blazar.clouds.ports import Cloud, Quota, StackPlan, StackRefused
 from blazar.clouds.ports.stacks import PlannedResource
 from blazar.model.errors import InvalidInput, NotFound
-from blazar.model.lease import Content, Reservation
+from blazar.model.lease import Content, Json, Reservation
 from blazar.model.resource import HOST
+from blazar.model.secrets import has_forgotten
 from blazar.resources.actions import BEFORE_END, action_of, with_action
 from blazar.resources.base import Action, Child, Given, Progress, Rank, ResolutionNeeded, Task
 from blazar.resources.floating_ips.registration import mark
@@ -23,7 +24,7 @@ from blazar.resources.parameters import quoted
 from blazar.resources.quotas import Needs
 from blazar.resources.stacks.catalogue import FLOATING_IP, KEY_PAIR
 from blazar.resources.stacks.making import Mask, StackMaking, plan_of
-from blazar.resources.stacks.parameters import NAME, StackParameters, Takes, without_secrets
+from blazar.resources.stacks.parameters import NAME, StackParameters, Takes, masked, without_secrets
 from blazar.resources.stacks.pricing import AddressPrice, StackPrice, price
 from blazar.resources.stacks.rewriting import Reserved, as_written, check_addresses, for_preview, with_reserved
 from blazar.resources.stacks.schema import SCHEMA
@@ -87,6 +88,10 @@ class VirtualStack:
             StackSource.checked(given.values)
             raise ResolutionNeeded
         return StackParameters.checked(with_action(given.values), given.source, given.takes).content
+
+    def masked(self, given: Json) -> Json:
+        """Return the parameters of a request without the values of hidden parameters of the templates. InvalidInput."""
+        return masked(given, StackSource.checked(given))
 
     def needs(self, parameters: Content) -> Needs:
         """Return the servers; volumes are needed by the reservations of them that the stack is made of."""
@@ -225,7 +230,7 @@ class VirtualStack:
 
 
 def _mask(wanted: StackParameters) -> Mask:
-    if wanted.has_forgotten:
+    if has_forgotten(wanted.values):
         # What is hidden can no longer be found in the text.
         return lambda text: _UNTOLD if text else text
     # Read at need only: that checks the whole template again.
