@@ -334,9 +334,10 @@ class ChangeDecisions:
             if kind.expands:
                 # What it takes, its parts take.
                 continue
-            # A reservation may keep using properties that were hidden since it was granted.
-            catalog = catalog_of(kind.kind)
-            granted = keys(self._requirement(task.reservation)) & catalog.keys()
+            # What it was granted may stay, with properties that were hidden since. Each other requirement that names
+            # them would tell by its answer which resource has which value.
+            catalog, before = catalog_of(kind.kind), self._requirement(task.reservation)
+            granted = keys(before) & catalog.keys() if self._requirement(reservation) == before else frozenset()
             known = (catalog.keys() if private else catalog.keys_of(after.project_id)) | granted
             with pointing_at(places.get(reservation.id)):
                 complete = with_capabilities(was, catalog)
