@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from oslo_config import cfg
 
+from blazar.cmd import former_options
 from blazar.cmd.config import GROUPS
 
 HEAD = """\
@@ -81,7 +82,7 @@ def _ignored() -> Iterator[str]:
     yield "Existing files may set these options; they are no longer needed.\n"
     yield "| option | why |"
     yield "|---|---|"
-    for group, options in GROUPS.items():
+    for group, options in (*GROUPS.items(), *former_options.OPTIONS.items()):
         for option in options:
             if option.deprecated_for_removal:
                 yield f"| `[{group}] {option.name}` | {option.deprecated_reason} |"

@@ -107,6 +107,8 @@ def database_engine(conf: cfg.ConfigOpts) -> Engine:
         conf.database.connection,
         pool_size=conf.database.max_pool_size,
         recycle=conf.database.connection_recycle_time,
+        overflow=conf.database.max_overflow,
+        pool_timeout=conf.database.pool_timeout,
     )
 
 

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from typing import Any
 
 from oslo_config import cfg, types
@@ -22,6 +21,8 @@ from blazar import RELEASE
 from blazar.api.bounds import ApiBounds, PageBounds
 from blazar.calendar.placement import Strategy
 from blazar.clouds.openstack import options as cloud
+from blazar.cmd import former_options
+from blazar.cmd.config_files import files, names, sections
 from blazar.cmd.options import DEFAULT_CLI_OPTIONS, GROUPS
 from blazar.cmd.use_options import SECTION as USE
 from blazar.cmd.use_options import use_policies
@@ -45,6 +46,7 @@ class ConfigurationError(BlazarError):
 
 NAMESPACES = (
     "blazar",
+    "oslo.concurrency",
     "oslo.limit",
     "oslo.log",
     "oslo.messaging",
@@ -64,7 +66,7 @@ EXTENSIONS = (
 )
 """Groups of entry points by which other packages extend Blazar; ``oslo.config.opts`` of such a package are read."""
 
-NOT_OURS = frozenset({"keystone_authtoken", "keystone", "oslo_limit", "service_auth", "oslo_concurrency", "cache"})
+NOT_OURS = frozenset({"keystone_authtoken", "keystone", "oslo_limit", "service_auth", "cache"})
 """Groups whose options depend on plugins, or belong to another library."""
 
 NEVER_EMPTY = frozenset({("manager", "rpc_topic"), ("nova", "aggregate_freepool_name"), ("nova", "blazar_owner")})
@@ -75,7 +77,7 @@ MOST = 2**31 - 1
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """Return all options by group, for oslo-config-generator."""
-    return [*GROUPS.items(), (cloud.GROUP, cloud.list_keystone_opts())]
+    return [*GROUPS.items(), (cloud.GROUP, cloud.list_keystone_opts()), *former_options.OPTIONS.items()]
 
 
 def load(
@@ -202,11 +204,11 @@ def _wanted(kind: types.ConfigType) -> str:
 
 def _given(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> str:
     """Return an option's value as written in the files."""
-    names = set(_names(group, option))
+    ours = set(names(group, option))
     given = ""
-    for file in _files(conf):
-        for section, values in _sections(file).items():
-            given = next((texts[-1] for name, texts in values.items() if (section, name) in names), given)
+    for file in files(conf):
+        for section, values in sections(file).items():
+            given = next((texts[-1] for name, texts in values.items() if (section, name) in ours), given)
     return given
 
 
@@ -221,31 +223,20 @@ def default_files() -> list[str] | None:
 
 def leftovers(conf: cfg.ConfigOpts) -> list[str]:
     """Return the options that the configuration files set and nothing uses, as ``[group] option``."""
-    known = set(_known())
+    every = set(known())
     not_ours = NOT_OURS | {conf[cloud.GROUP].auth_section}
     return [
         f"[{group}] {name}"
-        for file in _files(conf)
-        for group, values in _sections(file).items()
+        for file in files(conf)
+        for group, values in sections(file).items()
         if group not in not_ours
         for name in values
-        if (group, name) not in known
+        if (group, name) not in every
     ]
 
 
-def _files(conf: cfg.ConfigOpts) -> list[str]:
-    """Return the files that were read, in order of increasing precedence."""
-    folders = [Path(folder).expanduser() for folder in conf.config_dir or []]
-    return [*(conf.config_file or []), *(str(file) for folder in folders for file in sorted(folder.glob("*.conf")))]
-
-
-def _sections(file: str) -> dict[str, dict[str, list[str]]]:
-    sections: dict[str, dict[str, list[str]]] = {}
-    cfg.ConfigParser(file, sections).parse()
-    return sections
-
-
-def _known() -> Iterator[tuple[str, str]]:
+def known() -> Iterator[tuple[str, str]]:
+    """Yield the group and each name of all options that a file may set."""
     lists = [_options_of(point) for point in entry_points(group="oslo.config.opts") if point.name in NAMESPACES]
     for point in _option_lists():
         # Those that cannot be read were reported when they were to be registered.
@@ -253,14 +244,7 @@ def _known() -> Iterator[tuple[str, str]]:
             lists.append(_options_of(point))
     for group, options in (pair for pairs in lists for pair in pairs):
         for option in options:
-            yield from _names(group, option)
-
-
-def _names(group: str, option: cfg.Opt) -> Iterator[tuple[str, str]]:
-    yield group, option.dest
-    yield group, option.name
-    for old in option.deprecated_opts:
-        yield old.group or group, (old.name or option.name).replace("-", "_")
+            yield from names(group, option)
 
 
 def cleaning_time(conf: cfg.ConfigOpts) -> timedelta:

@@ -6,6 +6,7 @@ Libraries log the headers of calls at level DEBUG and mask tokens only.
 
 from __future__ import annotations
 
+import importlib
 import logging
 import re
 from functools import lru_cache
@@ -24,6 +25,7 @@ _COOKIE = re.compile(r"""((?:set-)?cookie2?["']?\s*[:=,]\s*)(?:"[^"]*"|'[^']*'|[
 
 def start(conf: cfg.ConfigOpts) -> None:
     """Set up the log as configured; ConfigurationError if it cannot be written."""
+    check(conf)
     try:
         log.setup(conf, "blazar")
     except (log.LogConfigError, OSError, ValueError) as error:
@@ -31,6 +33,18 @@ def start(conf: cfg.ConfigOpts) -> None:
             f"the log cannot be written; check log_config_append, log_file and log_dir: {error}"
         ) from error
     add_filters()
+
+
+def check(conf: cfg.ConfigOpts) -> None:
+    """Raise ConfigurationError if the log needs a package that is not installed."""
+    try:
+        if conf.use_journal:
+            importlib.import_module("systemd.journal")
+    except ImportError as error:
+        raise ConfigurationError(
+            "[DEFAULT] use_journal needs the package systemd-python, which is not installed; install it by "
+            "pip install 'blazar[journal]', or remove use_journal: the journal has the output of a unit as well"
+        ) from error
 
 
 class CookieFilter(logging.Filter):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import signal
 import socket
 import sys
@@ -211,24 +212,33 @@ def _tables(conf: cfg.ConfigOpts, stopping: threading.Event) -> Engine:
         if (text := revisions.wrong(current)) is not None:
             raise ConfigurationError(text)
 
-    _patiently(look, conf, stopping)
+    _patiently(look, conf, stopping, retries=conf.database.max_retries)
     return engine
 
 
-def _patiently(look: Callable[[], T], conf: cfg.ConfigOpts, stopping: threading.Event) -> T | None:
-    """Call ``look`` until it succeeds and return its result; log the reason, and give up after ``startup_wait``."""
-    end = time.monotonic() + conf.manager.startup_wait
+def _patiently(
+    look: Callable[[], T], conf: cfg.ConfigOpts, stopping: threading.Event, *, retries: int | None = None
+) -> T | None:
+    """Call ``look`` until it succeeds and return its result; log the reason, and give up after ``startup_wait``.
+
+    With ``retries`` it is called as often again, however long that takes; -1: without a limit.
+    """
+    wait = conf.manager.startup_wait if retries is None else math.inf
+    left = math.inf if retries is None or retries < 0 else retries
+    end = time.monotonic() + wait
+    limit = f"up to {wait} s" if retries is None else "as long as it takes" if retries < 0 else f"{retries} retries"
     said = ""
     while not stopping.is_set():
         try:
             return look()
         except (CloudUnavailable, StoreUnavailable) as error:
-            if time.monotonic() >= end:
+            if time.monotonic() >= end or left == 0:
                 raise
+            left -= 1
             reason = error.message
         if reason != said:
             said = reason
-            LOG.warning("Waiting for up to %d s: %s", conf.manager.startup_wait, said)
+            LOG.warning("Waiting for %s: %s", limit, said)
             systemd.say_status(f"Waiting for: {said}")
         stopping.wait(min(RETRY_SECONDS, max(0.0, end - time.monotonic())))
     return None

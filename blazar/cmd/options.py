@@ -9,6 +9,7 @@ from __future__ import annotations
 from oslo_config import cfg, types
 
 from blazar.clouds.openstack import options as cloud
+from blazar.cmd import database_options as database
 from blazar.cmd import lease_options as leases
 from blazar.cmd import use_options
 from blazar.enforcement import builtin_options
@@ -349,33 +350,12 @@ UI_OPTIONS: list[cfg.Opt] = [
 NOTIFICATION_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt("publisher_id", default="blazar.lease", help="Publisher id of the notifications."),
 ]
-DATABASE_OPTIONS: list[cfg.Opt] = [
-    cfg.StrOpt(
-        "connection",
-        secret=True,
-        sample_default="postgresql+psycopg://blazar:PASSWORD@HOST/blazar",
-        help="SQLAlchemy URL of the database: postgresql+psycopg://blazar:PASSWORD@HOST/blazar, or mysql+pymysql://… "
-        "for MariaDB and MySQL.",
-    ),
-    cfg.IntOpt(
-        "max_pool_size",
-        default=20,
-        min=1,
-        help="Number of database connections that a process keeps open; it may briefly open 20 more.",
-    ),
-    cfg.IntOpt(
-        "connection_recycle_time",
-        default=1800,
-        min=-1,
-        help="Seconds after which a connection is replaced, before a firewall or server closes it; -1 for never.",
-    ),
-]
 GROUPS: dict[str, list[cfg.Opt]] = {
     "DEFAULT": [*DEFAULT_CLI_OPTIONS, *DEFAULT_OPTIONS],
     "api": API_OPTIONS,
     "availability": AVAILABILITY_OPTIONS,
     "cloud": cloud.CLOUD_OPTIONS,
-    "database": DATABASE_OPTIONS,
+    "database": database.OPTIONS,
     "enforcement": ENFORCEMENT_OPTIONS,
     evacuation.SECTION: evacuation.OPTIONS,
     generic.SECTION: generic.GENERIC_OPTIONS,

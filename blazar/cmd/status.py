@@ -22,7 +22,7 @@ from blazar.api.policy import Policy, list_rules
 from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.prometheus.http import Prometheus
-from blazar.cmd import assemble, config
+from blazar.cmd import assemble, config, config_advice, logs
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import oslo_messaging
 from blazar.model.errors import BlazarError
@@ -100,10 +100,21 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _options(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     found = config.leftovers(conf)
-    if found:
-        yield Finding("Options", Verdict.WARNING, f"not used: {', '.join(found)}; remove it")
-    else:
+    for leftover in found:
+        yield Finding("Options", Verdict.WARNING, config_advice.advise(leftover))
+    for sentence in config_advice.list_renamed(conf):
+        yield Finding("Options", Verdict.SUCCESS, sentence)
+    if not found:
         yield Finding("Options", Verdict.SUCCESS)
+
+
+def _log(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    try:
+        logs.check(conf)
+    except ConfigurationError as error:
+        yield Finding("Log", Verdict.FAILURE, str(error))
+    else:
+        yield Finding("Log", Verdict.SUCCESS)
 
 
 def _plugins(conf: cfg.ConfigOpts) -> Iterator[Finding]:
@@ -342,6 +353,7 @@ def _prometheus(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 CHECKS: tuple[Callable[[cfg.ConfigOpts], Iterator[Finding]], ...] = (
     _options,
+    _log,
     _plugins,
     _policy_file,
     _message_bus,

@@ -56,6 +56,8 @@ BUILTIN: Mapping[str, Any] = {
     )
 }
 """Our own filters, by their names in ``enabled_filters``. Filters of other packages come by entry point."""
+FORMER: Mapping[str, str] = {"MaxReservationLengthFilter": MaxLeaseDurationFilter.__name__}
+"""Filters by their former names."""
 
 
 class Tokens(Protocol):
@@ -274,6 +276,7 @@ def _is_mandatory(rule: Filter) -> bool:
 
 def find(names: Sequence[str]) -> Mapping[str, Any]:
     """Return the classes of filters by name, in order. InvalidInput lists the available names."""
+    names = [FORMER.get(name, name) for name in names]
     others: dict[str, EntryPoint] = {}
     for point in extensions.offered(NAMESPACE).values() if set(names) - BUILTIN.keys() else ():
         others |= {point.attr: point, point.name: point}

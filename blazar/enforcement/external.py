@@ -116,6 +116,7 @@ class ExternalServiceFilter:
     options: ClassVar[list[cfg.Opt]] = [
         cfg.StrOpt(
             "external_service_base_endpoint",
+            deprecated_name="external_service_endpoint",
             help="URL of the service that ExternalServiceFilter asks. check-create, check-update and on-end replace "
             "what follows its last slash: end it with a slash, such as https://HOST/blazar/.",
         ),

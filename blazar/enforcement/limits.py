@@ -47,11 +47,13 @@ class MaxLeaseDurationFilter(Limit):
             "max_lease_duration",
             default=-1,
             min=-1,
+            deprecated_name="max_reservation_length",
             help="Seconds that a lease may last, for MaxLeaseDurationFilter; -1 for any length.",
         ),
         cfg.ListOpt(
             "max_lease_duration_exempt_project_ids",
             default=[],
+            deprecated_name="max_reservation_length_exempt_project_ids",
             help="Projects, by id, to which neither max_lease_duration nor reservation_extension_window applies.",
         ),
         cfg.IntOpt(

@@ -34,18 +34,22 @@ CONNECT_SECONDS = 10
 IDLE_SECONDS = 5
 
 
-def connect(url: str, *, pool_size: int = 20, recycle: int = 1800) -> Engine:
+def connect(
+    url: str, *, pool_size: int = 20, recycle: int = 1800, overflow: int = 20, pool_timeout: float = 30
+) -> Engine:
     """Return an engine for a SQLAlchemy URL of SQLite, PostgreSQL (psycopg) or MariaDB/MySQL (pymysql).
 
-    ``pool_size`` connections are kept open, and each is replaced when it is ``recycle`` seconds old (-1: never). URLs
-    for the older drivers (psycopg2, MySQLdb) work as well. No connection is opened yet. InvalidInput if the URL is
+    ``pool_size`` connections are kept open, and each is replaced when it is ``recycle`` seconds old (-1: never);
+    ``overflow`` further ones may be open for a while, and one is waited for at most ``pool_timeout`` seconds. URLs for
+    the older drivers (psycopg2, MySQLdb) work as well. No connection is opened yet. InvalidInput if the URL is
     invalid, or of another database, or of one in memory, which the threads of a process cannot share.
     """
     try:
         parsed = _with_our_driver(make_url(url))
         backend = parsed.get_backend_name()
+        pool = {"pool_size": pool_size, "max_overflow": overflow, "pool_timeout": pool_timeout, "pool_recycle": recycle}
         # Errors go to the log, and secrets of users are among the parameters of statements.
-        engine = sa.create_engine(parsed, pool_recycle=recycle, hide_parameters=True, **_CONNECT[backend](pool_size))
+        engine = sa.create_engine(parsed, hide_parameters=True, **pool, **_CONNECT[backend]())
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
         raise InvalidInput(f"the database URL cannot be used: {error}") from error
     except ValueError as error:
@@ -74,23 +78,21 @@ def _with_our_driver(url: URL) -> URL:
     return url.set(drivername=f"{backend}+{ours}")
 
 
-def _sqlite(pool_size: int) -> dict[str, Any]:
-    return {"connect_args": {"timeout": 30, "check_same_thread": False}, "pool_size": pool_size, "max_overflow": 20}
+def _sqlite() -> dict[str, Any]:
+    return {"connect_args": {"timeout": 30, "check_same_thread": False}}
 
 
-def _postgresql(pool_size: int) -> dict[str, Any]:
+def _postgresql() -> dict[str, Any]:
     limits = f"-c statement_timeout={STATEMENT_SECONDS}s -c lock_timeout={LOCK_SECONDS}s"
     # Times that are read as strings must have the same format everywhere.
     manners = "-c timezone=UTC -c datestyle=ISO"
     return {
         "connect_args": {"connect_timeout": CONNECT_SECONDS, "options": f"{limits} {manners}"},
-        "pool_size": pool_size,
-        "max_overflow": 20,
         "isolation_level": "READ COMMITTED",
     }
 
 
-def _mysql(pool_size: int) -> dict[str, Any]:
+def _mysql() -> dict[str, Any]:
     return {
         "connect_args": {
             "connect_timeout": CONNECT_SECONDS,
@@ -99,8 +101,6 @@ def _mysql(pool_size: int) -> dict[str, Any]:
             "charset": "utf8mb4",
             "init_command": f"SET SESSION innodb_lock_wait_timeout={LOCK_SECONDS}, sql_mode='TRADITIONAL'",
         },
-        "pool_size": pool_size,
-        "max_overflow": 20,
         "isolation_level": "READ COMMITTED",
     }
 

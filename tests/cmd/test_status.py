@@ -33,7 +33,7 @@ def test_when_all_is_well_it_says_so(check, working, capsys, file):
     main(["--config-file", file(*working()), "upgrade", "check"])
     names = [row.split()[0] for row in capsys.readouterr().out.splitlines()[1:]]
     assert names == [
-        *("Options", "Plugins", "Policy", "Database", "Keystone", "Projects", "Nova", "Freepool", "Placement"),
+        *("Options", "Log", "Plugins", "Policy", "Database", "Keystone", "Projects", "Nova", "Freepool", "Placement"),
         *("Neutron", "Cinder", "Glance", "Heat"),
     ]
 
@@ -41,7 +41,8 @@ def test_when_all_is_well_it_says_so(check, working, capsys, file):
 def test_what_nothing_reads_is_a_warning(check, working):
     code, found = check(*working(), "[manager]", "unread = 1")
     assert code == 1
-    assert found == {"Options": "Warning: not used: [manager] unread; remove it"}
+    told = "[manager] unread is not used; correct its name, or take the line out if nothing depends on it"
+    assert found == {"Options": f"Warning: {told}"}
 
 
 def test_an_unknown_plugin_is_a_failure(check, working):
