@@ -24,7 +24,7 @@ from blazar.manager.events.results import (
     result_of,
 )
 from blazar.manager.lease.lifecycle import SavedStateMissing, held_before, with_reservations
-from blazar.manager.lease.ordering import Waits, in_order
+from blazar.manager.lease.ordering import Waits, in_order, with_givers_first
 from blazar.manager.lease.references import waits_at_end, waits_at_start
 from blazar.model.clock import later
 from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable
@@ -70,7 +70,8 @@ def act_in_order(runtime: Runtime, tasks: Collection[Task], work: Work, now: dat
     by_id = {task.reservation.id: task for task in tasks}
     outcomes: dict[str, Outcome] = {}
     changed: list[Reservation] = []
-    for id_ in in_order({id_: work.waits.get(id_, frozenset()) for id_ in by_id}):
+    ordered = (id_ for id_ in {**work.waits, **by_id} if id_ in by_id)
+    for id_ in in_order({id_: work.waits.get(id_, frozenset()) for id_ in ordered}):
         task = among(by_id[id_], changed)
         # One of a cycle goes first, although others are to come: an end must not wait for ever.
         earlier = [other for other in work.waits.get(id_, ()) if other in outcomes or other not in by_id]
@@ -208,7 +209,9 @@ class Actions:
             kept = {resource.id for resource in task.resources}
             return kind.restore(task, tuple(r for r in surplus[task.reservation.id] if r.id not in kept))
 
-        return self._result(before, Work(restore, waits_at_start(self._runtime, lease), then=None, tolerant=False))
+        both = self._runtime.store.calendar.of_lease(lease.id)
+        waits = with_givers_first(waits_at_start(self._runtime, lease), both, held)
+        return self._result(before, Work(restore, waits, then=None, tolerant=False))
 
     def _ending(self, lease: Lease) -> Work:
         waits = waits_at_end(self._runtime, lease)

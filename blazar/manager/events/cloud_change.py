@@ -21,7 +21,7 @@ from blazar.manager.lease import lifecycle
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import BlazarError, ClaimLost, StaleLease, WrongState
 from blazar.model.event_reasons import with_reason
-from blazar.model.lease import Event, Lease, LeaseStatus
+from blazar.model.lease import Event, EventType, Lease, LeaseStatus
 from blazar.model.reasons import ReasonCode, reason
 from blazar.model.usage import ProjectUse
 
@@ -96,8 +96,13 @@ class CloudChanges:
         """
         fresh = self._runtime.store.leases.one(lease_id, including_deleted=True)
         self._worker.perform(fresh, event_id, claim)
-        if fresh.status is LeaseStatus.DELETING:
+        if fresh.event(EventType.DELETE) is not None:
             return WrongState(f"lease {lease_id} was deleted while it was being {what}", code="lease_ended")
+        if fresh.status is LeaseStatus.DELETING:
+            return ClaimLost(
+                f"this manager was held up while lease {lease_id} was being {what}, and another manager has undone "
+                f"that: nothing of it stays, and the request may be sent again"
+            )
         return ClaimLost(
             f"this manager was held up while lease {lease_id} was being {what}, and another manager undoes that; check "
             f"the lease before you retry"

@@ -8,8 +8,10 @@ those of a lower rank. What waits for what is given as a mapping from each id to
 from __future__ import annotations
 
 import heapq
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 
+from blazar.model.demand import Allocation
 from blazar.resources.base import Rank
 
 Waits = Mapping[str, frozenset[str]]
@@ -38,6 +40,32 @@ def in_order(waits: Mapping[str, Collection[str]]) -> tuple[str, ...]:
             if not left[other]:
                 heapq.heappush(ready, place[other])
     return (*order, *(id_ for id_ in ids if left[id_]))
+
+
+def with_givers_first(waits: Waits, before: Collection[Allocation], after: Collection[Allocation]) -> Waits:
+    """Return what waits for what in an order in which a change frees resources before it takes them.
+
+    First come the reservations that give up something and take nothing, then those that do both, then the others: else
+    two of them would have, for a moment, more of a resource than there is.
+    """
+    was, becomes = _amounts(before), _amounts(after)
+
+    def place(id_: str) -> int:
+        had, gets = was.get(id_, Counter()), becomes.get(id_, Counter())
+        if not any(had[each] > gets[each] for each in had):
+            return 2
+        return 1 if any(gets[each] > had[each] for each in gets) else 0
+
+    return {id_: waits[id_] for id_ in sorted(waits, key=place)}
+
+
+def _amounts(allocations: Collection[Allocation]) -> dict[str, Counter[tuple[int, str]]]:
+    """Return how much reservations have of each class of each resource; of one that is theirs alone, one."""
+    found: dict[str, Counter[tuple[int, str]]] = defaultdict(Counter)
+    for each in allocations:
+        for name, amount in each.amounts or (("", each.count),):
+            found[each.reservation_id][each.resource_id, name] += amount
+    return found
 
 
 def cycle_in(waits: Mapping[str, Collection[str]]) -> tuple[str, ...]:

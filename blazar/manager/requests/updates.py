@@ -31,7 +31,7 @@ from blazar.manager.health.missing import FlagReport, report_flags
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.flags import derived, lacking
-from blazar.manager.lease.ordering import in_order
+from blazar.manager.lease.ordering import in_order, with_givers_first
 from blazar.manager.lease.references import waits_at_start
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
@@ -332,7 +332,8 @@ class Updates:
         tasks = {task.reservation.id: task for task in self._runtime.tasks(wanted, found.plan.allocations)}
         before = {task.reservation.id: Before(task.reservation.parameters, task.counts) for task in found.tasks}
         begun: list[Task] = []
-        for id_ in in_order(waits_at_start(self._runtime, wanted)):
+        waits = with_givers_first(waits_at_start(self._runtime, wanted), found.allocations, found.plan.allocations)
+        for id_ in in_order(waits):
             if id_ in found.new:
                 task = replace(tasks[id_], lease=wanted, before=replace(before[id_], begun=tuple(begun)))
                 started = self._assign(task)

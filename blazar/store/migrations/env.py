@@ -3,8 +3,11 @@
 
 from alembic import context
 
+from blazar.store.migrations import repeatable
 from blazar.store.tables import metadata
 
+# Its classes register themselves for their databases.
+assert repeatable.RepeatableMySQL.__dialect__ == "mysql"
 connection = context.config.attributes["connection"]
 context.configure(
     connection=connection,

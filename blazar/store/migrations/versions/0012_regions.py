@@ -4,6 +4,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from blazar.store.migrations.repeatable import has_column
+
 revision = "0012"
 down_revision = "0011"
 branch_labels = None
@@ -20,7 +22,8 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_column("reservations", "region")
-    _rename_namesakes(op.get_bind())
+    if has_column("resources", "region"):
+        _rename_namesakes(op.get_bind())
     with op.batch_alter_table("resources") as table:
         table.drop_constraint("uq_resources_kind_region_name_live", type_="unique")
         table.create_unique_constraint("uq_resources_kind_name_live", ["kind", "name", "live"])

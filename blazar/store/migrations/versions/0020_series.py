@@ -6,6 +6,7 @@ from alembic import op
 from sqlalchemy.dialects import mysql
 
 from blazar.store.migrations.options import table_options
+from blazar.store.migrations.repeatable import has_column
 
 UTC_TIME = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
 LONG_TEXT = sa.Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
@@ -83,7 +84,8 @@ UPDATE events SET due_at = time WHERE event_type = 'create_lease' AND due_at IS 
 
 
 def downgrade() -> None:
-    op.execute(UNDO)
+    if has_column("leases", "series_id"):
+        op.execute(UNDO)
     op.drop_index("ix_leases_series_id", "leases")
     with op.batch_alter_table("leases") as leases:
         for name in ("series_changed", "recurrence_id", "series_id"):
