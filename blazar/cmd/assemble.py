@@ -42,7 +42,7 @@ def manager(
     """
     regions = config.regions(conf)
     types, kinds = plugins.made_for(conf, regions, clouds)
-    store = Store(engine, cleaning_time=config.cleaning_time(conf))
+    store = Store(engine, cleaning_time=config.cleaning_time(conf), history_entries=conf.api.history_entries)
     _check_regions(store, regions)
     return ManagerService(
         store,

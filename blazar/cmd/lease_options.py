@@ -119,6 +119,14 @@ OPTIONS: tuple[cfg.Opt, ...] = (
         help="Hours after which the offer of a lease to another project expires. blazar-manager reads it.",
     ),
     cfg.IntOpt(
+        "history_entries",
+        default=200,
+        min=10,
+        max=10000,
+        help="How many of the last entries of the history of a lease are kept, besides its first 20; one entry says "
+        "how many were left out between them. blazar-manager reads it.",
+    ),
+    cfg.IntOpt(
         "idempotency_retention",
         default=24,
         min=1,

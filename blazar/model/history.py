@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -24,6 +25,8 @@ LONGEST = 255
 PROJECT_ID = "project_id"
 USER_ID = "user_id"
 OFFERED_TO = "offered_to"
+ENTRIES = "entries"
+"""Not a key of the lease: how many entries were left out."""
 OTHER_LEASE = "other_lease"
 """Not a key of the lease: the id of the lease with which it was split, merged, or has exchanged resources."""
 
@@ -55,6 +58,7 @@ class Verb(StrEnum):
     REFUSED = "refused"
     DELETED = "deleted"
     ENDED = "ended"
+    LEFT_OUT = "left_out"
 
 
 class By(StrEnum):
@@ -128,11 +132,15 @@ class PastEntry:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """A page of a history, and where the next one begins."""
+    """A page of a history, and where the next one begins.
+
+    ``projects`` says whose the leases and reservations are now whose ids the entries name.
+    """
 
     items: tuple[PastEntry, ...]
     following: Position | None = None
     count: int | None = None
+    projects: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def entry(

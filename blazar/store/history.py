@@ -13,7 +13,9 @@ from sqlalchemy.engine import Connection
 from blazar.context import current
 from blazar.model.demand import Allocation
 from blazar.model.history import (
+    ENTRIES,
     MOST_RESOURCES,
+    OTHER_LEASE,
     FieldChange,
     HistoryPage,
     NamedMove,
@@ -26,13 +28,18 @@ from blazar.model.lease import EventType, Lease, LeaseStatus
 from blazar.model.paging import Page, Position, unknown_marker
 from blazar.model.requests import Actor
 from blazar.store.rows import chunks
-from blazar.store.tables import lease_history, resources
-from blazar.store.transactions import Transactions
+from blazar.store.tables import lease_history, leases, reservations, resources
+from blazar.store.transactions import HISTORY_ENTRIES, KEPT_ENTRIES, Transactions
 
 Written = tuple[Lease | None, Lease, Sequence[ResourceMove]]
 """A lease before and after a write, as it was saved, and the resources that changed hands."""
 
 _INSERT = lease_history.insert()
+
+FIRST_ENTRIES = 20
+"""The first entries of a lease's history, which are always kept."""
+PORTION = 10
+"""More entries than are kept, after which those that are too many are left out."""
 
 
 def write(
@@ -71,6 +78,54 @@ def write(
         )
     if rows:
         connection.execute(_INSERT, rows)
+        _leave_out(connection, rows)
+
+
+def _leave_out(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Leave out the middle of histories that have become long; most leases have had too few revisions for that.
+
+    What one write leaves out is a few entries, so that most writes leave out none. One statement, three if some are.
+    """
+    kept = int(connection.get_execution_options().get(KEPT_ENTRIES, HISTORY_ENTRIES))
+    most = FIRST_ENTRIES + 1 + kept
+    long = [row["lease_id"] for row in rows if row["revision"] >= most]
+    if not long:
+        return
+    h = lease_history.c
+    query = sa.select(h.lease_id, h.revision, h.verb, h.at, h.changes).where(h.lease_id.in_(long))
+    found: dict[str, list[Any]] = {}
+    for row in connection.execute(query.order_by(h.lease_id, h.revision)):
+        found.setdefault(row.lease_id, []).append(row)
+    gone = {id_: every[FIRST_ENTRIES:-kept] for id_, every in found.items() if len(every) >= most + PORTION}
+    if not gone:
+        return
+    between = [
+        sa.and_(h.lease_id == id_, h.revision.between(some[0].revision, some[-1].revision))
+        for id_, some in gone.items()
+    ]
+    connection.execute(lease_history.delete().where(sa.or_(*between)))
+    connection.execute(_INSERT, [_left_out(some) for some in gone.values()])
+
+
+def _left_out(gone: Sequence[Any]) -> dict[str, Any]:
+    """Return the entry in the place of others; one that stood for more of them counts as these."""
+    last, count = gone[-1], sum(_weight(row.verb, row.changes) for row in gone)
+    return {
+        "lease_id": last.lease_id,
+        "revision": last.revision,
+        "at": last.at,
+        "verb": str(Verb.LEFT_OUT),
+        "user_id": None,
+        "project_id": None,
+        "operator": False,
+        "changes": [[ENTRIES, None, str(count), None]],
+        "moves": [],
+        "reason": None,
+    }
+
+
+def _weight(verb: str, changes: Sequence[Sequence[Any]]) -> int:
+    return int(changes[0][2]) if verb == str(Verb.LEFT_OUT) else 1
 
 
 def came(allocations: Collection[Allocation]) -> tuple[ResourceMove, ...]:
@@ -126,22 +181,27 @@ class HistoryStore:
         self._transactions = transactions
 
     def page(self, lease_id: str, page: Page) -> HistoryPage:
-        """Return a page of the history of a lease, in three statements at most. InvalidInput for an unknown marker."""
+        """Return a page of the history of a lease, in four statements at most. InvalidInput for an unknown marker.
+
+        Entries are numbered one after the other, those that were left out included: revisions would tell more.
+        """
         h = lease_history.c
-        where = [h.lease_id == lease_id]
         with self._transactions.reading() as connection:
+            numbers = _numbers(connection, lease_id)
+            wanted = sorted(numbers, reverse=page.descending)
             if page.after is not None:
                 after = _place(page.after)
-                where.append(h.revision < after if page.descending else h.revision > after)
-            order = h.revision.desc() if page.descending else h.revision
-            query = sa.select(lease_history).where(*where).order_by(order).limit(page.limit + 1)
-            rows = connection.execute(query).mappings().all()
-            labels = _labels(connection, rows[: page.limit])
-            total = sa.select(sa.func.count()).where(h.lease_id == lease_id)
-            count = connection.execute(total).scalar_one() if page.with_count else None
-        shown = tuple(_past(row, labels) for row in rows[: page.limit])
-        following = Position(None, shown[-1].id) if len(rows) > page.limit else None
-        return HistoryPage(shown, following, count)
+                wanted = [each for each in wanted if (each < after if page.descending else each > after)]
+            found = wanted[: page.limit]
+            by_revision = {numbers[each]: each for each in found}
+            query = sa.select(lease_history).where(h.lease_id == lease_id, h.revision.in_(by_revision))
+            rows = {by_revision[row["revision"]]: row for row in connection.execute(query).mappings()}
+            ordered = [(each, rows[each]) for each in found]
+            labels = _labels(connection, list(rows.values()))
+            projects = _projects(connection, list(rows.values()))
+        shown = tuple(_past(str(number), row, labels) for number, row in ordered)
+        following = Position(None, shown[-1].id) if len(wanted) > page.limit else None
+        return HistoryPage(shown, following, len(numbers) if page.with_count else None, projects)
 
 
 def _place(after: Position | str) -> int:
@@ -149,6 +209,32 @@ def _place(after: Position | str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise unknown_marker()
     return int(text)
+
+
+def _numbers(connection: Connection, lease_id: str) -> dict[int, int]:
+    """Return the revisions of the entries of a lease by their numbers."""
+    h = lease_history.c
+    left_out = sa.case((h.verb == str(Verb.LEFT_OUT), h.changes), else_=sa.null())
+    query = sa.select(h.revision, h.verb, left_out.label("changes")).where(h.lease_id == lease_id)
+    found, number = {}, 0
+    for row in connection.execute(query.order_by(h.revision)):
+        number += _weight(row.verb, row.changes)
+        found[number] = row.revision
+    return found
+
+
+def _projects(connection: Connection, rows: Sequence[Any]) -> dict[str, str]:
+    """Return whose the leases and reservations are now that entries name, in one statement."""
+    named = {change[2] for row in rows for change in row["changes"] if change[0] == OTHER_LEASE}
+    parts = {change[3] for row in rows for change in row["changes"] if change[3]}
+    parts |= {move[0] for row in rows for move in row["moves"]}
+    if not named and not parts:
+        return {}
+    whose = sa.select(leases.c.id, leases.c.project_id).where(leases.c.id.in_(sorted(named)))
+    of_parts = (
+        sa.select(reservations.c.id, leases.c.project_id).join(leases).where(reservations.c.id.in_(sorted(parts)))
+    )
+    return {row[0]: row[1] for row in connection.execute(sa.union_all(whose, of_parts))}
 
 
 def _labels(connection: Connection, rows: Sequence[Any]) -> dict[int, str]:
@@ -163,10 +249,10 @@ def _labels(connection: Connection, rows: Sequence[Any]) -> dict[int, str]:
     return found
 
 
-def _past(row: Any, labels: dict[int, str]) -> PastEntry:
+def _past(number: str, row: Any, labels: dict[int, str]) -> PastEntry:
     by = None if row["user_id"] is None else Actor(row["user_id"], row["project_id"], bool(row["operator"]))
     return PastEntry(
-        str(row["revision"]),
+        number,
         row["at"],
         Verb(row["verb"]),
         by,

@@ -25,7 +25,7 @@ from blazar.store.resources import ResourceStore
 from blazar.store.series import SeriesStore
 from blazar.store.series_changes import SeriesChanges
 from blazar.store.surgery import SurgeryStore
-from blazar.store.transactions import Transactions
+from blazar.store.transactions import HISTORY_ENTRIES, Transactions
 from blazar.store.unused import UnusedStore
 from blazar.store.waiting_list import WaitingListStore
 
@@ -33,11 +33,14 @@ from blazar.store.waiting_list import WaitingListStore
 class Store:
     """Reads and writes domain values. Raises StoreUnavailable besides what each method names.
 
-    ``cleaning_time`` is kept free between two users of a resource.
+    ``cleaning_time`` is kept free between two users of a resource. ``history_entries`` is how many of the last entries
+    of a lease's history are kept.
     """
 
-    def __init__(self, engine: Engine, *, cleaning_time: timedelta = timedelta(0)) -> None:
-        self.transactions = Transactions(engine)
+    def __init__(
+        self, engine: Engine, *, cleaning_time: timedelta = timedelta(0), history_entries: int = HISTORY_ENTRIES
+    ) -> None:
+        self.transactions = Transactions(engine, history_entries=history_entries)
         catalogs = CatalogCache()
         self.lease_pages = LeasePages(self.transactions)
         self.idempotency = IdempotencyStore(self.transactions)

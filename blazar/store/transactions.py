@@ -32,6 +32,10 @@ PATIENCE_SECONDS = 30
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5
 """Maximum seconds before the second attempt, and before any attempt."""
 
+KEPT_ENTRIES = "blazar_history_entries"
+"""Execution option of a connection for writes: how many of the last entries of a lease's history are kept."""
+HISTORY_ENTRIES = 200
+
 PLACE_SECONDS = 0.5
 """Seconds to wait for a pooled connection before a temporary one is opened."""
 
@@ -57,10 +61,16 @@ class Transactions:
     Raises StoreUnavailable if the database does not work, InvalidInput if it cannot store a value.
     """
 
-    def __init__(self, engine: Engine, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        history_entries: int = HISTORY_ENTRIES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.engine = engine
         self._reading = for_reading(engine)
-        self._writing = engine.execution_options(**{WRITES: True})
+        self._writing = engine.execution_options(**{WRITES: True, KEPT_ENTRIES: history_entries})
         # A connection beyond those of the pool is closed after one use, and costs the database a process: so a burst of
         # short transactions uses the pool only. A thread that waits behind long ones still gets an extra connection.
         kept = engine.pool.size() if isinstance(engine.pool, QueuePool) else 1

@@ -6,9 +6,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+import sqlalchemy as sa
 
 from blazar.model.clock import zulu
+from blazar.store.store import Store
+from blazar.store.tables import lease_history
 from tests.api.conftest import app_of, client_of, token
+from tests.statements import counted
 from tests.world import NOON, PROJECT, World
 
 HOUR = timedelta(hours=1)
@@ -136,3 +140,73 @@ def test_a_dry_run_and_a_refusal_leave_nothing(http):
     http.put(f"/v1/leases/{lease_id}?dry_run=true", json={"name": "x"}, headers=MEMBER)
     http.put(f"/v1/leases/{lease_id}", json={"end_date": "+P9999D"}, headers={**MEMBER, "If-Match": '"0.3"'})
     assert len(history(http, lease_id)) == 1
+
+
+def test_no_id_of_another_project_is_in_a_history(a_world):
+    """However a lease came to a project: entries name nothing that is another project's, and are counted one by one."""
+    world = a_world(hosts=6)
+    http = client_of(app_of(world.manager))
+    taker = {**VERSION, **token("turing", "computing")}
+    three = [{"resource_type": "physical:host", "min": 2, "max": 2}, {"resource_type": "physical:host", "min": 1}]
+
+    def parts(lease_id: str) -> list[str]:
+        shown = http.get(f"/v1/leases/{lease_id}", headers=OPERATOR).json["lease"]
+        return [each["id"] for each in shown["reservations"]]
+
+    whole = book(http, reservations=three)
+    first, second = parts(whole)
+    change = {"reservations": [{"id": first, "min": 3, "max": 3}, {"id": second, "before_end": "none"}]}
+    assert http.put(f"/v1/leases/{whole}", json=change, headers=MEMBER).status_code == 200
+    for body in ({"reservations": [{"id": second}]}, {"reservations": [{"id": first, "count": 1}]}):
+        assert http.post(f"/v1/leases/{whole}/split", json=body, headers=MEMBER).status_code == 201
+    at = {"at": zulu(NOON + 2 * HOUR)}
+    later = http.post(f"/v1/leases/{whole}/split", json=at, headers=MEMBER).json["leases"][1]["id"]
+    merged = book(http, end_date=zulu(NOON + 2 * HOUR))
+    assert http.post(f"/v1/leases/{whole}/merge", json={"with": merged}, headers=MEMBER).status_code == 200
+    for lease in (whole, later):
+        offered = http.post(f"/v1/leases/{lease}/transfer", json={"project_id": "computing"}, headers=MEMBER)
+        assert offered.status_code == 201, offered.json
+        assert http.post(f"/v1/transfers/{lease}/accept", headers=taker).status_code == 200
+    world.run()
+    every = http.get("/v1/leases?limit=1000", headers=OPERATOR).json["leases"]
+    ids = {each["id"]: [each["id"], *parts(each["id"])] for each in every} | {merged: [merged, *parts(merged)]}
+    owners = dict.fromkeys(ids, MEMBER) | {whole: taker, later: taker}
+    verbs = set()
+    for lease, headers in owners.items():
+        told = history(http, lease, headers)
+        foreign = {id_ for other, named in ids.items() if owners[other] is not headers for id_ in named}
+        assert [id_ for id_ in foreign if id_ in str(told)] == []
+        assert PROJECT not in str(told) or headers is MEMBER
+        assert [each["id"] for each in told] == [str(number) for number in range(1, len(told) + 1)]
+        verbs |= {each["verb"] for each in told}
+    assert {"split", "merged", "offered", "transferred", "changed"} <= verbs
+    assert merged in str(history(http, whole, OPERATOR))
+
+
+def test_a_long_history_has_its_first_and_last_entries_and_says_what_is_left_out(sqlite):
+    world = World(sqlite)
+    http = client_of(app_of(world.another_manager(store=Store(sqlite, history_entries=10))))
+    lease_id = book(http)
+    rows = sa.select(sa.func.count()).select_from(lease_history).where(lease_history.c.lease_id == lease_id)
+    counts = []
+    for number in range(120):
+        with counted(sqlite) as statements:
+            http.put(f"/v1/leases/{lease_id}", json={"name": f"n{number}"}, headers=MEMBER)
+        with sqlite.connect() as connection:
+            assert connection.execute(rows).scalar_one() <= 20 + 1 + 10 + 10
+        counts.append(statements.count)
+    assert max(counts) <= counts[0] + 3
+    told = history(http, lease_id)
+    (out,) = [each for each in told if each["verb"] == "left_out"]
+    assert [each["id"] for each in told[:20]] == [str(number) for number in range(1, 21)]
+    (entries,) = out["changes"]
+    assert (out["by"]["kind"], entries["field"], int(out["id"])) == ("service", "entries", 20 + int(entries["after"]))
+    after = [int(each["id"]) for each in told[21:]]
+    assert after == list(range(int(out["id"]) + 1, 122))
+    assert len(after) >= 10
+    assert told[-1]["changes"][0]["after"] == "n119"
+    page = history(http, lease_id, query=f"?marker={out['id']}&limit=2")
+    assert [int(each["id"]) for each in page] == after[:2]
+    http.delete(f"/v1/leases/{lease_id}", headers=MEMBER)
+    with sqlite.connect() as connection:
+        assert connection.execute(rows).scalar_one() <= 20 + 1 + 10 + 10

@@ -14,6 +14,7 @@ from blazar.model.history import FieldChange, Verb
 from blazar.model.paging import Page
 from blazar.model.requests import Actor
 from blazar.model.surgery import SwapRequest
+from blazar.store.store import Store
 from tests.manager.healing.steps import look
 from tests.manager.surgery.steps import OPERATOR
 from tests.statements import counted
@@ -29,7 +30,7 @@ def test_a_history_survives_its_lease_until_that_is_purged(engine):
     world.run_to(lease.window.end + timedelta(hours=1))
     with counted(engine) as statements:
         told = world.store.history.page(lease.id, replace(PAGE, with_count=True))
-    assert statements.count <= 3
+    assert statements.count <= 4
     assert [each.verb for each in told.items] == [Verb.CREATED, Verb.STARTED, Verb.ENDED]
     assert told.count == 3
     first, *rest = told.items
@@ -51,6 +52,22 @@ def test_an_entry_costs_one_statement_whatever_it_tells(engine):
     with counted(engine) as telling:
         world.store.leases.save(same, replace(same, name="other"), at=world.clock.now())
     assert telling.count == quiet.count + 1
+
+
+def test_a_long_one_loses_its_middle_again_and_again(engine):
+    world = World(engine)
+    lease = world.lease(a_host())
+    store = Store(engine, history_entries=10)
+    saved = store.leases.one(lease.id)
+    for number in range(70):
+        changed = replace(saved, name=f"n{number}", revision=saved.revision)
+        saved = store.leases.save(saved, changed, at=world.clock.now())
+    told = store.history.page(lease.id, PAGE).items
+    assert len(told) <= 20 + 1 + 10 + 10
+    (out,) = [each for each in told if each.verb is Verb.LEFT_OUT]
+    assert int(out.changes[0].after) + len(told) - 1 == 71
+    assert [told[19].id, told[-1].id, told[-1].changes[0].after] == ["20", "71", "n69"]
+    assert out.id == str(20 + int(out.changes[0].after))
 
 
 def verbs(world: World, lease) -> list[str]:

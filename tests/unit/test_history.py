@@ -118,8 +118,8 @@ def test_amounts_and_reservations_that_come_and_go_are_told_and_long_texts_are_c
 
 
 def test_secrets_of_a_reservation_are_not_told():
-    server = replace(HOSTS, resource_type="virtual:server", parameters=Content({"user_data": "a", "amount": 1}))
-    other = replace(server, parameters=Content({"user_data": "b", "amount": 2}))
+    server = replace(HOSTS, resource_type="virtual:server", parameters=Content({"secret": {"a": "a"}, "amount": 1}))
+    other = replace(server, parameters=Content({"secret": {"a": "b"}, "amount": 2}))
     told = entry(replace(LEASE, reservations=(server,)), replace(LEASE, reservations=(other,)), at=NOON)
     assert told is not None
     assert [each.field for each in told.changes] == ["amount"]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from blazar.api.answers import Answer, paged
@@ -25,7 +26,17 @@ from blazar.api.shapes import (
     ref,
 )
 from blazar.model.clock import zulu
-from blazar.model.history import OFFERED_TO, PROJECT_ID, USER_ID, By, FieldChange, NamedMove, PastEntry, Verb
+from blazar.model.history import (
+    OFFERED_TO,
+    OTHER_LEASE,
+    PROJECT_ID,
+    USER_ID,
+    By,
+    FieldChange,
+    NamedMove,
+    PastEntry,
+    Verb,
+)
 from blazar.model.requests import Actor
 
 GET = Rule("blazar:leases:get_history", all_of(SEE_LEASE), "Show what was done to a lease, and by whom.")
@@ -99,8 +110,23 @@ def index(call: Call, lease_id: str) -> Answer:
     asked = call.asked
     page = call.manager.leases.history(owner.id, asked.page("at"))
     sees_all, own = call.is_operator, call.caller.project_id
-    found: Json = {"history": [_shown(each, sees_all, own) for each in page.items]}
+    items = page.items if sees_all else [_own_part(each, page.projects, own) for each in page.items]
+    found: Json = {"history": [_shown(each, sees_all, own) for each in items]}
     return paged(found if page.count is None else {**found, "count": page.count}, page.following)
+
+
+def _own_part(entry: PastEntry, projects: Mapping[str, str], own: str) -> PastEntry:
+    """Return an entry without what it says of leases and reservations that are another project's now."""
+    return replace(
+        entry,
+        changes=tuple(
+            each
+            for each in entry.changes
+            if (each.field != OTHER_LEASE or projects.get(each.after or "") == own)
+            and (each.reservation_id is None or projects.get(each.reservation_id) == own)
+        ),
+        moves=tuple(each for each in entry.moves if projects.get(each.reservation_id) == own),
+    )
 
 
 def _shown(entry: PastEntry, sees_all: bool, project_id: str) -> Json:
