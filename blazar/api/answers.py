@@ -34,6 +34,9 @@ ZSTANDARD_LEVEL = 1
 GZIP = 31
 """The format of zlib with the header of gzip, in which it writes no time: the same body has the same bytes."""
 
+_LONGEST_CODINGS = 1024
+"""Characters of a list of codings that is read; there are a dozen codings."""
+
 PRIVATE = "private, no-cache"
 """Only the caller's own cache keeps the answer, and asks each time whether it has changed."""
 
@@ -141,6 +144,8 @@ def zstandard(raw: bytes) -> bytes:
 
 def _coding() -> tuple[str, Callable[[bytes], bytes]] | None:
     """Return the content coding that the caller likes best, and how to make it; None for none."""
+    if len(request.headers.get("Accept-Encoding", "")) > _LONGEST_CODINGS:
+        return None
     # "*" stands for codings that the caller did not name, gzip is one that everybody knows.
     named = dict(request.accept_encodings)
     by_gzip, by_zstandard = request.accept_encodings["gzip"], named.get("zstd", 0)

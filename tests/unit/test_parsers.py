@@ -22,7 +22,7 @@ from datetime import UTC, datetime, timedelta
 from types import ModuleType
 
 import pytest
-from flask import Flask, request
+from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from blazar.api import answers, bodies, dates, microversion, moments, queries, readers
@@ -33,8 +33,10 @@ from blazar.api.leases.requests import MOST_TEXT
 from blazar.api.moments import in_query
 from blazar.api.parts import installed
 from blazar.api.preconditions import Tags
+from blazar.api.routes import Caching
 from blazar.api.series.requests import local
 from blazar.api.served import Served
+from blazar.api.urls import link
 from blazar.manager.requests import pages
 from blazar.model.errors import BlazarError, InvalidInput
 from blazar.model.paging import Page
@@ -128,6 +130,10 @@ def header(name: str, read: Callable[[], object]) -> Callable[[str], object]:
     return given
 
 
+def compressed() -> object:
+    return answers.finished(Response(b"x" * answers.COMPRESSED_FROM), Caching.WEAK)
+
+
 def marked(text: str) -> object:
     """Read a marker of a page, as it is and with the text in it, and show the page."""
     inside = base64.urlsafe_b64encode(json.dumps({"k": text, "i": "1"}).encode("utf-8", "replace")).decode()
@@ -178,7 +184,15 @@ PARSERS: Mapping[str, Parser] = {
     "marker": Parser(marked, {**LONG, "number": "1" + "0" * 400, "infinite": "1e400", "deep": "[" * 9000}),
     "If-Match": Parser(header("If-Match", Tags("x", parted=True).wanted), LONG),
     "If-None-Match": Parser(header("If-None-Match", lambda: answers.unchanged('W/"a"')), LONG),
-    "Accept-Encoding": Parser(header("Accept-Encoding", lambda: answers.finished), LONG),
+    "Accept-Encoding": Parser(
+        header("Accept-Encoding", compressed), {**LONG, "weights": "a;q=0.1," * (MOST_QUERY // 8)}
+    ),
+    "Content-Type": Parser(
+        header("Content-Type", lambda: request.mimetype), {**LONG, "options": 'a/b;a="' + "\\" * 9999}
+    ),
+    "Host": Parser(header("Host", lambda: link("/v1")), LONG),
+    "Cookie": Parser(header("Cookie", lambda: request.cookies), {**LONG, "many": "a=b;" * (MOST_QUERY // 4)}),
+    "X-Forwarded-For": Parser(header("X-Forwarded-For", lambda: list(request.access_route)), LONG),
     "Idempotency-Key": Parser(header("Idempotency-Key", lambda: keys.key_of({}, None)), LONG),  # type: ignore[arg-type]
     "OpenStack-API-Version": Parser(lambda text: microversion.requested(f"reservation {text}", (1, 3)), LONG),
     "user data": Parser(

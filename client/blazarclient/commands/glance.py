@@ -34,7 +34,7 @@ _OVER = ("TERMINATED", "ERROR", "TIMED_OUT")
 _SIZES = ("amount", "count", "max", "min")
 
 
-def what(lease: Lease) -> str:
+def contents_of(lease: Lease) -> str:
     """Return what a lease has: the names of few resources, or how many of which type."""
     return ", ".join(dict.fromkeys(_of(each) for each in lease.reservations))
 
@@ -51,7 +51,7 @@ def _of(reservation: Reservation) -> str:
     return f"{amount} {noun}{plural if amount != 1 else ''}"
 
 
-def remaining(lease: Lease, now: datetime) -> str:
+def time_left_of(lease: Lease, now: datetime) -> str:
     """Return how long a lease lasts yet, or how long it will last and when it starts; nothing if it is over."""
     if lease.status in _OVER or lease.start_date is None or lease.end_date is None or lease.end_date <= now:
         return ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from blazarclient import times
 from blazarclient.commands import base, glance
 from blazarclient.commands.base import LibraryCommand, Rows, add_zone, let_before_now, local, now_in, utc
-from blazarclient.commands.reserved import asked_for, lines_of, promised
+from blazarclient.commands.reserved import asked_for, describe_allocation, lines_of
 from blazarclient.exception import BlazarClientException, CommandError, UnsupportedVersion
 from blazarclient.utils import sort
 from blazarclient.v1.shell_commands import leases as old
@@ -63,8 +63,8 @@ _FIELDS = (
 _OWN: Mapping[str, tuple[tuple[str, ...], Callable[[Lease], Any]]] = {
     "resource_types": (("reservations",), lambda lease: sorted({each.resource_type for each in lease.reservations})),
     "regions": (("reservations",), lambda lease: sorted({each.region for each in lease.reservations if each.region})),
-    "what": (("reservations",), glance.what),
-    "remaining": (("status", "start_date", "end_date"), lambda lease: glance.remaining(lease, base.clock())),
+    "what": (("reservations",), glance.contents_of),
+    "remaining": (("status", "start_date", "end_date"), lambda lease: glance.time_left_of(lease, base.clock())),
 }
 """Columns that are no keys of a lease: the keys that they need, and how they follow from the lease."""
 
@@ -275,7 +275,7 @@ def outline(lease: Lease, zone: tzinfo) -> dict[str, str]:
 def _would_be(reservation: Reservation) -> Iterator[str]:
     yield reservation.resource_type
     yield f"  {asked_for(reservation)}"
-    yield from (f"  {promised(allocation)}" for allocation in reservation.allocations)
+    yield from (f"  {describe_allocation(allocation)}" for allocation in reservation.allocations)
     yield from (f"  {line}" for child in reservation.children for line in _would_be(child))
 
 

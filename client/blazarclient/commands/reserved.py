@@ -34,7 +34,7 @@ def _held(reservation: Reservation) -> Iterator[str]:
     where = f" in {reservation.region}" if reservation.region else ""
     yield f"{reservation.resource_type} {reservation.id}, {reservation.status}{where}"
     yield f"  {asked_for(reservation)}"
-    yield from (f"  {promised(allocation)}, {allocation.status}" for allocation in reservation.allocations)
+    yield from (f"  {describe_allocation(allocation)}, {allocation.status}" for allocation in reservation.allocations)
 
 
 def asked_for(reservation: Reservation | OfferedReservation) -> str:
@@ -60,7 +60,7 @@ def _answered(resources: object) -> Iterator[str]:
             yield f"{each.get('name')}: {json.dumps(each['answer'])}"
 
 
-def promised(allocation: Allocation) -> str:
+def describe_allocation(allocation: Allocation) -> str:
     """Return which resource is promised."""
     amount = f" x {allocation.count}" if allocation.count > 1 else ""
     return f"{allocation.resource.type} {allocation.resource.name or allocation.resource.id}{amount}"

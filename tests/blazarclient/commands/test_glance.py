@@ -114,7 +114,7 @@ def a_lease(status: str, start: timedelta, length: timedelta) -> Lease:
     ],
 )
 def test_what_remains_is_told_in_two_units(status: str, start: timedelta, length: timedelta, text: str) -> None:
-    assert glance.remaining(a_lease(status, start, length), NOW) == text
+    assert glance.time_left_of(a_lease(status, start, length), NOW) == text
 
 
 def test_names_of_hosts_are_told_while_they_are_few() -> None:
@@ -126,7 +126,7 @@ def test_names_of_hosts_are_told_while_they_are_few() -> None:
         return Reservation(resource_type=kind, allocations=found, parameters=parameters)
 
     def what(*reservations: Reservation) -> str:
-        return glance.what(Lease(id=ID, name="x", reservations=reservations))  # type: ignore[call-arg]
+        return glance.contents_of(Lease(id=ID, name="x", reservations=reservations))  # type: ignore[call-arg]
 
     assert what() == ""
     assert what(reservation("physical:host", "b", "a", max=2)) == "a, b"
