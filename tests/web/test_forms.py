@@ -110,6 +110,11 @@ def of_lease(what: str, **more: Any) -> Callable[[str], str]:
     return lambda pages: f"{pages}lease?id={lease_of(pages, **more)['id']}&do={what}"
 
 
+def host_chosen(page: Page) -> None:
+    page.get_by_role("list", name="Hosts").get_by_role("checkbox").first.check()
+    page.get_by_label("Name", exact=True).fill("firmware")
+
+
 def weekly(page: Page) -> None:
     page.get_by_role("button", name=re.compile("^Book now")).click()
     page.get_by_role("dialog").get_by_text("More", exact=True).click()
@@ -154,7 +159,7 @@ FORMS = {
         "^Open the window$",
         {"From": lambda b: b["start_date"], "Until": lambda b: b["end_date"]},
         who=ADMIN,
-        prepare=lambda page: page.get_by_role("list", name="Hosts").get_by_role("checkbox").first.check(),
+        prepare=host_chosen,
     ),
     "give away": Form(
         of_lease("give"),

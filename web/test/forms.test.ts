@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { pairsProblem } from "../src/forms/pairs.tsx";
 import type { Schema } from "../src/api/kinds.ts";
 import {
   decoded,
@@ -158,4 +159,22 @@ test("of numbers that are given instead of each other one set is filled in", () 
   assert.deepEqual(withSet(sets, 1, { class: "seat", min: 3, max: 4 }), { class: "seat", amount: 3 });
   assert.deepEqual(withSet(sets, 0, { class: "seat", amount: 5 }), { class: "seat", min: 5 });
   assert.deepEqual(setsOf(fieldsOf({ properties: { min: number, max: number } })), []);
+});
+
+test("rows that could not be sent as they stand are said", () => {
+  assert.equal(
+    pairsProblem([
+      ["gpu", "A100"],
+      ["", ""],
+    ]),
+    null,
+  );
+  assert.equal(pairsProblem([["", "A100"]]), "Name the property that has this value.");
+  assert.equal(
+    pairsProblem([
+      ["gpu", "A100"],
+      [" gpu ", "H100"],
+    ]),
+    "There are two values for gpu; keep one.",
+  );
 });

@@ -2,7 +2,7 @@
 /** Random edits of every form: nothing may be acted on but the answer to just what the fields show at that moment. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Answered, type Span, actionable, afterStart, answerTo, disorder } from "../src/forms/gate.ts";
+import { type Answered, type Span, actionable, afterStart, answerTo, disorder, keptLength } from "../src/forms/gate.ts";
 import { readMoment, shownMoment } from "../src/time/typed.ts";
 import { loadTemporal } from "../src/time/zone.ts";
 import {
@@ -184,6 +184,17 @@ test("typing in the start never moves the end; leaving it may, by the length tha
     if (left.start !== null) assert.ok(left.end === NOW + 24 * HOUR || left.end === left.start + 24 * HOUR);
     if (left.start !== null) assert.equal(disorder(left), undefined);
   }
+});
+
+test("a window that keeps its length moves once its start is left, unless its end was typed", () => {
+  const before: Span = { start: NOW, end: NOW + 4 * HOUR };
+  assert.deepEqual(keptLength({ start: NOW + HOUR, end: before.end }, before), {
+    start: NOW + HOUR,
+    end: NOW + 5 * HOUR,
+  });
+  assert.deepEqual(keptLength({ start: null, end: before.end }, before), { start: null, end: before.end });
+  const typed: Span = { start: NOW + HOUR, end: NOW + 9 * HOUR };
+  assert.equal(keptLength(typed, before), typed);
 });
 
 test("a month that is typed before its day takes nothing along", () => {

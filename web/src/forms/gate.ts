@@ -40,6 +40,13 @@ export function disorder({ start, end }: Span): string | undefined {
   return "The end has to be after the start.";
 }
 
+/** Returns the instants once the field of the start is left: as long as it was before, wherever it starts. */
+export function keptLength(now: Span, before: Span): Span {
+  if (now.start === null || now.end !== before.end || before.start === null || before.end === null) return now;
+  if (now.start === before.start || before.end <= before.start) return now;
+  return { start: now.start, end: now.start + (before.end - before.start) };
+}
+
 /** Returns the instants once the field of the start is left: a start beyond the end takes it along, as long as it was before. */
 export function afterStart(now: Span, before: Span): Span {
   const { start, end } = now;

@@ -6,6 +6,7 @@ import type { Json } from "../api/types.ts";
 import type { ControlProps } from "../parts/field.tsx";
 import { Icon } from "../parts/icon.tsx";
 import type { FormField } from "./schema.ts";
+import { useUnsettled } from "./settled.tsx";
 import type { Referable } from "./schema-fields.tsx";
 
 interface NamedProps {
@@ -30,6 +31,8 @@ export function NamedInput({ field, value, onChange, others, control, label }: N
   const chosen = choices.find((one) => JSON.stringify(one.value) === written);
   const id = chosen ? "" : idIn(value, field.wrap);
   const [typing, setTyping] = useState(id !== "");
+  // "Another, by its id" without an id is nothing that could be sent.
+  useUnsettled(choices.length > 0 && field.typed && !chosen && typing && id === "");
   const text = (
     <input
       {...(choices.length === 0 ? control : {})}

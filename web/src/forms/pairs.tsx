@@ -2,6 +2,7 @@
 /** Names and values as rows, such as the properties of a host. */
 import { Plus, Trash2 } from "lucide";
 import { Icon } from "../parts/icon.tsx";
+import { useUnsettled } from "./settled.tsx";
 
 export type Pair = [name: string, value: string];
 
@@ -18,6 +19,14 @@ export function changesOf(
   return changes;
 }
 
+/** Returns what of the rows could not be sent as it stands there, as a sentence; null if all can. */
+export function pairsProblem(pairs: readonly Pair[], one = "property"): string | null {
+  if (pairs.some(([name, value]) => name.trim() === "" && value !== "")) return `Name the ${one} that has this value.`;
+  const names = pairs.map(([name]) => name.trim()).filter(Boolean);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  return twice === undefined ? null : `There are two values for ${twice}; keep one.`;
+}
+
 /** Edits the rows. */
 export function PropertyRows(props: {
   pairs: Pair[];
@@ -31,6 +40,8 @@ export function PropertyRows(props: {
 }) {
   const { pairs, onChange, errors, legend = "Properties", one = "property", example = ["gpu", "A100"] } = props;
   const put = (index: number, pair: Pair) => onChange(pairs.map((one, at) => (at === index ? pair : one)));
+  const wrong = pairsProblem(pairs, one);
+  useUnsettled(wrong !== null);
   return (
     <fieldset class="stack">
       <legend>{legend}</legend>
@@ -60,6 +71,7 @@ export function PropertyRows(props: {
           {errors?.get(`/properties/${name}`) && <p class="field-error">{errors.get(`/properties/${name}`)}</p>}
         </div>
       ))}
+      {wrong && <p class="field-error">{wrong}</p>}
       <button type="button" class="small quiet" onClick={() => onChange([...pairs, ["", ""]])}>
         <Icon of={Plus} /> Add a {one}
       </button>

@@ -117,7 +117,7 @@ function ConditionInput({ condition, word, property, wrong, onChange }: Conditio
           aria-label={`${label}: value`}
           value={String(condition.value)}
           aria-invalid={wrong ? true : undefined}
-          onChange={(event) => onChange({ ...condition, value: typedValue(event.currentTarget.value, property) })}
+          onInput={(event) => onChange({ ...condition, value: typedValue(event.currentTarget.value, property) })}
         />
       ) : (
         <select

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The fields of a form that a JSON schema describes. */
 import type { ComponentChildren } from "preact";
+import { useUnsettled } from "./settled.tsx";
 import { useState } from "preact/hooks";
 import { kindOfType } from "../api/kinds.ts";
 import { useLive } from "../api/live.ts";
@@ -144,19 +145,7 @@ function Plain({ field, value, onChange, others, control, type }: OneProps & { c
         </select>
       );
     case "number":
-      return (
-        <input
-          {...control}
-          type="number"
-          inputMode={field.whole ? "numeric" : "decimal"}
-          min={field.least ?? undefined}
-          max={field.most ?? undefined}
-          step={field.whole ? 1 : "any"}
-          placeholder={typeof field.initial === "number" ? String(field.initial) : undefined}
-          value={value === undefined ? "" : String(value)}
-          onInput={({ currentTarget: { value: text } }) => onChange(text.trim() === "" ? undefined : Number(text))}
-        />
-      );
+      return <NumberOrNone field={field} value={value} onChange={onChange} control={control} />;
     case "long":
       return <LongInput text={textOf(value)} control={control} onText={(text) => onChange(text || undefined)} />;
     case "base64":
@@ -184,6 +173,32 @@ function Plain({ field, value, onChange, others, control, type }: OneProps & { c
     default:
       return <TextInput field={field} value={value} onChange={onChange} type={type} control={control} />;
   }
+}
+
+/** A number, or nothing; what is no number yet, such as "1e", is not sent as nothing. */
+function NumberOrNone(props: Pick<OneProps, "field" | "value" | "onChange"> & { control: ControlProps }) {
+  const { field, value, onChange, control } = props;
+  const [bad, setBad] = useState(false);
+  useUnsettled(bad);
+  return (
+    <>
+      <input
+        {...control}
+        type="number"
+        inputMode={field.whole ? "numeric" : "decimal"}
+        min={field.least ?? undefined}
+        max={field.most ?? undefined}
+        step={field.whole ? 1 : "any"}
+        placeholder={typeof field.initial === "number" ? String(field.initial) : undefined}
+        value={value === undefined ? "" : String(value)}
+        onInput={({ currentTarget: { value: text, validity } }) => {
+          setBad(validity.badInput);
+          onChange(text.trim() === "" ? undefined : Number(text));
+        }}
+      />
+      {bad && <span class="field-error">That is no number yet.</span>}
+    </>
+  );
 }
 
 /** A text; what resources of the type have there is proposed. */
@@ -284,6 +299,7 @@ function LongInput({ text, control, onText }: { text: string; control: ControlPr
 function JsonInput({ value, onChange, control }: Pick<OneProps, "value" | "onChange"> & { control: ControlProps }) {
   const [typed, setTyped] = useState(value === undefined ? "" : JSON.stringify(value, null, 1));
   const [bad, setBad] = useState(false);
+  useUnsettled(bad);
   return (
     <textarea
       {...control}

@@ -6,6 +6,7 @@ import { newKey, postOnce } from "../../api/client.ts";
 import { Refused, sentencesOf } from "../../api/errors.ts";
 import type { Impact, Maintenance } from "../../api/maintenance.ts";
 import type { Host } from "../../api/types.ts";
+import { type Span, keptLength } from "../../forms/gate.ts";
 import type { Parts } from "../../forms/requirement.tsx";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton, PageHead } from "../../parts/basics.tsx";
@@ -76,10 +77,11 @@ export function Plan({ all }: { all: readonly Host[] }) {
       setError(null);
       setChangedImpact(false);
     };
-  const moveStart = (at: number | null) => {
-    // The window keeps its length.
-    if (at !== null && start !== null && end !== null) setEnd(at + (end - start));
-    edited(setStart)(at);
+  // The window keeps its length, once the field of its start is left.
+  const entered = useRef<Span>({ start, end });
+  const leaveStart = () => {
+    const moved = keptLength({ start, end }, entered.current);
+    if (moved.end !== end) edited(setEnd)(moved.end);
   };
   const submit = async () => {
     if (busy || !window || !impact || asked.loading) return;
@@ -133,7 +135,16 @@ export function Plan({ all }: { all: readonly Host[] }) {
             onChosen={edited(setChosen)}
             onParts={edited(setParts)}
           />
-          <DateTimeField label="From" value={start} error={fields.get("/start_date")} onChange={moveStart} />
+          <DateTimeField
+            label="From"
+            value={start}
+            error={fields.get("/start_date")}
+            onEnter={() => {
+              entered.current = { start, end };
+            }}
+            onLeave={leaveStart}
+            onChange={edited(setStart)}
+          />
           <UntilField
             start={start}
             end={end}
