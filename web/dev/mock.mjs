@@ -267,15 +267,18 @@ const routes = {
       }
     if (query.has("text"))
       list = list.filter((lease) => lease.name.toLowerCase().includes(query.get("text").toLowerCase()));
-    if (query.has("from")) list = list.filter((lease) => Date.parse(lease.end_date) > Date.parse(query.get("from")));
-    if (query.has("to")) list = list.filter((lease) => Date.parse(lease.start_date) < Date.parse(query.get("to")));
+    const instant = (text) => (text === "now" ? Date.now() : Date.parse(text));
+    if (query.has("from")) list = list.filter((lease) => Date.parse(lease.end_date) > instant(query.get("from")));
+    if (query.has("to")) list = list.filter((lease) => Date.parse(lease.start_date) < instant(query.get("to")));
+    // Nothing of it is released as unused.
+    if (query.has("release_at")) list = [];
     for (const [name, sign] of [
       ["start_date", 1],
       ["end_date", 1],
     ])
       for (const filter of query.getAll(name)) {
         const [operator, ...rest] = filter.split(":");
-        const at = Date.parse(rest.join(":"));
+        const at = instant(rest.join(":"));
         list = list.filter(
           (lease) =>
             ({
@@ -653,7 +656,12 @@ const routes = {
     if (query.has("text")) list = list.filter((host) => host.hypervisor_hostname.includes(query.get("text")));
     const condition = query.get("condition");
     if (condition)
-      list = list.filter((host) => (host.disabled ? "disabled" : host.failure ? "failed" : "ok") === condition);
+      list = list.filter((host) =>
+        condition === "disabled_without_end"
+          ? host.disabled && !host.disabled.until
+          : (host.disabled ? "disabled" : host.failure ? "failed" : "ok") === condition,
+      );
+    if (query.has("maintenance_before")) list = [];
     if (query.has("requirement")) list = list.filter((host) => meets(host, JSON.parse(query.get("requirement"))));
     const at = query.has("marker") ? list.findIndex((host) => host.id === query.get("marker")) + 1 : 0;
     const size = Number(query.get("limit") ?? 100);

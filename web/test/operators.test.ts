@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CalendarResource } from "../src/api/types.ts";
 import { changesOf } from "../src/forms/pairs.tsx";
-import { promisedUntil } from "../src/pages/resources/state.tsx";
+import { maintenanceSoon, promisedUntil } from "../src/pages/resources/state.tsx";
 import { busiest } from "../src/pages/overview/sums.ts";
 
 const HOUR = 3_600_000;
@@ -67,4 +67,21 @@ test("a host is promised until its lease ends, or for longer than what was read"
       ["goes on", null],
     ],
   );
+});
+
+test("a host is in maintenance while its window goes on, and until it begins that is said a day before", () => {
+  const window = (start: number, end: number) => ({
+    kind: "out_of_use" as const,
+    code: "maintenance",
+    start: new Date(NOW + start * HOUR).toISOString(),
+    end: new Date(NOW + end * HOUR).toISOString(),
+  });
+  const row = (id: string, ...blocks: object[]) => ({ id, blocks }) as unknown as CalendarResource;
+  const rows = [
+    row("now", window(-1, 5)),
+    row("soon", window(-9, -3), window(20, 30)),
+    row("later", window(30, 40)),
+    row("broken", { ...window(-1, 5), code: "failed" }),
+  ];
+  assert.deepEqual([...maintenanceSoon(rows, NOW).keys()], ["now", "soon"]);
 });

@@ -12,7 +12,7 @@ import { LeasesOf } from "./resources/leases.tsx";
 import { attributeInWords, capacityInWords } from "../words/values.ts";
 import { calendarOf } from "./hosts/table.tsx";
 import { Properties, type ResourceAction, ResourceActions, ResourceDialog, nameOf } from "./resources/table.tsx";
-import { ResourceState, usePromised } from "./resources/state.tsx";
+import { type Promises, ResourceState, usePromised } from "./resources/state.tsx";
 
 /** The page. */
 export function ResourcePage() {
@@ -39,7 +39,9 @@ function One({ kind, id }: { kind: Kind; id: string }) {
   const path = `v1/resources/${encodeURIComponent(kind.name)}/${encodeURIComponent(id)}`;
   const watch = useLive<{ resource: Resource }>(path)!;
   const { data, error, loading } = watch.state.value;
-  const until = usePromised(kind.resource_types.find((one) => one.startsWith("physical:")) ?? kind.resource_types[0]!);
+  const promises = usePromised(
+    kind.resource_types.find((one) => one.startsWith("physical:")) ?? kind.resource_types[0]!,
+  );
   const [open, setOpen] = useState<ResourceAction | null>(null);
   if (loading) return <Skeleton lines={6} />;
   if (!data) return <Trouble error={error} retry={() => void watch.read()} />;
@@ -71,7 +73,7 @@ function One({ kind, id }: { kind: Kind; id: string }) {
       </PageHead>
       {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
       <section class="card">
-        <Facts resource={resource} kind={kind} until={until.get(resource.id)} />
+        <Facts resource={resource} kind={kind} promises={promises} />
       </section>
       <LeasesOf resource={resource} />
       {open && (
@@ -91,7 +93,7 @@ function One({ kind, id }: { kind: Kind; id: string }) {
   );
 }
 
-function Facts({ resource, kind, until }: { resource: Resource; kind: Kind; until: string | null | undefined }) {
+function Facts({ resource, kind, promises }: { resource: Resource; kind: Kind; promises: Promises }) {
   const capacity = capacityInWords(resource.capacity);
   const rows = Object.entries(resource.attributes)
     .map(([name, value]) => attributeInWords(kind.attributes[name]?.title ?? name, value))
@@ -100,7 +102,7 @@ function Facts({ resource, kind, until }: { resource: Resource; kind: Kind; unti
     <dl class="facts">
       <dt>State</dt>
       <dd>
-        <ResourceState of={resource} until={until} />
+        <ResourceState of={resource} promises={promises} />
       </dd>
       {rows.map(({ name, text }) => (
         <Fragment key={name}>

@@ -8,7 +8,7 @@ import { Icon } from "../../parts/icon.tsx";
 import { Rows } from "../../parts/list.tsx";
 import { go, hrefOf } from "../../router.ts";
 import { gib } from "../../words/lease.ts";
-import { type PromisedUntil, ResourceState, usePromised } from "../resources/state.tsx";
+import { type Promises, ResourceState, usePromised } from "../resources/state.tsx";
 
 /** What can be opened for a host. */
 export type HostAction = "edit" | "disable" | "delete" | "feed";
@@ -21,11 +21,11 @@ export function HostTable({
   hosts: readonly Host[];
   onOpen: (what: HostAction, id: string) => void;
 }) {
-  const until = usePromised("physical:host");
+  const promises = usePromised("physical:host");
   return (
     <Rows heads={["Host", "State", "Capacity", "Properties", ""]}>
       {hosts.map((host) => (
-        <Row key={host.id} host={host} until={until} open={(what) => onOpen(what, host.id)} />
+        <Row key={host.id} host={host} promises={promises} open={(what) => onOpen(what, host.id)} />
       ))}
     </Rows>
   );
@@ -38,11 +38,11 @@ export function calendarOf(name: string): string {
 
 interface RowProps {
   host: Host;
-  until: PromisedUntil;
+  promises: Promises;
   open: (what: HostAction) => void;
 }
 
-function Row({ host, until, open }: RowProps) {
+function Row({ host, promises, open }: RowProps) {
   const name = host.hypervisor_hostname;
   return (
     <tr>
@@ -51,7 +51,7 @@ function Row({ host, until, open }: RowProps) {
         <span class="owner muted">{[host.availability_zone, host.label].filter(Boolean).join(" · ")}</span>
       </th>
       <td>
-        <ResourceState of={host} until={until.get(host.id)} />
+        <ResourceState of={host} promises={promises} />
       </td>
       <td class="nowrap">
         {host.capacity.VCPU ?? "?"} vCPU, <span class="muted">{gib(host.capacity.MEMORY_MB ?? 0)}</span>

@@ -31,12 +31,13 @@ export function CapacityChart({ capacity, series, zone, now, noun }: ChartProps)
   const path = (values: readonly number[]) =>
     `M${LEFT} ${y(0)}${values.map((count, index) => `V${y(count)}H${x(Math.min(to, from + (index + 1) * step))}`).join("")}V${y(0)}Z`;
   const index = stepAt(capacity, now);
+  const within = now >= from && now < to;
   const fullest = used.reduce((best, count, at) => (at >= index && count > used[best]! ? at : best), index);
   // A point is the first instant of its step, which is past if the step has begun.
-  const least = fullest === index ? "now" : moment(from + fullest * step, zone, now);
+  const least = within && fullest === index ? "now" : moment(from + fullest * step, zone, now);
   const summary =
-    `Now ${series.free[index]} of ${series.total[index]} ${noun} are free, ${promised[index]} promised, ` +
-    `${series.out_of_use[index]} out of use. Fewest free from now on: ${series.free[fullest]}, ${least}.`;
+    `${within ? "Now" : "At first"} ${series.free[index]} of ${series.total[index]} ${noun} are free, ${promised[index]} promised, ` +
+    `${series.out_of_use[index]} out of use. Fewest free${within ? " from now on" : ""}: ${series.free[fullest]}, ${least}.`;
   const { minor } = ticksOf(from, to, WIDTH / (to - from), zone, 76);
   const marks = [...new Set([0, Math.round(most / 2), most])];
   return (
@@ -73,6 +74,7 @@ export function CapacityChart({ capacity, series, zone, now, noun }: ChartProps)
             <span class="legend-block chart-key-free" aria-hidden="true" /> free
           </li>
           <li class="muted">{summary}</li>
+          {from < now && <li class="muted">Before now only what is still out of use is known to have been.</li>}
         </ul>
       </figcaption>
     </figure>

@@ -2,7 +2,7 @@
 /** The state of a resource: failed, out of use, promised until, free. */
 import { now as serviceNow } from "../../api/client.ts";
 import { useLive } from "../../api/live.ts";
-import type { CalendarPage, CalendarResource, Host } from "../../api/types.ts";
+import type { Block, CalendarPage, CalendarResource, Host } from "../../api/types.ts";
 import { When } from "../../parts/basics.tsx";
 import { StateMark } from "../../parts/state.tsx";
 import { spoken } from "../../time/format.ts";
@@ -13,7 +13,7 @@ const HOUR = 3_600_000;
 /** How many days ahead is looked. */
 const AHEAD = 30;
 
-type Conditioned = Partial<Pick<Host, "failure" | "disabled">> & { reservable: boolean };
+type Conditioned = Partial<Pick<Host, "failure" | "disabled">> & { id: string; reservable: boolean };
 
 /** Until when a resource is promised; null if that is beyond what was read. */
 export type PromisedUntil = ReadonlyMap<string, string | null>;
@@ -34,20 +34,71 @@ export function promisedUntil(resources: readonly CalendarResource[], now: numbe
   return until;
 }
 
+/** Until when the resources of a type are promised; `read` has those of which that is known. */
+export interface Promises {
+  until: PromisedUntil;
+  /** The maintenance window that is open or begins within a day, by resource. */
+  closed: ReadonlyMap<string, Block>;
+  read: ReadonlySet<string>;
+}
+
+/** Returns the maintenance of each resource that goes on or begins within a day. */
+export function maintenanceSoon(resources: readonly CalendarResource[], now: number): ReadonlyMap<string, Block> {
+  const closed = new Map<string, Block>();
+  for (const { id, blocks } of resources) {
+    const next = blocks.find(
+      ({ code, start, end }) =>
+        code === "maintenance" && Date.parse(start) < now + 24 * HOUR && (end === null || Date.parse(end) > now),
+    );
+    if (next) closed.set(id, next);
+  }
+  return closed;
+}
+
 /** Reads until when resources of a type are promised. */
-export function usePromised(type: string): PromisedUntil {
+export function usePromised(type: string): Promises {
   const hour = Math.floor(serviceNow() / HOUR) * HOUR;
   const to = hour + AHEAD * 24 * HOUR;
   const query = { from: toWire(hour), to: toWire(to), limit: 1000, fields: "blocks", resource_type: type };
   const calendar = useLive<{ calendar: CalendarPage }>("v1/calendar", query, 60)!.state.value.data?.calendar;
-  return promisedUntil(calendar?.resources ?? [], present.value, to);
+  const resources = calendar?.resources ?? [];
+  return {
+    until: promisedUntil(resources, present.value, to),
+    closed: maintenanceSoon(resources, present.value),
+    read: new Set(resources.map(({ id }) => id)),
+  };
 }
 
-/**
- * "promised until tomorrow 12:00": what operators see of a resource. `until` is when its promise ends, null if that is
- * further away than was read; undefined if it is free.
- */
-export function ResourceState({ of, until: end }: { of: Conditioned; until: string | null | undefined }) {
+/** "in maintenance until tomorrow 12:00", or from when on. */
+function Closed({ window }: { window: Block }) {
+  const begins = Date.parse(window.start);
+  const said = (at: number) => spoken(at, zone.value, present.value);
+  return (
+    <span class="state state-past">
+      <StateMark mark="changing" />
+      <span class="state-word">{begins <= present.value ? "in maintenance" : "maintenance"}</span>
+      <span class="state-next">
+        {begins <= present.value ? window.end && `until ${said(Date.parse(window.end))}` : `from ${said(begins)} on`}
+        {window.reason && `: ${window.reason}`}
+      </span>
+    </span>
+  );
+}
+
+/** "promised until tomorrow 12:00": what operators see of a resource. What is not known of it is not said. */
+export function ResourceState({ of, promises }: { of: Conditioned; promises: Promises }) {
+  const window = promises.closed.get(of.id);
+  return (
+    <>
+      <Use of={of} promises={promises} closed={window !== undefined && Date.parse(window.start) <= present.value} />
+      {window && <Closed window={window} />}
+    </>
+  );
+}
+
+/** What is promised of it, or why nothing can be; a resource that is closed is neither free nor out of use for good. */
+function Use({ of, promises, closed }: { of: Conditioned; promises: Promises; closed: boolean }) {
+  const end = promises.until.get(of.id);
   if (of.failure) {
     return (
       <span class="state state-failed">
@@ -72,11 +123,20 @@ export function ResourceState({ of, until: end }: { of: Conditioned; until: stri
       </span>
     );
   }
+  if (closed && end === undefined) return null;
   if (!of.reservable) {
     return (
       <span class="state state-past">
         <StateMark mark="past" />
         <span class="state-word">out of use</span>
+      </span>
+    );
+  }
+  if (!promises.read.has(of.id)) {
+    return (
+      <span class="state">
+        <StateMark mark="free" />
+        <span class="state-word">can be reserved</span>
       </span>
     );
   }

@@ -23,7 +23,9 @@ export function ResourceTable(props: {
   onOpen: (what: ResourceAction, id: string) => void;
 }) {
   const { kind, resources, onOpen } = props;
-  const until = usePromised(kind.resource_types.find((one) => one.startsWith("physical:")) ?? kind.resource_types[0]!);
+  const promises = usePromised(
+    kind.resource_types.find((one) => one.startsWith("physical:")) ?? kind.resource_types[0]!,
+  );
   return (
     <Rows heads={["Name", "State", "What it is", "Properties", ...(may("blazar:resources:put") ? [""] : [])]}>
       {resources.map((one) => (
@@ -32,7 +34,7 @@ export function ResourceTable(props: {
             <a href={hrefOf("resource", { kind: kind.name, id: one.id })}>{nameOf(one)}</a>
           </th>
           <td class="state-cell">
-            <ResourceState of={one} until={until.get(one.id)} />
+            <ResourceState of={one} promises={promises} />
           </td>
           <td>{whatIs(one).join(" · ")}</td>
           <td>
