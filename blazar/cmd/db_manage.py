@@ -21,6 +21,7 @@ from blazar.cmd import config, unused_report
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.errors import BlazarError, InvalidInput, NotFound
 from blazar.model.lease import Lease
+from blazar.model.log_text import escaped
 from blazar.model.resource import DEVICE, GENERIC
 from blazar.store import migrate, revisions
 from blazar.store.engine import connect
@@ -157,7 +158,9 @@ def _past_leases(engine: Engine, options: argparse.Namespace) -> int:
     print(row.format("id", "project", "start", "end", "status", "name"))
     for lease in leases:
         record = _record(lease)
-        print(row.format(*(record[k] for k in ("id", "project_id", "start_date", "end_date", "status", "name"))))
+        line = row.format(*(record[k] for k in ("id", "project_id", "start_date", "end_date", "status", "name")))
+        # Names are of users, and may have commands to a terminal in them.
+        print(escaped(line))
     return 0
 
 

@@ -279,6 +279,15 @@ def test_db_manage_prints_the_record_of_past_leases(sqlite, sqlite_url, capsys):
     assert capsys.readouterr().out == "[]\n"
 
 
+def test_db_manage_gives_no_commands_to_the_terminal(sqlite, sqlite_url, capsys):
+    world = World(sqlite)
+    world.manager.leases.delete(world.lease(name="past\x1b[2J\x9b\u202e\r", project="physics").id)
+    assert main(["--database-url", sqlite_url, "past-leases"]) == 0
+    out = capsys.readouterr().out
+    assert "past" in out
+    assert out.replace("\n", "").isprintable()
+
+
 def test_a_database_that_cannot_be_used_is_told_in_one_sentence(capsys, tmp_path):
     empty = tmp_path / "blazar.conf"
     empty.write_text("[DEFAULT]\n")
