@@ -30,7 +30,7 @@ from tests.world import World, a_host
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "contributing").glob("*.md"))
-DEBUG_A_LEASE = (ROOT / "docs" / "contributing" / "debug-a-lease.md").read_text(encoding="utf-8")
+DEBUG_A_LEASE = (ROOT / "docs" / "debug-a-lease.md").read_text(encoding="utf-8")
 
 ADD_A_RESOURCE_TYPE = (ROOT / "docs" / "contributing" / "add-a-resource-type.md").read_text(encoding="utf-8")
 ADD_A_MICROVERSION = (ROOT / "docs" / "contributing" / "add-a-microversion.md").read_text(encoding="utf-8")

@@ -72,3 +72,11 @@ def test_links_between_pages_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
     targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in target]
     assert [target for target in targets if target and not (page.parent / target).exists()] == []
+
+
+def test_the_page_about_each_day_names_all_notifications():
+    text = (ROOT / "docs/day-by-day.md").read_text(encoding="utf-8")
+    source = (ROOT / "blazar/manager/common/notifications.py").read_text(encoding="utf-8")
+    types = set(re.findall(r'^[A-Z_]+ = "([a-z_.]+)"$', source, re.M))
+    assert len(types) > 15
+    assert types <= set(re.findall(r"`([a-z_.]+)`", text))

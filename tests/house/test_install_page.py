@@ -21,8 +21,9 @@ FILES = [
 @pytest.mark.parametrize("text", FILES, ids=lambda text: text.splitlines()[0])
 def test_every_option_on_the_page_is_read(tmp_path, monkeypatch, text):
     names = set(re.findall(r"\$([A-Z_]+)", text))
+    values = {"DB_URL": "sqlite:////tmp/x", "PORT": "4321"}
     for name in names:
-        text = text.replace(f"${name}", "sqlite:////tmp/x" if name == "DB_URL" else "x")
+        text = text.replace(f"${name}", values.get(name, "x"))
     file = tmp_path / "blazar.conf"
     file.write_text(text, encoding="utf-8")
     conf = config.load(["--config-file", str(file)], program="blazar-test")
@@ -42,6 +43,15 @@ def test_every_option_on_the_page_is_read(tmp_path, monkeypatch, text):
 )
 def test_what_an_installation_needs_is_typed(words):
     assert words in SHELL
+
+
+def test_the_port_stands_in_one_place():
+    assert PAGE.count("1234") == 1
+
+
+def test_the_api_is_asked_only_after_the_units_are_up():
+    # Units of type notify are up when they answer.
+    assert SHELL.index("systemctl enable --now blazar-manager blazar-api") < SHELL.index('curl -i "$API/v1"')
 
 
 def test_what_a_memcached_holds_is_encrypted():

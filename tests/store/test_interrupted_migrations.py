@@ -13,7 +13,7 @@ from blazar.store.engine import connect
 from tests.conftest import fresh_database
 from tests.world import World, a_series
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 _CHANGE = re.compile(r"\s*(?!ALTER TABLE \S+ MODIFY)(ALTER|CREATE|DROP)\b", re.IGNORECASE)
 """What must not be done twice; a column may be modified any number of times."""
