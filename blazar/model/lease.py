@@ -15,6 +15,7 @@ from blazar.model.errors import NotFound
 from blazar.model.made import Gone, made_of
 from blazar.model.reasons import Cause, ReasonCode
 from blazar.model.unused import LeaseUse, UseWatch
+from blazar.model.warning import moved_warning
 from blazar.model.window import Window
 
 Json = Mapping[str, object]
@@ -425,18 +426,19 @@ class Lease:
         """Return the event with this id."""
         return next((e for e in self.events if e.id == event_id), None)
 
-    def in_window(self, window: Window) -> Lease:
-        """Return the lease with its timetable moved to another window: the warning stays as long before the end.
+    def in_window(self, window: Window, lead: timedelta = timedelta(0)) -> Lease:
+        """Return the lease with its timetable, and the time up to which it is prolonged by itself, in another window.
 
-        So does the time up to which it is prolonged by itself.
+        ``lead`` is that of ``moved_warning``.
         """
-        end = self.event(EventType.END)
-        moved = timedelta(0) if end is None or end.time is None else window.end - end.time
+        known = {event.event_type: event.time for event in self.events}
+        before = Window(known.get(EventType.START) or self.window.start, known.get(EventType.END) or self.window.end)
+        moved = window.end - before.end
 
         def time(event: Event, at: datetime) -> datetime:
             if event.event_type == EventType.START:
                 return window.start
-            return max(window.start, at + moved)
+            return window.end if event.event_type == EventType.END else moved_warning(at, before, window, lead)
 
         events = tuple(
             replace(event, time=time(event, event.time)) if event.event_type in TIMETABLE and event.time else event

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -16,6 +18,8 @@ from blazar.model.series import FIRST_YEAR, LAST_YEAR, Fit
 
 _SECOND = timedelta(seconds=1)
 _DAY = timedelta(days=1)
+_DECISIVE = ("rule", "exdates", "rdates", "start", "time_zone", "duration", "until_local", "from")
+"""Fields of a change from which the occurrences follow, those that take some away first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,31 @@ class SeriesChange:
     asked_by: Actor | None = None
     dry_run: bool = False
     revisions: tuple[int, ...] | None = None
+
+
+@contextmanager
+def pointing_into(change: SeriesChange) -> Iterator[None]:
+    """Have errors about a change point at a field that it has: what is wrong may follow from another one."""
+    fields = {
+        "from": change.since,
+        "rule": change.rule,
+        "start": change.start,
+        "time_zone": change.zone,
+        "until_local" if isinstance(change.length, LocalEnd) else "duration": change.length,
+        "exdates": change.excluded,
+        "rdates": change.added,
+        "name": change.name,
+        "reservations": change.reservations,
+        "fit": change.fit,
+    }
+    given = [name for name, value in fields.items() if value is not None]
+    given += ["before_end_date"] if change.sets_before_end else []
+    try:
+        yield
+    except InvalidInput as error:
+        if error.pointer is not None and error.pointer.split("/")[1] not in given:
+            error.pointer = next((f"/{each}" for each in _DECISIVE if each in given), None)
+        raise
 
 
 def until(recurrence: Recurrence, first: datetime) -> Recurrence:

@@ -30,6 +30,7 @@ from blazar.model.window import Window
 from tests.world import NOON
 
 HOUR = timedelta(hours=1)
+LEAD = timedelta(hours=1)
 STEP = timedelta(minutes=10)
 RECHECK = timedelta(minutes=5)
 WHY = reason("why", ReasonCode.CLOUD_UNAVAILABLE)
@@ -100,7 +101,7 @@ def worked_on(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -
             yield lifecycle.deleted(lease, event, now=now), None
         case EventType.CREATE:
             if waiting_list.can_wait(lease, now):
-                yield waiting_list.waits_again(lease, event, now=now), None
+                yield waiting_list.waits_again(lease, event, lead=LEAD, now=now), None
             else:
                 yield lifecycle.deleted(lease, event, now=now, error=WHY), None
             if waiting_list.is_undone(lease):
@@ -141,7 +142,9 @@ def asked_for(lease: Lease, now: datetime, wanted: Lease | None) -> Iterator[Nex
             window = replace(lease.window, end=end)
             again = rearmed(lease, window, now)
             is_rearmed = again is not lease
-            events, _ = changed_events(again, window, None, now, newly_set=newly_set, saves=True, rearmed=is_rearmed)
+            events, _ = changed_events(
+                again, window, None, now, lead=LEAD, newly_set=newly_set, saves=True, rearmed=is_rearmed
+            )
             after = replace(again, window=window, events=events)
             yield after, wanted
             if lease.event(EventType.UPDATE) is None:

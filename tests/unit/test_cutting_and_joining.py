@@ -90,7 +90,7 @@ def test_by_time_each_second_belongs_to_exactly_one_part(given_lease, data) -> N
     length = int(lease.window.duration.total_seconds())
     at = lease.window.start + data.draw(st.integers(1, length - 1)) * SECOND
     ids = iter(new_ids())
-    parts = by_time(lease, held, at, name="second", new_id=lambda: next(ids), now=NOW)
+    parts = by_time(lease, held, at, name="second", lead=timedelta(hours=1), new_id=lambda: next(ids), now=NOW)
     check_each_has_its_own(parts)
     assert parts.first.window.end == parts.second.window.start == at
     assert booked((*parts.first_allocations, *parts.second_allocations)) == booked(held)

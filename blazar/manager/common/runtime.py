@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 
 from blazar.clouds.ports.metrics import Metrics, NoMetrics
@@ -54,6 +55,10 @@ class Runtime:
                 code="invalid_state",
             )
         return self.types[reservation.resource_type]
+
+    def lead_before_end(self, lease: Lease) -> timedelta:
+        """Return how long before its end a lease is warned of it by default; zero: it is not."""
+        return self.settings.lead_before_end([each.resource_type for each in lease.reservations])
 
     def kinds_of(self, lease: Lease) -> Mapping[str, ResourceKind]:
         """Return the kind of resource that each reservation of a lease takes. NotFound as for ``type_of``."""

@@ -133,7 +133,8 @@ class Recording:
                 undone = reason_of(event) if kind is EventType.CREATE else None
                 if kind is EventType.CREATE and lease.wait is not None:
                     # Nothing is left of its turn, and it keeps its place; if its time is over, it gives up there.
-                    return Record(waiting.waits_again(lease, event, now=now), everything)
+                    lead = self._runtime.lead_before_end(lease)
+                    return Record(waiting.waits_again(lease, event, lead=lead, now=now), everything)
                 return Record(lifecycle.deleted(current, event, now=now, error=undone), everything)
             case EventType.UPDATE if error:
                 # Not undone: keep all allocations until the end has returned their resources.

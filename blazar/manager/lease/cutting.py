@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from blazar.model.demand import Allocation
 from blazar.model.lease import TIMETABLE, Content, Event, EventStatus, EventType, Lease, Reservation
+from blazar.model.warning import moved_warning
 from blazar.model.window import Window
 
 NewId = Callable[[], str]
@@ -84,9 +85,19 @@ def by_units(
 
 
 def by_time(
-    lease: Lease, allocations: Collection[Allocation], at: datetime, *, name: str, new_id: NewId, now: datetime
+    lease: Lease,
+    allocations: Collection[Allocation],
+    at: datetime,
+    *,
+    name: str,
+    lead: timedelta,
+    new_id: NewId,
+    now: datetime,
 ) -> Parts:
-    """Return the parts of a lease that has not started: the second begins where the first ends, with the same."""
+    """Return the parts of a lease that has not started: the second begins where the first ends, with the same.
+
+    ``lead`` is the operator's time of the warning before the end.
+    """
     second_id = new_id()
     renamed = {r.id: new_id() for r in lease.reservations}
     gone = tuple(
@@ -101,8 +112,8 @@ def by_time(
         for each in lease.reservations
     )
     until, since = Window(lease.window.start, at), Window(at, lease.window.end)
-    first = replace(_timed(lease, until, now), extend=None, updated_at=now)
-    second = _timed(_second(lease, second_id, name, gone, new_id, now), since, now)
+    first = replace(_timed(lease, until, lead, now), extend=None, updated_at=now)
+    second = _timed(_second(lease, second_id, name, gone, new_id, now), since, lead, now)
     second_has = tuple(
         replace(each, lease_id=second_id, reservation_id=renamed[each.reservation_id], window=since)
         for each in allocations
@@ -140,16 +151,12 @@ def _copied(event: Event, id_: str, now: datetime) -> Event:
     return replace(mine, status=EventStatus.UNDONE, claimed_by=None, claimed_at=None, due_at=now)
 
 
-def _timed(lease: Lease, window: Window, now: datetime) -> Lease:
-    """Return a lease that has not started in a part of its window, with its events armed for that.
-
-    The warning stays as long before the end, but not before the start.
-    """
-    lead = lease.event(EventType.BEFORE_END)
-    before = None if lead is None or lead.time is None else lease.window.end - lead.time
+def _timed(lease: Lease, window: Window, lead: timedelta, now: datetime) -> Lease:
+    """Return a lease that has not started in a part of its window, with its events armed for that."""
+    warning = lease.event(EventType.BEFORE_END)
     times = {EventType.START: window.start, EventType.END: window.end}
-    if before is not None:
-        times[EventType.BEFORE_END] = max(window.start, window.end - before)
+    if warning is not None and warning.time is not None:
+        times[EventType.BEFORE_END] = moved_warning(warning.time, lease.window, window, lead)
     events = tuple(
         replace(e, time=at, due_at=at, updated_at=now)
         if e.event_type in TIMETABLE and (at := times.get(EventType(e.event_type))) is not None

@@ -13,9 +13,9 @@ from blazar.model.clock import later, said, to_minute, to_second, zulu
 from blazar.model.duration import Duration
 from blazar.model.errors import InvalidInput
 from blazar.model.requests import NOW, BeforeEnd, End, Moment
+from blazar.model.warning import SHORTEST, moved_warning
 from blazar.model.window import Window
 
-SHORTEST = timedelta(seconds=1)
 GRACE = timedelta(seconds=60)
 """How far in the past a start may lie: the time for which a form stands open."""
 LAST_YEAR = 8999
@@ -96,15 +96,12 @@ def asked_before_end(asked: BeforeEnd, window: Window, default: timedelta | None
 
 
 def changed_before_end(
-    current: datetime | None, window: Window, after: Window, asked: datetime | None
+    current: datetime | None, window: Window, after: Window, asked: datetime | None, lead: timedelta
 ) -> datetime | None:
-    """Return when to warn before the end of a lease with new dates: as requested, else as long before as it was."""
+    """Return when to warn before the end of a lease with new dates: as requested, else as ``moved_warning`` says."""
     if asked is not None:
         return _inside(asked, after)
-    if current is None:
-        return None
-    distance = window.end - current
-    return max(after.start, after.end - distance)
+    return None if current is None else moved_warning(current, window, after, lead)
 
 
 def _inside(asked: datetime, window: Window) -> datetime:

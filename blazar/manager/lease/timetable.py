@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from blazar.manager.lease import dates, lifecycle
 from blazar.model.event_reasons import with_reason
@@ -33,18 +33,20 @@ def changed_events(
     asked: datetime | None,
     now: datetime,
     *,
+    lead: timedelta,
     newly_set: bool,
     saves: bool,
     rearmed: bool,
 ) -> tuple[tuple[Event, ...], bool]:
     """Return the events of a lease for its new window, and whether an earlier before_end warning is void now.
 
-    ``newly_set``: the request names the action before the end, which then runs even if it ran before, and at once if
-    its time has passed. ``saves``: some action saves work, and so needs an event, at the end if at no earlier time.
-    ``rearmed``: the lease starts once more, and its action before the end has to run, too.
+    ``lead`` is the operator's time of the warning. ``newly_set``: the request names the action before the end, which
+    then runs even if it ran before, and at once if its time has passed. ``saves``: some action saves work, and so needs
+    an event, at the end if at no earlier time. ``rearmed``: the lease starts once more, and its action before the end
+    has to run, too.
     """
     warning = lease.event(EventType.BEFORE_END)
-    time = dates.changed_before_end(warning.time if warning else None, lease.window, window, asked)
+    time = dates.changed_before_end(warning.time if warning else None, lease.window, window, asked, lead)
     if saves and (time is None or (rearmed and time <= max(now, window.start))):
         # There is work to save, and no earlier time at which to save it.
         time = window.end

@@ -227,11 +227,11 @@ def is_undone(lease: Lease) -> bool:
     return lease.status is LeaseStatus.CREATING and start is not None and start.status is EventStatus.ERROR
 
 
-def waits_again(lease: Lease, creation: Event, *, now: datetime) -> Lease:
+def waits_again(lease: Lease, creation: Event, *, lead: timedelta, now: datetime) -> Lease:
     """Return a lease of which nothing is left in the cloud after its turn, and that has kept its place.
 
     It has given up if that was the last of its tries. Its events and reservations are as before its turn: an event in
-    ERROR would say that the lease never was.
+    ERROR would say that the lease never was. ``lead`` is the operator's time of the warning.
     """
     over = replace(creation, status=EventStatus.UNDONE, due_at=None, claimed_by=None, claimed_at=None, updated_at=now)
     reason: str | None = NOT_PREPARED
@@ -243,7 +243,7 @@ def waits_again(lease: Lease, creation: Event, *, now: datetime) -> Lease:
         lease, reason = tried_in_vain(lease, failed), None
     if lease.wait is not None and lease.wait.longest is not None:
         # Its turn may have given it less than it asked for.
-        lease = lease.in_window(Window(lease.window.start, lease.window.start + lease.wait.longest))
+        lease = lease.in_window(Window(lease.window.start, lease.window.start + lease.wait.longest), lead)
     fresh = replace(
         lease,
         degraded=False,

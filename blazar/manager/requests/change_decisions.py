@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache
 
 from blazar.manager.common.runtime import Runtime, with_capabilities
@@ -174,7 +174,8 @@ class ChangeDecisions:
     def _draft(self, lease: Lease, tasks: Collection[Task], asked: Asked, now: datetime) -> Draft:
         change = asked.change
         window = dates.changed_window(lease.window, change.start, change.end, now, exact=change.exact)
-        before_end = dates.asked_before_end(change.before_end, window, self._default_lead(lease, change))
+        lead = self._runtime.lead_before_end(lease)
+        before_end = dates.asked_before_end(change.before_end, window, lead if change.resets_before_end else None)
         parameters = self._new_parameters(lease, asked)
         rearmed = timetable.rearmed(lease, window, now)
         reservations = tuple(
@@ -184,7 +185,7 @@ class ChangeDecisions:
         newly_set = any(names_action(each.parameters) for each in change.reservations)
         saves = any(self._runtime.type_of(r).action(r.parameters).saves_work for r in reservations)
         events, warning_off = timetable.changed_events(
-            rearmed, window, before_end, now, newly_set=newly_set, saves=saves, rearmed=rearmed is not lease
+            rearmed, window, before_end, now, lead=lead, newly_set=newly_set, saves=saves, rearmed=rearmed is not lease
         )
         after = replace(
             rearmed,
@@ -216,11 +217,6 @@ class ChangeDecisions:
                 data={"status": str(lease.status)},
             )
         return Draft(after, replan, warning_off, to_prepare)
-
-    def _default_lead(self, lease: Lease, change: LeaseChange) -> timedelta | None:
-        if not change.resets_before_end:
-            return None
-        return self._runtime.settings.lead_before_end([r.resource_type for r in lease.reservations])
 
     def _requirement(self, reservation: Reservation) -> Requirement:
         return self._runtime.type_of(reservation).requirement(reservation.parameters)

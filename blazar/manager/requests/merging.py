@@ -211,7 +211,14 @@ class Merging:
         asked = None if touching else _warning(lease, known, others)
         saves = any(self._runtime.type_of(r).action(r.parameters).saves_work for r in lease.reservations)
         events, void = timetable.changed_events(
-            first.lease, lease.window, asked, first.now, newly_set=False, saves=saves, rearmed=False
+            first.lease,
+            lease.window,
+            asked,
+            first.now,
+            lead=self._runtime.lead_before_end(lease),
+            newly_set=False,
+            saves=saves,
+            rearmed=False,
         )
         extend = second.lease.extend if touching else first.lease.extend
         return replace(lease, events=events, extend=extend), void

@@ -30,7 +30,7 @@ from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus
 from blazar.model.recurrence import Occurrence
 from blazar.model.requests import Actor
 from blazar.model.series import Fit, check_series
-from blazar.model.series_changes import SeriesChange, since, until
+from blazar.model.series_changes import SeriesChange, pointing_into, since, until
 from blazar.model.series_details import OccurrenceState, Series, SeriesDetails, SeriesOccurrence, SeriesStatus
 from blazar.model.window import Window
 from blazar.store.series_changes import Moved, SeriesExchange
@@ -92,7 +92,7 @@ class SeriesChanging:
         def judge(attempt: _Attempt) -> None:
             self._judge(attempt, change)
 
-        with scope(limit=self._runtime.settings.request_limit):
+        with scope(limit=self._runtime.settings.request_limit), pointing_into(change):
             if change.dry_run:
                 attempt = find(0)
                 judge(attempt)
@@ -169,7 +169,11 @@ class SeriesChanging:
         named = {each.recurrence_id for each in found.occurrences} | recurrence.added
         coming = _coming(every, kept, named)
         if not coming:
-            raise InvalidInput("from: no occurrence is left to be changed", pointer="/from")
+            raise InvalidInput(
+                f"no occurrence would be left: those from {said(first)} on are over, deleted or changed by themselves; "
+                f"delete the series{_giving_back(len(changing))}, or choose a later end",
+                pointer="/rule",
+            )
         return _Wanted(before, old if earlier else None, new, first, changing, kept, coming)
 
     def _planned(self, wanted: _Wanted) -> _Attempt:
@@ -222,7 +226,7 @@ class SeriesChanging:
         """Yield the events of a lease with other dates; its warning stays as long before the end by default."""
         series = wanted.new
         resets = series.template.before_end is None and wanted.before.template.before_end is not None
-        lead = self._runtime.settings.lead_before_end([each.resource_type for each in lease.reservations])
+        lead = self._runtime.lead_before_end(lease)
         asked = dates.asked_before_end(series.template.before_end, window, lead if resets else None)
         for event in lease.events:
             match event.event_type:
@@ -231,7 +235,7 @@ class SeriesChanging:
                 case EventType.END:
                     time = window.end
                 case EventType.BEFORE_END:
-                    time = dates.changed_before_end(event.time, lease.window, window, asked)
+                    time = dates.changed_before_end(event.time, lease.window, window, asked, lead)
                 case _:
                     time = event.time
             yield event if time == event.time else replace(event, time=time, due_at=time, updated_at=now)
@@ -291,6 +295,10 @@ class SeriesChanging:
         for each in moved:
             runtime.notifier.notify(UPDATED, replace(each.after, revision=each.before.revision + 1))
         runtime.wake()
+
+
+def _giving_back(count: int) -> str:
+    return f" to give back the {count} that {'is' if count == 1 else 'are'} to come" if count else ""
 
 
 def _first(every: Sequence[SeriesOccurrence], wanted: datetime | None, now: datetime) -> datetime:

@@ -239,7 +239,10 @@ class Splitting:
                     "or for its whole time; only reservations of whole hosts (physical:host) are split by time",
                     pointer="/at",
                 )
-        return by_time(lease, found.allocations, at, name=name, new_id=lambda: str(uuid.uuid4()), now=found.now)
+        lead = self._runtime.lead_before_end(lease)
+        return by_time(
+            lease, found.allocations, at, name=name, lead=lead, new_id=lambda: str(uuid.uuid4()), now=found.now
+        )
 
 
 def _not_cut(task: Task) -> Conflict:
