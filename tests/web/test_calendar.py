@@ -79,6 +79,85 @@ def test_the_end_of_an_own_lease_is_dragged(small, page_of):
     assert after["end_date"] > lease["end_date"]
 
 
+def dragged(page: Page, x: float, y: float, by: int, *, drop: bool = True) -> None:
+    """Drag from a point to the right."""
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + by, y, steps=5)
+    if drop:
+        page.mouse.up()
+
+
+def test_a_lease_and_its_start_are_dragged_before_it_begins(small, page_of):
+    lease = book(small, "24", "+P1D")
+    page = page_of(small + "calendar", ALICE)
+    box = drawn(page).locator(".block-own").bounding_box()
+    assert box is not None
+    middle = box["x"] + box["width"] / 2
+    dragged(page, middle, box["y"] + 12, 70, drop=False)
+    expect(page.locator(".grid-preview")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".grid-preview")).to_have_count(0)
+    page.mouse.up()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    dragged(page, middle, box["y"] + 12, 70)
+    dialog = page.get_by_role("dialog", name="Change mine")
+    expect(dialog.get_by_text("This fits")).to_be_visible()
+    dialog.get_by_role("button", name="Change").click()
+    expect(dialog).to_have_count(0)
+    moved = send(small, "GET", f"v1/leases/{lease['id']}")["lease"]
+    assert moved["start_date"] > lease["start_date"]
+    assert length_of(moved) == length_of(lease)
+    box = drawn(page).locator(".block-own").bounding_box()
+    assert box is not None
+    dragged(page, box["x"] + 3, box["y"] + 12, -40)
+    dialog = page.get_by_role("dialog", name="Change mine")
+    expect(dialog.get_by_text("This fits")).to_be_visible()
+    dialog.get_by_role("button", name="Change").click()
+    expect(dialog).to_have_count(0)
+    longer = send(small, "GET", f"v1/leases/{lease['id']}")["lease"]
+    assert longer["end_date"] == moved["end_date"]
+    assert length_of(longer) > length_of(moved)
+
+
+def length_of(lease: dict) -> timedelta:
+    return datetime.fromisoformat(lease["end_date"]) - datetime.fromisoformat(lease["start_date"])
+
+
+def test_a_lease_in_use_says_why_it_is_not_moved_and_a_click_still_opens_it(small, page_of):
+    book(small, "now", "+P2D")
+    page = page_of(small + "calendar", ALICE)
+    box = drawn(page).locator(".block-own").bounding_box()
+    assert box is not None
+    dragged(page, box["x"] + box["width"] / 2, box["y"] + 12, 60)
+    expect(page.get_by_text("only its end can be moved").first).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 12)
+    expect(page.get_by_role("dialog", name="mine")).to_be_visible()
+
+
+def test_a_lease_is_moved_and_rows_are_marked_by_keyboard(small, page_of):
+    book(small, "24", "+P1D")
+    page = page_of(small + "calendar?by=none", ALICE)
+    drawn(page).locator(".block-own").focus()
+    page.keyboard.press("m")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".grid-preview")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Change mine")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Shift+ArrowDown")
+    page.keyboard.press("Shift+ArrowDown")
+    page.keyboard.press("Shift+ArrowUp")
+    expect(page.locator(".grid-preview")).to_contain_text("2 rows")
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Book 2 hosts like these")
+    expect(dialog.get_by_label("How many")).to_have_value("2")
+
+
 def test_only_what_is_free_in_the_marked_time_is_shown(small, page_of):
     book(small, "now", "+P1D")
     page = page_of(small + "calendar?by=none", ALICE)
@@ -174,7 +253,7 @@ def test_all_rows_stay_while_they_are_read_again_page_by_page(small, page_of):
         if hold and "marker=" in route.request.url:
             held.append(route)
         else:
-            route.continue_(url=route.request.url.replace("limit=1000", "limit=3"))
+            route.continue_(url=route.request.url.replace("limit=200", "limit=3"))
 
     page = page_of(small, ALICE)
     page.route("**/v1/calendar?*", by_threes)
@@ -250,6 +329,75 @@ def test_the_card_of_a_block_goes_when_the_block_is_scrolled_away(demo, page_of)
     expect(page.locator(".grid-card")).to_be_visible()
     page.mouse.wheel(0, 400)
     expect(page.locator(".grid-card")).to_have_count(0)
+
+
+def test_a_host_and_a_lease_are_found_and_a_date_is_gone_to(demo, page_of):
+    page = page_of(demo + "calendar", ADMIN)
+    rows = page.locator(".line:not(.line-group)")
+    drawn(page)
+    page.get_by_label("Find").fill("a100-03")
+    expect(rows).to_have_count(1)
+    assert "q=a100-03" in page.url
+    page.get_by_label("Find").fill("hpc-course")
+    # Its next lesson may lie outside of what was seen.
+    expect(page.locator(".block-label", has_text="hpc-course").first).to_be_in_viewport()
+    page.get_by_label("Find").fill("")
+    day = datetime.now(UTC) + timedelta(days=20)
+    page.get_by_label("Go to a date").fill(day.strftime("%Y-%m-%d"))
+    expect(page.locator(".tick-major", has_text=f"{day.day} {day:%b}").first).to_be_in_viewport()
+    assert serious(page) == []
+
+
+def test_operators_see_projects_by_colour_and_choose_one_in_the_legend(demo, page_of):
+    page = page_of(demo + "calendar?zoom=month&by=none", ADMIN)
+    drawn(page)
+    legend = page.get_by_role("list", name="What the blocks mean")
+    legend.get_by_role("button", name="climate").click()
+    expect(legend.get_by_role("button", name="climate")).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_label("Project", exact=True)).to_have_value("climate")
+    assert "project=climate" in page.url
+    colours = page.locator(".grid .block-lease").evaluate_all(
+        "(all) => [...new Set(all.map((one) => one.className.match(/colour-[0-9]+/)?.[0]))].filter(Boolean)"
+    )
+    assert colours
+    # The colour is not the only sign.
+    expect(page.locator(".grid .block-label", has_text="climate:").first).to_be_attached()
+
+
+def test_a_filter_of_another_page_is_shown(demo, page_of):
+    page = page_of(demo + "hosts", ADMIN)
+    page.get_by_role("link", name="a100-02", exact=True).click()
+    drawn(page)
+    chosen = page.get_by_label("Only").evaluate("one => one.selectedOptions[0].textContent")
+    assert "a100-02" in chosen
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_nothing_of_the_toolbar_lies_outside_of_a_phone(demo, page_of, width):
+    page = page_of(demo + "calendar", ADMIN, viewport={"width": width, "height": 800}, has_touch=True)
+    drawn(page)
+    page.get_by_role("button", name="Rows").click()
+    outside = page.evaluate(
+        """() => [...document.querySelectorAll(".calendar-tools :is(button, input, select)")]
+            .map((one) => one.getBoundingClientRect()).filter((box) => box.left < 0 || box.right > innerWidth).length"""
+    )
+    assert outside == 0
+    # Days have numbers.
+    labels = page.locator(".tick-minor").all_text_contents()
+    assert len(labels) > 7
+    assert serious(page) == []
+
+
+def test_keys_lead_to_earlier_later_and_today(demo, page_of):
+    page = page_of(demo + "calendar", ALICE)
+    drawn(page)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".grid-now")).not_to_be_in_viewport()
+    page.keyboard.press("t")
+    expect(page.locator(".grid-now")).to_be_in_viewport()
+    page.keyboard.press("n")
+    page.wait_for_url(re.compile(r"/ui/(\?.*)?$"))
 
 
 # What is measured is noted by the page itself: the driver looks only now and then.

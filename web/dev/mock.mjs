@@ -92,6 +92,7 @@ const meets = (host, requirement) => {
   if (operator === "not") return !meets(host, rest[0]);
   const has = propertiesOf(host)[rest[0].replace(/^\$/, "")];
   if (has === undefined) return false;
+  if (operator === "in") return rest[1].some((one) => meets(host, ["==", rest[0], one]));
   const [a, b] = [has, ...rest.slice(1)].map((one) => (Number.isNaN(Number(one)) ? String(one) : Number(one)));
   return { "==": a === b, "!=": a !== b, ">=": a >= b, "<=": a <= b, ">": a > b, "<": a < b }[operator] ?? false;
 };
@@ -592,7 +593,13 @@ const routes = {
     const next = new URLSearchParams(query);
     next.set("marker", String(at + size));
     return {
-      calendar: { as_of: world.wire(Date.now()), from: world.wire(from), to: world.wire(to), resources },
+      calendar: {
+        as_of: world.wire(Date.now()),
+        from: world.wire(from),
+        to: world.wire(to),
+        resources,
+        ...(query.get("with_count") === "true" ? { count: hosts.length } : {}),
+      },
       links: at + size < hosts.length ? [{ rel: "next", href: `http://elsewhere/v1/calendar?${next}` }] : [],
     };
   },

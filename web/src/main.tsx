@@ -6,7 +6,8 @@ import { plain } from "./api/errors.ts";
 import { App } from "./frame/app.tsx";
 import { Trouble } from "./parts/basics.tsx";
 import { keepFocus } from "./parts/focus.ts";
-import { startRouter } from "./router.ts";
+import { fetchCode } from "./pages.ts";
+import { place, startRouter } from "./router.ts";
 import { startTheme } from "./theme.ts";
 import { startClock } from "./time/now.ts";
 import { loadTemporal } from "./time/zone.ts";
@@ -14,6 +15,8 @@ import { loadTemporal } from "./time/zone.ts";
 async function main(): Promise<void> {
   startTheme();
   startRouter();
+  // What fails here is tried again, and said, when the page is drawn.
+  fetchCode(place.value.page).catch(() => undefined);
   const app = document.getElementById("app")!;
   let trouble: unknown = null;
   await loadTemporal();

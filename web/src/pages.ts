@@ -18,9 +18,18 @@ import { LeasePage } from "./pages/lease.tsx";
 import { LeasesPage } from "./pages/leases.tsx";
 import { later } from "./parts/later.tsx";
 
+const fetchedLater = new Set<ComponentType>();
+
 /** A page that is fetched when it is first looked at. */
 function further(name: keyof typeof import("./pages/further.ts")): ComponentType {
-  return later(async () => (await import("./pages/further.ts"))[name]);
+  const view = later(async () => (await import("./pages/further.ts"))[name]);
+  fetchedLater.add(view);
+  return view;
+}
+
+/** Fetches the code of a page early, beside what is asked of the service first. */
+export async function fetchCode(path: string): Promise<void> {
+  if (PAGES.some((page) => page.path === path && fetchedLater.has(page.view))) await import("./pages/further.ts");
 }
 
 export interface Page {

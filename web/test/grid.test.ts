@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { shiftInto } from "../src/grid/dom.ts";
 import { leastOf, levelOf, stretchesOf } from "../src/grid/heat.ts";
 import {
-  type Block,
-  type Group,
-  type Row,
   Scale,
   blocksBetween,
   freeUntil,
   isFree,
+  isFreeFor,
   lanesOf,
   linesOf,
+  movedTo,
   segmentAt,
   segmentsOf,
   snap,
   snapStep,
+  type Block,
+  type Group,
+  type Row,
 } from "../src/grid/layout.ts";
 
 const HOUR = 3_600_000;
@@ -147,4 +150,33 @@ test("the colour of heat tells none from few from all", () => {
     [0, 1, 3, 4, 4],
   );
   assert.equal(levelOf(0, 0), 0);
+});
+
+test("an edge that is dragged keeps a step and the present, and all of a block its length", () => {
+  const moved = { start: 10 * HOUR, end: 14 * HOUR };
+  const limits = { step: HOUR, now: 9 * HOUR };
+  assert.deepEqual(movedTo(moved, "end", 11 * HOUR, limits), { start: 10 * HOUR, end: 11 * HOUR });
+  assert.deepEqual(movedTo(moved, "end", 8 * HOUR, limits), { start: 10 * HOUR, end: 11 * HOUR });
+  assert.deepEqual(movedTo(moved, "start", 20 * HOUR, limits), { start: 13 * HOUR, end: 14 * HOUR });
+  assert.deepEqual(movedTo(moved, "start", 2 * HOUR, limits), { start: 9 * HOUR, end: 14 * HOUR });
+  assert.deepEqual(movedTo(moved, "both", 12 * HOUR, limits), { start: 12 * HOUR, end: 16 * HOUR });
+  assert.deepEqual(movedTo(moved, "both", 2 * HOUR, limits), { start: 9 * HOUR, end: 13 * HOUR });
+});
+
+test("a block that is moved is in nobody's way but others'", () => {
+  const own = block(2 * HOUR, 4 * HOUR, { kind: "own" });
+  const shown = row([own, block(4 * HOUR, 5 * HOUR, { kind: "cleaning" }), block(8 * HOUR, 9 * HOUR)]);
+  assert.equal(isFreeFor(shown, own, 3 * HOUR, 8 * HOUR), true);
+  assert.equal(isFreeFor(shown, own, 3 * HOUR, 8 * HOUR + 1), false);
+  assert.equal(isFree(shown, 3 * HOUR, 8 * HOUR), false);
+});
+
+test("the text of a preview is never cut at an edge", () => {
+  for (const left of [-500, -20, 0, 90, 300, 380, 900]) {
+    const at = left + shiftInto(left, 120, 100, 400);
+    assert.ok(at >= 100 && at + 120 <= 400, `${left}: ${at}`);
+  }
+  assert.equal(shiftInto(200, 120, 100, 400), 0);
+  // One that is longer than all that is seen begins where that begins.
+  assert.equal(200 + shiftInto(200, 900, 100, 400), 100);
 });

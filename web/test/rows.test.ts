@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CalendarResource } from "../src/api/types.ts";
-import { Rows, type View, sourceOf } from "../src/pages/calendar/data.ts";
+import { Rows, type View, groupsOf, projectsOf, sourceOf, wantedOnly } from "../src/pages/calendar/data.ts";
+import { ofGroup } from "../src/pages/calendar/reading.ts";
 
 const NOON = Date.parse("2031-03-03T12:00:00Z");
 const HOUR = 3_600_000;
@@ -63,4 +64,87 @@ test("a block that stays stands for what was read last", () => {
   const block = rows.of([host("h-1")], VIEW)[0]!.blocks[0]!;
   assert.equal(rows.of([host("h-1", "PENDING", "bob")], VIEW)[0]!.blocks[0], block);
   assert.equal(sourceOf(block)?.block.user_id, "bob");
+});
+
+test("of many resources closed groups have their heat and size, and no rows", () => {
+  const series = (gpu: string | null, total: number) => ({
+    group: { gpu },
+    total: [total, total - 1],
+    free: [1, 0],
+    promised: [0, 0],
+    out_of_use: [0, 0],
+  });
+  const capacity = {
+    as_of: "2031-03-03T12:00:00Z",
+    from: "2031-03-03T12:00:00Z",
+    to: "2031-03-03T14:00:00Z",
+    step_seconds: 3600,
+    measure: "resources",
+    series: [series("A100", 300), series(null, 500)],
+  };
+  const groups = groupsOf([], [], "gpu", capacity, (key) => key === "A100", true);
+  assert.deepEqual(
+    groups.map(({ key, name, open, size, rows, heat }) => [key, name, open, size, rows.length, heat?.free]),
+    [
+      ["A100", "gpu A100", true, 300, 0, [1, 0]],
+      ["", "without gpu", false, 500, 0, [1, 0]],
+    ],
+  );
+});
+
+test("the rows of a group are asked for by its value, and those without one by all others", () => {
+  const keys = ["A100", "H100", ""];
+  const region = ["==", "$region", "north"];
+  assert.deepEqual(ofGroup([], "gpu", "A100", keys), ["==", "$gpu", "A100"]);
+  assert.deepEqual(ofGroup(region, "gpu", "A100", keys), ["and", region, ["==", "$gpu", "A100"]]);
+  assert.deepEqual(ofGroup([], "gpu", "", keys), ["not", ["in", "$gpu", ["A100", "H100"]]]);
+  assert.deepEqual(ofGroup([], "gpu", "", [""]), []);
+});
+
+/** A host as an operator sees it, with a lease of a project. */
+function theirs(id: string, project: string, name = "work"): CalendarResource {
+  const one = host(id);
+  const blocks = one.blocks.map((block) => ({ ...block, kind: "lease", project_id: project, name }));
+  return { ...one, blocks } as unknown as CalendarResource;
+}
+
+test("each other project has a colour that it keeps, and the own one has none", () => {
+  const resources = [
+    theirs("h-1", "biology"),
+    theirs("h-2", "climate"),
+    theirs("h-3", "climate"),
+    theirs("h-4", "physics"),
+  ];
+  assert.deepEqual(projectsOf(resources, "physics"), ["climate", "biology"]);
+  const colours = () => new Rows().of(resources, VIEW).map((row) => row.blocks[0]!.colour);
+  const before = colours();
+  assert.notEqual(before[0], before[1]);
+  assert.equal(before[1], before[2]);
+  assert.equal(before[3], undefined);
+  projectsOf([theirs("h-5", "astronomy"), ...resources], "physics");
+  assert.deepEqual(colours(), before);
+});
+
+test("rows are found by the name of a host or a lease, and by project", () => {
+  const resources = [theirs("h-1", "biology", "Genome"), theirs("h-2", "climate"), host("mine-3")];
+  const found = (text: string, project: string | null = null) =>
+    wantedOnly(new Rows().of(resources, VIEW), resources, { text, project }).of.map((one) => one.id);
+  assert.deepEqual(found(""), ["h-1", "h-2", "mine-3"]);
+  assert.deepEqual(found("H-"), ["h-1", "h-2"]);
+  assert.deepEqual(found("genome"), ["h-1"]);
+  assert.deepEqual(found("", "climate"), ["h-2"]);
+  assert.deepEqual(found("h-2", "climate"), ["h-2"]);
+  assert.deepEqual(found("h-1", "climate"), []);
+});
+
+test("a lease is moved before it begins only, and as long as its start is in the range", () => {
+  const movable = (status: string, view: View = VIEW) => {
+    const [block] = new Rows().of([host("h-1", status)], view)[0]!.blocks;
+    return [block!.movable === true, block!.startMovable === true];
+  };
+  assert.deepEqual(movable("PENDING"), [true, true]);
+  assert.deepEqual(movable("ACTIVE"), [true, false]);
+  assert.deepEqual(movable("TERMINATED"), [false, false]);
+  assert.deepEqual(movable("PENDING", { ...VIEW, from: NOON + HOUR }), [true, false]);
+  assert.deepEqual(movable("PENDING", { ...VIEW, mayChange: false }), [false, false]);
 });

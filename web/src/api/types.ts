@@ -330,6 +330,8 @@ export interface CalendarPage {
   from: Instant;
   to: Instant;
   resources: CalendarResource[];
+  /** Of all pages, if it was asked for. */
+  count?: number;
   links?: Link[];
 }
 

@@ -5,6 +5,8 @@
 export const LINE = 30;
 /** Height of the header in pixels. */
 export const HEADER = 46;
+/** Between a preview and its text, in pixels. */
+const EDGE = 8;
 
 /** Makes an element with a class. */
 export function element(tag: string, className: string): HTMLElement {
@@ -18,6 +20,21 @@ export function placed(one: HTMLElement, left: number, width?: number): HTMLElem
   one.style.left = `${left}px`;
   if (width !== undefined) one.style.width = `${width}px`;
   return one;
+}
+
+/**
+ * Moves the text of a preview into what is seen: it may be longer than what it is about, and that may be cut at an edge.
+ * `left` is where the preview begins, and `from` to `to` what is seen, in pixels of the same origin.
+ */
+export function shiftInto(left: number, width: number, from: number, to: number): number {
+  return Math.max(from, Math.min(Math.max(left, from), to - width)) - left;
+}
+
+/** Puts the text of a preview where all of it is seen. */
+export function keepInSight(text: HTMLElement, left: number, box: HTMLElement, names: number): void {
+  const [from, to] = [box.scrollLeft + names + EDGE, box.scrollLeft + box.clientWidth - EDGE];
+  text.style.maxWidth = `${to - from}px`;
+  text.style.left = `${shiftInto(left + EDGE, text.offsetWidth, from, to)}px`;
 }
 
 const waiting = new Map<HTMLElement, () => void>();

@@ -15,6 +15,8 @@ import { ticksOf } from "./ticks.ts";
 
 const AROUND = 8;
 const NEW_LINES_PER_FRAME = 8;
+/** With many blocks in a line fewer lines are drawn at once. */
+const FRAME_MS = 10;
 const HOUR = 3_600_000;
 const NARROWEST = HOUR;
 const WIDEST = 184 * 24 * HOUR;
@@ -45,6 +47,10 @@ export interface Callbacks {
   onOpen: (row: Row, block: Block, box: DOMRect) => void;
   onMark: (marked: Marked) => void;
   onExtend: (row: Row, block: Block, end: number) => void;
+  /** A block is to lie elsewhere, or to begin at another time. */
+  onMove: (row: Row, block: Block, start: number, end: number) => void;
+  /** Somebody tries to drag a block that stays where it is. */
+  onStuck: (block: Block) => void;
   onToggle: (group: Group) => void;
   /** The user has scrolled or zoomed: the window that is seen now. */
   onLook: (from: number, to: number) => void;
@@ -74,6 +80,7 @@ export class Grid {
   scale: Scale;
   #positions = new Map<string, number>();
   #frame = 0;
+  #cutting: ReturnType<typeof setTimeout> | undefined;
   #drawn = { from: 0, to: 0 };
   #span = 7 * 24 * HOUR;
   #names = 0;
@@ -112,6 +119,7 @@ export class Grid {
 
   destroy(): void {
     cancelAnimationFrame(this.#frame);
+    clearTimeout(this.#cutting);
     this.#resized.disconnect();
     this.#themes.removeEventListener("change", this.recolour);
     this.#pointer.destroy();
@@ -158,6 +166,7 @@ export class Grid {
   look(middle: number, span = this.#span): void {
     const { from, to } = this.settings;
     this.#span = Math.min(Math.max(span, NARROWEST), WIDEST, to - from);
+    this.box.classList.toggle("close-up", this.#span <= 2 * 24 * HOUR);
     this.#names = this.#inner.querySelector<HTMLElement>(".grid-corner")?.offsetWidth ?? 0;
     const width = Math.max(100, this.box.clientWidth - this.#names);
     this.scale = new Scale(from, to, width / this.#span);
@@ -256,13 +265,14 @@ export class Grid {
     this.#drop(first, last);
     let made = 0;
     let redrawn = 0;
+    const until = performance.now() + FRAME_MS;
     let more = false;
     // Lines in sight come before those around them.
     for (const index of outward(first, last, Math.floor((this.box.scrollTop + height / 2) / LINE))) {
       const line = this.lines[index]!;
       let view = this.#views.get(line.key);
       if (!view) {
-        if (made >= NEW_LINES_PER_FRAME && index !== needed) {
+        if ((made >= NEW_LINES_PER_FRAME || performance.now() > until) && index !== needed) {
           more = true;
           continue;
         }
@@ -271,7 +281,7 @@ export class Grid {
       }
       const stale = !view.drawn || view.drawn.from !== from || view.drawn.to !== to;
       if (!stale) continue;
-      if (redrawn >= NEW_LINES_PER_FRAME && index !== needed) {
+      if ((redrawn >= NEW_LINES_PER_FRAME || (redrawn > 0 && performance.now() > until)) && index !== needed) {
         more = true;
         continue;
       }
@@ -280,7 +290,19 @@ export class Grid {
     }
     this.keys.keepStop(Math.floor(this.box.scrollTop / LINE));
     if (more) this.draw();
-    else this.#setBusy(false);
+    else {
+      this.#setBusy(false);
+      this.#cutSoon();
+    }
+  }
+
+  /** Fits labels to what is seen when scrolling has come to rest: while it goes on, each would cost. */
+  #cutSoon(): void {
+    clearTimeout(this.#cutting);
+    this.#cutting = setTimeout(() => {
+      const { from, to } = this.seen();
+      for (const view of this.#views.values()) view.cutLabels(this.scale, from, to);
+    }, 80);
   }
 
   /** Returns the window to have in the document: what is seen and half as much on each side, moved in large steps. */

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The keyboard in the grid: one tab stop, arrows between blocks and gaps, marking and extending without a mouse. */
-import { HEADER, LINE, element, nowFor, placed } from "./dom.ts";
+import { HEADER, LINE, element, keepInSight, nowFor, placed } from "./dom.ts";
 import type { Grid } from "./grid.ts";
 import {
   type Block,
   type Row,
   type Segment,
+  type Edges,
   freeUntil,
   isFree,
+  isFreeFor,
+  movedTo,
   segmentAt,
   segmentsOf,
   snap,
@@ -20,10 +23,16 @@ interface Spot {
   at: number | null;
 }
 
-/** A gap that is being marked, or a block whose end is being moved. */
+/** A gap that is being marked, from a line to another one, or a block that is being moved. */
 type Doing =
-  | { kind: "mark"; row: Row; start: number; end: number; limit: number }
-  | { kind: "extend"; row: Row; block: Block; end: number };
+  | { kind: "mark"; row: Row; start: number; end: number; limit: number; from: number; to: number }
+  | { kind: "change"; edges: Edges; row: Row; block: Block; start: number; end: number };
+
+const BEGINNINGS: Readonly<Record<Edges, string>> = {
+  start: "Moving the start. Enter confirms, Escape leaves. ",
+  end: "Moving the end. Enter confirms, Escape leaves. ",
+  both: "Moving all of it. Left and right move, Enter confirms, Escape leaves. ",
+};
 
 /** Handles focus and keys of one grid. */
 export class Keys {
@@ -31,12 +40,14 @@ export class Keys {
   #doing: Doing | null = null;
   readonly #gap = element("div", "block block-gap");
   readonly #preview = element("div", "grid-preview");
+  readonly #text = element("span", "grid-preview-text");
   #stop: HTMLElement | null = null;
 
   constructor(private readonly grid: Grid) {
     this.#gap.setAttribute("role", "gridcell");
     this.#gap.tabIndex = -1;
     this.#preview.setAttribute("aria-hidden", "true");
+    this.#preview.append(this.#text);
     grid.box.addEventListener("keydown", this.#pressed);
     grid.box.addEventListener("focusin", this.#focused);
     grid.box.addEventListener("focusout", this.#left);
@@ -106,7 +117,7 @@ export class Keys {
     const index = this.#spot ? (grid.positionOf(this.#spot.line) ?? 0) : 0;
     const page = Math.max(1, Math.floor((grid.box.clientHeight - HEADER) / LINE) - 1);
     if (event.shiftKey && (event.key === "ArrowLeft" || event.key === "ArrowRight"))
-      return this.#beginExtend(event.key);
+      return this.#beginChange("end", event.key === "ArrowRight" ? 1 : -1);
     switch (event.key) {
       case "ArrowUp":
         return this.#toLine(index - 1);
@@ -137,6 +148,12 @@ export class Keys {
       case "0":
         grid.look((grid.settings.from + grid.settings.to) / 2, grid.settings.to - grid.settings.from);
         return true;
+      case "m":
+      case "M":
+        return this.#beginChange("both", 0);
+      case "s":
+      case "S":
+        return this.#beginChange("start", 0);
       case "t":
       case "T":
         grid.look(grid.settings.now + grid.seen().span * 0.4);
@@ -268,17 +285,25 @@ export class Keys {
     const snapped =
       earliest === now ? now : Math.ceil((earliest - this.grid.settings.from) / step) * step + this.grid.settings.from;
     const start = snapped < gap.end ? Math.max(snapped, gap.start) : earliest;
-    this.#doing = { kind: "mark", row, start, end: Math.min(start + step, gap.end), limit: gap.end };
-    this.#show("Marking. Left and right move the end, Enter books, Escape leaves. ");
+    const line = this.grid.positionOf(this.#spot?.line ?? "") ?? 0;
+    const end = Math.min(start + step, gap.end);
+    this.#doing = { kind: "mark", row, start, end, limit: gap.end, from: line, to: line };
+    this.#show("Marking. Left and right move the end, Shift with up and down adds rows, Enter books, Escape leaves. ");
   }
 
-  #beginExtend(key: string): boolean {
+  #beginChange(edges: Edges, direction: 1 | -1 | 0): boolean {
     const line = this.grid.lines[this.grid.positionOf(this.#spot?.line ?? "") ?? -1];
     if (line?.kind !== "row") return false;
     const segment = this.#segments(line.row)[this.#focusedSegment(this.#segments(line.row))];
-    if (!segment?.block?.movable) return false;
-    this.#doing = { kind: "extend", row: line.row, block: segment.block, end: segment.block.end };
-    this.#step(key === "ArrowRight" ? 1 : -1, "Moving the end. Enter confirms, Escape leaves. ");
+    const block = segment?.block;
+    if (!block) return false;
+    if (edges === "end" ? !block.movable : !block.startMovable) {
+      this.grid.callbacks.onStuck(block);
+      return true;
+    }
+    this.#doing = { kind: "change", edges, row: line.row, block, start: block.start, end: block.end };
+    if (direction === 0) this.#show(BEGINNINGS[edges]);
+    else this.#step(direction, BEGINNINGS[edges]);
     return true;
   }
 
@@ -289,6 +314,10 @@ export class Keys {
         return true;
       case "ArrowRight":
         this.#step(1);
+        return true;
+      case "ArrowUp":
+      case "ArrowDown":
+        if (event.shiftKey) this.#addRow(event.key === "ArrowDown" ? 1 : -1);
         return true;
       case "Escape":
         this.#cancel();
@@ -309,39 +338,70 @@ export class Keys {
     const { now, to } = this.grid.settings;
     if (doing.kind === "mark")
       doing.end = Math.min(Math.max(doing.end + step, doing.start + Math.abs(step)), doing.limit);
-    else
-      doing.end = Math.min(
-        Math.max(snap(doing.end + step, Math.abs(step), doing.block.end), doing.block.start + Math.abs(step), now),
-        to,
-      );
+    else {
+      const edge = doing.edges === "end" ? "end" : "start";
+      const at = snap(doing[edge] + step, Math.abs(step), doing.block[edge]);
+      Object.assign(doing, movedTo(doing.block, doing.edges, Math.min(at, to), { step: Math.abs(step), now }));
+    }
     this.#show(before);
+  }
+
+  /** Marks one row more, or one less; heads of groups are passed over. */
+  #addRow(direction: 1 | -1): void {
+    const doing = this.#doing;
+    if (doing?.kind !== "mark") return;
+    let next = doing.to + direction;
+    while (this.grid.lines[next]?.kind === "group") next += direction;
+    if (!this.grid.lines[next]) return;
+    doing.to = next;
+    this.grid.reveal(next);
+    this.#show();
+  }
+
+  /** Returns the rows that are marked. */
+  #rows(doing: Extract<Doing, { kind: "mark" }>): Row[] {
+    const [first, last] = [Math.min(doing.from, doing.to), Math.max(doing.from, doing.to)];
+    return this.grid.lines.slice(first, last + 1).flatMap((line) => (line.kind === "row" ? [line.row] : []));
   }
 
   #show(before = ""): void {
     const doing = this.#doing;
     const index = this.grid.positionOf(this.#spot?.line ?? "");
     if (!doing || index === undefined) return;
-    const start = doing.kind === "mark" ? doing.start : doing.block.start;
-    this.grid.reveal(index, doing.end - 1, doing.end);
+    const { start, end } = doing;
+    const marks = doing.kind === "mark";
+    const moves = !marks && doing.edges !== "end";
+    if (!marks || doing.from === doing.to) this.grid.reveal(index, ...(moves ? [start, start + 1] : [end - 1, end]));
     const { scale, names, callbacks, settings } = this.grid;
-    placed(this.#preview, names + scale.x(start), (doing.end - start) * scale.pixelsPerMs);
-    this.#preview.style.top = `${this.grid.top(index) + 3}px`;
-    this.#preview.style.height = `${LINE - 6}px`;
-    const fits =
-      doing.kind === "mark"
-        ? isFree(doing.row, start, doing.end)
-        : doing.end <= freeUntil(doing.row, doing.block, settings.to);
-    this.#preview.classList.toggle("refused", !fits);
-    this.#preview.textContent = callbacks.sayWindow(start, doing.end);
+    const [first, last] = marks ? [Math.min(doing.from, doing.to), Math.max(doing.from, doing.to)] : [index, index];
+    placed(this.#preview, names + scale.x(start), (end - start) * scale.pixelsPerMs);
+    this.#preview.style.top = `${this.grid.top(first) + 3}px`;
+    this.#preview.style.height = `${(last - first + 1) * LINE - 6}px`;
+    const rows = marks ? this.#rows(doing) : [doing.row];
+    const free = marks ? rows.filter((row) => isFree(row, start, end)).length : 0;
+    const problem = marks
+      ? free === rows.length
+        ? ""
+        : `${free} of ${rows.length} free`
+      : (moves ? isFreeFor(doing.row, doing.block, start, end) : end <= freeUntil(doing.row, doing.block, settings.to))
+        ? ""
+        : "promised to somebody else";
+    this.#preview.classList.toggle("refused", problem !== "");
+    const more = problem === "" && rows.length > 1 ? `${rows.length} rows` : problem;
+    const said = callbacks.sayWindow(start, end);
+    this.#text.textContent = [said, more].filter(Boolean).join(" · ");
     if (!this.#preview.isConnected) this.grid.overlay(this.#preview);
-    callbacks.announce(`${before}${callbacks.sayWindow(start, doing.end)}${fits ? "" : ", promised to somebody else"}`);
+    keepInSight(this.#text, names + scale.x(start), this.grid.box, names);
+    callbacks.announce(`${before}${[said, more].filter(Boolean).join(", ")}`);
   }
 
   #finish(): void {
     const doing = this.#doing;
+    const rows = doing?.kind === "mark" ? this.#rows(doing).filter((row) => isFree(row, doing.start, doing.end)) : [];
     this.#cancel();
-    if (doing?.kind === "mark") this.grid.callbacks.onMark({ rows: [doing.row], start: doing.start, end: doing.end });
-    else if (doing) this.grid.callbacks.onExtend(doing.row, doing.block, doing.end);
+    if (doing?.kind === "mark") this.grid.callbacks.onMark({ rows, start: doing.start, end: doing.end });
+    else if (doing?.edges === "end") this.grid.callbacks.onExtend(doing.row, doing.block, doing.end);
+    else if (doing) this.grid.callbacks.onMove(doing.row, doing.block, doing.start, doing.end);
   }
 
   #cancel(): void {

@@ -16,6 +16,10 @@ export interface Block {
   mark?: string;
   /** True if its end may be dragged. */
   movable?: boolean;
+  /** True if its start may be dragged, and so all of it. */
+  startMovable?: boolean;
+  /** Who it is of, as a number from 0 on: a colour. */
+  colour?: number;
 }
 
 export interface Row {
@@ -138,6 +142,29 @@ export function freeUntil(row: Row, block: Block, limit: number): number {
     if (other !== block && other.kind !== "cleaning") until = Math.min(until, Math.max(other.start, block.end));
   }
   return until;
+}
+
+/** Which edges of a block are dragged. */
+export type Edges = "start" | "end" | "both";
+
+/** Returns the window of a block whose edge, or all of it, is brought to an instant; it keeps a step, and begins no earlier than now. */
+export function movedTo(
+  block: Pick<Block, "start" | "end">,
+  edges: Edges,
+  at: number,
+  { step, now }: { step: number; now: number },
+): { start: number; end: number } {
+  if (edges === "end") return { start: block.start, end: Math.max(at, block.start + step, now) };
+  if (edges === "start") return { start: Math.min(Math.max(at, now), block.end - step), end: block.end };
+  const start = Math.max(at, now);
+  return { start, end: start + block.end - block.start };
+}
+
+/** Tells whether nothing but a block itself, and its cleaning, lies in a window of its row. */
+export function isFreeFor(row: Row, block: Block, from: number, to: number): boolean {
+  return blocksBetween(row.blocks, from, to).every(
+    (other) => other === block || (other.kind === "cleaning" && other.start === block.end),
+  );
 }
 
 /** Returns which lane each block is drawn in and how many there are: blocks that share a host lie side by side. */

@@ -121,6 +121,20 @@ export class LineView {
     }
   }
 
+  /** Lets blocks that are cut at an edge of what is seen show the beginning of their label in the part that is seen. */
+  cutLabels(scale: Scale, from: number, to: number): void {
+    if (this.line.kind === "group") return;
+    for (const shown of this.#blocks.values()) {
+      const block = this.#shown.get(shown);
+      if (!block || block.label === "") continue;
+      const cut = (block.start < from && block.end > from) || (block.start < to && block.end > to);
+      if (cut === shown.classList.contains("cut") && !cut) continue;
+      shown.classList.toggle("cut", cut);
+      const seen = Math.min(block.end, to) - Math.max(block.start, from);
+      if (cut) shown.style.setProperty("--seen", `${Math.max(0, Math.floor(seen * scale.pixelsPerMs))}px`);
+    }
+  }
+
   #make(block: Block): HTMLElement {
     const shown = element("div", "");
     shown.setAttribute("role", "gridcell");
@@ -133,7 +147,9 @@ export class LineView {
 
   #describe(shown: HTMLElement, row: Row, block: Block): void {
     this.#shown.set(shown, block);
-    shown.className = `block block-${block.kind}${block.mark ? ` block-${block.mark}` : ""}`;
+    const classes = ["block", `block-${block.kind}`, block.mark && `block-${block.mark}`];
+    if (block.colour !== undefined) classes.push(`colour-${block.colour}`);
+    shown.className = classes.filter(Boolean).join(" ");
     const label = shown.querySelector(".block-label");
     if (label) label.textContent = block.label;
     else if (block.label) {
@@ -143,16 +159,24 @@ export class LineView {
     }
     // Formatting times is slow: the sentence is written when the browser has time, or when the block gets the focus.
     whenIdle(shown, () => shown.setAttribute("aria-label", this.callbacks.say(row, block, block.start, block.end)));
-    const handle = shown.querySelector(".block-end");
-    if (block.movable && !handle) {
-      const made = element("span", "block-end");
-      made.setAttribute("aria-hidden", "true");
-      shown.append(made);
-    } else if (!block.movable) handle?.remove();
+    shown.classList.toggle("startable", block.startMovable === true);
+    toggleHandle(shown, "block-end", block.movable === true);
+    toggleHandle(shown, "block-start", block.startMovable === true);
   }
 
   /** Returns the element of a block if it is in the document. */
   blockElement(key: string): HTMLElement | undefined {
     return this.#blocks.get(key);
+  }
+}
+
+/** Adds or removes what an edge is dragged by. */
+function toggleHandle(shown: HTMLElement, name: string, wanted: boolean): void {
+  const handle = shown.querySelector(`.${name}`);
+  if (!wanted) handle?.remove();
+  else if (!handle) {
+    const made = element("span", name);
+    made.setAttribute("aria-hidden", "true");
+    shown.append(made);
   }
 }

@@ -1,19 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The pointer in the grid: drag over free time marks, drag of an end extends, drag of the header moves the view. */
-import { LINE, element, placed } from "./dom.ts";
+/** The pointer in the grid: drag over free time marks, drag of a block or its edges moves it, drag of the header the view. */
+import { LINE, element, keepInSight, placed } from "./dom.ts";
 import type { Grid } from "./grid.ts";
-import { type Block, type Row, freeUntil, isFree, snap, snapStep } from "./layout.ts";
+import { type Block, type Edges, type Row, freeUntil, isFree, isFreeFor, movedTo, snap, snapStep } from "./layout.ts";
 
 const CLICK = 4;
+/** How long a finger rests on a block before it drags it, in milliseconds. */
+const REST_MS = 450;
+
+/** A block that is dragged; `grabbed` is how long after its start the pointer has taken hold of it. */
+interface Change {
+  kind: "change";
+  edges: Edges;
+  row: Row;
+  line: number;
+  block: Block;
+  grabbed: number;
+  x: number;
+  to: { start: number; end: number } | null;
+}
 
 type Drag =
   | { kind: "mark"; line: number; start: number; x: number; y: number; to: { line: number; end: number } | null }
-  | { kind: "extend"; row: Row; line: number; block: Block; end: number; moved: boolean }
+  | Change
   | { kind: "pan"; x: number; left: number };
 
-/** Handles mouse, pen and touch of one grid. Touch never drags: it scrolls, and a tap on free time shows its card. */
+/** Handles mouse, pen and touch of one grid. Touch scrolls; a tap on free time marks it, and a block is dragged after a rest. */
 export class Pointer {
   #drag: Drag | null = null;
+  /** True after a drag until its click, which is none. */
+  #dragged = false;
+  #rest: ReturnType<typeof setTimeout> | undefined;
   readonly #preview = element("div", "grid-preview");
   readonly #text = element("span", "grid-preview-text");
   #over: Element | null = null;
@@ -31,6 +48,8 @@ export class Pointer {
     grid.box.addEventListener("pointerleave", this.#leave);
     grid.box.addEventListener("scroll", this.#scrolled, { passive: true });
     grid.box.addEventListener("click", this.#click);
+    // What a finger drags does not scroll.
+    grid.box.addEventListener("touchmove", this.#touched, { passive: false });
     head.addEventListener("pointerdown", this.#pan);
     document.addEventListener("keydown", this.#escape);
   }
@@ -40,18 +59,26 @@ export class Pointer {
   }
 
   #down = (event: PointerEvent): void => {
-    if (event.button !== 0 || event.pointerType === "touch" || this.#drag) return;
+    this.#dragged = false;
+    if (event.button !== 0 || this.#drag) return;
     const target = event.target as HTMLElement;
     if (target.closest(".grid-head, .line-name, .line-group")) return;
     const line = this.grid.lineAt(event.clientY);
     const shown = this.grid.lines[line];
     if (shown?.kind !== "row") return;
     const key = target.closest<HTMLElement>(".block:not(.block-gap)")?.dataset.block;
-    if (key !== undefined) {
-      const block = shown.row.blocks.find((one) => one.key === key);
-      if (!block || !target.closest(".block-end")) return;
-      this.#drag = { kind: "extend", row: shown.row, line, block, end: block.end, moved: false };
-    } else {
+    const change = key === undefined ? null : this.#changeOf(shown.row, line, key, target, event);
+    if (event.pointerType === "touch") {
+      clearTimeout(this.#rest);
+      if (change) this.#rest = setTimeout(() => this.#grab(change, event), REST_MS);
+      return;
+    }
+    if (change) {
+      // It is a click until it moves; what is captured would be no click on the block.
+      this.#drag = change;
+      return;
+    }
+    if (key === undefined) {
       const start = this.#snapped(this.grid.instantAt(event.clientX), Math.floor);
       this.#drag = {
         kind: "mark",
@@ -61,9 +88,31 @@ export class Pointer {
         y: event.clientY,
         to: null,
       };
-    }
+    } else return;
     this.grid.box.setPointerCapture(event.pointerId);
     event.preventDefault();
+  };
+
+  /** Returns what the drag of a block would change; null if there is no such block. */
+  #changeOf(row: Row, line: number, key: string, target: HTMLElement, event: PointerEvent): Change | null {
+    const block = row.blocks.find((one) => one.key === key);
+    if (!block) return null;
+    const edges = target.closest(".block-end") ? "end" : target.closest(".block-start") ? "start" : "both";
+    const grabbed = this.grid.instantAt(event.clientX) - block.start;
+    return { kind: "change", edges, row, line, block, grabbed, x: event.clientX, to: null };
+  }
+
+  /** Takes a block with a finger that has rested on it. */
+  #grab(change: Change, event: PointerEvent): void {
+    this.#drag = change;
+    this.grid.callbacks.onPoint(null);
+    this.#show(change.line, change.line, change.block.start, change.block.end, "");
+    this.grid.box.setPointerCapture(event.pointerId);
+  }
+
+  #touched = (event: TouchEvent): void => {
+    if (this.#drag) event.preventDefault();
+    else clearTimeout(this.#rest);
   };
 
   #pan = (event: PointerEvent): void => {
@@ -85,13 +134,8 @@ export class Pointer {
       return;
     }
     this.#scrollAtEdges(event);
-    if (drag.kind === "extend") {
-      const step = snapStep(this.grid.scale.pixelsPerMs);
-      const end = this.#snapped(this.grid.instantAt(event.clientX), Math.round);
-      drag.end = Math.max(end, drag.block.start + step, this.grid.settings.now);
-      drag.moved = true;
-      const fits = drag.end <= freeUntil(drag.row, drag.block, this.grid.settings.to);
-      this.#show(drag.line, drag.line, drag.block.start, drag.end, fits ? "" : "promised to somebody else");
+    if (drag.kind === "change") {
+      this.#change(drag, event);
       return;
     }
     if (!drag.to && Math.hypot(event.clientX - drag.x, event.clientY - drag.y) < CLICK) return;
@@ -113,16 +157,47 @@ export class Pointer {
 
   #up = (event: PointerEvent): void => {
     const drag = this.#drag;
-    if (!drag) return;
     this.#end();
-    if (drag.kind === "extend" && drag.moved && drag.end !== drag.block.end) {
-      this.grid.callbacks.onExtend(drag.row, drag.block, drag.end);
-    } else if (drag.kind === "mark" && drag.to) {
+    if (!drag) return;
+    if (drag.kind === "change" && drag.to) this.#changed(drag, drag.to);
+    else if (drag.kind === "mark" && drag.to) {
       const { free, start, until } = this.#marked(drag);
       if (free.length > 0) this.grid.callbacks.onMark({ rows: free, start, end: until });
       else this.grid.callbacks.announce("Nothing of what you marked is free.");
     } else if (drag.kind === "mark") this.#tap(event);
   };
+
+  /** Shows where a block would lie. One that stays where it is says so once. */
+  #change(drag: Change, event: PointerEvent): void {
+    if (event.buttons === 0 && event.pointerType !== "touch") {
+      this.#end();
+      return;
+    }
+    if (!drag.to && Math.abs(event.clientX - drag.x) < CLICK) return;
+    this.grid.box.setPointerCapture(event.pointerId);
+    const { block, row, edges } = drag;
+    if (edges === "end" ? !block.movable : !block.startMovable) {
+      this.#end();
+      this.#dragged = true;
+      this.grid.callbacks.onStuck(block);
+      return;
+    }
+    const { now, to } = this.grid.settings;
+    const at = this.grid.instantAt(event.clientX) - (edges === "both" ? drag.grabbed : 0);
+    const step = snapStep(this.grid.scale.pixelsPerMs);
+    drag.to = movedTo(block, edges, this.#snapped(at, Math.round), { step, now });
+    this.#dragged = true;
+    this.grid.callbacks.onPoint(null);
+    const fits =
+      edges === "end" ? drag.to.end <= freeUntil(row, block, to) : isFreeFor(row, block, drag.to.start, drag.to.end);
+    this.#show(drag.line, drag.line, drag.to.start, drag.to.end, fits ? "" : "promised to somebody else");
+  }
+
+  #changed({ row, block, edges }: Change, { start, end }: { start: number; end: number }): void {
+    if (start === block.start && end === block.end) return;
+    if (edges === "end") this.grid.callbacks.onExtend(row, block, end);
+    else this.grid.callbacks.onMove(row, block, start, end);
+  }
 
   /** Returns the rows of what is being marked, those of them that are free, and its window. */
   #marked(drag: Extract<Drag, { kind: "mark" }>): { rows: Row[]; free: Row[]; start: number; until: number } {
@@ -149,6 +224,7 @@ export class Pointer {
     this.#preview.classList.toggle("refused", problem !== "");
     this.#text.textContent = [callbacks.sayWindow(start, end), more, problem].filter(Boolean).join(" · ");
     if (!this.#preview.isConnected) this.grid.overlay(this.#preview);
+    keepInSight(this.#text, names + scale.x(start), this.grid.box, names);
   }
 
   #snapped(at: number, round: (value: number) => number): number {
@@ -193,6 +269,10 @@ export class Pointer {
   }
 
   #click = (event: MouseEvent): void => {
+    if (this.#dragged) {
+      this.#dragged = false;
+      return;
+    }
     const target = event.target as HTMLElement;
     const key = target.closest<HTMLElement>(".line")?.dataset.key;
     const line = key === undefined ? undefined : this.grid.viewOf(key)?.line;
@@ -235,6 +315,7 @@ export class Pointer {
   };
 
   #end(): void {
+    clearTimeout(this.#rest);
     this.#drag = null;
     this.#preview.remove();
     this.grid.box.classList.remove("panning");

@@ -6,6 +6,10 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
+/** The room for "M 30", and for "30", in pixels. */
+const LETTER_AND_DAY = 36;
+const ONLY_DAY = 24;
+
 export interface Tick {
   at: number;
   label: string;
@@ -34,9 +38,16 @@ const UNITS: readonly Unit[] = [
 
 /** Returns the ticks of a window; minor ones are at least `least` pixels apart. */
 export function ticksOf(from: number, to: number, pixelsPerMs: number, zone: string, least = 44): Ticks {
-  const unit = UNITS.find((one) => one.ms * pixelsPerMs >= least) ?? UNITS[UNITS.length - 1]!;
+  // A number of a day needs less room than a time.
+  const unit =
+    UNITS.find((one) => one.ms * pixelsPerMs >= (one.days === 1 ? ONLY_DAY : least)) ?? UNITS[UNITS.length - 1]!;
+  const room = unit.ms * pixelsPerMs;
+  const letters = room < LETTER_AND_DAY ? 0 : room < least ? 1 : 2;
   const days = daysOf(from, to, zone);
-  const minor = instantsOf(unit, days, from, to, zone).map((at) => ({ at, label: minorLabel(at, unit, zone) }));
+  const minor = instantsOf(unit, days, from, to, zone).map((at) => ({
+    at,
+    label: minorLabel(at, unit, zone, letters),
+  }));
   const major =
     unit.ms < DAY ? days.map((day) => ({ at: day.at, label: formatted(day.at, zone, "day") })) : months(days, zone);
   return { major, minor, weekends: weekendsOf(days) };
@@ -89,10 +100,13 @@ function byWallClock(day: Day, step: number, zone: string): number[] {
   return found;
 }
 
-function minorLabel(at: number, unit: Unit, zone: string): string {
+function minorLabel(at: number, unit: Unit, zone: string, letters: number): string {
   if (unit.months) return formatted(at, zone, "month").slice(0, 3);
   if (unit.days === 7) return formatted(at, zone, "day").replace(/^\S+ /, "");
-  if (unit.days) return `${formatted(at, zone, "weekday-short").slice(0, 2)} ${formatted(at, zone, "day-number")}`;
+  if (unit.days) {
+    const weekday = formatted(at, zone, "weekday-short").slice(0, letters);
+    return `${weekday} ${formatted(at, zone, "day-number")}`.trim();
+  }
   return formatted(at, zone, "clock");
 }
 

@@ -4,32 +4,34 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { now as serviceNow } from "../api/client.ts";
 import { useLive } from "../api/live.ts";
 import { info, may } from "../api/session.ts";
-import type { CalendarResource, Capacity, Json, Property } from "../api/types.ts";
+import type { Json, Property } from "../api/types.ts";
 import type { Callbacks, Grid, Marked, Pointed } from "../grid/grid.ts";
 import type { Block, Group, Row } from "../grid/layout.ts";
-import { announce } from "../parts/announce.tsx";
+import { announce, note } from "../parts/announce.tsx";
 import { Skeleton, Trouble } from "../parts/basics.tsx";
-import { place, setParams } from "../router.ts";
+import { go, place, setParams } from "../router.ts";
 import { range } from "../time/format.ts";
 import { present } from "../time/now.ts";
 import { startOfDay, toWire, zone } from "../time/zone.ts";
-import { CalendarReader, Rows, type Span, freeOnly, groupsOf } from "./calendar/data.ts";
-import { BlockDialog, Card, MoveEndDialog, requirementOf } from "./calendar/dialogs.tsx";
+import { Rows, type Span, freeOnly, groupsOf, isWanted, projectsOf, wantedOnly } from "./calendar/data.ts";
+import { BlockDialog, Card, ReadLease, requirementOf } from "./calendar/dialogs.tsx";
 import { MarkedDialog } from "./calendar/marked.tsx";
 import { BY_NAME } from "../words/marked.ts";
 import { GridView } from "./calendar/grid-view.tsx";
+import { MANY_ROWS, useCalendar } from "./calendar/reading.ts";
 import { CalendarTable } from "./calendar/table.tsx";
 import { Legend, LookTools, Nothing, RowTools, ZOOMS, defaultGroup, isUseful } from "./calendar/tools.tsx";
-import { sayCell, sayGroup } from "./calendar/words.ts";
+import { useShortcuts } from "./calendar/shortcuts.ts";
+import { sayCell, sayGroup, whyStuck } from "./calendar/words.ts";
+import { ChangeDialog, ExtendDialog } from "./lease-actions.tsx";
 
 const DAY = 24 * 3_600_000;
-const MANY_ROWS = 200;
-const EVERY_MS = 30_000;
 
 type Open =
   | { kind: "block"; row: Row; block: Block }
   | { kind: "marked"; marked: Marked; value: string }
   | { kind: "end"; block: Block; end: number }
+  | { kind: "move"; block: Block; start: number; end: number }
   | null;
 
 /** What of the page is in the address. */
@@ -47,6 +49,7 @@ function asked() {
     mine: params.get("mine") === "1",
     table: params.get("view") === "table",
     free: windowOf(params.get("free")),
+    wanted: { text: params.get("q") ?? "", project: params.get("project") },
   };
 }
 
@@ -70,42 +73,9 @@ function filterOf(text: string | null): Json[] {
   }
 }
 
-/** Reads resources and capacity of a range, again every 30 seconds. */
-function useCalendar(query: Record<string, string>, by: string, step: string) {
-  const [resources, setResources] = useState<CalendarResource[] | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [turn, setTurn] = useState(0);
-  const reader = useMemo(() => new CalendarReader(), []);
-  const key = JSON.stringify(query);
-  useEffect(() => {
-    const stop = new AbortController();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const read = async () => {
-      try {
-        const all = await reader.read({ ...query, limit: 1000 }, stop.signal, (some) => setResources([...some]));
-        setResources((before) =>
-          before && before.length === all.length && before.every((one, index) => one === all[index]) ? before : all,
-        );
-        setError(null);
-      } catch (problem) {
-        if (!stop.signal.aborted) setError(problem);
-      }
-      if (!stop.signal.aborted) timer = setTimeout(() => void read(), EVERY_MS);
-    };
-    void read();
-    return () => {
-      stop.abort();
-      clearTimeout(timer);
-    };
-  }, [key, turn]);
-  const { occupied_by: _, ...rest } = query;
-  const capacity = useLive<{ capacity: Capacity }>(by ? "v1/capacity" : null, { ...rest, group_by: by, step }, 30);
-  return { resources, error, capacity: capacity?.state.value.data?.capacity ?? null, again: () => setTurn(turn + 1) };
-}
-
 /** The page. */
 export function CalendarPage() {
-  const { zoom, at, type, by: wantedBy, filter: only, region, mine, table, free } = asked();
+  const { zoom, at, type, by: wantedBy, filter: only, region, mine, table, free, wanted } = asked();
   const filter = region === null ? only : bothOf(only, ["==", "$region", region]);
   const properties = useLive<{ properties: Property[] }>("v1/properties", { resource_type: type }, 300)?.state.value;
   const known = (properties?.data?.properties ?? []).filter(isUseful);
@@ -119,10 +89,18 @@ export function CalendarPage() {
   const query: Record<string, string> = { from: toWire(from), to: toWire(to), resource_type: type };
   if (filter.length > 0) query.requirement = JSON.stringify(filter);
   if (mine) query.occupied_by = "me";
-  const ready = properties !== undefined && !properties.loading;
-  const { resources, error, capacity, again } = useCalendar(query, ready ? grouped : "", long ? "PT6H" : "PT1H");
-  const rows = useRef(new Rows());
+  const ready = wantedBy === "none" || (properties !== undefined && !properties.loading);
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
+  const { resources, partly, error, capacity, again } = useCalendar({
+    query,
+    filter,
+    by: ready ? grouped : null,
+    step: long ? "PT6H" : "PT1H",
+    whole: table || free !== null || wanted.text !== "" || wanted.project !== null,
+    toggled,
+  });
+  const projects = useMemo(() => projectsOf(resources ?? [], info.value?.project_id ?? ""), [resources]);
+  const rows = useRef(new Rows());
   const minute = Math.floor(present.value / 60_000) * 60_000;
   const groups = useMemo(() => {
     if (!resources || !ready) return null;
@@ -133,15 +111,44 @@ export function CalendarPage() {
       project: info.value?.project_id ?? "",
       mayChange: may("blazar:leases:put"),
     };
-    const openAtFirst = resources.length <= MANY_ROWS;
-    const { rows: shown, of } = freeOnly(rows.current.of(resources, view), resources, free);
-    return groupsOf(shown, of, grouped, capacity, (key) => openAtFirst !== toggled.has(key));
-  }, [resources, capacity, grouped, ready, toggled, from, to, minute, free?.start, free?.end]);
+    const openAtFirst = !partly && resources.length <= MANY_ROWS;
+    const all = freeOnly(rows.current.of(resources, view), resources, free);
+    const { rows: shown, of } = wantedOnly(all.rows, all.of, wanted);
+    return groupsOf(shown, of, grouped, capacity, (key) => openAtFirst !== toggled.has(key), partly);
+  }, [
+    resources,
+    partly,
+    capacity,
+    grouped,
+    ready,
+    toggled,
+    from,
+    to,
+    minute,
+    free?.start,
+    free?.end,
+    wanted.text,
+    wanted.project,
+  ]);
   const [pointed, setPointed] = useState<Pointed | null>(null);
   const [open, setOpen] = useState<Open>(null);
   const [grid, setGrid] = useState<Grid | null>(null);
   const [look, setLook] = useState({ middle: middleOf(at, zoom.span), span: zoom.span as number, turn: 0 });
   const turnTo = (middle: number, span: number) => setLook({ middle, span, turn: look.turn + 1 });
+  // What is found may lie outside of what is seen.
+  useEffect(() => {
+    if (!grid || !groups || wanted.text === "") return;
+    const { from: first, to: last, span } = grid.seen();
+    const found = groups.flatMap((group) =>
+      group.rows.flatMap((row) => row.blocks.filter((one) => isWanted(one, wanted))),
+    );
+    if (found.length === 0 || found.some((one) => one.start < last && one.end > first)) return;
+    turnTo(found[0]!.start + span * 0.4, span);
+  }, [wanted.text, groups !== null, grid]);
+  const goTo = (at: number) => {
+    setParams({ at: toWire(at) });
+    turnTo(middleOf(at, look.span), look.span);
+  };
   const callbacks: Callbacks = {
     say: (_row, block, start, end) => sayCell(block, start, end, minute, here, to),
     sayGroup: (group) => sayGroup(group, minute, here),
@@ -163,6 +170,11 @@ export function CalendarPage() {
       setPointed(null);
       setOpen({ kind: "end", block, end });
     },
+    onMove: (_row, block, start, end) => {
+      setPointed(null);
+      setOpen({ kind: "move", block, start, end });
+    },
+    onStuck: (block) => note(whyStuck(block, minute)),
     onToggle: (group: Group) => {
       const next = new Set(toggled);
       if (!next.delete(group.key)) next.add(group.key);
@@ -179,6 +191,11 @@ export function CalendarPage() {
       setParams({ at: toWire(startOfDay(middle, here)) });
     turnTo(middle, seen.span);
   };
+  const toToday = () => {
+    setParams({ at: null });
+    turnTo(middleOf(null, zoom.span), zoom.span);
+  };
+  useShortcuts({ t: toToday, ArrowLeft: () => shift(-1), ArrowRight: () => shift(1), n: () => go("") });
   const done = () => {
     setOpen(null);
     again();
@@ -191,10 +208,8 @@ export function CalendarPage() {
         <LookTools
           zoom={zoom.value}
           onShift={shift}
-          onToday={() => {
-            setParams({ at: null });
-            turnTo(middleOf(null, zoom.span), zoom.span);
-          }}
+          onToday={toToday}
+          onGoTo={goTo}
           onZoom={(value) => {
             const span = ZOOMS.find((one) => one.value === value)!.span;
             const seen = grid?.seen();
@@ -213,11 +228,18 @@ export function CalendarPage() {
           mine={mine}
           table={table}
           free={free}
+          projects={projects}
+          project={wanted.project}
         />
       </div>
       {error !== null && <Trouble error={error} retry={again} />}
       {groups === null && error === null && <Skeleton lines={9} />}
-      {groups?.length === 0 && <Nothing filtered={filter.length > 0 || mine || free !== null} type={type} />}
+      {groups?.length === 0 && (
+        <Nothing
+          filtered={filter.length > 0 || mine || free !== null || wanted.text !== "" || wanted.project !== null}
+          type={type}
+        />
+      )}
       {groups && groups.length > 0 && table && <CalendarTable groups={groups} />}
       {groups && groups.length > 0 && !table && (
         <>
@@ -229,7 +251,7 @@ export function CalendarPage() {
             callbacks={callbacks}
             onGrid={setGrid}
           />
-          <Legend owners={may("blazar:calendar:get_owners")} />
+          <Legend owners={may("blazar:calendar:get_owners")} projects={projects} project={wanted.project} />
         </>
       )}
       {pointed && !open && <Card pointed={pointed} />}
@@ -239,6 +261,7 @@ export function CalendarPage() {
           block={open.block}
           onClose={close}
           onExtend={() => setOpen({ kind: "end", block: open.block, end: open.block.end + DAY })}
+          onMove={() => setOpen({ ...open.block, kind: "move", block: open.block })}
         />
       )}
       {open?.kind === "marked" && (
@@ -255,7 +278,16 @@ export function CalendarPage() {
           onClose={close}
         />
       )}
-      {open?.kind === "end" && <MoveEndDialog block={open.block} proposed={open.end} onDone={done} onClose={close} />}
+      {open?.kind === "end" && (
+        <ReadLease block={open.block} title="Move the end" onClose={close}>
+          {(found) => <ExtendDialog {...found} proposedEnd={open.end} onDone={done} onClose={close} />}
+        </ReadLease>
+      )}
+      {open?.kind === "move" && (
+        <ReadLease block={open.block} title="Move" onClose={close}>
+          {(found) => <ChangeDialog {...found} proposed={open} onDone={done} onClose={close} />}
+        </ReadLease>
+      )}
     </>
   );
 }

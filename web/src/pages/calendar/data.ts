@@ -143,11 +143,60 @@ function blockOf(block: WireBlock, index: number, resource: CalendarResource, vi
     ? `${block.reservation_id ?? block.lease_id}:${block.kind}`
     : `${block.kind}:${index}:${block.start}`;
   const made: Block = { key, kind: kindOf(block, view), start, end, label: labelOf(block, view) };
+  const colour = made.kind === "lease" && block.project_id ? colourOf(block.project_id) : undefined;
+  if (colour !== undefined) made.colour = colour;
   const mark = markOf(block, start, view);
   if (mark) made.mark = mark;
   if (isMovable(block, made, view)) made.movable = true;
+  // A start before the range is not the lease's start.
+  if (made.movable && block.status === "PENDING" && start > Math.max(view.now, view.from)) made.startMovable = true;
   sources.set(made, { block, resource });
   return made;
+}
+
+const COLOURS = 12;
+const colours = new Map<string, number>();
+
+/** Returns the other projects whose leases are told, those with most first; each gets a colour that it keeps. */
+export function projectsOf(resources: readonly CalendarResource[], own: string): string[] {
+  const counts = new Map<string, number>();
+  for (const { blocks } of resources) {
+    for (const { kind, project_id: project } of blocks)
+      if (kind === "lease" && project && project !== own) counts.set(project, (counts.get(project) ?? 0) + 1);
+  }
+  const found = [...counts]
+    .sort(([a, more], [b, less]) => less - more || a.localeCompare(b))
+    .map(([project]) => project);
+  for (const project of found) if (!colours.has(project)) colours.set(project, colours.size % COLOURS);
+  return found;
+}
+
+/** Returns the colour of a project: a number of a class in grid.css. */
+export function colourOf(project: string): number | undefined {
+  return colours.get(project);
+}
+
+/** What rows are looked for: by the name of a host or a lease, and by whose leases they have. */
+export interface Wanted {
+  text: string;
+  project: string | null;
+}
+
+/** Tells whether a block is what is looked for. */
+export function isWanted(block: Block, { text, project }: Wanted): boolean {
+  if (project !== null && sourceOf(block)?.block.project_id !== project) return false;
+  return block.label.toLowerCase().includes(text.toLowerCase());
+}
+
+/** Keeps the rows that are looked for, with their resources. */
+export function wantedOnly<T>(rows: readonly Row[], resources: readonly T[], wanted: Wanted): { rows: Row[]; of: T[] } {
+  const { text, project } = wanted;
+  const kept = rows.map((row) => {
+    const named = row.name.toLowerCase().includes(text.toLowerCase());
+    if (project === null && named) return true;
+    return row.blocks.some((block) => isWanted(block, named ? { text: "", project } : wanted));
+  });
+  return { rows: rows.filter((_, index) => kept[index]), of: resources.filter((_, index) => kept[index]) };
 }
 
 function kindOf(block: WireBlock, view: View): Block["kind"] {
@@ -197,15 +246,24 @@ export function freeOnly<T>(
   return { rows: rows.filter(free), of: resources.filter((_, index) => free(rows[index]!)) };
 }
 
-/** Divides rows by the value of a property; with the heat of each group where it is known. */
+/** Returns the values by which a capacity is grouped; "" is that of resources without one. */
+export function groupKeys(capacity: Capacity, by: string): string[] {
+  return capacity.series.map((one) => text(one.group[by]));
+}
+
+/**
+ * Divides rows by the value of a property; with the heat of each group where it is known. `partly`: rows of closed groups
+ * are not among them, so that the capacity tells which groups there are and how large.
+ */
 export function groupsOf(
   rows: readonly Row[],
   resources: readonly CalendarResource[],
   by: string,
   capacity: Capacity | null,
   isOpen: (key: string) => boolean,
+  partly = false,
 ): Group[] {
-  const found = new Map<string, Row[]>();
+  const found = new Map<string, Row[]>(partly && capacity ? groupKeys(capacity, by).map((key) => [key, []]) : []);
   for (const [index, row] of rows.entries()) {
     const key = by ? text(resources[index]?.properties[by]) : "";
     const list = found.get(key);
@@ -216,7 +274,9 @@ export function groupsOf(
     .sort(([a], [b]) => (a === "" ? 1 : b === "" ? -1 : a.localeCompare(b, "en", { numeric: true })))
     .map(([key, members]) => {
       const name = !by ? "" : key === "" ? `without ${propertyLabel(by)}` : `${propertyLabel(by)} ${key}`;
-      return { key, name, open: isOpen(key), size: members.length, rows: members, heat: heatOf(capacity, by, key) };
+      const heat = heatOf(capacity, by, key);
+      const size = partly ? Math.max(members.length, ...(heat?.total ?? [])) : members.length;
+      return { key, name, open: isOpen(key), size, rows: members, heat };
     });
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What opens over the calendar: the card, a block's dialog, booking what was marked, moving an end. */
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { request } from "../../api/client.ts";
 import type { Json, Lease } from "../../api/types.ts";
@@ -12,7 +13,6 @@ import { hrefOf } from "../../router.ts";
 import { duration, range, relative } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire, zone } from "../../time/zone.ts";
-import { ExtendDialog } from "../lease-actions.tsx";
 import { sourceOf } from "./data.ts";
 import { whatOf } from "./words.ts";
 
@@ -51,11 +51,13 @@ export function BlockDialog({
   row,
   block,
   onExtend,
+  onMove,
   onClose,
 }: {
   row: Row;
   block: Block;
   onExtend: () => void;
+  onMove: () => void;
   onClose: () => void;
 }) {
   const source = sourceOf(block);
@@ -66,6 +68,11 @@ export function BlockDialog({
       {block.movable && (
         <button type="button" onClick={onExtend}>
           Extend…
+        </button>
+      )}
+      {block.startMovable && (
+        <button type="button" onClick={onMove}>
+          Move…
         </button>
       )}
       <a class="button primary" href={hrefOf("lease", { id: lease })}>
@@ -115,9 +122,14 @@ export function BlockDialog({
   );
 }
 
-/** Moves the end of a lease, as the dialog of the lists does; the lease is read first. */
-export function MoveEndDialog(props: { block: Block; proposed: number; onDone: () => void; onClose: () => void }) {
-  const { block, proposed, onDone, onClose } = props;
+/** Reads the lease of a block before a dialog about it opens. */
+export function ReadLease(props: {
+  block: Block;
+  title: string;
+  onClose: () => void;
+  children: (found: { lease: Lease; etag: string | null }) => ComponentChildren;
+}) {
+  const { block, title, onClose, children } = props;
   const id = sourceOf(block)?.block.lease_id ?? "";
   const [found, setFound] = useState<{ lease: Lease; etag: string | null } | null>(null);
   const [error, setError] = useState<unknown>(null);
@@ -129,9 +141,9 @@ export function MoveEndDialog(props: { block: Block; proposed: number; onDone: (
     );
     return () => stop.abort();
   }, [id]);
-  if (found) return <ExtendDialog {...found} proposedEnd={proposed} onDone={onDone} onClose={onClose} />;
+  if (found) return <>{children(found)}</>;
   return (
-    <Dialog title="Move the end" onClose={onClose}>
+    <Dialog title={title} onClose={onClose}>
       {error ? <Trouble error={error} /> : <Skeleton lines={2} />}
     </Dialog>
   );

@@ -44,6 +44,8 @@ function forwarding(latest: { current: Callbacks }): Callbacks {
     onOpen: (...all) => latest.current.onOpen(...all),
     onMark: (...all) => latest.current.onMark(...all),
     onExtend: (...all) => latest.current.onExtend(...all),
+    onMove: (...all) => latest.current.onMove(...all),
+    onStuck: (...all) => latest.current.onStuck(...all),
     onToggle: (...all) => latest.current.onToggle(...all),
     onLook: (...all) => latest.current.onLook(...all),
     announce: (...all) => latest.current.announce(...all),

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What stands around the grid: which time and which rows are shown, what the blocks mean, what to do if there are none. */
-import { CalendarCheck, ChevronLeft, ChevronRight, Table2, X, ZoomIn, ZoomOut } from "lucide";
+import { CalendarCheck, ChevronLeft, ChevronRight, SlidersHorizontal, Table2, X, ZoomIn, ZoomOut } from "lucide";
+import { useState } from "preact/hooks";
 import { kindOfType, kinds, regions } from "../../api/kinds.ts";
 import { info, may } from "../../api/session.ts";
 import type { Json, Property } from "../../api/types.ts";
 import { Empty, Segments } from "../../parts/basics.tsx";
 import { Icon } from "../../parts/icon.tsx";
+import { Search } from "../../parts/search.tsx";
 import { hrefOf, setParams } from "../../router.ts";
 import { range } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
-import { zone } from "../../time/zone.ts";
-import { nounOf, typeName } from "../../words/lease.ts";
-import type { Span } from "./data.ts";
+import { fromWall, zone } from "../../time/zone.ts";
+import { inWords, nounOf, typeName } from "../../words/lease.ts";
+import { type Span, colourOf } from "./data.ts";
 import { propertyLabel } from "../../words/property.ts";
 
 const HOUR = 3_600_000;
@@ -29,12 +31,13 @@ export interface LookProps {
   zoom: Zoom;
   onShift: (direction: -1 | 1) => void;
   onToday: () => void;
+  onGoTo: (at: number) => void;
   onZoom: (zoom: Zoom) => void;
   onScale: (factor: number) => void;
 }
 
 /** Which time is looked at. */
-export function LookTools({ zoom, onShift, onToday, onZoom, onScale }: LookProps) {
+export function LookTools({ zoom, onShift, onToday, onGoTo, onZoom, onScale }: LookProps) {
   return (
     <div class="row">
       <button type="button" class="small square" aria-label="Earlier" onClick={() => onShift(-1)}>
@@ -46,6 +49,15 @@ export function LookTools({ zoom, onShift, onToday, onZoom, onScale }: LookProps
       <button type="button" class="small square" aria-label="Later" onClick={() => onShift(1)}>
         <Icon of={ChevronRight} />
       </button>
+      <input
+        type="date"
+        class="small"
+        aria-label="Go to a date"
+        onChange={(event) => {
+          const day = fromWall(`${event.currentTarget.value}T00:00`, zone.value);
+          if (day) onGoTo(day.at);
+        }}
+      />
       <Segments<Zoom> label="Zoom" options={ZOOMS} chosen={zoom} onChange={onZoom} />
       <span class="narrow-hidden row tight">
         <button type="button" class="small square" aria-label="Zoom in" onClick={() => onScale(1.5)}>
@@ -68,12 +80,21 @@ export interface RowToolsProps {
   mine: boolean;
   table: boolean;
   free: Span | null;
+  /** Whose leases are shown, if that is told. */
+  projects: readonly string[];
+  project: string | null;
 }
 
 /** Which rows are looked at, and how. */
-export function RowTools({ type, by, known, filter, region, mine, table, free }: RowToolsProps) {
+export function RowTools(props: RowToolsProps) {
+  const { type, by, known, filter, region, mine, table, free, projects, project } = props;
+  const [open, setOpen] = useState(false);
   return (
-    <div class="row">
+    <div class={open ? "row row-tools open" : "row row-tools"}>
+      <Search name="q" label="Find" />
+      <button type="button" class="chip more-tools" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <Icon of={SlidersHorizontal} size={16} /> Rows
+      </button>
       <Choose
         label="Show"
         value={type}
@@ -97,6 +118,14 @@ export function RowTools({ type, by, known, filter, region, mine, table, free }:
         ))}
       </Choose>
       <Filter known={known} filter={filter} />
+      {(projects.length > 0 || project !== null) && (
+        <Choose label="Project" value={project ?? ""} onChange={(value) => setParams({ project: value })}>
+          <option value="">all</option>
+          {[...new Set([...projects, ...(project === null ? [] : [project])])].sort().map((one) => (
+            <option key={one}>{one}</option>
+          ))}
+        </Choose>
+      )}
       <button type="button" class="chip" aria-pressed={mine} onClick={() => setParams({ mine: !mine })}>
         Mine only
       </button>
@@ -184,22 +213,29 @@ function Choose(props: {
   );
 }
 
+/** Stands for a filter that is more than one property and its value. */
+const FURTHER = "?";
+
 /** One property and its value, as in "gpu = A100". */
 function Filter({ known, filter }: { known: readonly Property[]; filter: Json[] }) {
   const choices = known.flatMap((property) =>
     property.values.map(({ value, count }) => ({ name: property.name, value: String(value), count })),
   );
-  const chosen = filter[0] === "==" ? `${String(filter[1]).slice(1)}=${filter[2]}` : "";
+  const chosen = filter[0] === "==" ? `${String(filter[1]).slice(1)}=${filter[2]}` : filter.length > 0 ? FURTHER : "";
+  const listed = choices.some(({ name, value }) => `${name}=${value}` === chosen);
   return (
     <Choose
       label="Only"
       value={chosen}
       onChange={(value) => {
+        if (value === FURTHER) return;
         const [name, ...rest] = value.split("=");
         setParams({ req: value ? JSON.stringify(["==", `$${name}`, rest.join("=")]) : null });
       }}
     >
       <option value="">all</option>
+      {/* What another page has asked for is shown, too. */}
+      {chosen !== "" && !listed && <option value={chosen}>{inWords([filter])}</option>}
       {choices.map(({ name, value, count }) => (
         <option key={`${name}=${value}`} value={`${name}=${value}`}>
           {name} = {value} ({count})
@@ -216,7 +252,10 @@ export function Nothing({ filtered, type }: { filtered: boolean; type: string })
       <Empty
         title="Nothing matches"
         action={
-          <button type="button" onClick={() => setParams({ req: null, region: null, mine: null, free: null })}>
+          <button
+            type="button"
+            onClick={() => setParams({ req: null, region: null, mine: null, free: null, q: null, project: null })}
+          >
             Show all
           </button>
         }
@@ -250,31 +289,54 @@ export function Nothing({ filtered, type }: { filtered: boolean; type: string })
   );
 }
 
-/** What the blocks mean; operators see whose they are. */
-export function Legend({ owners }: { owners: boolean }) {
-  const kinds: [string, string][] = [
+const MOST_IN_LEGEND = 12;
+
+interface LegendProps {
+  owners: boolean;
+  projects: readonly string[];
+  project: string | null;
+}
+
+/** What the blocks mean. Operators see whose they are: by the name on each block, by its colour, and here. */
+export function Legend({ owners, projects, project }: LegendProps) {
+  const meanings: [string, string][] = [
     ["own", "own"],
     ["own booked", "booked"],
-    owners ? ["lease", "of other projects"] : ["other", "promised to others"],
+    ["own past", "past"],
+    ...(owners ? [] : [["other", "promised to others"] as [string, string]]),
     ["out", "out of use"],
   ];
   return (
     <ul class="legend" aria-label="What the blocks mean">
-      {kinds.map(([kind, text]) => (
+      {meanings.map(([kind, text]) => (
         <li key={text}>
-          <span
-            class={`legend-block ${kind
-              .split(" ")
-              .map((one) => `block-${one}`)
-              .join(" ")}`}
-            aria-hidden="true"
-          />
+          <Sample of={kind} />
           {text}
         </li>
       ))}
+      {projects.slice(0, MOST_IN_LEGEND).map((one) => (
+        <li key={one}>
+          <button
+            type="button"
+            class="quiet small"
+            aria-pressed={one === project}
+            title={one === project ? "Show all projects" : `Show only rows with leases of ${one}`}
+            onClick={() => setParams({ project: one === project ? null : one })}
+          >
+            <Sample of="lease" colour={colourOf(one)} /> {one}
+          </button>
+        </li>
+      ))}
       <li class="muted narrow-hidden">
-        Drag over free time to book, drag the end of an own lease to extend. Ctrl + wheel zooms.
+        Drag over free time to book, an own lease or its edges to move it. Keys: T today, ← → earlier and later, N
+        books; in the grid M moves a lease, S its start. Ctrl + wheel zooms.
       </li>
     </ul>
   );
+}
+
+function Sample({ of, colour }: { of: string; colour?: number | undefined }) {
+  const kinds = of.split(" ").map((one) => `block-${one}`);
+  const whose = colour === undefined ? [] : [`colour-${colour}`];
+  return <span class={["legend-block", ...kinds, ...whose].join(" ")} aria-hidden="true" />;
 }

@@ -63,3 +63,14 @@ export function sayRow(row: Row, now: number, zone: string): string[] {
     .filter((block) => block.kind !== "cleaning")
     .map((block) => `${whatOf(block, now)}: ${range(block.start, block.end, zone, now)}`);
 }
+
+/** Returns why a block cannot be dragged. */
+export function whyStuck(block: Block, now: number): string {
+  const status = sourceOf(block)?.block.status;
+  if (block.kind === "lease" || block.kind === "other") return "This is promised to others: only they can move it.";
+  if (block.kind !== "own") return "Only your own leases can be moved.";
+  if (block.end <= now) return "This lease is over.";
+  if (status === "ACTIVE") return "This lease is in use: only its end can be moved. Drag its right edge.";
+  if (block.movable) return "The start of this lease is not in sight. Open it to change its dates.";
+  return "This lease cannot be moved now. Open it to see why.";
+}

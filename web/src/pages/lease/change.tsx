@@ -66,6 +66,11 @@ export function formOf(lease: Lease): Form {
   };
 }
 
+/** Returns the dates that are proposed, and nothing else of what has them. */
+function datesOf(proposed: Pick<Form, "start" | "end"> | undefined): Partial<Form> {
+  return proposed ? { start: proposed.start, end: proposed.end } : {};
+}
+
 /** Returns what of a form differs from the lease, as it is sent. */
 export function changeOf(form: Form, lease: Lease): LeaseChange {
   const change: LeaseChange = {};
@@ -160,10 +165,11 @@ function moved(at: number | null, from: string | null): boolean {
 }
 
 /** The dialog. */
-export function ChangeDialog({ lease, etag, onDone, onClose }: LeaseDialogProps) {
+export function ChangeDialog(props: LeaseDialogProps & { proposed?: Pick<Form, "start" | "end"> }) {
+  const { lease, etag, proposed, onDone, onClose } = props;
   const attempt = useAttempt(lease, etag);
   const { seen } = attempt;
-  const [form, setForm] = useState<Form>(() => formOf(lease));
+  const [form, setForm] = useState<Form>(() => ({ ...formOf(lease), ...datesOf(proposed) }));
   const over = useRef(lease);
   useEffect(() => {
     if (seen === over.current) return;
