@@ -134,3 +134,13 @@ def test_a_marker_with_any_value_is_unknown(http):
         for path in paths:
             answer = http.get(f"{path}?marker={marker}", headers={**ADMIN, "OpenStack-API-Version": "reservation 1.3"})
             assert (answer.status_code, answer.json["errors"][0]["parameter"]) == (400, "marker"), f"{path} {value}"
+
+
+@pytest.mark.parametrize("requirement", ['["not", []]', '["and", ["not", []]]', '["not", ["not", ["not", []]]]'])
+@pytest.mark.parametrize(("path", "minor", "example"), ASKING)
+def test_what_nothing_can_meet_is_not_to_be_had(http, path, minor, example, requirement):
+    host = {"resource_type": "physical:host", "min": 1, "max": 1, "resource_properties": requirement}
+    if "start_date" in example:
+        example = {**example, "start_date": "now", "end_date": "2030-04-05 08:00" if minor == 0 else "+P1D"}
+    answer = ask(http, path, minor, example, {**host, "hypervisor_properties": ""})
+    assert answer.status_code in (200, 400, 409), answer.text

@@ -205,7 +205,9 @@ class NewLeases:
     def _allowed(self, wanted: _NewReservation, demand: Demand | None) -> tuple[str, ...]:
         """Return the regions in which a reservation may lie, at least one."""
         if wanted.region is None:
-            return tuple(self._runtime.regions) if demand is None else self._runtime.regions.allowed(demand.requirement)
+            every = tuple(self._runtime.regions)
+            # What no resource can meet, as "not" of anything, can be met in no region, and is refused by the calendar.
+            return every if demand is None else self._runtime.regions.allowed(demand.requirement) or every
         # Where the two contradict each other, there is nothing that it could get.
         return (wanted.region,)
 
