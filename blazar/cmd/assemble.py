@@ -42,7 +42,12 @@ def manager(
     """
     regions = config.regions(conf)
     types, kinds = plugins.made_for(conf, regions, clouds)
-    store = Store(engine, cleaning_time=config.cleaning_time(conf), history_entries=conf.api.history_entries)
+    store = Store(
+        engine,
+        cleaning_time=config.cleaning_time(conf),
+        history_entries=conf.api.history_entries,
+        ended_leases=conf.api.ended_leases,
+    )
     _check_regions(store, regions)
     return ManagerService(
         store,

@@ -119,6 +119,15 @@ OPTIONS: tuple[cfg.Opt, ...] = (
         help="Hours after which the offer of a lease to another project expires. blazar-manager reads it.",
     ),
     cfg.IntOpt(
+        "ended_leases",
+        default=10000,
+        min=100,
+        max=1000000,
+        help="How many leases that are over a list of leases has at most in microversion 1.0 and version 2, which have "
+        "no pages: those that ended last, of the project or of all. Leases that are not over are always listed, and "
+        "later microversions list all, in pages. blazar-manager reads it.",
+    ),
+    cfg.IntOpt(
         "history_entries",
         default=200,
         min=10,

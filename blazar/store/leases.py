@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -48,6 +48,7 @@ PARTS = tuple(
 )
 """The tables whose rows belong to leases, with the column of the lease id, in an order in which they can be deleted."""
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HEALED = (str(LeaseStatus.PENDING), str(LeaseStatus.ACTIVE), str(LeaseStatus.UPDATING), str(LeaseStatus.STARTING))
 """States of leases to heal. Others have nothing that a user waits for, except those in ERROR with a part in use."""
 
@@ -83,8 +84,9 @@ class NamedReservation:
 class LeaseStore:
     """Reads and writes leases; ``cleaning_time`` is kept free after each use of a resource."""
 
-    def __init__(self, transactions: Transactions, *, cleaning_time: timedelta) -> None:
+    def __init__(self, transactions: Transactions, *, cleaning_time: timedelta, ended_leases: int) -> None:
         self._transactions = transactions
+        self._ended_leases = ended_leases
         self._cleaning_time = cleaning_time
 
     def one(self, lease_id: str, *, including_deleted: bool = False) -> Lease:
@@ -107,10 +109,10 @@ class LeaseStore:
     def of_project(self, project_id: str | None) -> tuple[Lease, ...]:
         """Return the leases of a project (None: of all), oldest first, without their request events.
 
-        That is as users see them, in three statements.
+        That is as users see them, in three statements. Of those that are over it is as many as are listed.
         """
         with self._transactions.reading() as connection:
-            return many(connection, _shown(project_id))
+            return many(connection, _listed(project_id, self._ended_leases))
 
     def projects(self) -> frozenset[str]:
         """Return the projects that have leases which have not ended."""
@@ -142,7 +144,7 @@ class LeaseStore:
 
     def revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
         """Return the ids and revisions of what ``of_project`` returns, in one statement."""
-        query = sa.select(leases.c.id, leases.c.revision).where(*_shown(project_id))
+        query = sa.select(leases.c.id, leases.c.revision).where(*_listed(project_id, self._ended_leases))
         with self._transactions.reading() as connection:
             rows = connection.execute(query.order_by(leases.c.created_at, leases.c.id)).all()
         return tuple(LeaseRevision(id_, revision) for id_, revision in rows)
@@ -343,6 +345,19 @@ def _shown(project_id: str | None) -> list[sa.ColumnElement[bool]]:
     """Select the leases that users see, of a project or of all."""
     where: list[sa.ColumnElement[bool]] = [leases.c.deleted_at.is_(None)]
     return where if project_id is None else [*where, leases.c.project_id == project_id]
+
+
+def _listed(project_id: str | None, most_ended: int) -> list[sa.ColumnElement[bool]]:
+    """Select what ``_shown`` does, but of leases that are over only the last ones: at most so many."""
+    over = [str(LeaseStatus.TERMINATED), str(LeaseStatus.TIMED_OUT)]
+    other = leases.alias()
+    ended = sa.select(other.c.ends_at).where(other.c.deleted_at.is_(None), other.c.status.in_(over))
+    if project_id is not None:
+        ended = ended.where(other.c.project_id == project_id)
+    # The first one that is too many; all that end with it are left out, too.
+    first = ended.order_by(other.c.ends_at.desc()).limit(1).offset(most_ended).scalar_subquery()
+    newer = leases.c.ends_at > sa.func.coalesce(first, sa.literal(_EPOCH, leases.c.ends_at.type))
+    return [*_shown(project_id), sa.or_(leases.c.status.not_in(over), newer)]
 
 
 def many(

@@ -34,17 +34,22 @@ class Store:
     """Reads and writes domain values. Raises StoreUnavailable besides what each method names.
 
     ``cleaning_time`` is kept free between two users of a resource. ``history_entries`` is how many of the last entries
-    of a lease's history are kept.
+    of a lease's history are kept, ``ended_leases`` how many leases that are over a list as a whole has at most.
     """
 
     def __init__(
-        self, engine: Engine, *, cleaning_time: timedelta = timedelta(0), history_entries: int = HISTORY_ENTRIES
+        self,
+        engine: Engine,
+        *,
+        cleaning_time: timedelta = timedelta(0),
+        history_entries: int = HISTORY_ENTRIES,
+        ended_leases: int = 10_000,
     ) -> None:
         self.transactions = Transactions(engine, history_entries=history_entries)
         catalogs = CatalogCache()
         self.lease_pages = LeasePages(self.transactions)
         self.idempotency = IdempotencyStore(self.transactions)
-        self.leases = LeaseStore(self.transactions, cleaning_time=cleaning_time)
+        self.leases = LeaseStore(self.transactions, cleaning_time=cleaning_time, ended_leases=ended_leases)
         self.made = MadeStore(self.transactions)
         self.calendar = CalendarStore(self.transactions, catalogs, cleaning_time=cleaning_time)
         self.resources = ResourceStore(self.transactions, catalogs)
