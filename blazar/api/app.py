@@ -50,13 +50,15 @@ def create_app(
     default_kind: LeaseKind = LeaseKind.SCHEDULED,
     bounds: ApiBounds = DEFAULTS,
     waiting: int = MOST,
+    final_refusals: bool = False,
 ) -> Flask:
     """Return the application on top of a manager.
 
     ``served`` has the routes, by default those of all parts in all versions. ``max_body_bytes`` limits the size of a
     request body. ``auth_uri`` is the Keystone URI in 401 responses (None: Keystone's middleware sets it).
     ``searches`` is how many searches for free time a project may have in progress, ``bounds`` limit lists.
-    ``waiting`` is how many requests may wait for an immediate lease.
+    ``waiting`` is how many requests may wait for an immediate lease. ``final_refusals``: at 1.0 and in version 2
+    a lease that cannot be had is a 400.
     """
     served = served or Served(parts.installed())
     app = Flask("blazar.api", static_folder=None)
@@ -77,6 +79,7 @@ def create_app(
         bounds,
         Waiters(most=waiting),
         default_kind,
+        final_refusals,
     )
     dispatch.register(app, served.routes)
     if served.has_v2:

@@ -46,7 +46,7 @@ class Services:
 
     ``searches`` limits the searches for free time that a project has in progress, ``bounds`` the lists of answers.
     ``waiters`` are the requests that wait for an immediate lease, ``default_kind`` is the kind of a lease whose
-    request names none.
+    request names none. ``final_refusals``: at 1.0 and in version 2 a lease that cannot be had is a 400.
     """
 
     manager: Manager
@@ -58,6 +58,7 @@ class Services:
     bounds: ApiBounds = DEFAULTS
     waiters: Waiters = field(default_factory=Waiters)
     default_kind: LeaseKind = LeaseKind.SCHEDULED
+    final_refusals: bool = False
 
 
 def services() -> Services:

@@ -24,9 +24,10 @@ from werkzeug.exceptions import (
 )
 
 from blazar.api import access, error_lists
+from blazar.api.context import services
 from blazar.api.frames import BadFrame
 from blazar.context import RETRY_SECONDS
-from blazar.model.errors import BlazarError, Fault
+from blazar.model.errors import BlazarError, Fault, NotEnoughResources
 
 LOG = logging.getLogger(__name__)
 
@@ -48,13 +49,24 @@ def application_error(error: BlazarError) -> Response:
         LOG.log(level, "Response %d to request %s: %s", error.status, _request_ids(), error.message)
     if error_lists.wanted():
         return error_lists.response(error_lists.faults_of(error))
-    response = _shape_a(error.status, error.message)
+    response = _shape_a(_status(error), error.message)
     wait = error.retry_after
     if wait is None and error.status == 503 and request.method in ("GET", "HEAD", "OPTIONS"):
         wait = RETRY_SECONDS
     if wait is not None:
         response.headers["Retry-After"] = str(wait)
     return response
+
+
+def _status(error: BlazarError) -> int:
+    """Return the status of an error at 1.0 and in version 2: what an operator wants to be final is a 400.
+
+    That is a lease for which there is not enough, or that names what the cloud does not have. Programs for the
+    existing Blazar send a request again at any status but 400 and 500.
+    """
+    books = request.method == "POST" and request.path.removesuffix(".json") in ("/v1/leases", "/v2/leases")
+    is_final = isinstance(error, NotEnoughResources) or (books and error.status in (404, 409))
+    return 400 if services().final_refusals and is_final else error.status
 
 
 def unexpected_error(error: Exception) -> Response:

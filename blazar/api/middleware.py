@@ -13,6 +13,7 @@ from typing import Any
 
 from keystoneauth1 import exceptions as ksa
 from keystonemiddleware.auth_token import AuthProtocol, InvalidToken, ServiceError
+from keystonemiddleware.opts import list_auth_token_opts
 from oslo_config import cfg
 from oslo_middleware import cors, healthcheck, http_proxy_to_wsgi
 
@@ -95,12 +96,22 @@ class KeystoneGuard(AuthProtocol):  # type: ignore[misc]  # a library without ty
 _NO_ANSWER = (ksa.ConnectFailure, ksa.DiscoveryFailure, ksa.RequestTimeout, ServiceError)
 
 
-def behind_keystone(app: Wsgi, conf: cfg.ConfigOpts, pages: Callable[[Wsgi], Wsgi] = lambda guarded: guarded) -> Wsgi:
+def behind_keystone(
+    app: Wsgi,
+    conf: cfg.ConfigOpts,
+    pages: Callable[[Wsgi], Wsgi] = lambda guarded: guarded,
+    *,
+    cafile: str | None = None,
+) -> Wsgi:
     """Return the application wrapped in the middleware.
 
-    ``pages`` wraps it further, between the headers of the proxy and the validation of tokens.
+    ``pages`` wraps it further, between the headers of the proxy and the validation of tokens. ``cafile`` is trusted
+    for validating tokens unless ``[keystone_authtoken]`` names another one.
     """
-    guarded = pages(KeystoneGuard(app, {"oslo_config_config": conf, "delay_auth_decision": True}))
+    settings = {"oslo_config_config": conf, "delay_auth_decision": True}
+    if trusted := _trusted(conf) or cafile:
+        settings["cafile"] = trusted
+    guarded = pages(KeystoneGuard(app, settings))
     health = healthcheck.Healthcheck(guarded, {"path": HEALTHCHECK, "oslo_config_config": conf})
 
     def routed(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -118,6 +129,16 @@ def behind_keystone(app: Wsgi, conf: cfg.ConfigOpts, pages: Callable[[Wsgi], Wsg
         return app(environ, start_response)
 
     return entered
+
+
+def _trusted(conf: cfg.ConfigOpts) -> str | None:
+    """Return the cafile of the section by which the library validates tokens; it registers its options later."""
+    for group, options in list_auth_token_opts():
+        for option in options:
+            if option.dest == "cafile":
+                conf.register_opt(option, group=group)
+    found: str | None = conf.keystone_authtoken.cafile
+    return found
 
 
 class ExchangeLog:

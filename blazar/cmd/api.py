@@ -23,6 +23,7 @@ from blazar.api.parts import installed
 from blazar.api.policy import Policy
 from blazar.api.served import Served
 from blazar.api.waiters import most_of
+from blazar.clouds.openstack.options import verification
 from blazar.cmd import config, logs, pages, process, systemd, web
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import transport
@@ -77,9 +78,10 @@ def build(conf: cfg.ConfigOpts, manager: RemoteManager | None = None) -> Wsgi:
         default_kind=LeaseKind(conf.api.default_kind),
         bounds=config.api_bounds(conf),
         waiting=most_of(conf.api.threads),
+        final_refusals=conf.api.final_refusals,
     )
     try:
-        served = behind_keystone(app, conf, lambda guarded: pages.before_keystone(guarded, conf))
+        served = behind_keystone(app, conf, lambda guarded: pages.before_keystone(guarded, conf), cafile=conf.cafile)
     except ksa.AuthPluginException as error:
         raise ConfigurationError(f"[keystone_authtoken] has no valid credentials for Keystone: {error}") from error
     # The middleware has registered its options by now.
@@ -101,10 +103,9 @@ def _check_login(conf: cfg.ConfigOpts) -> None:
     """
     section = conf.keystone_authtoken
     cert = (section.certfile, section.keyfile) if section.certfile and section.keyfile else section.certfile
-    verify = False if section.insecure else section.cafile or True
     try:
         login = loading.load_auth_from_conf_options(conf, "keystone_authtoken")
-        Session(auth=login, verify=verify, cert=cert, timeout=PATIENCE).get_token()
+        Session(auth=login, verify=verification(conf, pages.GUARD), cert=cert, timeout=PATIENCE).get_token()
     except ksa.Unauthorized as error:
         raise ConfigurationError(
             "Keystone does not accept the user of [keystone_authtoken]: wrong user, password, project or domain "

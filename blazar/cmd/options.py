@@ -77,6 +77,13 @@ API_OPTIONS: list[cfg.Opt] = [
         min=1,
         help="Maximum number of requests that blazar-api serves concurrently; WSGI servers have their own setting.",
     ),
+    cfg.BoolOpt(
+        "final_refusals",
+        default=False,
+        help="At version 1.0 and in version 2, answer 400 instead of 409 if there is not enough for a lease, and "
+        "instead of 404 if a new lease names what the cloud does not have: for programs that send a request again "
+        "after any status but 400 and 500.",
+    ),
     *leases.OPTIONS,
     cfg.IntOpt(
         "connections",

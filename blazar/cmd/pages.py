@@ -19,11 +19,14 @@ from blazar.api.web.pages import Pages
 from blazar.api.web.sessions import Sessions
 from blazar.api.web.settings import Clocks, SessionSettings
 from blazar.api.web.standalone import StandaloneSession
+from blazar.clouds.openstack.options import verification
 from blazar.cmd.config import ConfigurationError
 from blazar.model.clock import SystemClock
 
 LOG = logging.getLogger(__name__)
 
+GUARD = "keystone_authtoken"
+"""The section with the login that validates tokens."""
 _MAKE_A_KEY = "make one by: openssl rand -base64 32 | tr +/ -_"
 
 
@@ -86,4 +89,4 @@ def _keystone(conf: cfg.ConfigOpts) -> Keystone:
     if plugin is None or not getattr(plugin, "auth_url", None):
         raise ConfigurationError("[keystone_authtoken] has no auth_url, where users of the web pages could sign in")
     cert = (section.certfile, section.keyfile) if section.certfile and section.keyfile else section.certfile
-    return Keystone(plugin.auth_url, verify=False if section.insecure else section.cafile or True, cert=cert)
+    return Keystone(plugin.auth_url, verify=verification(conf, GUARD), cert=cert)

@@ -29,7 +29,7 @@ from blazar.context import current
 from blazar.enforcement import answers, payload
 from blazar.enforcement.answers import NOT_PROCESSED, PASSING, NoAnswer
 from blazar.enforcement.values import FilterNotification, NotDelivered, Occasion, Question, Refused
-from blazar.model.errors import BlazarError, EnforcementUnavailable, InvalidInput, UsageDenied
+from blazar.model.errors import EXTERNAL, BlazarError, EnforcementUnavailable, InvalidInput, UsageDenied
 
 LOG = logging.getLogger(__name__)
 
@@ -39,8 +39,6 @@ TOKENS = ("external_service_token", "external_service_bearer_token", "external_s
 POOL = 64
 """Connections kept open: the number of requests that may ask at the same time."""
 
-EXTERNAL = {"limit": "external"}
-"""What programs read of a refusal: the service has told nothing but its sentence."""
 
 DENIED = "the external service that decides about leases does not grant this one, and gives no reason"
 

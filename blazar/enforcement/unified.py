@@ -173,6 +173,8 @@ def _log_in(timeout: float) -> Reader:
     opts.register_opts(cfg.CONF)
     # Without a time limit of its own the library would wait for ever, and keep a thread of ours.
     cfg.CONF.set_default("timeout", timeout, group=GROUP)
+    if not cfg.CONF[GROUP].cafile and cfg.CONF.cafile:
+        cfg.CONF.set_override("cafile", cfg.CONF.cafile, group=GROUP)
     reader: Reader = library.Enforcer(_usage, cache=False)
     return reader
 

@@ -103,13 +103,18 @@ class Denied(BlazarError):
     code = "forbidden"
 
 
+EXTERNAL: Mapping[str, str] = {"limit": "external"}
+"""The data of what an external service refuses: nothing else is known of its limits."""
+
+
 class UsageDenied(BlazarError):
     """Usage enforcement does not grant the lease as requested; the message names the limit and what would fit.
 
     ``Exceeded`` makes one with its numbers.
 
-    400 for a change, as clients expect: the same caller may get the lease with other dates or fewer hosts. The API
-    answers 403 for a new lease, as the existing Blazar does.
+    400 for a change, as clients expect: the same caller may get the lease with other dates or fewer hosts. As in the
+    existing Blazar, a new lease that a limit refuses is a 403 at 1.0 and in version 2, and one that an external
+    service refuses a 400.
     """
 
     status = 400

@@ -46,13 +46,13 @@ def test_a_lease_within_the_budget_is_booked_and_charged(house, service):
     assert body["lease"]["status"] == "PENDING"
 
 
-def test_a_lease_beyond_the_budget_is_a_403_with_the_words_of_the_service(house, service):
+def test_a_lease_beyond_the_budget_is_a_400_with_the_words_of_the_service(house, service):
     answer = house.create(hosts=3, end="2030-04-05 12:00")
-    assert answer.status_code == 403
+    assert answer.status_code == 400
     assert answer.json == {
-        "error_code": 403,
+        "error_code": 400,
         "error_message": "the lease costs 288 host-hours, and the project has 100 left",
-        "error_name": 403,
+        "error_name": 400,
     }
     assert house.http.get("/v1/leases", headers=ALICE).json == {"leases": []}
 

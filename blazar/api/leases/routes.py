@@ -21,7 +21,7 @@ from blazar.api.routes import Part, Root, Route, in_path, within
 from blazar.api.shapes import a_list, enclosed, in_envelope, ref
 from blazar.api.since import check_known
 from blazar.context import allowed
-from blazar.model.errors import Denied, UsageDenied
+from blazar.model.errors import EXTERNAL, Denied, UsageDenied
 from blazar.model.lease import Lease, unknown_lease
 from blazar.model.lease_details import LeaseOwner
 
@@ -59,7 +59,10 @@ class Leases:
         try:
             return call.manager.leases.create(wanted)
         except UsageDenied as error:
-            # As in the existing Blazar: a filter that refuses a new lease gives 403, a refused update gives 400.
+            # As in the existing Blazar: a limit that refuses a new lease gives 403, a refused update gives 400; what
+            # an external service refuses is a 400 in both.
+            if error.data == EXTERNAL:
+                raise
             raise Denied(error.message, code=error.code, data=error.data, public=error.public) from error
 
     def show(self, call: Call, lease_id: str) -> Lease:

@@ -165,11 +165,17 @@ def credentials(conf: cfg.ConfigOpts, *, region: str = "") -> Credentials:
         },
         compute_service=conf.nova.compute_service,
         identity_service=conf.identity_service,
-        verify=False if section.insecure else (section.cafile or conf.cafile or True),
+        verify=verification(conf, GROUP),
         cert=(section.certfile, section.keyfile) if section.certfile and section.keyfile else section.certfile,
         timeout=section.timeout or conf.cloud.timeout,
         attempts=conf.cloud.attempts,
     )
+
+
+def verification(conf: cfg.ConfigOpts, group: str) -> bool | str:
+    """Return whom to trust with the login of a section: its cafile, else that of ``[DEFAULT]``; False: anybody."""
+    section = conf[group]
+    return False if section.insecure else section.cafile or conf.cafile or True
 
 
 def auth_url(conf: cfg.ConfigOpts) -> str:
