@@ -172,3 +172,17 @@ def test_the_number_of_a_host_is_taken_in_every_form_that_json_has_for_it(sqlite
     assert made.status_code == 201, made.text
     (host,) = two.manager.resources.all("host")
     assert host.external_id == "1"
+
+
+@pytest.mark.parametrize(
+    "requirement", [["not", []], ["and", ["not", []]], ["and", ["==", "$region", "R1"], ["not", []]]]
+)
+def test_what_no_resource_can_meet_is_had_in_no_region(http, requirement):
+    assert book(http, resource_properties=requirement).status_code in (400, 409)
+    assert book(http, region="R2", resource_properties=requirement).status_code in (400, 409)
+    lease = book(http).json["lease"]
+    change = {"reservations": [{"id": lease["reservations"][0]["id"], "resource_properties": requirement}]}
+    answer = http.put(f"/v1/leases/{lease['id']}", json=change, headers=at("1.2"))
+    assert answer.status_code in (400, 409), answer.text
+    question = {"duration": "PT1H", "reservations": [{**HOST, "resource_properties": requirement}]}
+    assert http.post("/v1/availability", json=question, headers=at("1.2")).status_code in (200, 400)
