@@ -92,7 +92,7 @@ def calendar(page: CalendarPage, resources: list[Json]) -> Json:
     }
 
 
-def capacity(value: Capacity, measure: str, version: Version) -> Json:
+def capacity(value: Capacity, measure: str, version: Version | None = None) -> Json:
     """Render capacity over time, without the instant at which it was read; the beginning itself from 1.3 on."""
     return {
         "from": zulu(value.window.start),
@@ -106,7 +106,7 @@ def capacity(value: Capacity, measure: str, version: Version) -> Json:
                 "free": one.free,
                 "promised": one.promised,
                 "out_of_use": one.out_of_use,
-                **({"at_start": _point(one.at_start)} if version >= AT_START_SINCE else {}),
+                **({"at_start": _point(one.at_start)} if version is None or version >= AT_START_SINCE else {}),
             }
             for one in value.series
         ],

@@ -255,10 +255,12 @@ function MergeChoice({ lease, onChoose }: { lease: Lease; onChoose: () => void }
   const { data } = watch.state.value;
   const none = data !== null && !data.leases.some((one) => mayMerge(lease, one));
   return (
-    <button type="button" disabled={data === null || none} onClick={onChoose}>
-      Merge it with another
-      {none && <span class="hint block">None has the same dates, or begins where it ends.</span>}
-    </button>
+    <>
+      <button type="button" disabled={data === null || none} onClick={onChoose}>
+        Merge it with another
+      </button>
+      {none && <p class="hint menu-hint">No other lease has the same dates, or begins where this one ends.</p>}
+    </>
   );
 }
 

@@ -84,7 +84,7 @@ export function Dialog(props: DialogProps) {
           )}
         </header>
         <FieldsOf value={fields}>
-          <div role="status">
+          <div aria-live="polite">
             {held && <p class="banner warning">What you typed is still here. Go back once more to leave it.</p>}
           </div>
           <div class="dialog-body">{children}</div>

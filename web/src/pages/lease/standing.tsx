@@ -171,7 +171,7 @@ export function ReleaseBar({ lease, onDone }: UseProps) {
         </strong>{" "}
         Start something in it, or keep it.
         {error !== null && (
-          <span class="field-error block" role="alert">
+          <span class="field-error own-line" role="alert">
             {plain(error)}
           </span>
         )}
