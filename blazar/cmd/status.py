@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -22,7 +23,7 @@ from blazar.api.policy import Policy, list_rules
 from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.prometheus.http import Prometheus
-from blazar.cmd import assemble, config, config_advice, logs
+from blazar.cmd import assemble, config, config_advice, leftovers, logs
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import oslo_messaging
 from blazar.model.errors import BlazarError
@@ -31,9 +32,12 @@ from blazar.store import revisions
 from blazar.store.store import Store
 
 USAGE = """usage: blazar-status [--config-file FILE] [--config-dir FOLDER] upgrade check
+       blazar-status [--config-file FILE] [--config-dir FOLDER] leftovers [--end RESERVATION_ID ...] [--dry-run]
        blazar-status --help | --version
 
-Checks the configuration, the database, the message bus and the cloud, and says how to fix each problem.
+upgrade check checks the configuration, the database, the message bus and the cloud, and says how to fix each problem.
+leftovers lists the reservations that are not on record and have something in the cloud, as after a backup was restored;
+--end gives back what they have.
 Exit codes: 0 no problem, 1 warnings, 2 failures that must be fixed, 255 the check could not be run."""
 
 
@@ -84,6 +88,8 @@ def main(arguments: list[str] | None = None) -> int:
     if "--version" in given:
         print(f"blazar-status {RELEASE}")
         return 0
+    if "leftovers" in given:
+        return _leftovers(given)
     words = [word for word in given if word in ("upgrade", "check")]
     if words != ["upgrade", "check"]:
         print(USAGE, file=sys.stderr)
@@ -96,6 +102,26 @@ def main(arguments: list[str] | None = None) -> int:
     findings = [finding for check in CHECKS for finding in check(conf)]
     print(_table(findings))
     return max(finding.verdict for finding in findings)
+
+
+def _leftovers(given: list[str]) -> int:
+    """List or end reservations that are not on record; return 0, or 255 if it could not be done."""
+    parser = argparse.ArgumentParser(prog="blazar-status", usage=USAGE, add_help=False)
+    parser.add_argument("command", choices=["leftovers"])
+    parser.add_argument("--end", action="append", default=[])
+    parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--config-file", action="append")
+    parser.add_argument("--config-dir", action="append", default=[])
+    options = parser.parse_args(given)
+    folders = [word for folder in options.config_dir for word in ("--config-dir", folder)]
+    try:
+        conf = config.load(folders, program="blazar-status", files=options.config_file)
+        for line in leftovers.lines(conf, options.end, dry_run=options.dry_run):
+            print(line)
+    except (BlazarError, cfg.Error) as error:
+        print(f"blazar-status: {error}", file=sys.stderr)
+        return 255
+    return 0
 
 
 def _options(conf: cfg.ConfigOpts) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from blazar.manager.common.runtime import NO_METRICS, Runtime
 from blazar.manager.common.settings import Settings
 from blazar.manager.events.cloud_change import CloudChanges
 from blazar.manager.events.engine import Engine
+from blazar.manager.events.leftovers import Leftovers
 from blazar.manager.events.starting import StartReplacements
 from blazar.manager.events.sweep import Sweep
 from blazar.manager.events.worker import Worker
@@ -105,6 +106,7 @@ class ManagerService:
         replacements = StartReplacements(runtime, replanner, booking)
         self.sweeps = tuple(Sweep(runtime, region) for region in plugins.regions)
         self.sweep = self.sweeps[0]
+        self.leftovers = Leftovers(runtime, self.sweeps)
         worker = Worker(
             runtime,
             self.outbox,

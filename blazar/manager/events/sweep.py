@@ -83,6 +83,21 @@ class Sweep(BackgroundThread):
             self._runtime.wake()
         return len(leases)
 
+    @property
+    def region(self) -> str:
+        """The region whose cloud it searches."""
+        return self._region
+
+    def unknown(self) -> dict[str, str]:
+        """Return the types of the reservations that have something in the cloud and are not on record, by id.
+
+        CloudError if a service does not tell.
+        """
+        found: dict[str, str] = {}
+        for kind in self._runtime.types.values():
+            found |= dict.fromkeys(self._listed(kind) - found.keys(), kind.resource_type)
+        return {id_: found[id_] for id_ in found.keys() - self._runtime.store.leases.owners(found).keys()}
+
     def _due(self, leases: Collection[str]) -> list[str]:
         """Return the leases whose clean-up may begin now.
 
@@ -120,13 +135,16 @@ class Sweep(BackgroundThread):
                     found |= self._of_type(kind)
         return frozenset(found)
 
-    def _of_type(self, kind: CompleteType) -> frozenset[str]:
+    def _listed(self, kind: CompleteType) -> frozenset[str]:
         every = self._runtime.store.resources.catalog(kind.kind).resources
         resources = [each for each in every if each.region == self._region] if self._region else every
+        within = kind.within(self._region)
+        found = within.reservations_in_cloud(resources) | self._past(within.projects_in_cloud(resources))
+        return found | within.reservations_in_projects(self._projects(kind))
+
+    def _of_type(self, kind: CompleteType) -> frozenset[str]:
         try:
-            within = kind.within(self._region)
-            found = within.reservations_in_cloud(resources) | self._past(within.projects_in_cloud(resources))
-            return found | within.reservations_in_projects(self._projects(kind))
+            return self._listed(kind)
         except CloudError as error:
             LOG.warning(
                 "Leftovers of %s cannot be listed, retrying with the next sweep: %s", kind.resource_type, error.message
@@ -171,7 +189,7 @@ class Sweep(BackgroundThread):
         for id_ in sorted(reservation_ids - self._reported):
             LOG.warning(
                 "Reservation %s is not on record here, but has objects in the cloud; they stay, as they may belong to "
-                "another Blazar. Delete them by hand if they do not",
+                "another Blazar. If they do not, as after a backup was restored, run: blazar-status leftovers",
                 id_[:80],
             )
         self._reported = reservation_ids
