@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from blazar.api.web.answers import Refusal
 
-_MOST = 20_000
+MOST_BUCKETS = 20_000
 """Buckets in memory; beyond it the one that was used longest ago is dropped."""
 
 
@@ -26,7 +26,10 @@ class Rate:
 
 
 PER_ADDRESS = (Rate(10, 60),)
-PER_USER = (Rate(5, 60), Rate(20, 3600))
+PER_USER_THERE = (Rate(5, 60), Rate(20, 3600))
+"""Of a user from one address: who knows the name of another user cannot keep that one out from elsewhere."""
+PER_USER = (Rate(30, 60), Rate(120, 3600))
+"""Of a user from all addresses together."""
 AT_ONCE = 4
 """Sign-ins at Keystone at the same time: each takes a third of a second of its CPU."""
 
@@ -40,11 +43,18 @@ class Attempts:
         self._left: OrderedDict[tuple[str, Rate], tuple[float, float]] = OrderedDict()
         self._slots = threading.BoundedSemaphore(AT_ONCE)
 
+    def __len__(self) -> int:
+        """Return how many buckets are in memory."""
+        return len(self._left)
+
     @contextmanager
     def attempt(self, address: str, user: str | None) -> Iterator[None]:
         """Take an attempt for the block; Refusal if there is none left. A block that ends well gives it back."""
-        buckets = [(f"address {network(address)}", rate) for rate in PER_ADDRESS]
-        buckets += [(f"user {user}", rate) for rate in PER_USER if user is not None]
+        place = f"address {network(address)}"
+        buckets = [(place, rate) for rate in PER_ADDRESS]
+        if user is not None:
+            buckets += [(f"{place} user {user}", rate) for rate in PER_USER_THERE]
+            buckets += [(f"user {user}", rate) for rate in PER_USER]
         if wait := self._take(buckets):
             raise _too_many(wait)
         if not self._slots.acquire(blocking=False):
@@ -82,7 +92,7 @@ class Attempts:
     def _keep(self, bucket: tuple[str, Rate], count: float, now: float) -> None:
         self._left[bucket] = (count, now)
         self._left.move_to_end(bucket)
-        if len(self._left) > _MOST:
+        if len(self._left) > MOST_BUCKETS:
             self._left.popitem(last=False)
 
 

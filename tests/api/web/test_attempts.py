@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from blazar.api.web.answers import Refusal
-from blazar.api.web.attempts import Attempts, network
+from blazar.api.web.attempts import MOST_BUCKETS, Attempts, network
 from tests.api.web.conftest import Browser
 from tests.api.web.test_sessions import code
 
@@ -29,9 +29,8 @@ def browser(app) -> Browser:
     return Browser(app(proxies=1))
 
 
-def test_a_user_has_five_attempts_a_minute_from_wherever(browser, keystone, time):
-    assert tries(browser, 3) == [401] * 3
-    assert tries(browser, 3, address="192.0.2.2") == [401, 401, 429]
+def test_a_user_has_five_attempts_a_minute_from_an_address(browser, keystone, time):
+    assert tries(browser, 6) == [401] * 5 + [429]
     assert len(keystone.asked) == 5
     assert tries(browser, 1, user="CURIE") == [429]
     assert tries(browser, 1, user="noether") == [401]
@@ -39,13 +38,39 @@ def test_a_user_has_five_attempts_a_minute_from_wherever(browser, keystone, time
     assert tries(browser, 2) == [401, 429]
 
 
-def test_a_user_has_twenty_attempts_an_hour(browser, time):
+def test_who_knows_a_name_does_not_keep_its_user_out_from_elsewhere(browser, time):
+    for _ in range(6):
+        tries(browser, 6, address="192.0.2.66")
+        time.move(60)
+    assert tries(browser, 6, address="192.0.2.66")[1:] == [429] * 5
+    assert browser.sign_in(headers={"X-Forwarded-For": "192.0.2.77"}).status_code == 200
+
+
+def test_a_user_has_thirty_attempts_a_minute_from_all_addresses_together(browser, time):
+    found = [tries(browser, 1, address=f"192.0.2.{number}") for number in range(1, 33)]
+    assert found == [[401]] * 30 + [[429]] * 2
+    time.move(2)
+    assert tries(browser, 2, address="198.51.100.1") == [401, 429]
+
+
+def test_what_is_remembered_is_bounded_however_many_try():
+    attempts = Attempts(lambda: 0.0)
+    for number in range(MOST_BUCKETS // 4):
+        with (
+            pytest.raises(LookupError),
+            attempts.attempt(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", str(number)),
+        ):
+            raise LookupError
+    assert len(attempts) == MOST_BUCKETS
+
+
+def test_a_user_has_twenty_attempts_an_hour_from_an_address(browser, time):
     for _ in range(4):
         assert tries(browser, 5) == [401] * 5
         time.move(60)
     # Twenty an hour are one in three minutes, and four minutes have passed since the first.
     assert tries(browser, 1) == [401]
-    refused = browser.sign_in(headers={"X-Forwarded-For": "192.0.2.77"})
+    refused = browser.sign_in(headers={"X-Forwarded-For": "203.0.113.250, 192.0.2.1"})
     assert code(refused) == (429, "session.too_many_attempts")
     assert refused.headers["Retry-After"] == "120"
 
