@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every option does what its help says: ``options.txt`` names the test that observes its effect."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from blazar.cmd import config
+
+ROOT = Path(__file__).parents[2]
+UNOBSERVED = 143
+"""How many options from before the list have no test written down; the number only falls."""
+
+
+def _listed() -> dict[str, str]:
+    lines = Path(__file__).with_name("options.txt").read_text(encoding="utf-8").splitlines()
+    pairs = [line.split(" = ") for line in lines if line and not line.startswith("#")]
+    assert len(dict(pairs)) == len(pairs)
+    return dict(pairs)
+
+
+def test_every_option_is_listed_with_a_test_of_its_effect():
+    ours = {
+        f"[{group}] {option.name}"
+        for group, options in config.GROUPS.items()
+        for option in options
+        if not option.deprecated_for_removal
+    }
+    listed = _listed()
+    assert listed.keys() == ours, "name in tests/house/options.txt the test that observes what the option does"
+    assert sum(test == "-" for test in listed.values()) == UNOBSERVED
+
+
+def test_the_tests_that_are_listed_are_there():
+    for option, test in _listed().items():
+        file, _, name = test.partition("::")
+        if test != "-":
+            assert re.search(rf"^def {name}\(", (ROOT / file).read_text(encoding="utf-8"), re.M), f"{option}: {test}"
