@@ -52,8 +52,9 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def closed(pages: str, host: str) -> None:
-    """Open a maintenance window of a host that begins at once."""
-    window = {"name": "disks", "start_date": "now", "end_date": "+P2D", "hosts": [host]}
+    """Open a maintenance window of a host that begins at once; what it does to leases is that of fixed dates."""
+    begin = (datetime.now(UTC) + timedelta(seconds=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    window = {"name": "disks", "start_date": begin, "end_date": "+P2D", "hosts": [host]}
     impact = asked(pages, ADMIN, "POST", "v1/maintenances?dry_run=true", window, **_NEXT)["impact"]["id"]
     asked(pages, ADMIN, "POST", "v1/maintenances", {**window, "impact_id": impact}, **_NEXT)
 
@@ -151,3 +152,14 @@ def test_how_full_the_next_month_is_can_be_seen(troubled, page_of):
     expect(page.get_by_role("button", name="Today")).to_be_visible()
     expect(chart).to_be_visible()
     assert serious(page) == []
+
+
+def test_what_the_filters_leave_is_saved_for_spreadsheets(troubled, page_of):
+    page = page_of(troubled + "all-leases?states=failed", ADMIN)
+    expect(page.locator("main tbody tr").first).to_be_visible()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as CSV").click()
+    head, *rows = saved.value.path().read_text(encoding="utf-8").splitlines()
+    assert head.startswith("id,name,project")
+    assert len(rows) == MORE_THAN_A_PAGE
+    assert all("failed" in row for row in rows)

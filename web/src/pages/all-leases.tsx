@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** For operators: the leases of all projects, by time and state; the address says which, so that numbers lead to them. */
 import { ArrowDown, ArrowUp } from "lucide";
-import { Chips, Empty, PageHead } from "../parts/basics.tsx";
+import { useState } from "preact/hooks";
+import { readAll } from "../api/client.ts";
+import { BusyButton, Chips, Empty, PageHead, Trouble } from "../parts/basics.tsx";
 import { Choose, Filters, Meanings } from "../parts/filters.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Search } from "../parts/search.tsx";
@@ -9,10 +11,11 @@ import { place, setParams } from "../router.ts";
 import { plural } from "../time/format.ts";
 import { present } from "../time/now.ts";
 import { zone } from "../time/zone.ts";
-import type { LeaseKind } from "../api/types.ts";
+import type { Lease, LeaseKind } from "../api/types.ts";
 import {
   type Asked,
   EDGES,
+  type Query,
   ORDERS,
   STATES,
   type State,
@@ -21,6 +24,7 @@ import {
   hasSpan,
   queryOf,
 } from "../words/all-leases.ts";
+import { CSV_FIELDS, csvOf } from "../words/lease-csv.ts";
 import { KINDS, kindsOf } from "../words/lease-list.ts";
 import { LeaseListView, useLeaseList } from "./lease/list.tsx";
 
@@ -41,7 +45,9 @@ export function AllLeasesPage() {
         lead={
           count === undefined ? "Of all projects." : `${plural(count, "lease")}${active > 0 ? "" : " of all projects"}.`
         }
-      />
+      >
+        <Download query={queryOf(params, present.value, zone.value)} />
+      </PageHead>
       <Filters active={active}>
         <Times asked={asked} params={params} />
         <Chips<State>
@@ -61,6 +67,39 @@ export function AllLeasesPage() {
         <Meanings of={KINDS} />
       </Filters>
       <LeaseListView list={list} whose="all" empty={<Nothing filtered={active > 0} />} />
+    </>
+  );
+}
+
+/** More would not fit into the memory of a browser with ease. */
+const MOST = 100_000;
+
+/** Saves what the filters leave as a table for spreadsheets. */
+function Download({ query }: { query: Query }) {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const save = async () => {
+    setBusy(true);
+    setError(null);
+    try {
+      const leases = await readAll<Lease>("v1/leases", "leases", { ...query, fields: CSV_FIELDS, limit: 1000 }, MOST);
+      const address = URL.createObjectURL(new Blob([csvOf(leases)], { type: "text/csv" }));
+      const link = document.createElement("a");
+      link.href = address;
+      link.download = "leases.csv";
+      link.click();
+      URL.revokeObjectURL(address);
+    } catch (problem) {
+      setError(problem);
+    }
+    setBusy(false);
+  };
+  return (
+    <>
+      <BusyButton type="button" busy={busy} doing="Reading…" onClick={() => void save()}>
+        Save as CSV
+      </BusyButton>
+      {error !== null && <Trouble error={error} />}
     </>
   );
 }
