@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
@@ -12,13 +12,14 @@ from flask import current_app, request
 
 from blazar.api import queries
 from blazar.api.availability.turns import Turns
-from blazar.api.bodies import read_object
+from blazar.api.bodies import normalized, read_object
 from blazar.api.bounds import DEFAULTS, ApiBounds
 from blazar.api.identity import Caller, Identity
 from blazar.api.leases.rendered import RenderedLeases
 from blazar.api.microversion import Version
 from blazar.api.queries import Query
 from blazar.api.routes import Route
+from blazar.api.sent_back import without_unchanged
 from blazar.api.served import Served
 from blazar.api.shapes import Json
 from blazar.api.validation import check
@@ -128,6 +129,13 @@ class Call:
         if self.route.body is not None:
             check(body, self.route.body.schema)
         return body
+
+    def changes(self, shown: Callable[[], Mapping[str, object]]) -> Json:
+        """Return the body of a change, without what it has as it is ``shown`` in answers; InvalidInput."""
+        body = normalized(self.read())
+        if self.route.body is not None:
+            body = without_unchanged(body, self.route.body.schema, shown)
+        return self.checked(body)
 
 
 def identifier(text: str) -> str:

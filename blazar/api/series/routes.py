@@ -87,9 +87,14 @@ def show(call: Call, series_id: str) -> Answer:
 def update(call: Call, series_id: str) -> Answer:
     """Change a series from one of its occurrences on; with ``dry_run`` show what it would be."""
     owner = _visible(call, series_id)
-    dry_run, body = call.asked.one("dry_run", False), call.checked(normalized(call.read()))
+    dry_run = call.asked.one("dry_run", False)
+    found = call.manager.series.one(owner.id)
+    body = call.changes(lambda: details(found))
+    revisions, is_active = _TAGS.wanted(), found.series.status is SeriesStatus.ACTIVE
+    if not body and not dry_run and is_active and (revisions is None or found.series.revision in revisions):
+        return _written(found)
     view, schemas_of = view_of(call, OF_1_3), call.services.served.requests
-    change = series_change(body, call.caller, view, schemas_of, dry_run=dry_run, revisions=_TAGS.wanted())
+    change = series_change(body, call.caller, view, schemas_of, dry_run=dry_run, revisions=revisions)
     try:
         found = call.manager.series.change(owner.id, change)
     except PreconditionFailed as error:

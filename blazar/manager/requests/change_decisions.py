@@ -47,6 +47,12 @@ class Draft:
     to_prepare: frozenset[str]
     """Reservations that have not started and whose cloud objects from before the start have to be made again."""
 
+    def changes_nothing(self, lease: Lease) -> bool:
+        """Tell whether the lease would be as it is."""
+        if self.replan or self.warning_off or self.to_prepare:
+            return False
+        return replace(self.after, updated_at=lease.updated_at, series=lease.series) == lease
+
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
@@ -127,6 +133,8 @@ class ChangeDecisions:
             name = lease.name if change.name is None else change.name
             extend = extending.changed(lease, change, lease.window.end, now)
             series = changed_by_itself(lease)
+            if change.exact and (name, extend) == (lease.name, lease.extend):
+                return Unchanged(lease, lease)
             return Unchanged(lease, replace(lease, name=name, extend=extend, series=series, updated_at=now))
         check_not_ended(lease)
         claim = lifecycle.live_claim(lease, now)
@@ -136,6 +144,8 @@ class ChangeDecisions:
             raise StaleLease(f"lease {lease.id} is being worked on")
         allocations, tasks = self._held(lease, asked)
         draft = self._draft(lease, tasks, asked, now)
+        if change.exact and draft.changes_nothing(lease):
+            return Unchanged(lease, lease)
         places = {each.id: f"/reservations/{number}" for number, each in enumerate(change.reservations)}
         if in_use := _changed_in_content(lease, draft.after):
             check_not_under_way(self._runtime, lease, allocations, in_use, places)

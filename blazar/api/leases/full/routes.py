@@ -89,7 +89,7 @@ def update(shape: Shape, call: Call, lease_id: str) -> Answer:
     """Change a lease; with ``dry_run`` show what it would be."""
     owner = visible(call, lease_id)
     view, dry_run = view_of(call, shape), call.asked.one("dry_run", False)
-    body = call.checked(normalized(call.read()))
+    body = call.changes(lambda: render.lease(call.manager.leases.details(owner.id), view))
     if owner.deleted:
         status = str(LeaseStatus.TERMINATED)
         raise Conflict("the lease is deleted and cannot be changed", code="lease_ended", data={"status": status})

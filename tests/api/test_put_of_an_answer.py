@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From 1.1 on the answer of a GET can be sent back by a PUT: what is as it was shown changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.api.conftest import app_of, client_of, token
+from tests.api.test_sending_back import OF_TYPE, WHO, world  # noqa: F401 (a fixture that the tests take)
+from tests.world import NOON
+
+VERSIONS = ("1.1", "1.2", "1.3")
+
+
+class Caller:
+    """Somebody who speaks a version."""
+
+    def __init__(self, of_world, version: str, who: dict[str, str]) -> None:
+        self.http = client_of(app_of(of_world.manager))
+        self.headers = {**who, "OpenStack-API-Version": f"reservation {version}"}
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        return self.http.open(path, method=method, json=body, headers=self.headers)
+
+
+def lease_of(of_world, resource_type: str, start: str) -> str:
+    asked = {
+        "name": "x",
+        "start_date": start,
+        "end_date": "2030-04-01T15:00:00Z",
+        "extend_if_free": {"until": "+P1D"},
+        "reservations": [{"resource_type": resource_type, **OF_TYPE[resource_type]}],
+    }
+    made = Caller(of_world, "1.3", token()).ask("POST", "/v1/leases", asked)
+    assert made.status_code == 201, made.text
+    of_world.run_to(NOON)
+    of_world.run_to(NOON.replace(minute=1))
+    return f"/v1/leases/{made.json['lease']['id']}"
+
+
+@pytest.mark.parametrize("start", ["2030-04-01T13:00:00Z", "2030-04-01T12:00:00Z"], ids=["pending", "active"])
+@pytest.mark.parametrize("resource_type", OF_TYPE)
+def test_the_answer_of_a_lease_changes_nothing(world, resource_type, start):  # noqa: F811
+    path = lease_of(world, resource_type, start)
+    told = len(world.notifier.told)
+    for version in VERSIONS:
+        for who in WHO.values():
+            caller = Caller(world, version, who)
+            before = caller.ask("GET", path)
+            history = Caller(world, "1.3", who).ask("GET", f"{path}/history").json
+            after = caller.ask("PUT", path, before.json["lease"])
+            assert after.status_code == 200, (version, after.text)
+            assert (after.json, after.headers["ETag"]) == (before.json, before.headers["ETag"])
+            assert Caller(world, "1.3", who).ask("GET", f"{path}/history").json == history
+    assert len(world.notifier.told) == told
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_change_of_the_answer_is_made_and_nothing_else(world, version):  # noqa: F811
+    path = lease_of(world, "physical:host", "2030-04-01T13:00:00Z")
+    caller = Caller(world, version, token())
+    before = caller.ask("GET", path).json["lease"]
+    after = caller.ask("PUT", path, {**before, "name": "renamed", "end_date": "2030-04-01T18:00:00Z"}).json["lease"]
+    assert (after["name"], after["end_date"], after["before_end_date"]) == (
+        "renamed",
+        "2030-04-01T18:00:00Z",
+        "2030-04-01T17:00:00Z",
+    )
+    assert after["start_date"] == before["start_date"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_only_the_service_sets_is_named_all_at_once(world, version):  # noqa: F811
+    path = lease_of(world, "physical:host", "2030-04-01T13:00:00Z")
+    caller = Caller(world, version, token())
+    before = caller.ask("GET", path).json["lease"]
+    changed = {"id": "other", "status": "ACTIVE", "project_id": "theirs", "created_at": "2030-01-01T00:00:00Z"}
+    refused = caller.ask("PUT", path, {**before, **changed})
+    assert refused.status_code == 400
+    faults = {each["pointer"]: each["code"] for each in refused.json["errors"]}
+    assert faults == {f"/{key}": "reservation.read_only_field" for key in changed}
+    assert "is set by the service" in refused.json["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize("body", [{"name": "x"}, {"end_date": "2030-04-01T15:00:00Z"}, {"before_end_date": None}, {}])
+def test_the_same_value_alone_is_no_change_either(world, body):  # noqa: F811
+    path = lease_of(world, "physical:host", "2030-04-01T13:00:00Z")
+    caller = Caller(world, "1.3", token())
+    before = caller.ask("GET", path)
+    after = caller.ask("PUT", path, body)
+    assert (after.status_code, after.json, after.headers["ETag"]) == (200, before.json, before.headers["ETag"])
+
+
+SERIES = {
+    "name": "s",
+    "rule": "FREQ=DAILY;COUNT=3",
+    "start": "2030-04-02T08:00",
+    "duration": "PT4H",
+    "reservations": [{"resource_type": "physical:host", "min": 1}],
+}
+
+
+def test_the_answer_of_a_series_changes_nothing(world):  # noqa: F811
+    caller = Caller(world, "1.3", token())
+    path = f"/v1/series/{caller.ask('POST', '/v1/series', SERIES).json['series']['id']}"
+    before = caller.ask("GET", path)
+    after = caller.ask("PUT", path, before.json["series"])
+    assert (after.status_code, after.json, after.headers["ETag"]) == (200, before.json, before.headers["ETag"])
