@@ -147,7 +147,7 @@ def test_hosts_and_addresses_are_asked_for_together(demo, page_of):
     network = page.get_by_label("Of which network")
     expect(page.get_by_role("heading", name="Which network?")).to_be_visible()
     network.select_option(index=1)
-    expect(page.get_by_text("1 host and 1 floating IP free").first).to_be_visible()
+    expect(page.get_by_text("You get 1 host and 1 floating IP").first).to_be_visible()
 
 
 def test_a_refusal_stands_beside_its_field_and_what_was_typed_stays(demo, page_of, complaints):
