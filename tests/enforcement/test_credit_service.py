@@ -115,7 +115,7 @@ def test_what_an_operator_does_for_a_user_is_paid_by_the_users_project(bank):
 
 def test_what_the_account_does_not_bear_is_told_to_the_user(bank):
     answer = bank.create(hosts=3, end="2030-04-03 12:00")
-    assert answer.status_code == 403
+    assert answer.status_code == 400
     assert answer.json["error_message"] == "the lease costs 2304 VCPU hours, and the project has 1600 left"
     assert bank.leases == []
     assert bank.left == 100
@@ -125,7 +125,7 @@ def test_a_lease_that_the_service_refuses_at_the_last_moment_is_none(bank):
     """The check passes: what it saw is spent by somebody else before the commit."""
     bank.service.after_check = lambda: bank.service.books.credits.update(VCPU=16.0)
     answer = bank.create(hosts=2)
-    assert answer.status_code == 403
+    assert answer.status_code == 400
     assert answer.json["error_message"] == "the lease costs 256 VCPU hours, and the project has 16 left"
     assert bank.leases == []
     bank.run(hours=1)
@@ -148,8 +148,8 @@ def test_of_ten_that_want_the_last_credit_one_has_it(engine, credits):
     with ThreadPoolExecutor(10) as pool:
         answers = list(pool.map(lambda n: both[n % 2].create(), range(10)))
     statuses = sorted(answer.status_code for answer in answers)
-    assert statuses == [201] + [403] * 9
-    assert all("the project has 0 left" in a.json["error_message"] for a in answers if a.status_code == 403)
+    assert statuses == [201] + [400] * 9
+    assert all("the project has 0 left" in a.json["error_message"] for a in answers if a.status_code == 400)
     (lease,) = bank.leases
     assert set(credits.books.consumers) == {(lease["id"], "physics")}
     assert bank.left == 0
