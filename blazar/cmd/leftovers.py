@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Iterator, Sequence
 
 from oslo_config import cfg
@@ -14,16 +16,37 @@ from blazar.cmd import assemble, config
 from blazar.cmd.config import ConfigurationError
 from blazar.manager.events.leftovers import Leftovers
 from blazar.model.clock import SystemClock
+from blazar.model.errors import BlazarError
 from blazar.store import revisions
 from blazar.store.clock import DatabaseClock
 
 
+def run(given: list[str], usage: str) -> int:
+    """List or end reservations that are not on record; return 0, or 255 if it could not be done."""
+    parser = argparse.ArgumentParser(prog="blazar-status", usage=usage, add_help=False)
+    parser.add_argument("command", choices=["leftovers"])
+    parser.add_argument("--end", action="append", default=[])
+    parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--config-file", action="append")
+    parser.add_argument("--config-dir", action="append", default=[])
+    options = parser.parse_args(given)
+    folders = [word for folder in options.config_dir for word in ("--config-dir", folder)]
+    try:
+        conf = config.load(folders, program="blazar-status", files=options.config_file)
+        for line in lines(conf, options.end, dry_run=options.dry_run):
+            print(line)
+    except (BlazarError, cfg.Error) as error:
+        print(f"blazar-status: {error}", file=sys.stderr)
+        return 255
+    return 0
+
+
 def lines(conf: cfg.ConfigOpts, ends: Sequence[str], *, dry_run: bool) -> Iterator[str]:
     """Return what to print: the list, or what is done about these reservations. BlazarError."""
-    yield from told(_leftovers(conf), ends, dry_run=dry_run)
+    yield from report(_leftovers(conf), ends, dry_run=dry_run)
 
 
-def told(leftovers: Leftovers, ends: Sequence[str], *, dry_run: bool) -> Iterator[str]:
+def report(leftovers: Leftovers, ends: Sequence[str], *, dry_run: bool) -> Iterator[str]:
     """List what is not on record, or end some of it."""
     if not ends:
         found = leftovers.all()

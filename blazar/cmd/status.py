@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -89,7 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"blazar-status {RELEASE}")
         return 0
     if "leftovers" in given:
-        return _leftovers(given)
+        return leftovers.run(given, USAGE)
     words = [word for word in given if word in ("upgrade", "check")]
     if words != ["upgrade", "check"]:
         print(USAGE, file=sys.stderr)
@@ -102,26 +101,6 @@ def main(arguments: list[str] | None = None) -> int:
     findings = [finding for check in CHECKS for finding in check(conf)]
     print(_table(findings))
     return max(finding.verdict for finding in findings)
-
-
-def _leftovers(given: list[str]) -> int:
-    """List or end reservations that are not on record; return 0, or 255 if it could not be done."""
-    parser = argparse.ArgumentParser(prog="blazar-status", usage=USAGE, add_help=False)
-    parser.add_argument("command", choices=["leftovers"])
-    parser.add_argument("--end", action="append", default=[])
-    parser.add_argument("--dry-run", action="store_true")
-    parser.add_argument("--config-file", action="append")
-    parser.add_argument("--config-dir", action="append", default=[])
-    options = parser.parse_args(given)
-    folders = [word for folder in options.config_dir for word in ("--config-dir", folder)]
-    try:
-        conf = config.load(folders, program="blazar-status", files=options.config_file)
-        for line in leftovers.lines(conf, options.end, dry_run=options.dry_run):
-            print(line)
-    except (BlazarError, cfg.Error) as error:
-        print(f"blazar-status: {error}", file=sys.stderr)
-        return 255
-    return 0
 
 
 def _options(conf: cfg.ConfigOpts) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from blazar.cmd.leftovers import told
+from blazar.cmd.leftovers import report
 from blazar.model.errors import NotFound
 from tests.tables import contents, fill, new_sqlite
 from tests.world import World, a_host, instances
@@ -32,10 +32,10 @@ def ids(world: World) -> list[str]:
 def test_what_is_not_on_record_is_listed_and_stays(restored):
     before = restored.pool()
     assert [each.reservation_id for each in restored.manager.leftovers.all()] == ids(restored)
-    lines = list(told(restored.manager.leftovers, (), dry_run=False))
+    lines = list(report(restored.manager.leftovers, (), dry_run=False))
     assert lines[-1] == "2 reservations are not on record, and have something in the cloud"
     first, _ = ids(restored)
-    (line,) = told(restored.manager.leftovers, [first], dry_run=True)
+    (line,) = report(restored.manager.leftovers, [first], dry_run=True)
     assert line == f"{first} would be ended"
     restored.run()
     assert restored.pool() == before
@@ -44,7 +44,7 @@ def test_what_is_not_on_record_is_listed_and_stays(restored):
 def test_what_an_operator_ends_is_given_back_and_others_can_have_it(restored):
     assert len(restored.pool()) < 3
     for id_ in ids(restored):
-        (line,) = told(restored.manager.leftovers, [id_], dry_run=False)
+        (line,) = report(restored.manager.leftovers, [id_], dry_run=False)
         assert "managers remove now" in line
     restored.run()
     assert restored.pool() == {"node-1", "node-2", "node-3"}
