@@ -245,10 +245,9 @@ def make_series(service: Service, given: Any, key: str) -> None:
         made = service.done("POST", "/v1/series", series_of(given), **once_by(key))["series"]
     service.series.append(made["id"])
     url, (shown,) = f"/v1/series/{made['id']}", made["reservations"]
-    changes: list[dict[str, Any]] = [{"name": "other"}, {"reservations": [given]}]
-    if given["resource_type"] == "virtual:stack":
-        # What is shown can be sent back, and means what was there.
-        changes.append({"reservations": [{key: value for key, value in shown.items() if value is not None}]})
+    # What is shown can be sent back, and means what was there.
+    back = {key: value for key, value in shown.items() if value is not None}
+    changes: list[dict[str, Any]] = [{"name": "other"}, {"reservations": [given]}, {"reservations": [back]}]
     for change in changes:
         service.done("PUT", f"{url}?dry_run=true", change)
         service.done("PUT", url, change)

@@ -26,6 +26,8 @@ from blazar.model.series_details import Series, Template
 from blazar.model.window import Window
 from blazar.resources.references import with_ids
 
+_ABSENT = object()
+
 
 def copied(runtime: Runtime, series: Series, new: NewLease, occurrence: Occurrence, window: Window) -> NewLease:
     """Return the lease of an occurrence as it is while it is created: its creation is not due, as the series has it."""
@@ -46,7 +48,7 @@ def copied(runtime: Runtime, series: Series, new: NewLease, occurrence: Occurren
 def sealed(runtime: Runtime, asked: Template, *, before: Template | None = None) -> Template:
     """Return what the leases of a series are made of as it is kept, with its secrets apart. InvalidInput.
 
-    A masked part that a client sends back as it was shown means what was there ``before``.
+    A masked part that a client sends back as it was shown means what was there ``before``; null takes it away.
     """
     known = () if before is None else before.reservations
     found = []
@@ -62,7 +64,8 @@ def _sealed(runtime: Runtime, asked: ReservationRequest, old: ReservationRequest
         return asked
     given = asked.parameters
     if old is not None and old.resource_type == asked.resource_type:
-        same = {key for key in old.secret if key in given and given[key] == old.parameters.get(key)}
+        # What is left out for being secret is not shown at all.
+        same = {key for key in old.secret if given.get(key, _ABSENT) == old.parameters.get(key, _ABSENT)}
         given = {**given, **{key: old.secret[key] for key in same}}
     shown, secret = parted(given, kind.masked(given))
     return replace(asked, parameters=shown, secret=secret)

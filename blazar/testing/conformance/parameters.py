@@ -10,6 +10,7 @@ import re
 from blazar.model.errors import BlazarError, Conflict, InvalidInput, NotFound
 from blazar.model.lease import Json
 from blazar.model.requirements import keys, parse_requirement
+from blazar.model.secrets import opened, shown
 from blazar.resources.base import Given
 from blazar.rpc import codec
 from blazar.testing.conformance.catalogue import (
@@ -151,10 +152,10 @@ def a_request_is_not_changed(trial: Trial) -> None:
 
 @check()
 def what_is_shown_can_be_sent_again(trial: Trial) -> None:
-    """What the API shows of a new reservation makes the same reservation."""
+    """What the API shows of a new reservation makes the same reservation, with what users know that nobody may see."""
     for values in (trial.harness.request, *trial.harness.others):
         kept = trial.parameters(values)
-        sent = {key: value for key, value in kept.values.items() if key not in trial.harness.derived}
+        sent = {key: value for key, value in opened(kept.values).items() if key not in trial.harness.derived}
         again = trial.parameters(sent)
         require(again == kept, f"{kept.values!r} was shown, and sent again it became {again.values!r}.")
 
@@ -165,9 +166,10 @@ def a_change_to_what_is_shown_changes_nothing(trial: Trial) -> None:
     for values in (trial.harness.request, *trial.harness.others):
         task = trial.task(values)
         kept = task.reservation.parameters
-        given = trial.type.resolve(Given(kept.values), project_id=PROJECT, reservation=task.reservation)
-        after = trial.type.changed(kept, given)
-        require(after == kept, f"{kept.values!r} became {after.values!r}.")
+        for sent in (shown(kept.values), opened(kept.values)):
+            given = trial.type.resolve(Given(sent), project_id=PROJECT, reservation=task.reservation)
+            after = trial.type.changed(kept, given)
+            require(after == kept, f"{kept.values!r} became {after.values!r}.")
 
 
 @check()
