@@ -14,7 +14,6 @@ import {
 } from "lucide";
 import type { ComponentType } from "preact";
 import { FindPage } from "./pages/find.tsx";
-import { LeasePage } from "./pages/lease.tsx";
 import { LeasesPage } from "./pages/leases.tsx";
 import { later } from "./parts/later.tsx";
 
@@ -57,7 +56,7 @@ export const PAGES: readonly Page[] = [
     full: true,
   },
   { path: "leases", title: "My leases", view: LeasesPage, icon: Tickets },
-  { path: "lease", title: "Lease", view: LeasePage },
+  { path: "lease", title: "Lease", view: further("LeasePage") },
   {
     path: "series",
     title: "Series",
