@@ -300,3 +300,13 @@ def test_what_was_found_can_be_read_while_the_next_answer_is_awaited(small, page
         one.continue_()
     page.unroute("**/v1/availability")
     expect(results).to_have_attribute("aria-busy", "false")
+
+
+def test_the_first_opening_is_booked_on_a_phone_without_scrolling(demo, page_of):
+    page = page_of(demo, ALICE, viewport={"width": 390, "height": 844}, has_touch=True)
+    first = page.get_by_role("button", name=re.compile("^Book now until"))
+    expect(first).to_be_visible()
+    box, below = first.bounding_box(), page.get_by_role("navigation", name="Pages").bounding_box()
+    assert box is not None
+    assert below is not None
+    assert box["y"] + box["height"] <= below["y"]

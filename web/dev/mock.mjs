@@ -524,7 +524,7 @@ const routes = {
     };
   },
   "GET /v1/calendar": ({ who, query }) => {
-    const from = query.has("from") ? Date.parse(query.get("from")) : Date.now();
+    const from = parse(query.get("from"), Date.now(), "from");
     const to = query.has("to") ? Date.parse(query.get("to")) : from + 14 * DAY;
     const requirement = query.has("requirement") ? JSON.parse(query.get("requirement")) : [];
     const size = Number(query.get("limit") ?? 200);
@@ -604,7 +604,7 @@ const routes = {
     };
   },
   "GET /v1/capacity": ({ query }) => {
-    const from = query.has("from") ? Date.parse(query.get("from")) : Date.now();
+    const from = parse(query.get("from"), Date.now(), "from");
     const to = query.has("to") ? Date.parse(query.get("to")) : from + 14 * DAY;
     const step = query.has("step") ? length(query.get("step")) : Math.ceil((to - from) / 200 / MINUTE) * MINUTE;
     const requirement = query.has("requirement") ? JSON.parse(query.get("requirement")) : [];
