@@ -57,6 +57,19 @@ def test_a_lease_beyond_the_budget_is_a_400_with_the_words_of_the_service(house,
     assert house.http.get("/v1/leases", headers=ALICE).json == {"leases": []}
 
 
+def test_from_1_1_on_what_the_service_denies_is_a_403_for_a_new_lease_and_for_a_change(house):
+    newest = {**ALICE, "OpenStack-API-Version": "reservation 1.3"}
+    refused = house.create(headers=newest, hosts=3, end="2030-04-05T12:00:00Z")
+    lease = house.create(hosts=2).json["lease"]
+    tag = house.http.get(f"/v1/leases/{lease['id']}", headers=newest).headers["ETag"]
+    change = house.change(lease, headers={**newest, "If-Match": tag}, end_date="2030-04-09T12:00:00Z")
+    for answer in (refused, change):
+        (error,) = answer.json["errors"]
+        assert (answer.status_code, error["code"]) == (403, "reservation.limit_exceeded"), answer.text
+        assert error["data"] == {"limit": "external"}
+        assert "the project has" in error["detail"]
+
+
 def test_an_extension_is_charged_and_what_is_not_used_is_given_back(house, service):
     lease = house.create(hosts=2).json["lease"]
     assert house.change(lease, end_date="2030-04-02 12:00").status_code == 200
