@@ -23,7 +23,7 @@ import { resourceName } from "../words/use.ts";
 import { endInSentence, waitInWords } from "../words/waiting.ts";
 import { FeedsDialog } from "./lease/feeds.tsx";
 import { History } from "./lease/history.tsx";
-import { endingOf } from "./lease/end-now.tsx";
+import { endingOf, mayEnd } from "./lease/end-now.tsx";
 import { MaintenanceBars } from "./lease/maintenance.tsx";
 import { ExtensionOffer } from "./lease/offer.tsx";
 import { RoomPanel } from "./lease/room.tsx";
@@ -192,7 +192,7 @@ function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
           </button>
         )}
         <More lease={lease} show={show} />
-        {!past && may("blazar:leases:put") && (
+        {!past && mayEnd(lease) && (
           <button type="button" class="danger" onClick={() => show("end")}>
             {endingOf(lease)}
           </button>

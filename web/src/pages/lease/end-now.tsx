@@ -2,6 +2,7 @@
 /** Ends or deletes a lease, after it has said what goes. */
 import { Changed, changeLease, deleteLease } from "../../api/change.ts";
 import { sentencesOf } from "../../api/errors.ts";
+import { may } from "../../api/session.ts";
 import type { Lease } from "../../api/types.ts";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton, When } from "../../parts/basics.tsx";
@@ -22,6 +23,11 @@ export function endingOf(lease: Pick<Lease, "status">): string {
   if (lease.status === "WAITING") return "Leave the line";
   if (lease.status === "TIMED_OUT") return "Remove";
   return hasBegun(lease) ? "End now" : "Delete";
+}
+
+/** Tells whether the caller may end a lease: that of one that has begun is a change of it, otherwise a deletion. */
+export function mayEnd(lease: Pick<Lease, "status">): boolean {
+  return may(hasBegun(lease) ? "blazar:leases:put" : "blazar:leases:delete");
 }
 
 /** A lease that runs is ended now and stays in the history; one that has not begun is deleted. */

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { request } from "../../api/client.ts";
 import { sentencesOf } from "../../api/errors.ts";
 import { useLive } from "../../api/live.ts";
-import { info, session } from "../../api/session.ts";
+import { info, may, session } from "../../api/session.ts";
 import type { Feed } from "../../api/types.ts";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton, Copy, Skeleton, Trouble, When } from "../../parts/basics.tsx";
@@ -188,16 +188,18 @@ function FeedRow({ feed, onGone }: { feed: Feed; onGone: () => void }) {
         </p>
         {error !== null && <Trouble error={error} />}
       </div>
-      <BusyButton
-        type="button"
-        class="small danger"
-        busy={busy}
-        doing="Revoking…"
-        aria-label={`Revoke the link ${feed.name}`}
-        onClick={() => void revoke()}
-      >
-        Revoke
-      </BusyButton>
+      {may("blazar:feeds:delete") && (
+        <BusyButton
+          type="button"
+          class="small danger"
+          busy={busy}
+          doing="Revoking…"
+          aria-label={`Revoke the link ${feed.name}`}
+          onClick={() => void revoke()}
+        >
+          Revoke
+        </BusyButton>
+      )}
     </li>
   );
 }

@@ -34,7 +34,10 @@ export function Offers({ onTaken }: { onTaken: () => void }) {
   const { params } = place.value;
   const id = params.get("offer");
   const close = () => setParams({ offer: null, do: null });
+  const declining = params.get("do") === "decline";
   const mayTake = may("blazar:transfers:accept");
+  const mayDecline = may("blazar:transfers:decline");
+  const mayAct = mayTake || mayDecline;
   const project = session.value?.project?.name ?? "the project";
   return (
     <>
@@ -42,9 +45,9 @@ export function Offers({ onTaken }: { onTaken: () => void }) {
       {data && data.transfers.length > 0 && (
         <section class="offers" aria-label="Offered leases">
           <h2>Offered to {project}</h2>
-          <Rows heads={["Lease", "State", "What", "When", "Offer", ...(mayTake ? [""] : [])]}>
+          <Rows heads={["Lease", "State", "What", "When", "Offer", ...(mayAct ? [""] : [])]}>
             {data.transfers.map((one) => (
-              <Row key={one.lease.id} of={one} mayTake={mayTake} />
+              <Row key={one.lease.id} of={one} mayTake={mayTake} mayDecline={mayDecline} />
             ))}
           </Rows>
           {data.links.some((link) => link.rel === "next") && (
@@ -52,11 +55,11 @@ export function Offers({ onTaken }: { onTaken: () => void }) {
           )}
         </section>
       )}
-      {id && mayTake && (
+      {id && (declining ? mayDecline : mayTake) && (
         <One
           key={id}
           id={id}
-          declining={params.get("do") === "decline"}
+          declining={declining}
           onClose={close}
           onDeclined={() => {
             close();
@@ -69,7 +72,7 @@ export function Offers({ onTaken }: { onTaken: () => void }) {
   );
 }
 
-function Row({ of, mayTake }: { of: Transfer; mayTake: boolean }) {
+function Row({ of, mayTake, mayDecline }: { of: Transfer; mayTake: boolean; mayDecline: boolean }) {
   const { lease } = of;
   return (
     <tr>
@@ -84,25 +87,29 @@ function Row({ of, mayTake }: { of: Transfer; mayTake: boolean }) {
       <td>
         <From of={of} />
       </td>
-      {mayTake && (
+      {(mayTake || mayDecline) && (
         <td class="actions">
           <span class="row row-actions">
-            <button
-              type="button"
-              class="small"
-              aria-label={`Accept: ${lease.name}`}
-              onClick={() => setParams({ offer: lease.id, do: null })}
-            >
-              Accept
-            </button>
-            <button
-              type="button"
-              class="small"
-              aria-label={`Decline: ${lease.name}`}
-              onClick={() => setParams({ offer: lease.id, do: "decline" })}
-            >
-              Decline
-            </button>
+            {mayTake && (
+              <button
+                type="button"
+                class="small"
+                aria-label={`Accept: ${lease.name}`}
+                onClick={() => setParams({ offer: lease.id, do: null })}
+              >
+                Accept
+              </button>
+            )}
+            {mayDecline && (
+              <button
+                type="button"
+                class="small"
+                aria-label={`Decline: ${lease.name}`}
+                onClick={() => setParams({ offer: lease.id, do: "decline" })}
+              >
+                Decline
+              </button>
+            )}
           </span>
         </td>
       )}

@@ -17,7 +17,7 @@ import { sentence } from "../../words/events.ts";
 import { isStanding, takerInWords } from "../../words/transfer.ts";
 import { about, whyReleased } from "../../words/waiting.ts";
 import { ChangeDialog, EndNowDialog, ExtendDialog } from "../lease-actions.tsx";
-import { endingOf } from "./end-now.tsx";
+import { endingOf, mayEnd } from "./end-now.tsx";
 import { ExtensionOffer } from "./offer.tsx";
 
 type Doing = "extend" | "change" | "end";
@@ -165,14 +165,13 @@ function RowActions({ lease, past, act }: { lease: Lease; past: boolean; act: Ro
       Book again
     </a>
   );
-  if (past || !may("blazar:leases:put")) return may("blazar:leases:post") ? again : null;
-  if (isInLine(lease)) {
-    return (
-      <button type="button" class="small" aria-label={`${endingOf(lease)}: ${lease.name}`} onClick={() => act("end")}>
-        {endingOf(lease)}
-      </button>
-    );
-  }
+  const end = (
+    <button type="button" class="small" aria-label={`${endingOf(lease)}: ${lease.name}`} onClick={() => act("end")}>
+      {endingOf(lease)}
+    </button>
+  );
+  if (!past && mayEnd(lease) && (isInLine(lease) || !may("blazar:leases:put"))) return end;
+  if (past || isInLine(lease) || !may("blazar:leases:put")) return may("blazar:leases:post") ? again : null;
   return (
     <span class="row row-actions">
       <button type="button" class="small" aria-label={`Extend ${lease.name}`} onClick={() => act("extend")}>
@@ -195,9 +194,11 @@ function RowActions({ lease, past, act }: { lease: Lease; past: boolean; act: Ro
               <a class="button quiet" href={hrefOf("", againParams(lease))}>
                 Book again
               </a>
-              <button type="button" onClick={() => run("end")}>
-                {endingOf(lease)}
-              </button>
+              {mayEnd(lease) && (
+                <button type="button" onClick={() => run("end")}>
+                  {endingOf(lease)}
+                </button>
+              )}
             </div>
           );
         }}

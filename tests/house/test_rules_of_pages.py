@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages offer what the policy allows: every rule they ask for exists, and is that of the route they call."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from blazar.api.parts import installed
+from blazar.api.policy import list_rules
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "web" / "src"
+METHOD = re.compile(r"""["'](POST|PUT|PATCH|DELETE)["']|\bpostOnce<""")
+NOT_OF_THE_POLICY = {"api/sign-in.ts", "api/ask.ts", "api/client.ts"}
+"""What signs in, and what sends for others."""
+
+CALLS: dict[str, tuple[str, ...]] = {
+    "api/offers.ts": ("POST /v1/availability",),
+    "api/change.ts": ("PUT /v1/leases/{lease_id}", "DELETE /v1/leases/{lease_id}"),
+    "api/maintenance.ts": (),
+    "pages/find/room.tsx": ("POST /v1/leases",),
+    "pages/find/sending.ts": ("POST /v1/leases", "POST /v1/series"),
+    "pages/series/change.tsx": ("PUT /v1/series/{series_id}",),
+    "pages/series.tsx": ("DELETE /v1/series/{series_id}",),
+    "pages/lease/operation.tsx": (
+        "POST /v1/leases/{lease_id}/reservations/{reservation_id}/swap",
+        "POST /v1/leases/{lease_id}/split",
+        "POST /v1/leases/{lease_id}/merge",
+        "POST /v1/leases/{lease_id}/transfer",
+        "POST /v1/transfers/{lease_id}/accept",
+    ),
+    "pages/lease/transfer.tsx": ("DELETE /v1/leases/{lease_id}/transfer",),
+    "pages/lease/feeds.tsx": ("POST /v1/feeds", "DELETE /v1/feeds/{feed_id}"),
+    "pages/lease/standing.tsx": (
+        "POST /v1/leases/{lease_id}/keep",
+        "PUT /v1/leases/{lease_id}/hold",
+        "DELETE /v1/leases/{lease_id}/hold",
+    ),
+    "pages/lease/offers.tsx": ("POST /v1/transfers/{lease_id}/decline",),
+    "pages/hosts/register.tsx": ("POST /v1/os-hosts",),
+    "pages/maintenance/plan.tsx": ("POST /v1/maintenances",),
+    "pages/maintenance/dialogs.tsx": (
+        "PATCH /v1/maintenances/{maintenance_id}",
+        "POST /v1/maintenances/{maintenance_id}/end",
+        "DELETE /v1/maintenances/{maintenance_id}",
+    ),
+    "pages/resources/register.tsx": ("POST /v1/resources/{kind}",),
+    "pages/resources/dialogs.tsx": (
+        "PUT /v1/resources/{kind}/{resource_id}",
+        "DELETE /v1/resources/{kind}/{resource_id}",
+        "PUT /v1/os-hosts/{host_id}",
+        "DELETE /v1/os-hosts/{host_id}",
+    ),
+}
+"""Which routes the code of a file calls that change something, or ask at length; a new file needs its line."""
+
+UNASKED = {"blazar:availability:get"}
+"""Every page is about free time: without this rule there is nothing to find, and the answer says so."""
+
+
+def _texts() -> dict[str, str]:
+    files = [*PAGES.rglob("*.ts"), *PAGES.rglob("*.tsx")]
+    return {str(file.relative_to(PAGES)): file.read_text(encoding="utf-8") for file in files}
+
+
+def _rules_asked(texts: dict[str, str]) -> set[str]:
+    return {name for text in texts.values() for name in re.findall(r"blazar:[a-z_]+:[a-z_]+", text)}
+
+
+def test_every_rule_that_the_pages_ask_for_exists():
+    assert _rules_asked(_texts()) - {rule.name for rule in list_rules()} == set()
+
+
+def test_every_file_that_changes_something_says_which_routes_it_calls():
+    found = {file for file, text in _texts().items() if METHOD.search(text)} - NOT_OF_THE_POLICY
+    assert found == CALLS.keys()
+
+
+@pytest.mark.parametrize("call", [call for calls in CALLS.values() for call in calls])
+def test_a_page_asks_for_the_rule_of_the_route_that_its_button_calls(call):
+    rules = {
+        f"{row.method} {row.url}": row.rule.name for part in installed() for row in part.routes if row.rule is not None
+    }
+    assert rules[call] in _rules_asked(_texts()) | UNASKED
