@@ -44,8 +44,8 @@ def free_line(page: Page) -> dict:
     return box
 
 
-def test_dragging_over_free_time_leads_to_booking_it(small, page_of):
-    page = page_of(small + "calendar", ALICE)
+def test_dragging_over_free_time_leads_to_booking_it(shared, page_of):
+    page = page_of(shared + "calendar", ALICE)
     box = free_line(page)
     page.mouse.move(700, box["y"] + 15)
     page.mouse.down()
@@ -62,9 +62,9 @@ def test_dragging_over_free_time_leads_to_booking_it(small, page_of):
     assert "min=2" in page.url
 
 
-def test_the_end_of_an_own_lease_is_dragged(small, page_of):
-    lease = book(small, "2", "+P1D")
-    page = page_of(small + "calendar", ALICE)
+def test_the_end_of_an_own_lease_is_dragged(shared, page_of):
+    lease = book(shared, "2", "+P1D")
+    page = page_of(shared + "calendar", ALICE)
     box = drawn(page).locator(".block-own").bounding_box()
     assert box is not None
     right = box["x"] + box["width"] - 3
@@ -76,7 +76,7 @@ def test_the_end_of_an_own_lease_is_dragged(small, page_of):
     expect(dialog.get_by_text("This fits: ")).to_be_visible()
     dialog.get_by_role("button", name="Extend").click()
     expect(dialog).to_have_count(0)
-    after = send(small, "GET", f"v1/leases/{lease['id']}")["lease"]
+    after = send(shared, "GET", f"v1/leases/{lease['id']}")["lease"]
     assert after["end_date"] > lease["end_date"]
 
 
@@ -89,9 +89,9 @@ def dragged(page: Page, x: float, y: float, by: int, *, drop: bool = True) -> No
         page.mouse.up()
 
 
-def test_a_lease_and_its_start_are_dragged_before_it_begins(small, page_of):
-    lease = book(small, "24", "+P1D")
-    page = page_of(small + "calendar", ALICE)
+def test_a_lease_and_its_start_are_dragged_before_it_begins(shared, page_of):
+    lease = book(shared, "24", "+P1D")
+    page = page_of(shared + "calendar", ALICE)
     box = drawn(page).locator(".block-own").bounding_box()
     assert box is not None
     middle = box["x"] + box["width"] / 2
@@ -106,7 +106,7 @@ def test_a_lease_and_its_start_are_dragged_before_it_begins(small, page_of):
     expect(dialog.get_by_text("This fits")).to_be_visible()
     dialog.get_by_role("button", name="Change").click()
     expect(dialog).to_have_count(0)
-    moved = send(small, "GET", f"v1/leases/{lease['id']}")["lease"]
+    moved = send(shared, "GET", f"v1/leases/{lease['id']}")["lease"]
     assert moved["start_date"] > lease["start_date"]
     assert length_of(moved) == length_of(lease)
     box = drawn(page).locator(".block-own").bounding_box()
@@ -116,7 +116,7 @@ def test_a_lease_and_its_start_are_dragged_before_it_begins(small, page_of):
     expect(dialog.get_by_text("This fits")).to_be_visible()
     dialog.get_by_role("button", name="Change").click()
     expect(dialog).to_have_count(0)
-    longer = send(small, "GET", f"v1/leases/{lease['id']}")["lease"]
+    longer = send(shared, "GET", f"v1/leases/{lease['id']}")["lease"]
     assert longer["end_date"] == moved["end_date"]
     assert length_of(longer) > length_of(moved)
 
@@ -137,9 +137,9 @@ def test_a_lease_in_use_says_why_it_is_not_moved_and_a_click_still_opens_it(smal
     expect(page.get_by_role("dialog", name="mine")).to_be_visible()
 
 
-def test_a_lease_is_moved_and_rows_are_marked_by_keyboard(small, page_of):
-    book(small, "24", "+P1D")
-    page = page_of(small + "calendar?by=none", ALICE)
+def test_a_lease_is_moved_and_rows_are_marked_by_keyboard(shared, page_of):
+    book(shared, "24", "+P1D")
+    page = page_of(shared + "calendar?by=none", ALICE)
     drawn(page).locator(".block-own").focus()
     page.keyboard.press("m")
     page.keyboard.press("ArrowRight")
@@ -177,9 +177,9 @@ def test_only_what_is_free_in_the_marked_time_is_shown(small, page_of):
     expect(rows).to_have_count(hosts)
 
 
-def test_everything_is_reached_by_keyboard(small, page_of):
-    book(small, "2", "+P1D", "reached")
-    page = page_of(small + "calendar?by=none", ALICE)
+def test_everything_is_reached_by_keyboard(shared, page_of):
+    book(shared, "2", "+P1D", "reached")
+    page = page_of(shared + "calendar?by=none", ALICE)
     grid = drawn(page)
     # One tab stop leads into the grid.
     page.get_by_role("button", name="As a table").focus()
@@ -216,9 +216,9 @@ def test_everything_is_reached_by_keyboard(small, page_of):
     assert not grid.evaluate("one => one.contains(document.activeElement)")
 
 
-def test_rows_and_cells_are_said_in_sentences(small, page_of):
-    book(small, "2", "+P1D", "said")
-    page = page_of(small + "calendar?by=none", ALICE)
+def test_rows_and_cells_are_said_in_sentences(shared, page_of):
+    book(shared, "2", "+P1D", "said")
+    page = page_of(shared + "calendar?by=none", ALICE)
     grid = drawn(page)
     assert int(grid.get_attribute("aria-rowcount") or 0) == grid.get_by_role("row").count() == 6
     sentence = re.compile(r"^said, booked, \w{3} \d+ \w{3} [\d:]+ to ")
@@ -246,7 +246,7 @@ def test_tab_leads_into_what_is_in_sight(demo, page_of):
     expect(grid.locator(":focus")).to_be_in_viewport()
 
 
-def test_all_rows_stay_while_they_are_read_again_page_by_page(small, page_of):
+def test_all_rows_stay_while_they_are_read_again_page_by_page(shared, page_of):
     held: list[Route] = []
     hold = False
 
@@ -256,10 +256,10 @@ def test_all_rows_stay_while_they_are_read_again_page_by_page(small, page_of):
         else:
             route.continue_(url=route.request.url.replace("limit=200", "limit=3"))
 
-    page = page_of(small, ALICE)
+    page = page_of(shared, ALICE)
     page.route("**/v1/calendar?*", by_threes)
     page.clock.install()
-    page.goto(small + "calendar?by=none")
+    page.goto(shared + "calendar?by=none")
     grid = drawn(page)
     expect(grid).to_have_attribute("aria-rowcount", "6")
     counts = """(grid) => {
@@ -269,7 +269,7 @@ def test_all_rows_stay_while_they_are_read_again_page_by_page(small, page_of):
     }"""
     grid.evaluate(counts)
     for _ in range(6):
-        book(small, "2", "+P1D")
+        book(shared, "2", "+P1D")
     hold = True
     with page.expect_request(re.compile("/v1/calendar.*marker=")):
         page.clock.fast_forward(31_000)

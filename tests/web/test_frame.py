@@ -163,3 +163,10 @@ def test_a_step_back_closes_a_dialog_that_the_address_names(demo, page_of):
     expect(dialog).to_have_count(0)
     expect(page.get_by_role("heading", name=lease["name"])).to_be_visible()
     assert "do=" not in page.url
+
+
+def test_who_waits_is_listed_in_the_order_of_the_line(demo, page_of):
+    page = page_of(demo + "overview", ADMIN)
+    places = page.locator(".tile").filter(has_text="Waiting in line").locator(".tile-detail")
+    expect(places.first).to_be_visible()
+    expect(places).to_have_text([re.compile(f"^{number}") for number in range(1, places.count() + 1)])

@@ -108,8 +108,8 @@ export class LineView {
       placed(shown, names + left, width);
       // What sticks costs while scrolling: only long blocks keep their label in sight.
       shown.classList.toggle("long", width > LONG && block.label !== "");
-      // A label that is cut after a letter says nothing, and hides what the block is drawn with.
-      shown.classList.toggle("tiny", width < 44);
+      // A label that is cut after some letters says nothing, and hides what the block is drawn with.
+      shown.classList.toggle("tiny", width < 72);
       const thin = block.kind === "cleaning";
       shown.style.top = `${thin ? LINE - 3 - THIN : 3 + lanes[index]! * height}px`;
       shown.style.height = `${thin ? THIN : block.kind === "out" ? LINE - 6 : height - (count > 1 ? 1 : 0)}px`;

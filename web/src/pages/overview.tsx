@@ -50,7 +50,7 @@ function Week() {
         </Tile>
         <Tile
           title="Waiting in line"
-          list={waiting}
+          list={inTurn(waiting)}
           lead={longest ? `The longest wait: ${duration(now - Date.parse(longest.queued_at))}.` : undefined}
         >
           {(lease) => lease.wait && placeInWords(lease.wait, zone.value, now)}
@@ -66,6 +66,13 @@ function Week() {
       {sentence && <p class="muted nothing">{`${sentence[0]!.toUpperCase()}${sentence.slice(1)}.`}</p>}
     </>
   );
+}
+
+/** The same list, in the order of the places in line. */
+function inTurn(list: Counted): Counted {
+  const placeOf = ({ wait }: Lease) => wait?.position ?? Number.POSITIVE_INFINITY;
+  const data = list.data && { ...list.data, items: [...list.data.items].sort((a, b) => placeOf(a) - placeOf(b)) };
+  return { ...list, data };
 }
 
 /** A number that leads to its list, and the first of it. A card without any is not drawn. */
