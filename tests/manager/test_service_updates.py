@@ -94,8 +94,8 @@ def test_the_thread_looks_by_itself_and_outlives_what_goes_wrong(a_world, monkey
     world = watching(a_world, polling_interval=timedelta(seconds=0.1))
     world.faults.fail_before("hypervisors", CloudUnavailable("Nova is away"), times=2)
     broken = before("resources.set_failed", failing(RuntimeError("a bug")))
-    monitor = world.another_manager(store=ObservedStore(world.store, broken)).monitor
     monkeypatch.setattr("blazar.manager.health.monitor.SOON", timedelta(seconds=0.1))
+    monitor = world.another_manager(store=ObservedStore(world.store, broken)).monitor
     world.simulated.operators.host_down("node-1")
     monitor.start()
     try:
@@ -118,8 +118,8 @@ def test_a_look_that_fails_for_a_bug_is_not_tried_again_at_once(a_world, monkeyp
             raise RuntimeError("a bug")
         return operation(*arguments, **more)
 
-    monitor = world.another_manager(store=ObservedStore(world.store, fail)).monitor
     monkeypatch.setattr("blazar.manager.health.monitor.SOON", timedelta(seconds=0.3))
+    monitor = world.another_manager(store=ObservedStore(world.store, fail)).monitor
     monitor.start()
     try:
         eventually(lambda: len(looks) >= 3, patience=5)

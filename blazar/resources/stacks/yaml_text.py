@@ -216,8 +216,8 @@ def _plain(text: str) -> Any:
         return text
     if len(text) > LONGEST_NUMBER:
         raise UnreadableYaml(
-            f"is not YAML that is read here: it has a number of {len(text)} characters; give a smaller one, or put "
-            "it in quotes"
+            f"is not YAML that is read here: it has a long number, of {len(text)} characters; give a smaller one, or "
+            "put it in quotes"
         )
     bare = text.replace("_", "")
     if whole is None:
