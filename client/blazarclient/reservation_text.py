@@ -22,7 +22,10 @@ _COMMON = ("resource_type", "region", "before_end")
 
 KEYS: Mapping[str, tuple[str, ...]] = {
     HOST: (*_COMMON, "min", "max", "hypervisor_properties", "resource_properties"),
-    "virtual:instance": (*_COMMON, "vcpus", "memory_mb", "disk_gb", "amount", "affinity", "resource_properties"),
+    "virtual:instance": (
+        *(*_COMMON, "vcpus", "memory_mb", "disk_gb", "ephemeral_gb", "extra_specs"),
+        *("amount", "affinity", "resource_properties"),
+    ),
     "flavor:instance": (*_COMMON, "flavor_id", "amount", "affinity", "resource_properties"),
     "virtual:floatingip": (*_COMMON, "network_id", "amount", "required_floatingips"),
     NETWORK: (*_COMMON, "network_name", "network_description", "network_properties", "resource_properties", "subnet"),

@@ -12,6 +12,7 @@ from oslo_config import cfg
 from blazar.api.bounds import ApiBounds, PageBounds
 from blazar.calendar.placement import Strategy
 from blazar.clouds.openstack.options import auth_url, credentials
+from blazar.clouds.simulated import MemoryStorage, SimulatedCloud, State
 from blazar.cmd import assemble, config, logs
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import transport
@@ -20,8 +21,10 @@ from blazar.model.errors import BlazarError, InvalidInput
 from blazar.model.reading import ReadBounds
 from blazar.model.unused import UseMode, UsePolicies, UsePolicy
 from blazar.resources.actions import action_of
-from blazar.resources.base import Action
+from blazar.resources.base import Action, Given
 from blazar.resources.hosts.options import HostSettings
+from blazar.resources.instances.virtual import VirtualInstance
+from blazar.testing.clock import ManualClock
 
 OPERATORS = """
 [DEFAULT]
@@ -122,6 +125,18 @@ def test_its_settings_are_those_of_the_manager(load):
     assert config.cleaning_time(conf) == timedelta(minutes=7)
     assert settings.before_end_lead == timedelta(minutes=30)
     assert settings.strategy is Strategy.RANDOM
+
+
+def test_extra_specs_are_allowed_as_configured(load):
+    assert "hw:cpu_policy" in HostSettings.configured(load("[nova]")).extra_specs
+    settings = HostSettings.configured(load("[nova]", "allowed_extra_specs = hw:*, quota:cpu_shares"))
+    assert settings.extra_specs == ("hw:*", "quota:cpu_shares")
+    kind = VirtualInstance(SimulatedCloud(MemoryStorage(State()), clock=ManualClock()).cloud, settings)
+    asked = {"amount": 1, "vcpus": 1, "memory_mb": 1, "disk_gb": 1, "affinity": None, "resource_properties": ""}
+    for name in ("hw:mem_page_size", "quota:cpu_shares"):
+        assert kind.parameters(Given({**asked, "extra_specs": {name: "1"}})).values["extra_specs"] == {name: "1"}
+    with pytest.raises(InvalidInput, match="quota:cpu_period is not allowed here; use hw:"):
+        kind.parameters(Given({**asked, "extra_specs": {"quota:cpu_period": "1"}}))
 
 
 def test_its_names_are_those_that_are_used_in_the_cloud(load):

@@ -407,6 +407,8 @@ INSTANCES = Harness(
             "vcpus": 1,
             "memory_mb": 512,
             "disk_gb": 0,
+            "ephemeral_gb": 5,
+            "extra_specs": {"hw:cpu_cores": "1"},
             "affinity": True,
             "resource_properties": FLAT,
             "before_end": "snapshot",
@@ -428,12 +430,14 @@ INSTANCES = Harness(
     known=FLAT,
     invalid=(
         Invalid({"disk_gb": -1}, "disk_gb"),
+        Invalid({"ephemeral_gb": -1}, "ephemeral_gb"),
+        Invalid({"extra_specs": {"trait:CUSTOM_A": "required"}}, "extra_specs"),
         Invalid({"affinity": "perhaps"}, "affinity"),
         Invalid({"before_end": "migration"}, "before_end"),
     ),
     larger={"amount": 3},
     shrinks=True,
-    fixed=({"vcpus": 1}, {"affinity": True}),
+    fixed=({"vcpus": 1}, {"ephemeral_gb": 1}, {"extra_specs": {"hw:cpu_cores": "1"}}, {"affinity": True}),
     per_lease={"instance": 1, "vcpu": 8},
 )
 

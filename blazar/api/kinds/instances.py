@@ -32,6 +32,12 @@ _RESERVATIONS: Json = {
             "vcpus": COUNT,
             "memory_mb": {**COUNT, "description": "MiB"},
             "disk_gb": {"type": "integer", "minimum": 0, "description": "GiB"},
+            "ephemeral_gb": {"type": "integer", "minimum": 1, "description": "GiB; only if there is such a disk"},
+            "extra_specs": {
+                "type": "object",
+                "additionalProperties": TEXT,
+                "description": "those that were asked for; only if there are any",
+            },
             "affinity": {"type": ["boolean", "null"]},
             "resource_properties": TEXT_OR_NULL,
             "before_end": BEFORE_END,
@@ -39,7 +45,8 @@ _RESERVATIONS: Json = {
             "aggregate_id": {"type": ["integer", "null"]},
             "server_group_id": {**TEXT_OR_NULL, "description": "null without affinity"},
         },
-        _EXAMPLE,
+        {**_EXAMPLE, "ephemeral_gb": 30, "extra_specs": {"hw:cpu_policy": "dedicated"}},
+        optional=("ephemeral_gb", "extra_specs"),
     ),
     "FlavorReservation": a_reservation(
         "flavor:instance",
@@ -69,6 +76,14 @@ _FIELDS: Json = {
     "vcpus": {"description": "virtual:instance: the VCPUs of a server, a whole number from 1"},
     "memory_mb": {"description": "virtual:instance: the memory of a server in MiB, a whole number from 1"},
     "disk_gb": {"description": "virtual:instance: the disk of a server in GiB, a whole number; 0 to boot from volumes"},
+    "ephemeral_gb": {
+        "description": "virtual:instance: the ephemeral disk of a server in GiB, a whole number; left out, or 0, for "
+        "none"
+    },
+    "extra_specs": {
+        "description": "virtual:instance: extra specs for the flavor of the reservation, an object of names and texts "
+        "of 1 to 255 characters, such as {'hw:cpu_policy': 'dedicated'}; which ones, the operator decides"
+    },
     "affinity": {
         "description": "virtual:instance, flavor:instance: true (all servers on one host), false (each on its own "
         "host) or null (no constraint); also as a string: 'True', 'yes', '1' or 'None'"

@@ -46,7 +46,7 @@ class SimulatedBooting(SimulatedService):
                 "ERROR" if fails else "ACTIVE",
                 vcpus=flavor.vcpus,
                 memory_mb=flavor.memory_mb,
-                disk_gb=flavor.disk_gb,
+                disk_gb=flavor.local_gb,
                 flavor=flavor.id,
                 flavor_name=flavor.name,
                 extra_specs=dict(flavor.extra_specs),

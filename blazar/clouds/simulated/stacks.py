@@ -195,7 +195,7 @@ class SimulatedStacks(SimulatedService):
             "ACTIVE" if host else "ERROR",
             vcpus=flavor.vcpus,
             memory_mb=flavor.memory_mb,
-            disk_gb=flavor.disk_gb,
+            disk_gb=flavor.local_gb,
             flavor=flavor.id,
             flavor_name=flavor.name,
             extra_specs=dict(flavor.extra_specs),

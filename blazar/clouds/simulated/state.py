@@ -67,6 +67,11 @@ class FlavorState:
     rxtx_factor: float = 1.0
     public: bool = False
 
+    @property
+    def local_gb(self) -> int:
+        """The disk that a server takes of its host: root, ephemeral and swap."""
+        return self.disk_gb + self.ephemeral_gb - (-self.swap_mb // 1024)
+
 
 @dataclass(slots=True)
 class GroupState:

@@ -109,7 +109,7 @@ class Users:
                         host.service_name,
                         vcpus=flavor.vcpus,
                         memory_mb=flavor.memory_mb,
-                        disk_gb=flavor.disk_gb,
+                        disk_gb=flavor.local_gb,
                         flavor=flavor_id,
                         flavor_name=flavor.name,
                         extra_specs=dict(flavor.extra_specs),

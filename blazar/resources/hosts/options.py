@@ -22,6 +22,16 @@ _BEFORE_END = {
     "default": "the same as notification",
     "email": "the same as notification; a listener may send the mail",
 }
+ALLOWED_EXTRA_SPECS = (
+    "hw:cpu_policy",
+    "hw:cpu_thread_policy",
+    "hw:emulator_threads_policy",
+    "hw:cpu_sockets",
+    "hw:cpu_cores",
+    "hw:cpu_threads",
+)
+"""Extra specs that servers of a size may have: what is counted, or concerns only the inside of the server."""
+
 NOVA_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt(
         "aggregate_freepool_name",
@@ -49,6 +59,13 @@ NOVA_OPTIONS: list[cfg.Opt] = [
         default="reserved_",
         deprecated_group="DEFAULT",
         help="Prefix of the names of snapshots that are created before the end of a lease.",
+    ),
+    cfg.ListOpt(
+        "allowed_extra_specs",
+        default=list(ALLOWED_EXTRA_SPECS),
+        help="Extra specs that requests for virtual:instance may set on the flavor of their reservation, separated by "
+        "commas; * stands for any characters. Names without a colon and those that begin with resources, trait, "
+        "aggregate_instance_extra_specs, capabilities, blazar or reservation are refused in any case. Empty: none.",
     ),
 ]
 HOST_OPTIONS: list[cfg.Opt] = [
@@ -121,6 +138,7 @@ class HostSettings:
     aggregates: AggregateNames = AggregateNames()
     before_end: str = ""
     image_prefix: str = "reserved_"
+    extra_specs: tuple[str, ...] = ALLOWED_EXTRA_SPECS
     evacuation: EvacuationSettings = EvacuationSettings()
 
     @classmethod
@@ -134,5 +152,6 @@ class HostSettings:
             ),
             before_end=conf[SECTION].before_end,
             image_prefix=conf.nova.image_prefix,
+            extra_specs=tuple(conf.nova.allowed_extra_specs),
             evacuation=EvacuationSettings.configured(conf),
         )

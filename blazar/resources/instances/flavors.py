@@ -89,6 +89,18 @@ def disk_gb(flavor: Flavor) -> int:
     return flavor.disk_gb + flavor.ephemeral_gb - (-flavor.swap_mb // 1024)
 
 
+def obstacle_of(key: str, value: str) -> str:
+    """Return why servers with an extra spec cannot be guaranteed; empty if they can."""
+    what = _SINGLE.get(key, "")
+    if _GROUP.match(key):
+        what = "a separate group of resources"
+    elif key == "hw:mem_encryption" and value.lower() in _YES:
+        what = "encrypted memory"
+    elif key == "hw:cpu_policy" and value == "mixed":
+        what = "dedicated and shared CPUs together"
+    return f"asks for {what}, which cannot be reserved" if what else ""
+
+
 def text_of(flavor: Flavor) -> str:
     """Return a flavor as JSON with the keys of Nova, as reservations keep and show it."""
     return json.dumps(
@@ -131,14 +143,8 @@ def _check_reservable(flavor: Flavor, key: str, value: str) -> None:
         raise InvalidInput(
             f"flavor {flavor.id}: it is the flavor of a reservation; give the one that it was made from, or another"
         )
-    if _GROUP.match(key):
-        raise _unusable(flavor, key, "asks for a separate group of resources, which cannot be reserved")
-    if key in _SINGLE:
-        raise _unusable(flavor, key, f"asks for {_SINGLE[key]}, which cannot be reserved")
-    if key == "hw:mem_encryption" and value.lower() in _YES:
-        raise _unusable(flavor, key, "asks for encrypted memory, which cannot be reserved")
-    if key == "hw:cpu_policy" and value == "mixed":
-        raise _unusable(flavor, key, "asks for dedicated and shared CPUs together, which cannot be reserved")
+    if obstacle := obstacle_of(key, value):
+        raise _unusable(flavor, key, obstacle)
 
 
 def _amount(flavor: Flavor, key: str, value: str) -> int:

@@ -11,6 +11,7 @@ from blazar.clouds.inventories import CLASS_PREFIX
 from blazar.clouds.ports import Compute, Flavor
 from blazar.model.errors import Conflict, NotFound
 from blazar.resources.base import Task
+from blazar.resources.instances.extra_specs import may_set
 from blazar.resources.parameters import stored_maybe_text
 from blazar.resources.transferring import until_start
 
@@ -22,7 +23,8 @@ AFFINITY_ID = "affinity_id"
 class Template:
     """The server of an instance reservation. ``policy`` is that of the server group, None for no group.
 
-    ``exact``: the flavor has these extra specs and our own, and no others; otherwise those that others add stay.
+    ``exact``: the flavor has these extra specs and our own, and no others; otherwise those that others add stay, except
+    the ``settable`` ones, patterns of what requests may set.
     """
 
     vcpus: int
@@ -33,6 +35,7 @@ class Template:
     extra_specs: Mapping[str, str] = field(default_factory=dict)
     rxtx_factor: float = 1.0
     exact: bool = False
+    settable: tuple[str, ...] = ()
     policy: str | None = None
 
 
@@ -97,7 +100,7 @@ class ReservationFlavor:
                 found = self._compute.flavor(reservation_id)
                 if found is None or _size(found) != _size(wanted):
                     raise
-        specs = difference(found.extra_specs, wanted.extra_specs, exact=template.exact)
+        specs = _specs_to_set(found, wanted, template)
         if specs:
             self._compute.set_flavor_specs(reservation_id, specs)
         return None
@@ -194,9 +197,14 @@ def _size(flavor: Flavor) -> tuple[float, ...]:
     return *sizes, flavor.rxtx_factor
 
 
-def difference(found: Mapping[str, str], wanted: Mapping[str, str], *, exact: bool = False) -> Mapping[str, str | None]:
-    """Return the keys to set or remove to get what is ``wanted``; keys that others added stay unless ``exact``."""
+def _specs_to_set(found: Flavor, wanted: Flavor, template: Template) -> Mapping[str, str | None]:
+    surplus = found.extra_specs.keys() - wanted.extra_specs.keys()
+    taken_back = {name for name in surplus if template.exact or may_set(name, template.settable)}
+    return {**difference(found.extra_specs, wanted.extra_specs), **dict.fromkeys(taken_back)}
+
+
+def difference(found: Mapping[str, str], wanted: Mapping[str, str]) -> Mapping[str, str | None]:
+    """Return the keys to set or remove to get what is ``wanted``; keys that others added stay."""
     changes: dict[str, str | None] = {key: value for key, value in wanted.items() if found.get(key) != value}
-    surplus = found.keys() - wanted.keys()
-    changes.update(dict.fromkeys(surplus if exact else surplus & {AFFINITY_ID}))
+    changes.update(dict.fromkeys((found.keys() - wanted.keys()) & {AFFINITY_ID}))
     return changes

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from blazar.resources.instances.extra_specs import MOST_SPECS
 from blazar.resources.schemas import BEFORE_END, COUNT, ID, REQUIREMENT, SIZE, Schema, a_request
 
 _AMOUNT: Schema = {**COUNT, "title": "Servers"}
@@ -19,12 +20,21 @@ VIRTUAL = a_request(
         "vcpus": {**COUNT, "title": "VCPUs of each"},
         "memory_mb": {**COUNT, "title": "Memory of each (MiB)"},
         "disk_gb": {**SIZE, "title": "Disk of each (GiB)"},
+        "ephemeral_gb": {**SIZE, "title": "Ephemeral disk of each (GiB)", "default": 0},
+        "extra_specs": {
+            "type": "object",
+            "additionalProperties": {"type": "string", "minLength": 1, "maxLength": 255, "description": "a text"},
+            "maxProperties": MOST_SPECS,
+            "title": "Extra specs of the flavor",
+            "description": 'an object of names and texts, such as {"hw:cpu_policy": "dedicated"}',
+            "default": {},
+        },
         "affinity": _AFFINITY,
         "resource_properties": {**REQUIREMENT, "default": []},
         "before_end": BEFORE_END,
     },
     required=("amount", "vcpus", "memory_mb", "disk_gb"),
-    before_start=("vcpus", "memory_mb", "disk_gb", "affinity"),
+    before_start=("vcpus", "memory_mb", "disk_gb", "ephemeral_gb", "extra_specs", "affinity"),
     example={"amount": 3, "vcpus": 2, "memory_mb": 4096, "disk_gb": 20, "affinity": False},
 )
 FLAVOR = a_request(

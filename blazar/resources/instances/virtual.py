@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 
+from blazar.clouds.ports import Flavor
 from blazar.model.amounts import Amounts
 from blazar.model.demand import TraitRequirements
 from blazar.model.errors import InvalidInput
@@ -22,9 +23,12 @@ from blazar.resources.instances.common import (
     policy_of,
     stored_affinity,
 )
+from blazar.resources.instances.extra_specs import checked_extra_specs, stored_extra_specs
+from blazar.resources.instances.flavors import per_instance_of, traits_of
 from blazar.resources.instances.reservation_flavor import Template, group_obstacle
 from blazar.resources.instances.schemas import VIRTUAL
 from blazar.resources.parameters import (
+    MOST,
     requirement_of,
     requirement_text,
     stored_maybe_text,
@@ -43,6 +47,9 @@ SIZES: Mapping[str, tuple[int, str]] = {
 }
 """Parameter → minimum, and description for errors."""
 
+EPHEMERAL, EXTRA_SPECS = "ephemeral_gb", "extra_specs"
+"""Parameters that may be left out."""
+
 
 @dataclass(frozen=True, slots=True)
 class VirtualInstanceParameters:
@@ -55,18 +62,32 @@ class VirtualInstanceParameters:
     affinity: bool | None
     resource_properties: str | None
     before_end: str
+    ephemeral_gb: int = 0
+    extra_specs: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @classmethod
-    def checked(cls, given: Json) -> VirtualInstanceParameters:
-        """Return the parameters of a request that has all of them; InvalidInput names the field."""
+    def checked(
+        cls, given: Json, allowed: Sequence[str], kept: Mapping[str, str] | None = None
+    ) -> VirtualInstanceParameters:
+        """Return the parameters of a request that has all of them; InvalidInput names the field.
+
+        Of extra specs it may have those that match a pattern of ``allowed``, and what the reservation has ``kept``.
+        """
         action = checked_before_end(given)
         amount = checked_amount(given)
         sizes = {
             field: whole_number(given[field], field, least=least, what=what) for field, (least, what) in SIZES.items()
         }
         affinity = checked_affinity(given)
-        requirement = requirement_text(given["resource_properties"], "resource_properties")
-        return cls(amount, **sizes, affinity=affinity, resource_properties=requirement, before_end=action)
+        return cls(
+            amount,
+            **sizes,
+            affinity=affinity,
+            resource_properties=requirement_text(given["resource_properties"], "resource_properties"),
+            before_end=action,
+            ephemeral_gb=_checked_ephemeral(given, sizes["disk_gb"]),
+            extra_specs=checked_extra_specs(given.get(EXTRA_SPECS), allowed, kept or {}),
+        )
 
     @classmethod
     def of(cls, content: Content) -> VirtualInstanceParameters:
@@ -77,12 +98,20 @@ class VirtualInstanceParameters:
             affinity=stored_affinity(content),
             resource_properties=stored_maybe_text(content, "resource_properties"),
             before_end=stored_text(content, BEFORE_END, "default"),
+            ephemeral_gb=stored_number(content, EPHEMERAL) if EPHEMERAL in content.values else 0,
+            extra_specs=stored_extra_specs(content),
         )
 
     @property
     def content(self) -> Content:
-        """Return the parameters as a reservation keeps them."""
-        return Content(asdict(self))
+        """Return the parameters as a reservation keeps them; ephemeral disk and extra specs only if it has them."""
+        values = asdict(self)
+        return Content({key: value for key, value in values.items() if value or key not in (EPHEMERAL, EXTRA_SPECS)})
+
+    @property
+    def flavor(self) -> Flavor:
+        """Return the flavor of its servers, without what makes it that of a reservation."""
+        return Flavor("", "", self.vcpus, self.memory_mb, self.disk_gb, self.ephemeral_gb, extra_specs=self.extra_specs)
 
     @property
     def requirement(self) -> Requirement:
@@ -92,12 +121,12 @@ class VirtualInstanceParameters:
     @property
     def per_instance(self) -> Amounts:
         """Return what one server takes of its host."""
-        return Amounts.of({"VCPU": self.vcpus, "MEMORY_MB": self.memory_mb, "DISK_GB": self.disk_gb})
+        return per_instance_of(self.flavor)
 
     @property
     def traits(self) -> TraitRequirements:
-        """Return that no traits are needed."""
-        return TraitRequirements()
+        """Return the traits that its extra specs stand for."""
+        return traits_of(self.flavor)
 
 
 class VirtualInstance(Instances):
@@ -105,7 +134,7 @@ class VirtualInstance(Instances):
 
     resource_type = RESOURCE_TYPE
     schema = VIRTUAL
-    fixed = (*SIZES, "affinity")
+    fixed = (*SIZES, EPHEMERAL, EXTRA_SPECS, "affinity")
     free = ("amount", *REQUIREMENTS, BEFORE_END)
 
     def read(self, content: Content) -> VirtualInstanceParameters:
@@ -117,21 +146,44 @@ class VirtualInstance(Instances):
         return group_obstacle(task)
 
     def parameters(self, given: Given) -> Content:
-        """Return amount, sizes, affinity, requirement and ``before_end``; other keys are left out."""
-        wanted = ("amount", *self.fixed, *REQUIREMENTS)
+        """Return amount, sizes, extra specs, affinity, requirement and ``before_end``; other keys are left out."""
+        wanted = ("amount", *SIZES, "affinity", *REQUIREMENTS)
         missing = [key for key in wanted if key not in given.values]
         if missing:
             raise InvalidInput(
                 f"Missing parameter {', '.join(missing)} (a virtual:instance reservation needs {', '.join(wanted)}; "
                 f"affinity may be null and resource_properties empty)"
             )
-        return VirtualInstanceParameters.checked({BEFORE_END: "default", **with_action(given.values)}).content
+        values = {BEFORE_END: "default", **with_action(given.values)}
+        return VirtualInstanceParameters.checked(values, self._settings.extra_specs).content
 
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``."""
-        return VirtualInstanceParameters.checked(updated(asdict(self.read(current)), change)).content
+        before = self.read(current)
+        values = updated(asdict(before), change)
+        return VirtualInstanceParameters.checked(values, self._settings.extra_specs, before.extra_specs).content
 
     def template(self, parameters: Content) -> Template:
         """Return a template of the size."""
         wanted = self.read(parameters)
-        return Template(wanted.vcpus, wanted.memory_mb, wanted.disk_gb, policy=policy_of(wanted.affinity))
+        return Template(
+            wanted.vcpus,
+            wanted.memory_mb,
+            wanted.disk_gb,
+            wanted.ephemeral_gb,
+            extra_specs=wanted.extra_specs,
+            settable=self._settings.extra_specs,
+            policy=policy_of(wanted.affinity),
+        )
+
+
+def _checked_ephemeral(given: Json, disk_gb: int) -> int:
+    """Return the ephemeral disk of a server, 0 if it has none; with the disk it is one amount of its host."""
+    what = "the ephemeral disk of a server in GiB, a whole number"
+    value = given.get(EPHEMERAL)
+    ephemeral = 0 if value is None else whole_number(value, EPHEMERAL, least=0, what=what)
+    if disk_gb + ephemeral > MOST:
+        raise InvalidInput(
+            f"{EPHEMERAL} is {ephemeral}; with disk_gb it can be at most {MOST}", pointer=f"/{EPHEMERAL}"
+        )
+    return ephemeral

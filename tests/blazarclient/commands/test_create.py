@@ -174,6 +174,16 @@ def test_a_reservation_of_the_old_form_is_sent_as_the_new_one(run: Run, service:
     ]
 
 
+def test_servers_have_an_ephemeral_disk_and_extra_specs(run: Run, service: Any) -> None:
+    text = 'resource_type=virtual:instance,vcpus=1,memory_mb=512,disk_gb=1,ephemeral_gb=30,extra_specs={"hw:a": "1"}'
+    run("lease", "create", "training", "--reservation", f"{text},amount=2")
+    made = sent(service, "POST")[-1].json()["reservations"][0]
+    assert (made["ephemeral_gb"], made["extra_specs"], made["amount"]) == (30, {"hw:a": "1"}, 2)
+    run("lease", "update", "training", "--reservation", 'id=r,extra_specs={"hw:a": "1", "hw:b": "2"},ephemeral_gb=0')
+    changed = sent(service, "PUT")[-1].json()["reservations"][0]
+    assert (changed["ephemeral_gb"], changed["extra_specs"]) == (0, {"hw:a": "1", "hw:b": "2"})
+
+
 def test_an_id_of_digits_is_text(run: Run, service: Any) -> None:
     run("lease", "create", "training", "--reservation", "resource_type=flavor:instance,flavor_id=3,amount=1")
     assert sent(service, "POST")[-1].json()["reservations"][0]["flavor_id"] == "3"

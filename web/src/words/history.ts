@@ -57,6 +57,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   vcpus: "vCPUs",
   memory_mb: "Memory",
   disk_gb: "Disk",
+  ephemeral_gb: "Ephemeral disk",
   hypervisor_properties: "Hosts with",
   resource_properties: "With",
   project_id: "Project",
@@ -104,7 +105,7 @@ function valueInWords(field: string, value: string | null, zone: string, now: nu
   if (field.endsWith("_properties")) return inWords([list(value)]) || value;
   const amount = Number(value);
   if (field === "memory_mb" && Number.isFinite(amount)) return gib(amount);
-  return field === "disk_gb" ? `${value} GiB` : value;
+  return field.endsWith("_gb") ? `${value} GiB` : value;
 }
 
 const MOST = 6;

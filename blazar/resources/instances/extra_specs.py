@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The extra specs that requests for servers of a size may set on the flavor of their reservation.
+
+An operator says which ones. Those that lead servers out of the reserved capacity are refused whatever he says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from blazar.model.errors import InvalidInput
+from blazar.model.lease import Content
+from blazar.resources.instances.flavors import obstacle_of
+from blazar.resources.parameters import LONGEST_TEXT, quoted
+
+FIELD = "extra_specs"
+MOST_SPECS = 64
+
+_NAME = re.compile(r"[A-Za-z0-9_.: -]{1,255}")
+"""Nova's syntax of the names of extra specs."""
+
+_OUTSIDE = re.compile(r"(resources|trait|aggregate_instance_extra_specs|capabilities|blazar|reservation)[^:]*:|[^:]*$")
+"""Names by which Nova, Placement or our filter choose hosts: these, and all that have no colon."""
+
+_VALUES: Mapping[str, re.Pattern[str]] = {
+    "hw:cpu_policy": re.compile("dedicated|shared"),
+    "hw:cpu_thread_policy": re.compile("prefer|isolate|require"),
+    "hw:emulator_threads_policy": re.compile("isolate|share"),
+    **dict.fromkeys(("hw:cpu_sockets", "hw:cpu_cores", "hw:cpu_threads"), re.compile("[1-9][0-9]{0,3}")),
+}
+"""What Nova takes as values of those that are allowed by default."""
+
+
+def may_set(name: str, allowed: Sequence[str]) -> bool:
+    """Return whether requests may set an extra spec, if those that match a pattern are ``allowed``."""
+    return not _OUTSIDE.match(name.strip().lower()) and any(fnmatchcase(name, pattern) for pattern in allowed)
+
+
+def checked_extra_specs(value: object, allowed: Sequence[str], kept: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the extra specs of a request, none for null; InvalidInput names the one that cannot be set.
+
+    Those that the reservation has ``kept`` stay, also if they are no longer allowed.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or len(value) > MOST_SPECS:
+        raise InvalidInput(
+            f"{FIELD} is {quoted(value)}; give an object of at most {MOST_SPECS} names and texts, such as "
+            f'{{"hw:cpu_policy": "dedicated"}}',
+            pointer=f"/{FIELD}",
+        )
+    for name, text in value.items():
+        if name not in kept or kept[name] != text:
+            _check(name, text, allowed)
+    return dict(sorted(value.items()))
+
+
+def stored_extra_specs(content: Content) -> Mapping[str, str]:
+    """Return the extra specs that a reservation keeps."""
+    value = content.values.get(FIELD, {})
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{FIELD} is {quoted(value)}, not an object")
+    return {str(name): str(text) for name, text in value.items()}
+
+
+def _check(name: object, text: object, allowed: Sequence[str]) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidInput(f"{FIELD} has {quoted(name)}, which is no name of an extra spec", pointer=f"/{FIELD}")
+    if _OUTSIDE.match(name.strip().lower()):
+        raise _refused(name, "could lead servers out of what is reserved, or choose their hosts; leave it out")
+    if not may_set(name, allowed):
+        others = f"; use {', '.join(allowed)}, or leave it out" if allowed else ", nor is any other; leave it out"
+        raise _refused(name, f"is not allowed here{others}")
+    if not isinstance(text, str) or not 1 <= len(text) <= LONGEST_TEXT or not text.isprintable():
+        raise _refused(name, f"is {quoted(text)}; give a text of 1 to {LONGEST_TEXT} characters")
+    if obstacle := obstacle_of(name, text):
+        raise _refused(name, f"{obstacle}; leave it out")
+    if name in _VALUES and not _VALUES[name].fullmatch(text):
+        raise _refused(name, f"is {quoted(text)}, which Nova does not take; see its page on extra specs")
+
+
+def _refused(name: str, why: str) -> InvalidInput:
+    return InvalidInput(f"{FIELD}: {name[:80]} {why}", pointer=f"/{FIELD}/{name}")
