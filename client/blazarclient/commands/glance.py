@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from blazarclient.library import Lease, Reservation
 
 COLUMNS = ("id", "name", "what", "status", "remaining")
 """The columns of a list that somebody looks at; programs get other ones."""
+
+FIELDS = ("id", "name", "status", "start_date", "end_date", "reservations")
+"""What a service tells of a lease for these columns."""
 
 SHORT_ID = 8
 """Characters of an id in a narrow table; commands take them for the lease."""
@@ -32,6 +35,22 @@ _NOUNS: Mapping[str, str] = {
 }
 _OVER = ("TERMINATED", "ERROR", "TIMED_OUT")
 _SIZES = ("amount", "count", "max", "min")
+
+
+def merged(items: Iterable[Mapping[str, Any]], told: Iterable[Lease]) -> Iterator[Lease]:
+    """Yield leases of microversion 1.0 in their order, as a later one has told them: it lists those that last only."""
+    # Imported only here: the modules of commands are imported for the help of all, too.
+    from blazarclient.library.decoding import decode
+    from blazarclient.library.values import Lease
+
+    current = {lease.id: lease for lease in told}
+    for item in items:
+        yield current.get(item.get("id")) or decode(Lease, {key: item[key] for key in FIELDS if key in item})
+
+
+def row_of(lease: Lease, now: datetime) -> tuple[Any, ...]:
+    """Return the cells of a lease."""
+    return lease.id, lease.name, contents_of(lease), lease.status, time_left_of(lease, now)
 
 
 def contents_of(lease: Lease) -> str:

@@ -136,8 +136,9 @@ class _Leases(Rows):
 class ListLeases(_Leases, old.ListLeases):
     """List leases
 
-    A table tells what each has, how it stands and how long it lasts; other formats have the columns of old. With one of
-    the options that choose among them, times are those of your zone, and long lists are read in parts.
+    A table tells what each has, how it stands and how long it lasts; other formats have the columns of old. Those that
+    have ended and were not deleted are listed, too. With one of the options that choose among leases, it is those that
+    have not ended unless --state says otherwise, times are those of your zone, and long lists are read in parts.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -145,7 +146,11 @@ class ListLeases(_Leases, old.ListLeases):
         parser = super().get_parser(prog_name)
         parser.add_argument("--status", metavar="<status>", action="append", help="those in a status (may be repeated)")
         which = parser.add_mutually_exclusive_group()
-        which.add_argument("--state", choices=("current", "past", "all"), help="also past ones (default: current)")
+        which.add_argument(
+            "--state",
+            choices=("current", "past", "all"),
+            help="which ones (default: all but deleted ones; with other filters: current)",
+        )
         which.add_argument("--past", action="store_const", const="past", dest="state", help="only those that are over")
         parser.add_argument("--all-projects", action="store_true", help="of all projects, as is usual for operators")
         self.add_filters(parser)
@@ -168,14 +173,29 @@ class ListLeases(_Leases, old.ListLeases):
     def get_data(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
         """Return columns and rows: for programs as ever, unless something is asked for that is new."""
         new = _NEW_COLUMNS & set(parsed_args.columns or ())
-        if not new and not any(getattr(parsed_args, name, None) for name in _NEW):
-            if not self._is_looked_at(parsed_args) or parsed_args.sort_by not in SORTED_BY:
-                return old.ListLeases.get_data(self, parsed_args)
-            try:
-                return self._chosen(parsed_args)
-            except UnsupportedVersion:
-                return old.ListLeases.get_data(self, parsed_args)
-        return self._chosen(parsed_args)
+        if new or any(getattr(parsed_args, name, None) for name in _NEW):
+            return self._chosen(parsed_args)
+        if not self._is_looked_at(parsed_args) or parsed_args.sort_by not in SORTED_BY:
+            return old.ListLeases.get_data(self, parsed_args)
+        return self._at_a_glance(parsed_args)
+
+    def _at_a_glance(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
+        """Return the leases that microversion 1.0 lists, those that have ended too, with what later ones tell."""
+        items = self.items(parsed_args)
+        try:
+            told = list(self.library.leases.list(fields=glance.FIELDS, limit=LARGEST_PAGE)) if items else []
+        except UnsupportedVersion:
+            columns = self.columns_of(items, parsed_args)
+            return columns, [tuple(item.get(column, "") for column in columns) for item in items]
+        rows = [glance.row_of(lease, base.clock()) for lease in glance.merged(items, told)]
+        if parsed_args.sort_by == "status":
+            rows.sort(key=lambda row: row[glance.COLUMNS.index("status")])
+        return glance.COLUMNS, self._with_short_ids(rows, parsed_args)
+
+    def _with_short_ids(self, rows: Iterable[tuple[Any, ...]], parsed_args: argparse.Namespace) -> Any:
+        if (self.room(parsed_args) or glance.NARROW) >= glance.NARROW:
+            return rows
+        return ((str(row[0])[: glance.SHORT_ID], *row[1:]) for row in rows)
 
     def _chosen(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
         """Return columns and rows of the leases that the options choose."""
@@ -190,9 +210,7 @@ class ListLeases(_Leases, old.ListLeases):
             status=status or None,
             sort_key=parsed_args.sort_by,
         )
-        if at_a_glance and (self.room(parsed_args) or glance.NARROW) < glance.NARROW:
-            rows = ((str(row[0])[: glance.SHORT_ID], *row[1:]) for row in rows)
-        return columns, rows
+        return columns, self._with_short_ids(rows, parsed_args) if at_a_glance else rows
 
     def _is_looked_at(self, parsed_args: argparse.Namespace) -> bool:
         """Return whether a person looks at what ``blazar`` lists; scripts that run ``openstack`` get what they know."""

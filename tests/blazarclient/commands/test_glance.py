@@ -45,11 +45,12 @@ def test_a_list_tells_what_a_lease_has_and_how_long_it_lasts(run: Run, leases: A
     code, out, err = run("lease", "list", "--max-width", "80")
     assert (code, err) == (0, "")
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in out.splitlines() if line[0] == "|"]
-    assert cells[:2] == [
-        ["id", "name", "what", "status", "remaining"],
-        ["11111111", "training", "compute-17", "ACTIVE", "3d"],
-    ]
-    assert cells[2][2:4] == ["3 hosts", "PENDING"]
+    assert cells[0] == ["id", "name", "what", "status", "remaining"]
+    # They are sorted by name.
+    rows = {row[0]: row[1:] for row in cells[1:] if row[0]}
+    assert list(rows) == ["31111111", "41111111", "21111111", "11111111"]
+    assert rows["11111111"] == ["training", "compute-17", "ACTIVE", "3d"]
+    assert rows["21111111"][1:3] == ["3 hosts", "PENDING"]
     assert "2 addresses" in out
     assert "1 stack" in out
     assert max(map(len, out.splitlines())) <= 80
@@ -83,6 +84,31 @@ def test_programs_get_the_columns_that_they_have_always_had(run: Run, leases: An
 def test_a_program_may_ask_for_what_people_see(run: Run, leases: Any) -> None:
     _, out, _ = run("lease", "list", "-f", "json", "-c", "what", "-c", "remaining")
     assert json.loads(out)[0] == {"what": "compute-17", "remaining": "3d"}
+
+
+def test_a_list_has_what_has_ended_and_was_not_deleted(run: Run, service: Any) -> None:
+    """Microversion 1.0 lists it, with dates of its own; later ones tell more of what lasts, and list that only."""
+    dates = {"start_date": "2026-11-20T10:00:00.000000", "end_date": "2026-11-21T10:00:00.000000"}
+    reserved = [{"id": "r", "resource_type": "physical:host", "min": 1, "max": 2, "hypervisor_properties": ""}]
+    ended = {"id": "5" + ID[1:], "name": "ended", "status": "TERMINATED", "reservations": reserved, **dates}
+    waiting = {**ended, "id": LEASES[2]["id"], "name": "line", "status": "CREATING"}
+
+    def found(request: Any, context: Any) -> dict[str, Any]:
+        is_new = "OpenStack-API-Version" in request.headers
+        context.headers.update(NEW if is_new else {})
+        return {"leases": LEASES[:3] if is_new else [waiting, ended]}
+
+    service.get(f"{URL}/leases", json=found)
+    lines = run("lease", "list", "--max-width", "80")[1].splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line[0] == "|"]
+    assert cells[1:] == [
+        ["51111111", "ended", "2 hosts", "TERMINATED", ""],
+        ["31111111", "line", "2 addresses, 1 stack", "WAITING", "waits, 3d"],
+    ]
+    assert [each.qs for each in sent(service, "GET") if "OpenStack-API-Version" not in each.headers] == [{}]
+    by_status = run("lease", "list", "--max-width", "160", "--sort-by", "status")[1]
+    assert by_status.index("TERMINATED") < by_status.index("WAITING")
+    assert "ended" not in run("lease", "list", "--state", "current", "--max-width", "160")[1]
 
 
 def test_an_old_service_has_the_list_of_old(run: Run, old_service: Any) -> None:
