@@ -114,7 +114,8 @@ def test_a_refusal_says_why_and_what_was_typed_stays(shared, page_of, complaints
     assert serious(page) == []
     fault = {"status": 409, "code": "reservation.not_handed_over", "title": "", "detail": sentence}
     held[0].fulfill(status=409, json={"errors": [fault]})
-    expect(dialog.get_by_role("alert")).to_have_text(sentence)
+    # The page begins its sentences with a capital letter.
+    expect(dialog.get_by_role("alert")).to_have_text(sentence[0].upper() + sentence[1:])
     expect(dialog.get_by_role("status")).to_have_count(0)
     expect(dialog.get_by_label("Name", exact=True)).to_have_value("too late")
     page.unroute(re.compile("/v1/leases$"))
