@@ -125,6 +125,16 @@ def test_in_use_they_stay_and_can_be_sent_back(site):
     assert (booted.host, booted.amounts.get("DISK_GB")) == ("node-1", 50)
 
 
+def test_a_whole_lease_with_them_can_be_sent_back(a_site):
+    site = a_site()
+    path = f"/v1/leases/{site.book().json['lease']['id']}"
+    lease = site.ask("GET", path).json["lease"]
+    assert site.ask("PUT", path, lease).json["lease"] == lease
+    (reservation,) = lease["reservations"]
+    changed = site.ask("PUT", path, {**lease, "reservations": [{**reservation, "ephemeral_gb": 10}]})
+    assert (changed.status_code, shown(changed.json["lease"])) == (200, {**MORE, "ephemeral_gb": 10})
+
+
 def test_series_and_openings_have_them_too(a_site):
     site = a_site()
     question = {"duration": "PT2H", "latest": "+P2D", "limit": 1}
