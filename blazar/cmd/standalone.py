@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
+from flask import Flask
 from oslo_config import cfg
 from oslo_policy import opts
 
@@ -28,6 +29,7 @@ from blazar import __version__
 from blazar.api.access import AccessLog
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
+from blazar.api.middleware import ExchangeLog
 from blazar.api.parts import installed
 from blazar.api.policy import Policy
 from blazar.api.served import Served
@@ -116,17 +118,11 @@ def _run(options: argparse.Namespace) -> int:
         for number, name in enumerate(config.regions(conf), start=1)
     }
     manager = assemble.manager(conf, engine=engine, clouds=clouds, clock=clock, identity=identity_of(conf, listener))
-    app = create_app(
-        manager,
-        identity=StandaloneIdentity(),
-        policy=Policy(with_own_policy(conf, data)),
-        served=Served(installed(), enable_v1=conf.enable_v1_api, v2_controllers=conf.api.api_v2_controllers),
-        searches=conf.availability.max_searches,
-        default_kind=LeaseKind(conf.api.default_kind),
-        bounds=config.api_bounds(conf),
-    )
+    app = application(conf, manager, data)
     served = pages.without_keystone(app, conf)
-    server = web.server(AccessLog(served or app), listener=listener, threads=THREADS, trusts_proxy=False)
+    asked = served or app
+    asked = ExchangeLog(asked) if conf.log_exchange else asked
+    server = web.server(AccessLog(asked), listener=listener, threads=THREADS, trusts_proxy=False)
 
     def stop(signum: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -148,6 +144,20 @@ def _run(options: argparse.Namespace) -> int:
         engine.dispose()
         lock.close()
     return 0
+
+
+def application(conf: cfg.ConfigOpts, manager: ManagerService, data: Path) -> Flask:
+    """Return the API of a manager, whose users are whom they say that they are."""
+    return create_app(
+        manager,
+        identity=StandaloneIdentity(),
+        policy=Policy(with_own_policy(conf, data)),
+        served=Served(installed(), enable_v1=conf.enable_v1_api, v2_controllers=conf.api.api_v2_controllers),
+        searches=conf.availability.max_searches,
+        default_kind=LeaseKind(conf.api.default_kind),
+        bounds=config.api_bounds(conf),
+        final_refusals=conf.api.final_refusals,
+    )
 
 
 def _listen(host: str, port: str) -> socket.socket:
