@@ -157,6 +157,16 @@ def test_an_operator_may_serve_version_2_only(load):
     assert http.get("/v1").status_code == 404
 
 
+@pytest.mark.parametrize("logged", [True, False])
+def test_requests_and_answers_are_logged_if_the_file_says_so(load, caplog, logged):
+    caplog.set_level("DEBUG")
+    http = Client(api.build(load(*BUS, f"log_exchange = {logged}", *LOGIN)))
+    caplog.clear()
+    http.get("/v1/leases", headers={"X-Color": "mauve", "X-Auth-Token": "hush"})
+    assert ("mauve" in caplog.text) is logged
+    assert "hush" not in caplog.text
+
+
 def test_an_operator_cannot_serve_no_version_at_all(load):
     with pytest.raises(ConfigurationError, match="no API would be served"):
         api.build(load(*BUS, "enable_v1_api = false", *LOGIN, "[api]", "api_v2_controllers ="))

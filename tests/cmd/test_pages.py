@@ -83,3 +83,10 @@ def test_a_public_url_that_is_none_is_refused(load):
 def test_a_method_that_does_not_exist_is_refused(load):
     with pytest.raises(ConfigurationError, match=r"\[ui\] sign_in_methods"):
         load("[ui]", "sign_in_methods = password,pigeon")
+
+
+def test_users_sign_in_by_the_methods_of_the_file(load):
+    http = Client(api.build(load(*BUS, *LOGIN, "[ui]", f"session_keys = {KEY}", "sign_in_methods = token")))
+    assert http.get("/ui/session").json["methods"] == ["token"]
+    refused = http.post("/ui/session", json={"method": "password", "user": "x", "password": "y", "domain": "z"})
+    assert refused.status_code in (400, 403), refused.text

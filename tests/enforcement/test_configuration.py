@@ -200,6 +200,12 @@ def test_an_endpoint_of_its_own_counts_more_than_the_base(tmp_path):
     assert endpoints(tmp_path, own) == {"on-end": "https://other.example/bye"}
 
 
+@pytest.mark.parametrize("name", ["check-create", "check-update", "on-end", "commit-create", "commit-update"])
+def test_each_endpoint_of_its_own_is_called(tmp_path, name):
+    own = f"external_service_{name.replace('-', '_')}_endpoint = https://other.example/own"
+    assert endpoints(tmp_path, BASE, own)[name] == "https://other.example/own"
+
+
 def test_commits_are_told_only_where_they_have_an_endpoint(tmp_path):
     commit = "external_service_commit_create_endpoint = https://budgets.example/booked"
     (made,) = filters(tmp_path, EXTERNAL, BASE, commit)
