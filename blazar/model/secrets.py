@@ -7,8 +7,12 @@ besides is kept under one key, which is never shown or sent, and is null as soon
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from os.path import commonprefix
 from typing import Any
+
+from blazar.model.errors import BlazarError
 
 Json = Mapping[str, Any]
 
@@ -20,6 +24,9 @@ UNSHOWN = frozenset({SECRET, "source_flavor"})
 
 HIDDEN = "******"
 """What is shown in place of a part that is secret, as Heat does."""
+
+BEGINNING = 16
+"""Characters by which a longer secret is found in a text that may have been cut off in its midst."""
 
 
 def parted(given: Json, masked: Json) -> tuple[Json, Json]:
@@ -52,3 +59,51 @@ def shown(kept: Json) -> Json:
 def forgotten(kept: Json) -> Json:
     """Return kept parameters with null in place of what users have given as a secret."""
     return {**kept, SECRET: None} if kept.get(SECRET) is not None else kept
+
+
+def parts_of(kept: Json) -> frozenset[str]:
+    """Return the texts that are secret of kept parameters: those that are not shown as well."""
+    return frozenset(_texts(kept.get(SECRET))) - frozenset(_texts(shown(kept)))
+
+
+def without(text: str, parts: Iterable[str]) -> str:
+    """Return a sentence of a cloud without secret texts.
+
+    They are found in one line as well, and long ones by their beginning: clients bring errors in that form.
+    """
+    found = {form for part in parts for form in (part, " ".join(part.split())) if form}
+    for part in sorted(found, key=len, reverse=True):
+        before, *after = text.split(part[:BEGINNING])
+        text = before + "".join(HIDDEN + _rest(part[BEGINNING:], each) for each in after)
+    return text
+
+
+@contextmanager
+def untold(parts: Callable[[], Iterable[str]]) -> Iterator[None]:
+    """Mask secret texts in what an error that ends a block says; where they come from is left out then."""
+    try:
+        yield
+    except BlazarError as error:
+        secret = frozenset(parts())
+        message = without(error.message, secret)
+        if message != error.message:
+            error.message, error.args = message, (message,)
+            error.__cause__, error.__suppress_context__ = None, True
+        if error.public is not None:
+            error.public = without(error.public, secret)
+        raise
+
+
+def _rest(secret: str, text: str) -> str:
+    """Return a text without what it has at its beginning of a secret."""
+    return text[len(commonprefix([secret, text])) :]
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, str):
+        yield value

@@ -41,6 +41,7 @@ from blazar.resources.capabilities import able
 from blazar.resources.gone import MadeById, TellsGone
 from blazar.resources.in_projects import ListsInProjects
 from blazar.resources.making_room import Elsewhere, Load, MakesRoom, MovedServer, MovesServers, Pace
+from blazar.resources.masking import masks_secrets
 from blazar.resources.named import NamesOnce
 from blazar.resources.optional import (
     ChoosesAction,
@@ -195,6 +196,7 @@ class CompleteType:
             return Done()
         return self._progress("stop_moving", self._moves_servers.stop_moving(task, source))
 
+    @masks_secrets
     def start(self, task: Task) -> Progress:
         """Ensure that the project can use the resources, and no others."""
         try:
@@ -206,6 +208,7 @@ class CompleteType:
                 ) from error
             raise
 
+    @masks_secrets
     def end(self, task: Task) -> Progress:
         """Ensure that nothing of the reservation is left."""
         return self._progress("end", self._plain.end(task))
@@ -307,6 +310,7 @@ class CompleteType:
         """Return whether a change before the start changes what ``prepare`` creates; by default not."""
         return self._prepares is not None and self._prepares.must_prepare_again(before, after)
 
+    @masks_secrets
     def prepare(self, task: Task) -> Content:
         """Ensure what must exist before the start; by default nothing."""
         return self._storable("prepare", self._prepares.prepare(task)) if self._prepares else NO_CONTENT
@@ -315,12 +319,14 @@ class CompleteType:
         """Return the action before the end; by default the notification alone."""
         return self._chooses_action.action(parameters) if self._chooses_action else Action.NOTIFICATION
 
+    @masks_secrets
     def before_end(self, task: Task) -> Progress:
         """Do what the reservation's action says; by default nothing."""
         if self._saves_work is None:
             return Done()
         return self._progress("before_end", self._saves_work.before_end(task))
 
+    @masks_secrets
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Undo a failed change; by default by a start with exactly the resources from before it."""
         if self._restores is not None:

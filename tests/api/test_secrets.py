@@ -22,6 +22,7 @@ from blazar.enforcement.payload import of_notification, of_question
 from blazar.manager.common.notifications import payload
 from blazar.manager.requests.series_work import CHUNK
 from blazar.model.errors import CloudRefused
+from blazar.model.secrets import HIDDEN
 from blazar.resources.optional import KeepsSecrets
 from blazar.store.tables import metadata
 from tests.api.conftest import app_of, token
@@ -104,7 +105,7 @@ class Service:
         sent = {"OpenStack-API-Version": f"reservation {version}", **PEOPLE[who]}
         answer = self.http.open(url, method=method, json=body, headers={**sent, **more})
         assert answer.status_code < 500, answer.text
-        assert MARK not in f"{answer.headers}{answer.text}", (method, url, who, version)
+        assert MARK[:-1] not in f"{answer.headers}{answer.text}", (method, url, who, version)
         return answer
 
     def done(self, method: str, url: str, body: Any = None, **more: Any) -> Any:
@@ -129,8 +130,15 @@ class Service:
         assert MARK not in repr((told, asked, committed, self.books.asked, self.books.told))
         places = {place for place, row in self._rows() if MARK in row}
         assert places <= ({"reservations", "series"} if needed else set())
-        heard = "\n".join(f"{record.getMessage()} {record.exc_text or ''}" for record in self.caplog.records)
-        assert MARK not in heard
+        assert MARK[:-1] not in self.heard()
+
+    def heard(self) -> str:
+        """Return all that was logged."""
+        return "\n".join(f"{record.getMessage()} {record.exc_text or ''}" for record in self.caplog.records)
+
+    def shown(self) -> Any:
+        """Return the first lease as its project sees it."""
+        return self.done("GET", f"/v1/leases/{self.leases[0]}")["lease"]
 
     def kept_by(self, table: str) -> bool:
         """Return whether a table has the secret."""
@@ -290,12 +298,31 @@ def test_a_series_that_fails_forgets_it(service):
 
 def test_a_cloud_that_repeats_it_is_not_repeated(service):
     service.world.faults.fail_before("create_stack", StackRefused("no", f"no: {MARK}"), times=40)
+    # Clients bring the first 300 characters of what is refused, in one line.
+    service.world.faults.fail_before("boot_server", CloudRefused(f"no: {MARK[:-1]}..."), times=40)
     for given in SECRETS.values():
         service.leases.append(service.done("POST", "/v1/leases", lease_of(given))["lease"]["id"])
     service.world.run_to(NOON + 3 * HOUR)
     service.look(needed=True)
     service.world.run_to(NOON + DAY)
     service.look(needed=False)
+
+
+def test_a_hidden_parameter_that_names_a_flavor_is_not_shown_by_what_the_stack_takes(service):
+    flavored = template(WORD, one=server(flavor={"get_param": "word"}))
+    for word, status in (("small", 201), ("no-flavor", 400), ("", 400)):
+        body = lease_of({"resource_type": "virtual:stack", "template": flavored, "parameters": {"word": word}})
+        answer = service.ask("POST", "/v1/leases", body)
+        assert answer.status_code == status, answer.text
+        assert "no-flavor" not in answer.text + service.heard()
+        if status == 201:
+            service.leases.append(answer.json["lease"]["id"])
+    (stack,) = (each for each in service.shown()["reservations"] if each["resource_type"] == "virtual:stack")
+    assert (stack["takes"]["servers"][0]["flavor"], stack["parameters"]) == (HIDDEN, {"word": HIDDEN})
+    service.world.run_to(NOON + 3 * HOUR)
+    assert service.shown()["status"] == "ACTIVE"
+    service.world.run_to(NOON + DAY)
+    assert service.shown()["status"] == "TERMINATED"
 
 
 def test_what_is_never_delivered_does_not_have_it(service):
@@ -312,6 +339,5 @@ def test_an_error_of_the_database_does_not_repeat_it(service):
     sent = {"OpenStack-API-Version": f"reservation {NEWEST}", **PEOPLE["member"]}
     answer = service.http.post("/v1/leases", json=lease_of(SECRETS["user data"]), headers=sent)
     assert answer.status_code >= 500
-    heard = "".join(f"{record.getMessage()} {record.exc_text or ''}" for record in service.caplog.records)
-    assert "INSERT INTO reservations" in heard
-    assert MARK not in answer.text + heard
+    assert "INSERT INTO reservations" in service.heard()
+    assert MARK not in answer.text + service.heard()

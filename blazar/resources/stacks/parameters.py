@@ -93,9 +93,9 @@ class StackParameters:
                 f"{BEFORE_END} is {action!r}, which moves servers of hosts; use 'snapshot', 'notification' or 'none'",
                 pointer=f"/{BEFORE_END}",
             )
-        documents = {key: given.get(key) for key in _DOCUMENTS}
+        documents = {**{key: given.get(key) for key in _DOCUMENTS}, TAKES: takes.values}
         shown, secret = parted(documents, masked(documents, source))
-        kept = {NAME: name, TIMEOUT: timeout, BEFORE_END: action, TAKES: takes.values}
+        kept = {NAME: name, TIMEOUT: timeout, BEFORE_END: action}
         return cls(sealed({**shown, **kept}, secret))
 
     @property
@@ -106,7 +106,7 @@ class StackParameters:
     @property
     def takes(self) -> Takes:
         """Return what the stack takes."""
-        return Takes.of(self.values[TAKES])
+        return Takes.of(opened(self.values)[TAKES])
 
     @property
     def given_name(self) -> str | None:
@@ -150,30 +150,40 @@ def hidden_names(source: StackSource) -> frozenset[str]:
     return frozenset(name for name, schema in found if isinstance(schema, Mapping) and schema.get("hidden"))
 
 
-def without_secrets(text: str, source: StackSource) -> str:
-    """Return what Heat says of a template, without the values of hidden parameters."""
+def hidden_parts(source: StackSource) -> frozenset[str]:
+    """Return the values of hidden parameters, and all that is in them."""
     hidden = hidden_names(source)
     sections = [source.parameters, *(source.environment.get(name) for name in _SECTIONS)]
     given = [each[name] for each in sections if isinstance(each, Mapping) for name in hidden & each.keys()]
     # Heat may tell a part of a list or an object.
-    parts = {str(part) for value in given for _, part in values(value)}
-    for value in sorted(parts, key=len, reverse=True):
-        text = text.replace(value, HIDDEN) if value else text
-    return text
+    return frozenset(str(part) for value in given for _, part in values(value))
 
 
 def masked(given: Json, source: StackSource) -> Json:
-    """Return the parameters of a request as anybody may see them: without the values of hidden parameters."""
+    """Return parameters as anybody may see them: without the values of hidden ones, also in what the stack takes."""
     hidden = hidden_names(source)
     environment = {
         key: _without(value, hidden) if key in _SECTIONS and isinstance(value, Mapping) else value
         for key, value in source.environment.items()
     }
     # What has nothing to hide is shown as it was given, a text as a text.
-    found = {PARAMETERS: (source.parameters, _without(source.parameters, hidden))}
-    found[ENVIRONMENT] = source.environment, environment
+    found: dict[str, tuple[Any, Any]] = {
+        PARAMETERS: (source.parameters, _without(source.parameters, hidden)),
+        ENVIRONMENT: (source.environment, environment),
+    }
+    if TAKES in given:
+        found[TAKES] = given[TAKES], _unnamed(given[TAKES], hidden_parts(source))
     return {**given, **{key: after for key, (before, after) in found.items() if before != after}}
 
 
 def _without(values: Json, hidden: frozenset[str]) -> Json:
     return {key: HIDDEN if key in hidden else value for key, value in values.items()}
+
+
+def _unnamed(taken: Any, hidden: frozenset[str]) -> Any:
+    """Return what a stack takes with the names masked that only a hidden parameter says."""
+    if isinstance(taken, Mapping):
+        return {key: _unnamed(value, hidden) for key, value in taken.items()}
+    if isinstance(taken, list):
+        return [_unnamed(value, hidden) for value in taken]
+    return HIDDEN if isinstance(taken, str) and taken in hidden else taken

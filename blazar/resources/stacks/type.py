@@ -15,7 +15,7 @@ from blazar.clouds.ports.stacks import PlannedResource
 from blazar.model.errors import InvalidInput, NotFound
 from blazar.model.lease import Content, Json, Reservation
 from blazar.model.resource import HOST
-from blazar.model.secrets import has_forgotten
+from blazar.model.secrets import has_forgotten, untold, without
 from blazar.resources.actions import BEFORE_END, action_of, with_action
 from blazar.resources.base import Action, Child, Given, Progress, Rank, ResolutionNeeded, Task
 from blazar.resources.floating_ips.registration import mark
@@ -24,7 +24,7 @@ from blazar.resources.parameters import quoted
 from blazar.resources.quotas import Needs
 from blazar.resources.stacks.catalogue import FLOATING_IP, KEY_PAIR
 from blazar.resources.stacks.making import Mask, StackMaking, plan_of
-from blazar.resources.stacks.parameters import NAME, StackParameters, Takes, masked, without_secrets
+from blazar.resources.stacks.parameters import NAME, StackParameters, Takes, hidden_parts, masked
 from blazar.resources.stacks.pricing import AddressPrice, StackPrice, price
 from blazar.resources.stacks.rewriting import Reserved, as_written, check_addresses, for_preview, with_reserved
 from blazar.resources.stacks.schema import SCHEMA
@@ -70,16 +70,9 @@ class VirtualStack:
             return given
         source = StackSource.checked(given.values)
         self._cloud.projects.check(project_id)
-        plan = plan_of(f"{_PREVIEW}-{uuid.uuid4()}", for_preview(source), None)
-        try:
-            found = self._cloud.stacks.preview_stack(project_id, plan)
-        except StackRefused as error:
-            explanation = without_secrets(error.explanation, source)
-            raise InvalidInput(f"{TEMPLATE}: Heat does not take it: {explanation}", pointer=f"/{TEMPLATE}") from None
-        # Heat tells them by the types that the environment has it leave out.
-        planned = tuple(as_written(each) for each in found if each.type not in source.left_out)
-        check_addresses(source, planned)
-        return GivenStack(given.values, source, self._takes(planned))
+        # What is refused may be said by a hidden parameter.
+        with untold(lambda: hidden_parts(source)):
+            return GivenStack(given.values, source, self._takes(self._planned(project_id, source)))
 
     def parameters(self, given: Given) -> Content:
         """Return template, files, environment and parameters as they were sent, and what they take. InvalidInput."""
@@ -180,6 +173,19 @@ class VirtualStack:
         """Return the reservations that have stacks in these projects, by their tags: one call for each project."""
         return frozenset().union(*(self._making.reservations(project) for project in sorted(projects)))
 
+    def _planned(self, project_id: str, source: StackSource) -> tuple[PlannedResource, ...]:
+        """Return what Heat says that the stack has."""
+        plan = plan_of(f"{_PREVIEW}-{uuid.uuid4()}", for_preview(source), None)
+        try:
+            found = self._cloud.stacks.preview_stack(project_id, plan)
+        except StackRefused as error:
+            refusal = f"{TEMPLATE}: Heat does not take it: {error.explanation}"
+            raise InvalidInput(refusal, pointer=f"/{TEMPLATE}") from None
+        # Heat tells them by the types that the environment has it leave out.
+        planned = tuple(as_written(each) for each in found if each.type not in source.left_out)
+        check_addresses(source, planned)
+        return planned
+
     def _takes(self, planned: tuple[PlannedResource, ...]) -> Takes:
         found = price(planned)
         if any(not each.volume_type for each in found.volumes):
@@ -234,7 +240,7 @@ def _mask(wanted: StackParameters) -> Mask:
         # What is hidden can no longer be found in the text.
         return lambda text: _UNTOLD if text else text
     # Read at need only: that checks the whole template again.
-    return lambda text: without_secrets(text, wanted.source) if text else text
+    return lambda text: without(text, hidden_parts(wanted.source)) if text else text
 
 
 def _flavor_id(asked: str, names: Mapping[str, str]) -> str:
