@@ -170,3 +170,11 @@ def test_who_waits_is_listed_in_the_order_of_the_line(demo, page_of):
     places = page.locator(".tile").filter(has_text="Waiting in line").locator(".tile-detail")
     expect(places.first).to_be_visible()
     expect(places).to_have_text([re.compile(f"^{number}") for number in range(1, places.count() + 1)])
+
+
+def test_why_no_waiting_helps_is_said_in_the_zone_of_the_page(demo, page_of):
+    waiting = asked(demo, ADMIN, "GET", "v1/leases?status=WAITING", **{"OpenStack-API-Version": "reservation 1.3"})
+    lease = next(one for one in waiting["leases"] if "UTC" in (one["wait"]["reason"] or ""))
+    page = page_of(demo + f"lease?id={lease['id']}", ADMIN)
+    expect(page.locator(".missing")).to_contain_text(re.compile("no waiting helps: .* [A-Z][a-z]{2} [0-9:]+"))
+    expect(page.locator(".missing")).not_to_contain_text("UTC")

@@ -13,7 +13,11 @@ import { zone } from "../../time/zone.ts";
 import { sentence } from "../../words/events.ts";
 import { lengthInWords } from "../../words/length.ts";
 import { isInLine, isPast } from "../../words/lease.ts";
+import { withinSentence } from "../../words/refusal.ts";
 import { WAITING_MEANS, about, triesInWords, usageInWords, waitSentences, whyReleased } from "../../words/waiting.ts";
+
+/** A reason of the service, as the page says it. */
+const inWords = (reason: string) => withinSentence(reason, zone.value, present.value);
 
 /** Seconds tell nothing here. */
 function minute(instant: string): number {
@@ -56,7 +60,9 @@ export function WaitPanel({ lease }: { lease: Lease }) {
         <p>{waitSentences(wait, here, now).join(" ")}</p>
       )}
       {wait.reason !== null && (
-        <p class="missing">{sentence(over ? wait.reason : `as things are no waiting helps: ${wait.reason}`)}</p>
+        <p class="missing">
+          {sentence(over ? inWords(wait.reason) : `as things are no waiting helps: ${inWords(wait.reason)}`)}
+        </p>
       )}
       <dl class="facts">
         <dt>{over ? "Waited since" : "Waits since"}</dt>
@@ -108,7 +114,7 @@ export function TriesPanel({ lease }: { lease: Lease }) {
         <ol class="tries">
           {failed.map((one) => (
             <li key={one.at}>
-              <When at={minute(one.at)} as="spoken" />: {sentence(one.reason.detail ?? one.reason.message)}
+              <When at={minute(one.at)} as="spoken" />: {sentence(inWords(one.reason.detail ?? one.reason.message))}
             </li>
           ))}
         </ol>
@@ -122,7 +128,7 @@ export function goesOnInWords(lease: Lease, now: number): string | null {
   const { extend_if_free: asked } = lease;
   if (!asked || isPast(lease)) return null;
   const until = about(asked.until, zone.value, now);
-  const reason = asked.reason === null ? "" : ` Not so far: ${sentence(asked.reason)}`;
+  const reason = asked.reason === null ? "" : ` Not so far: ${sentence(inWords(asked.reason))}`;
   return `It goes on by itself until ${until} at most, as long as nobody else wants what it has.${reason}`;
 }
 
