@@ -70,23 +70,24 @@ class CompleteType:
         check_form(plain)
         self.resource_type = plain.resource_type
         self.kind: ResourceKind = plain.kind
-        described, ranked = able(plain, DescribesParameters), able(plain, Ranked)
+        described, ranked, named = able(plain, DescribesParameters), able(plain, Ranked), able(plain, NamesOnce)
         history, shares = able(plain, ReadsHistory), able(plain, ReadsShares)
         self.schema = None if described is None else described.schema
         self.reads_history = history is not None and history.reads_history
         self.reads_shares = shares is not None and shares.reads_shares
         self.rank = Rank.COMPUTE if ranked is None else ranked.rank
-        named = able(plain, NamesOnce)
         self.unique = None if named is None else named.unique
         self._plain = plain
         self._needs_quota = able(plain, NeedsQuota)
         self._needs_as_part = able(plain, NeedsQuotaAsPart)
         self.quotas = None if self._needs_quota is None else self._needs_quota.quotas
         self._resolves = able(plain, Resolves)
+        self.resolves = self._resolves is not None  # Parameters need data from the cloud.
         self._requires = able(plain, Requires)
         self._refers = able(plain, Refers)
         self._takes = able(plain, TakesResources)
         self._expands = able(plain, Expands)
+        self.expands = self._expands is not None  # It is made of other reservations, and takes no resources itself.
         self._changes = able(plain, Changes)
         self._reports_use = able(plain, ReportsUse)
         self._prepares = able(plain, Prepares)
@@ -107,16 +108,6 @@ class CompleteType:
         self._moves_servers = able(plain, MovesServers)
         if self.schema is not None:
             check_schemas(f"schema of the type {self.resource_type}", [dict(self.schema)])
-
-    @property
-    def resolves(self) -> bool:
-        """Return whether parameters need data from the cloud."""
-        return self._resolves is not None
-
-    @property
-    def expands(self) -> bool:
-        """Return whether its reservations are made of others, and take no resources themselves."""
-        return self._expands is not None
 
     def children(self, parameters: Content) -> tuple[Child, ...]:
         """Return what a new reservation is made of; by default nothing but itself."""

@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 
 from blazar.calendar.queue.plan import Direct
 from blazar.calendar.queue.values import Grant, Waiter
+from blazar.calendar.queue.values import Plan as PlanOfList
 from blazar.calendar.timeline import Use, instant, second
 from blazar.context import scope
 from blazar.manager.common.background import BackgroundThread
@@ -260,6 +261,14 @@ class WaitingList(BackgroundThread):
                 prepared = not isinstance(error, CloudError)
                 refused[grant.lease_id] = (error.public or error.message) if prepared else waiting.NOT_PREPARED
                 self._let_rest(grant.lease_id, error)
+        self._tell(board, plan, state, granted, refused)
+        return len(granted) + moved
+
+    def _tell(
+        self, board: Board, plan: PlanOfList, state: ListState, granted: Collection[str], refused: Mapping[str, str]
+    ) -> None:
+        """Record what those that still wait are told, and when the next plan is due."""
+        wanted = {each.lease.id: each for each in board.wanted}
         rest = [each for each in board.order() if each.lease_id not in granted]
         starts = {each.lease_id: each.start for each in plan.placed}
         starts |= {each.lease_id: each.start for each in plan.estimates if each.start is not None}
@@ -282,8 +291,9 @@ class WaitingList(BackgroundThread):
         due = min([*coming, *ends, *rested, *again, board.now + DAILY])
         with suppress(StaleCalendar):
             # Another manager has planned meanwhile, and tells more.
-            store.waiting_list.carry_out(state, due_at=due, told=[each for each in told if each is not None])
-        return len(granted) + moved
+            self._runtime.store.waiting_list.carry_out(
+                state, due_at=due, told=[each for each in told if each is not None]
+            )
 
     def _advance(self, lease: Lease, grant: Grant, *, turn: int) -> bool:
         """Move a promised start to an earlier one: an ordinary change, so that it is made as a whole or not at all.
