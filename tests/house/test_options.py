@@ -9,7 +9,7 @@ from pathlib import Path
 from blazar.cmd import config
 
 ROOT = Path(__file__).parents[2]
-UNOBSERVED = 61
+UNOBSERVED = 56
 """How many options from before the list have no test written down; the number only falls."""
 
 

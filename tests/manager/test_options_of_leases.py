@@ -205,3 +205,9 @@ def test_a_lease_is_extended_within_the_window_of_the_file(start):
     assert service.ask("PUT", f"/v1/leases/{lease['id']}", longer, version="1.0").status_code == 400
     service.pass_time(minutes=15)
     assert service.ask("PUT", f"/v1/leases/{lease['id']}", longer, version="1.0").status_code == 200
+
+
+def test_a_lease_has_as_many_tries_as_the_file_says(start):
+    service = start("[api]", "default_tries = 2", hosts=1)
+    made = service.book(kind="retries", end="+2h", wait={"until": "+1d"})
+    assert made.json["lease"]["wait"]["tries"] == 2
