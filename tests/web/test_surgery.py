@@ -96,6 +96,8 @@ def test_a_lease_is_split_by_time(shared, page_of):
 def test_dialogs_of_surgery_are_accessible(shared, page_of, look):
     options = {"color_scheme": "dark"} if look == "dark" else {"viewport": {"width": 390, "height": 844}}
     lease = leased(shared, ALICE, "training", 2, **LATER)
+    # Without another one of these dates there is nothing to merge it with, and no dialog for it.
+    leased(shared, ALICE, "evaluation", 1, **LATER)
     page = page_of(page_of_lease(shared, lease), ALICE, **options)
     for what in ("Swap a host", "Split it into two", "Merge it with another"):
         dialog = opened(page, what)
