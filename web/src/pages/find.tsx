@@ -183,9 +183,10 @@ function Results({ question, found, current, loading, failed, ask, onBook }: Res
               There are only {few} of what you ask for, so no waiting helps. Ask for less, or take away a property.
             </p>
           )}
-          {few === null && isLate(question, first) && may("blazar:leases:post") && (
+          {isLate(question, first) && may("blazar:leases:post") && (
             <div class="stack">
-              <Line onWait={() => onBook(null)} />
+              {few === null && <Line onWait={() => onBook(null)} />}
+              {/* Hosts that can be emptied are none of those that anybody can wait for. */}
               {mayMakeRoom(question) && <RoomOffer question={question} />}
             </div>
           )}
