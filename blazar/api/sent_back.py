@@ -17,7 +17,7 @@ def without_unchanged(body: Json, schema: Json, shown: Callable[[], Mapping[str,
     A body with an ``id`` is such a whole object: then what can be changed is left out, too, if it is the same. What
     the service sets and the body has otherwise stays, and is refused by the schema. The object is read only if need be.
     """
-    properties = schema["properties"]
+    properties = schema.get("properties", body)
     if body.keys() <= properties.keys():
         return body
     known = shown()

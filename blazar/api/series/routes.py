@@ -91,7 +91,8 @@ def update(call: Call, series_id: str) -> Answer:
     found = call.manager.series.one(owner.id)
     body = call.changes(lambda: details(found))
     revisions, is_active = _TAGS.wanted(), found.series.status is SeriesStatus.ACTIVE
-    if not body and not dry_run and is_active and (revisions is None or found.series.revision in revisions):
+    is_same = not body and call.read() != {}
+    if is_same and not dry_run and is_active and (revisions is None or found.series.revision in revisions):
         return _written(found)
     view, schemas_of = view_of(call, OF_1_3), call.services.served.requests
     change = series_change(body, call.caller, view, schemas_of, dry_run=dry_run, revisions=revisions)

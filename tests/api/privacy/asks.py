@@ -122,7 +122,8 @@ _UPDATE = (
         Ask(409, body={"end_date": "+P9D"}),
         Ask(409, "dry_run=true", {"end_date": "+P9D"}),
         Ask(409, body={"reservations": [{"id": "{reservation}", "min": 5, "max": 5}]}),
-        Ask(400, body={"project_id": "{project}"}),
+        # The project that the lease has could be sent back.
+        Ask(400, body={"project_id": "{project}x"}),
         Ask(400, body={"colour": "red"}),
         Ask(400, "colour=red", {"name": "x"}),
         Ask(412, body={"name": "x"}, headers={"If-Match": '"99.1.m"'}),
