@@ -71,19 +71,30 @@ export async function loadKinds(as: Session): Promise<void> {
 /** The names of kinds of which nothing is registered that the caller may reserve; null while that is not known. */
 export const emptyKinds = signal<ReadonlySet<string> | null>(null);
 
+let emptyKindsStop = new AbortController();
+
 /** Finds out of which kinds nothing is registered, one after the other: nobody waits for that. */
 export async function loadEmptyKinds(): Promise<void> {
   const empty = new Set<string>();
+  emptyKindsStop.abort();
+  emptyKindsStop = new AbortController();
+  const { signal } = emptyKindsStop;
   for (const { name } of kinds.value) {
     try {
       const query = { limit: 1, fields: "id" };
-      const { data } = await request<{ resources: unknown[] }>("GET", `v1/resources/${name}`, { query });
+      const { data } = await request<{ resources: unknown[] }>("GET", `v1/resources/${name}`, { query, signal });
       if (data.resources.length === 0) empty.add(name);
     } catch {
       // Of a kind that cannot be listed nothing is said.
     }
+    if (signal.aborted) return;
   }
   emptyKinds.value = empty;
+}
+
+/** Stops finding that out: the session goes on in another project, or ends. */
+export function stopLoadingEmptyKinds(): void {
+  emptyKindsStop.abort();
 }
 
 /** Tells whether there is nothing that a type could reserve. */

@@ -3,7 +3,7 @@
 import { batch } from "@preact/signals";
 import { Refused } from "./errors.ts";
 import { request } from "./client.ts";
-import { loadKinds } from "./kinds.ts";
+import { loadKinds, stopLoadingEmptyKinds } from "./kinds.ts";
 import {
   type Person,
   type Session,
@@ -98,6 +98,7 @@ export async function signIn(credentials: Credentials): Promise<string | null> {
 
 /** Works in another project from now on, in all tabs. */
 export async function switchProject(id: string): Promise<void> {
+  stopLoadingEmptyKinds();
   const { data } = await request<Session>("PUT", "ui/session/project", { body: { project: id } });
   await begin(data);
   between?.postMessage("changed");
@@ -105,6 +106,7 @@ export async function switchProject(id: string): Promise<void> {
 
 /** Ends the session, in all tabs. */
 export async function signOut(): Promise<void> {
+  stopLoadingEmptyKinds();
   const standalone = session.value?.mode === "standalone";
   if (!standalone) {
     const { data } = await request<{ detail?: string }>("DELETE", "ui/session");
