@@ -130,9 +130,9 @@ class Call:
             check(body, self.route.body.schema)
         return body
 
-    def changes(self, shown: Callable[[], Mapping[str, object]]) -> Json:
-        """Return the body of a change, without what it has as it is ``shown`` in answers; InvalidInput."""
-        body = normalized(self.read())
+    def changes(self, shown: Callable[[], Mapping[str, object]], sent: Json | None = None) -> Json:
+        """Return the body of a change (``sent``: read before), without what it has as it is ``shown``; InvalidInput."""
+        body = normalized(self.read() if sent is None else sent)
         if self.route.body is not None:
             body = without_unchanged(body, self.route.body.schema, shown)
         return self.checked(body)

@@ -89,9 +89,10 @@ def update(call: Call, series_id: str) -> Answer:
     owner = _visible(call, series_id)
     dry_run = call.asked.one("dry_run", False)
     found = call.manager.series.one(owner.id)
-    body = call.changes(lambda: details(found))
+    sent = call.read()
+    body = call.changes(lambda: details(found), sent)
     revisions, is_active = _TAGS.wanted(), found.series.status is SeriesStatus.ACTIVE
-    is_same = not body and call.read() != {}
+    is_same = sent != {} and not body
     if is_same and not dry_run and is_active and (revisions is None or found.series.revision in revisions):
         return _written(found)
     view, schemas_of = view_of(call, OF_1_3), call.services.served.requests
