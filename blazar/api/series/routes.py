@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from blazar.api.answers import Answer, paged
 from blazar.api.bodies import normalized
@@ -88,13 +88,13 @@ def update(call: Call, series_id: str) -> Answer:
     """Change a series from one of its occurrences on; with ``dry_run`` show what it would be."""
     owner = _visible(call, series_id)
     dry_run = call.asked.one("dry_run", False)
-    found = call.manager.series.one(owner.id)
+    read = cache(lambda: call.manager.series.one(owner.id))
     sent = call.read()
-    body = call.changes(lambda: details(found), sent)
-    revisions, is_active = _TAGS.wanted(), found.series.status is SeriesStatus.ACTIVE
-    is_same = sent != {} and not body
-    if is_same and not dry_run and is_active and (revisions is None or found.series.revision in revisions):
-        return _written(found)
+    body = call.changes(lambda: details(read()), sent)
+    revisions = _TAGS.wanted()
+    is_same = sent != {} and not body and not dry_run and read().series.status is SeriesStatus.ACTIVE
+    if is_same and (revisions is None or read().series.revision in revisions):
+        return _written(read())
     view, schemas_of = view_of(call, OF_1_3), call.services.served.requests
     change = series_change(body, call.caller, view, schemas_of, dry_run=dry_run, revisions=revisions)
     try:
