@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What systemd is told of a process whose unit has ``Type=notify``: the protocol of sd_notify(3)."""
+"""State of a process for systemd, for units with ``Type=notify``: the protocol of sd_notify(3)."""
 
 from __future__ import annotations
 
