@@ -40,26 +40,27 @@ class Service:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/v1"
-        self.process: subprocess.Popen[str] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         environment = {**os.environ, "BLAZAR_PORT": str(self.port), "BLAZAR_DATA": str(self.data)}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "blazar.cmd.standalone", "--no-hosts"],
-            env=environment,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            # Who runs the tests in the background has Ctrl-C ignored, and hands that down.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
+        log = self.data.with_name(f"{self.data.name}.log")
+        with log.open("a", encoding="utf-8") as words:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "blazar.cmd.standalone", "--no-hosts"],
+                env=environment,
+                stderr=words,
+                cwd=ROOT,
+                # Who runs the tests in the background has Ctrl-C ignored, and hands that down.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            )
         limit = time.monotonic() + STARTED_WITHIN
         while time.monotonic() < limit:
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthcheck", timeout=5):
                     return
             except OSError:
-                assert self.process.poll() is None, self.process.stderr.read()
+                assert self.process.poll() is None, log.read_text(encoding="utf-8")
                 time.sleep(0.1)
         raise AssertionError("the service did not start")
 

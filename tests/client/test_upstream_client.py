@@ -289,10 +289,16 @@ def flattened(service: Service) -> Service:
     return other
 
 
+COLUMNS = ("-c", "id", "-c", "name", "-c", "start_date", "-c", "end_date")
+"""Those of PyPI's list of leases; ours shows people others in a table, and programs the same."""
+
+
 @pytest.mark.parametrize("form", ["json", "value", "yaml", "table"])
 @pytest.mark.parametrize("words", READ, ids=" ".join)
 def test_what_both_clients_print_is_the_same(both, words, form):
     theirs, ours = both
+    if words[0] == "lease-list" and form == "table" and "-c" not in words:
+        words = (*words, *COLUMNS)
     assert flattened(ours).run(*words, "-f", form) == theirs.run(*words, "-f", form)
 
 

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 
 import pytest
 import sqlalchemy as sa
@@ -18,7 +20,7 @@ from blazar.cmd import config
 from tests.cmd.stub import PASSWORD, StubCloud
 from tests.tables import new_sqlite
 
-UsageCurve = Callable[..., cfg.ConfigOpts]
+Load = Callable[..., cfg.ConfigOpts]
 Start = Callable[..., "Program"]
 
 
@@ -35,7 +37,7 @@ def file(tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.fixture
-def load(file) -> UsageCurve:
+def load(file) -> Load:
     """Load a configuration of these lines."""
     return lambda *lines: config.load(["--config-file", file(*lines)], program="blazar-test")
 
@@ -106,21 +108,30 @@ class Program:
             env={**os.environ, **environment},
         )
         self.said = ""
+        self._lines: SimpleQueue[str | None] = SimpleQueue()
+        # A program whose words nobody reads stands still once the pipe is full.
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
 
-    def says(self, words: str) -> str:
-        """Wait for a line with these words and return it."""
+    def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.said += line
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def says(self, words: str) -> str:
+        """Wait for a line with these words and return it."""
+        while (line := self._lines.get()) is not None:
             if words in line:
                 return line
         raise AssertionError(f"it ended without {words!r}: {self.said}")
 
     def ended(self) -> int:
         """Wait for the end; return the exit code."""
-        rest, _ = self.process.communicate(timeout=30)
-        self.said += rest
-        return self.process.returncode
+        code = self.process.wait(30)
+        self._reader.join(30)
+        return code
 
     def stop(self) -> int:
         """Ask it to end as an operator does; return the exit code."""
@@ -146,4 +157,4 @@ def start(file) -> Iterator[Start]:
     for program in programs:
         if program.process.poll() is None:
             program.process.kill()
-            program.process.communicate()
+            program.ended()
