@@ -60,8 +60,8 @@ test-slow: $(BIN)/.dev ## the slow tests: races, kill -9, a thousand cases, the 
 	$(SLOW) $(TWO) $(SIDE_BY_SIDE) $(ARGS)
 	$(SLOW) $(SIDE_BY_SIDE:%=--ignore %) tests $(ARGS)
 
-soak: $(BIN)/.dev ## real processes that are killed and stopped, with checks: MINUTES=15 SEED=… DATABASE=postgresql|mariadb
-	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),15) --database $(or $(DATABASE),postgresql) $(if $(SEED),--seed $(SEED))
+soak: $(BIN)/.dev ## real processes that are killed and stopped, with checks: MINUTES=15 SEED=… DATABASE=postgresql|mariadb CUT=seconds
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),15) --database $(or $(DATABASE),postgresql) $(if $(SEED),--seed $(SEED)) $(if $(CUT),--cut $(CUT))
 
 # A small real OpenStack on this machine; cloud/README.md describes it. nova-scheduler loads our filter, Heat our client.
 CLOUD := OPENSTACK_CLOUD_SERVICES=$${OPENSTACK_CLOUD_SERVICES:-cinder,heat} \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``make soak MINUTES=15``; SEED and DATABASE as well."""
+"""``make soak MINUTES=15``; SEED, DATABASE and CUT as well."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=15)
     parser.add_argument("--seed", type=int, help="of users and trouble; what meets what differs all the same")
     parser.add_argument("--database", choices=("postgresql", "mariadb"), default="postgresql")
+    parser.add_argument("--cut", type=float, help="cut the service's connections to the database each so many seconds")
     options = parser.parse_args()
-    report = soak(options.minutes, database=options.database, seed=options.seed)
+    report = soak(options.minutes, database=options.database, seed=options.seed, cut=options.cut)
     print(report)
     return 1 if report.findings else 0
 

@@ -29,6 +29,7 @@ from blazar.store.migrate import upgrade
 from blazar.store.store import Store
 from tests.conftest import RABBITMQ, fresh_database
 from tests.soak.clients import OPERATOR, Api, User
+from tests.soak.cutter import Cutter, Spared
 from tests.soak.operations import Operations
 from tests.soak.plan import ADDRESSES, DEVICES, HOSTS, OFFERED, POOL_GB, POOLS, SEGMENTS, THINGS, Plan
 from tests.soak.planners import Caller, Idler, Operator, Planner
@@ -212,9 +213,17 @@ class Hosts(threading.Thread):
 
 
 def soak(
-    minutes: float, *, database: str = "postgresql", seed: int | None = None, folder: Path | None = None
+    minutes: float,
+    *,
+    database: str = "postgresql",
+    seed: int | None = None,
+    folder: Path | None = None,
+    cut: float | None = None,
 ) -> Report:
-    """Run for so long and return what came of it. Nothing that was started is left, whatever happens."""
+    """Run for so long and return what came of it. Nothing that was started is left, whatever happens.
+
+    Each ``cut`` seconds the connections of all processes of the service to the database are cut.
+    """
     seed = random.randrange(10**6) if seed is None else seed
     folder = folder or Path(tempfile.mkdtemp(prefix="blazar-soak-"))
     print(f"soak: seed {seed}, {minutes} minutes on {database}; logs in {folder}", flush=True)
@@ -225,14 +234,15 @@ def soak(
         plan = Plan(folder, url, topic, seed)
         plan.config_file.write_text(CONF.format(bus=RABBITMQ, topic=topic, database=url), encoding="utf-8")
         with bus_swept(topic):
-            return _soak(plan, minutes)
+            return _soak(plan, minutes, cut)
     finally:
         with suppress(StopIteration):
             next(databases)
 
 
-def _soak(plan: Plan, minutes: float) -> Report:
+def _soak(plan: Plan, minutes: float, cut: float | None) -> Report:
     engine = connect(plan.database_url, pool_size=CLIENTS + 4)
+    spared = Spared(engine)
     upgrade(engine)
     store = Store(engine)
     cloud = plan.cloud()
@@ -247,6 +257,7 @@ def _soak(plan: Plan, minutes: float) -> Report:
     operations = Operations(store, watch.found)
     managers = Managers(plan, watch, context)
     hosts = Hosts(plan.cloud(), plan.seed, managers.deeds)
+    cutter = Cutter(plan.database_url, cut, spared, managers.deeds)
     listening, said = context.Pipe(duplex=False)
     api = context.Process(target=serve, args=(plan, said), daemon=True)
     users: list[User] = []
@@ -265,15 +276,15 @@ def _soak(plan: Plan, minutes: float) -> Report:
         planners = [Planner(n, address, watch, plan.seed) for n in range(PLANNERS)]
         planners += [each(address, watch, plan.seed) for each in (Operator, Idler)]
         planners += [Surgeon(each, address, store, watch, operations, plan.seed) for each in (*WHERE, None)]
-        for thread in (watch, hosts, *users, *planners):
+        for thread in (watch, hosts, cutter, *users, *planners):
             thread.start()
         end = time.monotonic() + minutes * 60
         _wait(end - minutes * 30, watch)
         managers.restart_all(CLAIMS[1])
         _wait(end, watch)
-        for thread in (hosts, *users, *planners):
+        for thread in (hosts, cutter, *users, *planners):
             thread.stopping.set()
-        for thread in (hosts, *users, *planners):
+        for thread in (hosts, cutter, *users, *planners):
             thread.join(120)
         managers.calm()
         plan.busy.unlink()
@@ -289,7 +300,7 @@ def _soak(plan: Plan, minutes: float) -> Report:
         read_logs(plan, watch)
         leave_traces(store, plan, watch)
     finally:
-        for thread in (watch, hosts, *users, *planners):
+        for thread in (watch, hosts, cutter, *users, *planners):
             thread.stopping.set()
         managers.end()
         api.kill()
