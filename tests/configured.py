@@ -8,17 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from flask.testing import FlaskClient
+from sqlalchemy.engine import Engine
 
 from blazar.clouds.simulated import Faults, MemoryStorage, SimulatedCloud
 from blazar.cmd import assemble, config, standalone
 from blazar.model.resource import HOST
+from blazar.resources.hosts.options import HostSettings
 from blazar.store.store import Store
 from blazar.testing.clock import ManualClock
 from tests.tables import new_sqlite
-from tests.world import RecordingNotifier, host_request, of_hosts
+from tests.world import RecordingNotifier, World, host_request, of_hosts
 
 NEWEST = "1.3"
 ALICE = "alice:physics"
+
+
+def configured_world(engine: Engine, folder: Path, *lines: str, **more: Any) -> World:
+    """Return a service that works as a ``blazar.conf`` of these lines says, with its surroundings."""
+    file = folder / "blazar.conf"
+    file.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    conf = config.load(["--config-file", str(file)], program="blazar-test")
+    return World(engine, settings=config.manager_settings(conf), host_settings=HostSettings.configured(conf), **more)
 
 
 class Configured:
