@@ -23,8 +23,10 @@ class UnusedStore:
         self._transactions = transactions
 
     def releases(self, now: datetime) -> tuple[int, int]:
-        """Return how many leases are released in the hours before and after, really or by a dry run, and how many are
-        in use; in one statement, by the index of ends.
+        """Return how many leases are released in the hours before and after, really or by a dry run, and of how many.
+
+        Those are the leases in use and those that were released in the hour before; in one statement, by the index of
+        ends.
         """
         soon = [
             sa.and_(column >= now - HOUR, column <= now + HOUR)
@@ -34,7 +36,8 @@ class UnusedStore:
         gone = (leases.c.end_reason == str(EndReason.UNUSED)) & (leases.c.ends_at >= now - HOUR)
         query = sa.select(
             sa.func.count(sa.case((sa.or_(gone, sa.and_(current, sa.or_(*soon))), 1))),
-            sa.func.count(sa.case((current, 1))),
+            # With the released ones: else the last of several would not be released when the first ones are gone.
+            sa.func.count(sa.case((sa.or_(gone, current), 1))),
         ).where(leases.c.deleted_at.is_(None), leases.c.ends_at >= now - HOUR)
         with self._transactions.reading() as connection:
             due, in_use = connection.execute(query).one()

@@ -25,7 +25,7 @@ def test_releases_are_counted_and_reported_with_their_history(engine):
     world.run_to(NOON + 9 * HOUR + MINUTE)
     now = world.clock.now()
     with counted(engine) as statements:
-        assert world.store.unused.releases(now) == (3, 0)
+        assert world.store.unused.releases(now) == (3, 3)
     assert statements.count == 1
     assert world.store.unused.releases(now + HOUR) == (0, 0)
     first, *rest = world.store.unused.report(limit=1)

@@ -43,7 +43,8 @@ class Surroundings:
     """What else is to be known of a lease before it is released. ``end`` and ``changed_at`` are its own.
 
     ``doubt`` says why it must stay, empty if nothing is known. ``due`` is how many leases are released in the hours
-    before and after, this one included, and ``leases`` how many are in use; ``brake`` is the share that is allowed.
+    before and after, this one included, and ``leases`` of how many: those in use and those released in the hour before;
+    ``brake`` is the share that is allowed.
     """
 
     end: datetime
