@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A manager works as the options in ``blazar.conf`` say: on claims, hosts that fail, leases that wait, and leftovers."""
+"""A manager works as the options in ``blazar.conf`` say: on claims, failed hosts, leases that wait, and leftovers."""
 
 from __future__ import annotations
 
