@@ -25,10 +25,10 @@ def serve() -> Iterator[Callable[..., int]]:
     """Serve an application that answers what it was asked; return the port."""
     with contextlib.ExitStack() as stack:
 
-        def begin(**settings: int) -> int:
+        def begin(application=answer, **settings: int) -> int:
             listener = socket.socket()
             listener.bind(("127.0.0.1", 0))
-            server = web.server(answer, threads=4, trusts_proxy=False, listener=listener, **settings)
+            server = web.server(application, trusts_proxy=False, listener=listener, **{"threads": 4, **settings})
             thread = threading.Thread(target=server.run, daemon=True)
             thread.start()
             stack.callback(thread.join, 10)
