@@ -15,8 +15,8 @@ from werkzeug.test import Client
 from blazar.calendar.openings import Budget
 from blazar.cmd import api, assemble
 from blazar.cmd.config import ConfigurationError
-from tests.cmd.test_api import BUS, login_at
 from tests.cmd.stub import PASSWORD
+from tests.cmd.test_api import BUS, login_at
 from tests.cmd.test_pages import KEY
 from tests.cmd.test_web import ask, idle, is_closed, serve
 from tests.configured import Configured
@@ -128,3 +128,17 @@ def test_the_publisher_of_notifications_is_that_of_the_file(load):
     notifier.notify_moved("physics", ())
     ((_, message, *_),) = _impl_test.NOTIFICATIONS
     assert message["publisher_id"] == "blazar.other"
+
+
+def test_a_search_tries_as_many_placements_as_the_file_says(tmp_path, monkeypatch):
+    """A lease with both needs two hosts. Each of eleven gaps is looked at, for the price of ten placements."""
+    service = Configured(tmp_path, "[availability]", "max_placements = 100", hosts=1)
+    for hour in range(11):
+        made = service.book(start=f"2030-04-02T{hour:02}:00:00Z", end=f"2030-04-02T{hour:02}:30:00Z")
+        assert made.status_code == 201, made.text
+    spend = Budget.spend
+    monkeypatch.setattr(Budget, "spend", lambda budget, placements=1: spend(budget, 10 * placements))
+    question = {**QUESTION, "reservations": [{**SERVER, "affinity": None}, ROOM], "duration": "30m"}
+    found = service.ask("POST", "/v1/availability", question).json["availability"]
+    assert (found["openings"], found["complete"]) == ([], False)
+    assert found["searched_until"] < "2030-04-03"

@@ -9,8 +9,6 @@ from pathlib import Path
 from blazar.cmd import config
 
 ROOT = Path(__file__).parents[2]
-UNOBSERVED = 56
-"""How many options from before the list have no test written down; the number only falls."""
 
 
 def _listed() -> dict[str, str]:
@@ -29,11 +27,11 @@ def test_every_option_is_listed_with_a_test_of_its_effect():
     }
     listed = _listed()
     assert listed.keys() == ours, "name in tests/house/options.txt the test that observes what the option does"
-    assert sum(test == "-" for test in listed.values()) == UNOBSERVED
 
 
 def test_the_tests_that_are_listed_are_there():
     for option, test in _listed().items():
         file, _, name = test.partition("::")
-        if test != "-":
-            assert re.search(rf"^def {name}\(", (ROOT / file).read_text(encoding="utf-8"), re.M), f"{option}: {test}"
+        path = ROOT / file
+        there = name and path.is_file() and re.search(rf"^def {name}\(", path.read_text(encoding="utf-8"), re.M)
+        assert there, f"{option}: {test}"
