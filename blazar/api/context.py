@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
@@ -124,18 +124,25 @@ class Call:
         """Return the body before it is validated; BadFrame if it is no JSON object. It can be read once."""
         return read_object(request)
 
-    def checked(self, body: Json) -> Json:
-        """Return a body that was read; InvalidInput if it does not match the schema of the route."""
+    def checked(self, body: Json, fixed: Collection[tuple[str, ...]] = ()) -> Json:
+        """Return a body that was read; InvalidInput if it does not match the schema of the route.
+
+        ``fixed`` are the paths of what it has otherwise than the object, and cannot be changed.
+        """
         if self.route.body is not None:
-            check(body, self.route.body.schema)
+            check(body, self.route.body.schema, fixed=fixed)
         return body
 
     def changes(self, shown: Callable[[], Mapping[str, object]], sent: Json | None = None) -> Json:
-        """Return the body of a change (``sent``: read before), without what it has as it is ``shown``; InvalidInput."""
+        """Return the body of a change (``sent``: read before), without what it has as it is ``shown``; InvalidInput.
+
+        It is empty if nothing is changed, also where an empty body is none.
+        """
         body = normalized(self.read() if sent is None else sent)
-        if self.route.body is not None:
-            body = without_unchanged(body, self.route.body.schema, shown)
-        return self.checked(body)
+        if self.route.body is None:
+            return body
+        change = without_unchanged(body, self.route.body.schema, lambda: normalized(dict(shown())))
+        return self.checked(change.body, change.fixed) if change.body or not body else change.body
 
 
 def identifier(text: str) -> str:

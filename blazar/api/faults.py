@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -47,15 +47,22 @@ def pointer_to(path: Iterable[str | int]) -> str:
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')[:80]}" for part in path)
 
 
-def of(body: Any, errors: Iterable[tuple[ValidationError, str]]) -> tuple[Fault, ...]:
-    """Return the faults of a body in the body's order, each error with its sentence."""
-    found = [(path, fault) for error, sentence in errors for path, fault in _of(error, sentence)]
+def of(
+    body: Any, errors: Iterable[tuple[ValidationError, str]], fixed: Collection[tuple[str, ...]] = ()
+) -> tuple[Fault, ...]:
+    """Return the faults of a body in the body's order, each error with its sentence.
+
+    ``fixed`` are the paths of fields that the object has, and that cannot be changed.
+    """
+    found = [(path, fault) for error, sentence in errors for path, fault in _of(error, sentence, fixed)]
     found.sort(key=lambda each: _place(body, each[0]))
     # A schema with conditions finds some faults twice.
     return tuple({(fault.code, fault.pointer, fault.detail): fault for _, fault in found}.values())
 
 
-def _of(error: ValidationError, sentence: str) -> Iterator[tuple[Sequence[str | int], Fault]]:
+def _of(
+    error: ValidationError, sentence: str, fixed: Collection[tuple[str, ...]]
+) -> Iterator[tuple[Sequence[str | int], Fault]]:
     path = tuple(error.absolute_path)
     schema: Any = error.schema
     wanted: Any = error.validator_value
@@ -70,16 +77,25 @@ def _of(error: ValidationError, sentence: str) -> Iterator[tuple[Sequence[str | 
         properties = schema.get("properties", {})
         allowed = sorted(properties)
         for name in islice((name for name in error.instance if name not in properties), MOST):
-            place, read_only = (*path, name), name in _ALSO_READ_ONLY
-            what = "is set by the service and cannot be given" if read_only else "is unknown"
-            detail = f"{_shown(place)} {what}; the allowed fields are: {', '.join(allowed)}"
-            yield place, Fault("read_only_field" if read_only else "unknown_field", detail, pointer_to(place))
+            yield _not_allowed((*path, name), allowed, is_fixed=(*path, name) in fixed)
     elif error.validator in ("maxItems", "maxProperties"):
         yield path, Fault("out_of_bounds", sentence, pointer_to(path), data={"maximum": wanted})
     else:
         values = list(wanted) if error.validator == "enum" else []
         data = {"allowed": values} if 0 < len(values) <= MOST_ALLOWED else None
         yield path, Fault("invalid_value", sentence, pointer_to(path), data=data)
+
+
+def _not_allowed(
+    place: tuple[str | int, ...], allowed: Sequence[str], *, is_fixed: bool
+) -> tuple[Sequence[str | int], Fault]:
+    code, what = "unknown_field", "is unknown"
+    if place[-1] in _ALSO_READ_ONLY:
+        code, what = "read_only_field", "is set by the service and cannot be given"
+    elif is_fixed:
+        code, what = "read_only_field", "cannot be changed"
+    detail = f"{_shown(place)} {what}; the allowed fields are: {', '.join(allowed)}"
+    return place, Fault(code, detail, pointer_to(place))
 
 
 def _shown(path: Sequence[str | int]) -> str:

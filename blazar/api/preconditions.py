@@ -50,6 +50,12 @@ class Tags:
         matches = (ours.fullmatch(tag) for weak, tag in _TAG.findall(sent) if not weak)
         return tuple(int(match[1]) for match in matches if match is not None)
 
+    def check(self, revision: int) -> None:
+        """Raise PreconditionFailed unless ``If-Match`` allows this revision, of an object that is not changed."""
+        wanted = self.wanted()
+        if wanted is not None and revision not in wanted:
+            raise self.refused(PreconditionFailed("it has changed; read it, and send its present tag"), revision)
+
     def refused(self, error: PreconditionFailed, revision: int = 0) -> PreconditionFailed:
         """Return the error for tags that do not match, with the present one; the error knows the revision best."""
         present = int((error.data or {}).get("revision", revision))

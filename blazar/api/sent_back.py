@@ -6,24 +6,65 @@ Programs that declare an object as a whole do so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from blazar.api.shapes import Json
 
+Path = tuple[str, ...]
 
-def without_unchanged(body: Json, schema: Json, shown: Callable[[], Mapping[str, object]]) -> Json:
+
+@dataclass(frozen=True, slots=True)
+class SentChange:
+    """A change without the fields that are as they are shown, and the ``fixed`` ones that are not: by their paths."""
+
+    body: Json
+    fixed: frozenset[Path] = frozenset()
+
+
+def without_unchanged(body: Json, schema: Json, shown: Callable[[], Mapping[str, object]]) -> SentChange:
     """Return a change without the fields that are as they are shown: those that only the service sets, or any field.
 
     A body with an ``id`` is such a whole object: then what can be changed is left out, too, if it is the same. What
-    the service sets and the body has otherwise stays, and is refused by the schema. The object is read only if need be.
+    cannot be changed and the body has otherwise stays, and is refused by the schema. So it is with the fields of a
+    field that is an object. The object is read only if need be.
     """
     properties = schema.get("properties", body)
     if body.keys() <= properties.keys():
-        return body
+        return SentChange(body)
     known = shown()
-    is_whole = "id" in body and "id" not in properties
+    found = _without(body, schema, known, is_whole="id" in body and "id" not in properties)
+    return SentChange(found, frozenset(_fixed(found, schema, known)))
 
-    def is_unchanged(key: str) -> bool:
-        return key in known and body[key] == known[key] and (is_whole or key not in properties)
 
-    return {key: value for key, value in body.items() if not is_unchanged(key)}
+def _without(body: Json, schema: Json, known: Mapping[str, object], *, is_whole: bool) -> Json:
+    """Return an object without what is as it is known; with ``is_whole`` also of what can be changed.
+
+    Within a field that is changed, an entry that stays is left out of an object with entries of any name, which sets
+    and removes each by itself; fields of an object with fixed ones replace it together.
+    """
+    left: Json = {}
+    properties = schema.get("properties", {})
+    for key, value in body.items():
+        if key in known and value == known[key] and (is_whole or key not in properties):
+            continue
+        inside, before = properties.get(key, {}), known.get(key)
+        if is_whole and isinstance(value, dict) and isinstance(before, Mapping):
+            entries = isinstance(inside.get("additionalProperties"), dict)
+            changed = _without(value, inside, before, is_whole=entries)
+            if entries and value and not changed:
+                continue
+            value = changed
+        left[key] = value
+    return left
+
+
+def _fixed(body: Json, schema: Json, known: Mapping[str, object], path: Path = ()) -> Iterator[Path]:
+    """Yield the paths of what is known of the object and cannot be changed."""
+    properties = schema.get("properties", {})
+    for key, value in body.items():
+        if key not in properties and key in known and schema.get("additionalProperties") is False:
+            yield (*path, key)
+        before = known.get(key)
+        if key in properties and isinstance(value, dict) and isinstance(before, Mapping):
+            yield from _fixed(value, properties[key], before, (*path, key))

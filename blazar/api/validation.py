@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -64,10 +64,18 @@ class InvalidBody(InvalidInput):
         return self._found
 
 
-def check(body: dict[str, Any], schema: Schema, *, pointer: str = "", lasting: bool = True) -> None:
+def check(
+    body: dict[str, Any],
+    schema: Schema,
+    *,
+    pointer: str = "",
+    lasting: bool = True,
+    fixed: Collection[tuple[str, ...]] = (),
+) -> None:
     """Raise InvalidBody, which names the field and what would fit, if the body does not match the schema.
 
     ``pointer`` is where it is, if it is a part of the body. A schema that is not ``lasting`` is of this request only.
+    ``fixed`` are the paths of fields that the object has, and that cannot be changed.
     """
     validator = _VALIDATORS.setdefault(id(schema), BoundedValidator(schema)) if lasting else BoundedValidator(schema)
     errors = sorted(
@@ -79,7 +87,7 @@ def check(body: dict[str, Any], schema: Schema, *, pointer: str = "", lasting: b
     missing = [e for e in errors if e.validator == "required" and not e.absolute_path]
     wanted = [name for name in schema["required"] if name not in body] if missing else []
     sentence = f"Missing parameter {', '.join(wanted)}" if wanted else _sentence(errors[0])
-    found = faults.of(body, [(error, _sentence(error)) for error in errors])
+    found = faults.of(body, [(error, _sentence(error)) for error in errors], fixed)
     raise InvalidBody(sentence, [replace(fault, pointer=pointer + (fault.pointer or "")) for fault in found])
 
 

@@ -11,7 +11,7 @@ from enum import Enum
 from blazar.model.duration import Duration
 from blazar.model.errors import PreconditionFailed
 from blazar.model.lease import Json, Lease, LeaseKind
-from blazar.model.resource import PropertyValue
+from blazar.model.resource import PropertyValue, Resource
 
 
 class Now(Enum):
@@ -230,3 +230,19 @@ class ResourceChange:
     disabling: Disabling | None = None
     edits: tuple[int, ...] | None = None
     attributes: Mapping[str, PropertyValue] = field(default_factory=dict)
+
+    def is_made(self, resource: Resource) -> bool:
+        """Return whether a resource is as the change, with its dates, makes it."""
+        projects = None if self.open_to is None else frozenset(self.open_to)
+        disabling = self.disabling
+        return (
+            all(resource.capabilities.get(name) == value for name, value in self.capabilities.items())
+            and all(resource.attributes[name] == value for name, value in self.attributes.items())
+            and (not self.sets_projects or resource.authorized_projects == projects)
+            and (self.disabled is None or resource.disabled == self.disabled)
+            and (not self.disabled or resource.disabled_since is not None)
+            and (
+                disabling is None
+                or (disabling.reason, disabling.until) == (resource.disabled_reason, resource.disabled_until)
+            )
+        )

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NewType
 
 from blazar.model.amounts import Amounts
-from blazar.model.errors import NotFound
+from blazar.model.errors import NotFound, PreconditionFailed
 
 PropertyValue = str | int | float | bool | None
 """The value of a property; None means that it is not known."""
@@ -69,6 +69,16 @@ def share(kind: ResourceKind) -> str:
 def noun(kind: ResourceKind) -> str:
     """Return the word for one resource of a kind; the plural adds an s."""
     return _NOUNS.get(kind, kind)
+
+
+def check_edits(edits: int, wanted: Collection[int] | None) -> None:
+    """Raise PreconditionFailed if a resource has another count of edits than those that were asked for (None: any)."""
+    if wanted is not None and edits not in wanted:
+        raise PreconditionFailed(
+            "the resource has changed; read it, and send the change with its present tag",
+            header="If-Match",
+            data={"revision": edits},
+        )
 
 
 def unknown(kind: ResourceKind, external_id: str) -> NotFound:

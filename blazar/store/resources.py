@@ -11,10 +11,18 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.model.errors import Conflict, NotFound, PreconditionFailed
+from blazar.model.errors import Conflict, NotFound
 from blazar.model.lease import Reservation
 from blazar.model.requests import Disabling, ResourceChange
-from blazar.model.resource import PropertyValues, Resource, ResourceDetails, ResourceKind, ResourceProperty, noun
+from blazar.model.resource import (
+    PropertyValues,
+    Resource,
+    ResourceDetails,
+    ResourceKind,
+    ResourceProperty,
+    check_edits,
+    noun,
+)
 from blazar.store import resource_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
 from blazar.store.promised import check_capacity, reservations_on
@@ -340,12 +348,7 @@ def _check_edits(connection: Connection, resource_id: int, wanted: tuple[int, ..
     if wanted is None:
         return
     edits = connection.execute(sa.select(resources.c.edits).where(resources.c.id == resource_id)).scalar_one() - 1
-    if edits not in wanted:
-        raise PreconditionFailed(
-            "the resource has changed; read it, and send the change with its present tag",
-            header="If-Match",
-            data={"revision": edits},
-        )
+    check_edits(edits, wanted)
 
 
 def _disabling_of(change: ResourceChange, at: datetime) -> dict[str, object]:

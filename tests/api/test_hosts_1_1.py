@@ -171,7 +171,7 @@ def test_hosts_are_filtered_sorted_and_paged(sqlite):
 BAD = [
     ({}, "invalid_value", None),
     ({"rack": "r1"}, "unknown_field", "/rack"),
-    ({"label": "h-000000"}, "unknown_field", "/label"),
+    ({"label": "h-000000"}, "read_only_field", "/label"),
     ({"properties": []}, "invalid_value", "/properties"),
     ({"properties": {"rack": []}}, "invalid_value", "/properties/rack"),
     ({"properties": {"name": "x"}}, "invalid_value", "/properties"),

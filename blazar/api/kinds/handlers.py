@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from blazar.api.answers import Answer
 from blazar.api.context import Call, identifier
@@ -34,7 +35,7 @@ class Form:
     ``kind`` and ``id_of`` read the kind and the id from the parameters of a path. ``registration`` and ``change`` make
     requests of a body that matches its schema; a change also of the edits that ``If-Match`` allows. ``url`` is the path
     of a resource, for the header ``Location`` (None: without it). With ``minor`` resources have strong tags of that
-    minor version, and ``If-Match`` counts.
+    minor version, and ``If-Match`` counts. With ``shown``, the answer of a GET can be sent back by a change.
     """
 
     kind: Callable[[Mapping[str, str]], ResourceKind]
@@ -43,6 +44,7 @@ class Form:
     change: Callable[[Json, tuple[int, ...] | None], ResourceChange] | None = None
     url: Callable[[Resource], str] | None = None
     minor: int | None = None
+    shown: Callable[[Call, Resource], Json] | None = None
 
 
 def form_of(
@@ -79,10 +81,15 @@ class Handlers:
         return self._answer(self._found(call, path))
 
     def update(self, call: Call, **path: str) -> Answer:
-        """Change a resource."""
-        found = self._found(call, path)
+        """Change a resource; what is as it was shown stays."""
+        found, shown = self._found(call, path), self._form.shown
         assert self._form.change is not None
-        change = self._form.change(call.body(), self._wanted(found))
+        sent = call.read()
+        body = call.checked(sent) if shown is None else call.changes(partial(shown, call, found), sent)
+        if shown is not None and not body:
+            self._tags(found).check(found.edits)
+            return self._answer(found)
+        change = self._form.change(body, self._wanted(found))
         try:
             return self._answer(call.manager.resources.change(found.kind, found.external_id, change))
         except PreconditionFailed as error:

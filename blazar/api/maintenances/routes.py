@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 
 from blazar.api import moments
 from blazar.api.answers import Answer, paged
@@ -77,9 +77,13 @@ def create(call: Call) -> Answer:
 
 
 def change(call: Call, maintenance_id: str) -> Answer:
-    """Change a maintenance window; with ``dry_run`` show what that would do."""
+    """Change a maintenance window; with ``dry_run`` show what that would do. What is as it was shown stays."""
     dry_run = call.asked.one("dry_run", False)
-    body = call.checked(normalized(call.read()))
+    read = cache(lambda: call.manager.maintenances.one(identifier(maintenance_id)))
+    body = call.changes(lambda: _shown(read()))
+    if not body and not dry_run:
+        _TAGS.check(read().revision)
+        return _written(read())
     wanted = MaintenanceChange(
         name=body.get("name"),
         start=_start(body) if "start_date" in body else None,

@@ -19,7 +19,7 @@ from blazar.model.calendar import Viewer
 from blazar.model.demand import ResourceAllocations
 from blazar.model.errors import NotFound
 from blazar.model.requests import Registration
-from blazar.model.resource import ResourceKind, ResourceProperty
+from blazar.model.resource import Resource, ResourceKind, ResourceProperty
 from blazar.model.resource_kinds import GENERAL_FIELDS
 
 MINOR = 2
@@ -61,6 +61,7 @@ class ResourceHandlers(Handlers):
                 change=changes.change,
                 url=components.path_of,
                 minor=MINOR,
+                shown=_shown,
             )
         )
 
@@ -82,6 +83,13 @@ class ResourceHandlers(Handlers):
             return super().show(call, **path)
         found = call.manager.resources.visible(kind_of(path), id_of(path), _viewer(call))
         return Answer(found, etag=weak_tag(json.dumps(components.resource(found))))
+
+
+def _shown(call: Call, found: Resource) -> Json:
+    """Return a resource as the caller sees it."""
+    if call.allows(PRIVATE.name):
+        return components.resource(found)
+    return components.resource(call.manager.resources.visible(found.kind, found.external_id, _viewer(call)))
 
 
 def kinds(call: Call) -> Json:

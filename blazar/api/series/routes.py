@@ -91,12 +91,12 @@ def update(call: Call, series_id: str) -> Answer:
     read = cache(lambda: call.manager.series.one(owner.id))
     sent = call.read()
     body = call.changes(lambda: details(read()), sent)
-    revisions = _TAGS.wanted()
     is_same = sent != {} and not body and not dry_run and read().series.status is SeriesStatus.ACTIVE
-    if is_same and (revisions is None or read().series.revision in revisions):
+    if is_same:
+        _TAGS.check(read().series.revision)
         return _written(read())
     view, schemas_of = view_of(call, OF_1_3), call.services.served.requests
-    change = series_change(body, call.caller, view, schemas_of, dry_run=dry_run, revisions=revisions)
+    change = series_change(body, call.caller, view, schemas_of, dry_run=dry_run, revisions=_TAGS.wanted())
     try:
         found = call.manager.series.change(owner.id, change)
     except PreconditionFailed as error:

@@ -124,6 +124,8 @@ class MaintenanceService:
             if dry_run:
                 return Answer(draft.impact)
             after = replace(before, name=change.name or before.name, window=window)
+            if after == before:
+                return Answer(draft.impact, before)
             plans = draft.plans if window != before.window else None
             self._store.change(before, after, kind, draft.hosts, plans, at=now)
             return Answer(draft.impact, self._store.one(before.id))

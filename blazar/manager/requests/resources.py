@@ -26,7 +26,15 @@ from blazar.model.errors import BlazarError, Conflict, InvalidInput, NotFound
 from blazar.model.lease import Json, Reservation
 from blazar.model.paging import Page
 from blazar.model.requests import NOW, Disabling, Moment, Registration, ResourceChange
-from blazar.model.resource import PropertyValues, Resource, ResourceDetails, ResourceKind, ResourceProperty, noun
+from blazar.model.resource import (
+    PropertyValues,
+    Resource,
+    ResourceDetails,
+    ResourceKind,
+    ResourceProperty,
+    check_edits,
+    noun,
+)
 from blazar.model.resource_kinds import KindList
 from blazar.model.resource_pages import (
     AllocationPage,
@@ -153,7 +161,7 @@ class ResourceService:
         """Set and remove capabilities, disable or enable, set the projects that may use it: all or nothing.
 
         Conflict if a live reservation on the resource asks for a capability or an attribute, or more is promised than
-        there would be. Its allocations stay.
+        there would be. Its allocations stay. What it has already is no change.
         """
         if replace(change, edits=None) == ResourceChange({}):
             raise InvalidInput("nothing to change: give at least one capability as key and value")
@@ -172,6 +180,9 @@ class ResourceService:
             )
         if change.disabling is not None:
             change = replace(change, disabling=self._dated(change.disabling))
+        if change.is_made(resource):
+            check_edits(resource.edits, change.edits)
+            return resource
         changed = self._store.change(
             resource.id,
             change,

@@ -71,7 +71,17 @@ def _one(host: Resource) -> Json:
     return {"host": shown(host)}
 
 
-_handlers = Handlers(form_of(HOST, "host_id", _registration, change=changes.change, url=_path, minor=MINOR))
+_handlers = Handlers(
+    form_of(
+        HOST,
+        "host_id",
+        _registration,
+        change=changes.change,
+        url=_path,
+        minor=MINOR,
+        shown=lambda _call, host: shown(host),
+    )
+)
 _on_host = partial(Route, root=Root.V1, path="/os-hosts/{host_id}", parameters=(HOST_ID,), since=(1, 1))
 _ONE: Json = an_object({"host": ref("Host1_1")})
 
