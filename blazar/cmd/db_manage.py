@@ -24,7 +24,7 @@ from blazar.model.lease import Lease
 from blazar.model.log_text import escaped
 from blazar.model.resource import DEVICE, GENERIC
 from blazar.store import migrate, revisions
-from blazar.store.engine import connect
+from blazar.store.engine import connect, explain_failure
 from blazar.store.store import Store
 
 
@@ -36,8 +36,7 @@ def main(arguments: list[str] | None = None, *, clock: Clock | None = None) -> i
         command: Callable[[Engine, argparse.Namespace], int] = options.command
         return command(connect(_url(options)), options)
     except SQLAlchemyError as error:
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        print(f"blazar-db-manage: the database cannot be used: {reason}", file=sys.stderr)
+        print(f"blazar-db-manage: {explain_failure(error)}", file=sys.stderr)
     except BrokenPipeError:
         # The reader of our output, for example `head`, has exited; the rest of the buffer goes to /dev/null.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -38,6 +38,7 @@ from blazar.model.trouble import Trouble
 from blazar.rpc import server as rpc
 from blazar.store import revisions
 from blazar.store.clock import DatabaseClock
+from blazar.store.engine import explain_failure
 
 LOG = logging.getLogger("blazar.manager")
 
@@ -207,8 +208,7 @@ def _tables(conf: cfg.ConfigOpts, stopping: threading.Event) -> Engine:
         try:
             current = revisions.current(engine)
         except SQLAlchemyError as error:
-            reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-            raise StoreUnavailable(f"the database cannot be used: {reason}") from error
+            raise StoreUnavailable(explain_failure(error)) from error
         if (text := revisions.wrong(current)) is not None:
             raise ConfigurationError(text)
 

@@ -28,6 +28,7 @@ from blazar.messaging import oslo_messaging
 from blazar.model.errors import BlazarError
 from blazar.model.regions import Regions
 from blazar.store import revisions
+from blazar.store.engine import explain_failure
 from blazar.store.store import Store
 
 USAGE = """usage: blazar-status [--config-file FILE] [--config-dir FOLDER] upgrade check
@@ -165,8 +166,7 @@ def _database(conf: cfg.ConfigOpts) -> Iterator[Finding]:
         yield Finding("Database", Verdict.FAILURE, error.message)
         return
     except SQLAlchemyError as error:
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        yield Finding("Database", Verdict.FAILURE, f"the database cannot be used: {reason}")
+        yield Finding("Database", Verdict.FAILURE, explain_failure(error))
         return
     if (text := revisions.wrong(current)) is None:
         yield Finding("Database", Verdict.SUCCESS)

@@ -14,6 +14,7 @@ MariaDB    REPEATABLE READ                   READ COMMITTED
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +22,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine, ExceptionContext, make_url
-from sqlalchemy.exc import ArgumentError, DisconnectionError, NoSuchModuleError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DisconnectionError,
+    InterfaceError,
+    NoSuchModuleError,
+    OperationalError,
+    SQLAlchemyError,
+)
 
 from blazar.model.errors import InvalidInput
 
@@ -45,25 +53,55 @@ def connect(
     invalid, or of another database, or of one in memory, which the threads of a process cannot share.
     """
     try:
-        parsed = _with_our_driver(make_url(url))
+        parsed = _with_our_driver(_parse(url))
         backend = parsed.get_backend_name()
         pool = {"pool_size": pool_size, "max_overflow": overflow, "pool_timeout": pool_timeout, "pool_recycle": recycle}
         # Errors go to the log, and secrets of users are among the parameters of statements.
         engine = sa.create_engine(parsed, hide_parameters=True, **pool, **_CONNECT[backend]())
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
-        raise InvalidInput(f"the database URL cannot be used: {error}") from error
+        raise InvalidInput(
+            f"the database URL cannot be used: {error}; write postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
+        ) from error
     except ValueError as error:
-        # Raised for a port that is not a number, with a message that does not say so.
-        raise InvalidInput("the database URL cannot be used: host:port is not valid") from error
+        raise InvalidInput(f"the parameters of the database URL cannot be used: {error}") from error
     if backend == "sqlite":
         event.listen(engine, "connect", _sqlite_pragmas)
     else:
         _mind_lost_connections(engine)
     if backend in ("mysql", "mariadb"):
+        _check_for_pymysql(engine, parsed)
         event.listen(engine, "do_connect", _sharing_contexts(engine))
     if backend in _BEGIN:
         event.listen(engine, "begin", _BEGIN[backend])
     return engine
+
+
+def explain_failure(error: SQLAlchemyError) -> str:
+    """Return one sentence on a database that cannot be used: what its driver says first, and where to look."""
+    said = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+    sentence = f"the database cannot be used: {said}"
+    if not isinstance(error, OperationalError | InterfaceError):
+        return sentence
+    return f"{sentence}; check that it runs, and host, user, password and name in its URL, [database] connection"
+
+
+def _check_for_pymysql(engine: Engine, url: URL) -> None:
+    """Raise InvalidInput for a URL that the driver of MariaDB and MySQL refuses with an error of programmers."""
+    if not url.database:
+        raise InvalidInput("the database URL names no database; write mysql+pymysql://USER:PASSWORD@HOST/DATABASE")
+    known = inspect.signature(engine.dialect.loaded_dbapi.connections.Connection).parameters
+    _, options = engine.dialect.create_connect_args(url)
+    for name in options:
+        if name not in known:
+            raise InvalidInput(f"the database URL has the parameter {name}, which PyMySQL does not have; remove it")
+
+
+def _parse(url: str) -> URL:
+    try:
+        return make_url(url)
+    except ValueError as error:
+        # Raised for a port that is not a number, with a message that does not say so.
+        raise InvalidInput("the database URL cannot be used: host:port is not valid") from error
 
 
 def _with_our_driver(url: URL) -> URL:
@@ -163,17 +201,30 @@ def _sharing_contexts(engine: Engine) -> Callable[..., Any]:
 
     class Connection(driver.connections.Connection):  # type: ignore[misc, name-defined]
         def _create_ssl_ctx(self, options: Any) -> Any:
-            if not isinstance(options, dict) or any(options.get(name) for name in ("ca", "capath", "cert", "key")):
-                return super()._create_ssl_ctx(options)
+            named = {f"ssl_{name}": options[name] for name in _FILES if options.get(name)} if options else {}
+            if named or not isinstance(options, dict):
+                return self._read_ssl_ctx(options, named)
             key = tuple(sorted(options.items()))
             if key not in contexts:
                 contexts[key] = super()._create_ssl_ctx(options)
             return contexts[key]
 
+        def _read_ssl_ctx(self, options: Any, named: dict[str, str]) -> Any:
+            try:
+                return super()._create_ssl_ctx(options)
+            except OSError as error:
+                # The error of OpenSSL does not say which file it is about.
+                files = ", ".join(f"{name}={path}" for name, path in named.items())
+                raise driver.OperationalError(f"{files} cannot be read: {error.strerror or error}") from error
+
     def connect_sharing(dialect: object, record: object, args: Any, options: Any) -> Any:
         return Connection(*args, **options)
 
     return connect_sharing
+
+
+_FILES = ("ca", "capath", "cert", "key")
+"""Names of files with certificates and keys, among the options for TLS."""
 
 
 def _is_write(connection: Connection) -> bool:

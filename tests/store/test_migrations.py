@@ -294,7 +294,15 @@ def test_a_database_that_cannot_be_used_is_told_in_one_sentence(capsys, tmp_path
     for arguments, says in (
         (["--config-file", str(empty), "current"], "no database is configured"),
         (["--config-file", str(tmp_path / "none.conf"), "current"], "none.conf"),
-        (["--database-url", "nonsense", "current"], "cannot be used"),
+        (["--database-url", "nonsense", "current"], "write postgresql+psycopg://USER"),
+        (["--database-url", "postgresql:/127.0.0.1/x", "current"], "write postgresql+psycopg://USER"),
+        (["--database-url", "postgresql://h:54x2/x", "current"], "host:port is not valid"),
+        (["--database-url", "mysql+pymsql://h/x", "current"], "use mysql+pymysql"),
+        (["--database-url", "mysql+pymysql://root@127.0.0.1", "current"], "names no database"),
+        (["--database-url", "mysql+pymysql://root@127.0.0.1/x?sslca=x", "current"], "has the parameter sslca"),
+        (["--database-url", "mysql+pymysql://root@127.0.0.1/x?read_timeout=soon", "current"], "parameters"),
+        (["--database-url", "postgresql://127.0.0.1:1/x?sslca=x", "current"], "sslca"),
+        (["--database-url", "sqlite:////no/such/folder/x", "current"], "check that it runs, and host"),
         (["--database-url", "oracle://x", "current"], "not supported"),
         (["--database-url", "postgresql+psycopg://postgres@127.0.0.1:1/x", "current"], "cannot be used"),
         (["--database-url", "mysql+pymysql://root@127.0.0.1:1/x", "upgrade"], "cannot be used"),
@@ -303,6 +311,11 @@ def test_a_database_that_cannot_be_used_is_told_in_one_sentence(capsys, tmp_path
         said = capsys.readouterr().err
         assert said.count("\n") == 1, said
         assert says in said
+
+
+def test_a_certificate_that_cannot_be_read_is_told_by_its_name(capsys):
+    assert main(["--database-url", "mysql+pymysql://root@127.0.0.1:1/x?ssl_ca=/no/such.pem", "current"]) == 1
+    assert "ssl_ca=/no/such.pem cannot be read: No such file" in capsys.readouterr().err
 
 
 def test_the_database_may_be_named_in_a_file(tmp_path, capsys):
