@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import re
+from configparser import ConfigParser
+from configparser import Error as ConfigParserError
 from functools import lru_cache
+from logging.handlers import SysLogHandler
+from pathlib import Path
 
 from oslo_config import cfg
 from oslo_context.context import RequestContext
@@ -28,15 +33,20 @@ def start(conf: cfg.ConfigOpts) -> None:
     check(conf)
     try:
         log.setup(conf, "blazar")
-    except (log.LogConfigError, OSError, ValueError) as error:
+    except Exception as error:
+        # The file of log_config_append names classes and their arguments, which may fail in any way.
         raise ConfigurationError(
-            f"the log cannot be written; check log_config_append, log_file and log_dir: {error}"
+            "the log cannot be written; check log_config_append, log_file, log_dir and syslog_log_facility: "
+            + " ".join(f"{type(error).__name__}: {error}".split())
         ) from error
     add_filters()
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Raise ConfigurationError if the log needs a package that is not installed."""
+    """Raise ConfigurationError if the log needs what is not there: a package, a file or folder, a facility of syslog.
+
+    Nothing is opened for writing: who asks need not be the user of the service.
+    """
     try:
         if conf.use_journal:
             importlib.import_module("systemd.journal")
@@ -45,6 +55,34 @@ def check(conf: cfg.ConfigOpts) -> None:
             "[DEFAULT] use_journal needs the package systemd-python, which is not installed; install it by "
             "pip install 'blazar[journal]', or remove use_journal: the journal has the output of a unit as well"
         ) from error
+    if conf.log_config_append:
+        _check_file(Path(conf.log_config_append))
+        return
+    folder = Path(conf.log_dir or ".", conf.log_file).parent if conf.log_file else Path(conf.log_dir or ".")
+    # Unlike its method of Path, this is no error for a folder that somebody else may not look into.
+    if not os.path.isdir(folder):
+        raise ConfigurationError(
+            f"the log cannot be written: there is no folder {folder}; make it, or change [DEFAULT] log_dir or log_file"
+        )
+    known = SysLogHandler.facility_names
+    if conf.use_syslog and conf.syslog_log_facility.lower().removeprefix("log_") not in known:
+        raise ConfigurationError(
+            f"[DEFAULT] syslog_log_facility is {conf.syslog_log_facility}, which is no facility of syslog; give "
+            "LOG_USER, LOG_DAEMON or one of LOG_LOCAL0 to LOG_LOCAL7"
+        )
+
+
+def _check_file(path: Path) -> None:
+    """Raise ConfigurationError if a file cannot be one of Python's logging."""
+    parser = ConfigParser(interpolation=None)
+    try:
+        parser.read_string(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ConfigParserError) as error:
+        raise ConfigurationError(
+            f"[DEFAULT] log_config_append {path} cannot be read: {' '.join(str(error).split())}"
+        ) from error
+    if missing := [name for name in ("loggers", "handlers", "formatters") if not parser.has_section(name)]:
+        raise ConfigurationError(f"[DEFAULT] log_config_append {path} has no section {', '.join(missing)}; add it")
 
 
 class CookieFilter(logging.Filter):

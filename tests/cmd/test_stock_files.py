@@ -154,6 +154,40 @@ def test_without_the_package_the_journal_is_refused_with_its_name(stock, capsys)
     assert [row for row in rows if row.startswith("Log ") and "Failure" in row and "blazar[journal]" in row]
 
 
+BAD_LOGS = {
+    "no such file": ("helm", ("logging.conf", "none.conf"), None, "none.conf cannot be read"),
+    "not a file of logging": ("helm", ("", ""), "[loggers\n", "cannot be read: File contains no section headers"),
+    "half a file": ("helm", ("", ""), "[loggers]\nkeys = root\n", "has no section handlers, formatters"),
+    "no such folder": ("kolla", ("log_dir = ", "log_dir = /no/such/folder #"), None, "there is no folder /no/such"),
+    "no such facility": (
+        "kolla",
+        ("debug = False", "use_syslog = True\nsyslog_log_facility = LOG_NONE"),
+        None,
+        "syslog_log_facility is LOG_NONE",
+    ),
+}
+
+
+@pytest.mark.parametrize(("tool", "changes", "logging", "words"), BAD_LOGS.values(), ids=BAD_LOGS)
+def test_a_log_that_cannot_be_written_is_told_before_the_start(stock, capsys, tool, changes, logging, words):
+    file = stock(tool, changes)
+    if logging is not None:
+        (file.parent / "logging.conf").write_text(logging, encoding="utf-8")
+    code, rows = check(file, capsys)
+    assert code == 2
+    assert [row for row in rows if row.startswith("Log ") and "Failure" in row], rows
+    with pytest.raises(ConfigurationError, match=words) as refused:
+        logs.start(read(file))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_handler_that_does_not_exist_is_told_in_one_sentence(stock):
+    file = stock("helm")
+    (file.parent / "logging.conf").write_text(LOGGING.replace("StreamHandler", "NoHandler"), encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"check log_config_append, .* No module named 'NoHandler'$"):
+        logs.start(read(file))
+
+
 def test_a_misspelt_option_is_told_by_the_name_that_is_meant_and_none_is_to_be_taken_out():
     for group, options in config.GROUPS.items():
         for name in (option.name for option in options if len(option.name) > 6):
