@@ -203,6 +203,46 @@ class HistoryStore:
         following = Position(None, shown[-1].id) if len(wanted) > page.limit else None
         return HistoryPage(shown, following, len(numbers) if page.with_count else None, projects)
 
+    def crowded(self, keep: int) -> tuple[str, ...]:
+        """Return the projects whose deleted leases have more entries than that together, in one statement."""
+        of_deleted = lease_history.join(leases, leases.c.id == lease_history.c.lease_id)
+        query = (
+            sa.select(leases.c.project_id)
+            .select_from(of_deleted)
+            .where(leases.c.deleted_at.is_not(None))
+            .group_by(leases.c.project_id)
+            .having(sa.func.count() > keep)
+            .order_by(leases.c.project_id)
+        )
+        with self._transactions.reading() as connection:
+            return tuple(connection.execute(query).scalars())
+
+    def forget(self, project_id: str, keep: int, limit: int) -> int:
+        """Forget histories of deleted leases of a project beyond so many entries; return of how many leases.
+
+        The leases that were deleted first lose all of theirs: a history is whole, or gone. At most ``limit`` leases;
+        which, one statement says, so that managers that do so at once forget no more than one would.
+        """
+        each = (
+            sa.select(leases.c.id, leases.c.deleted_at, sa.func.count().label("entries"))
+            .select_from(lease_history.join(leases, leases.c.id == lease_history.c.lease_id))
+            .where(leases.c.project_id == project_id, leases.c.deleted_at.is_not(None))
+            .group_by(leases.c.id, leases.c.deleted_at)
+            .subquery()
+        )
+        from_the_last = sa.func.sum(each.c.entries).over(order_by=(each.c.deleted_at.desc(), each.c.id.desc()))
+        counted = sa.select(each.c.id, each.c.deleted_at, from_the_last.label("total")).subquery()
+        many = sa.select(counted.c.id).where(counted.c.total > keep)
+        first = many.order_by(counted.c.deleted_at, counted.c.id).limit(limit)
+
+        def work(connection: Connection) -> int:
+            ids = list(connection.execute(first).scalars())
+            if ids:
+                connection.execute(lease_history.delete().where(lease_history.c.lease_id.in_(ids)))
+            return len(ids)
+
+        return self._transactions.write(work)
+
 
 def _place(after: Position | str) -> int:
     text = after if isinstance(after, str) else after.id

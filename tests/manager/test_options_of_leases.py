@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from blazar.model.paging import Page
 from tests.configured import Configured
 
 SERIES = {
@@ -116,6 +117,20 @@ def test_a_history_has_as_many_last_entries_as_the_file_says(start):
         assert changed.status_code == 200, changed.text
     entries = service.ask("GET", f"/v1/leases/{lease['id']}/history?limit=1000").json["history"]
     assert len(entries) == 20 + 10 + 1
+
+
+@pytest.mark.parametrize(("number", "kept"), [(-1, 3), (3, 1), (0, 0)])
+def test_histories_of_deleted_leases_have_as_many_entries_as_the_file_says(start, number, kept):
+    service = start("[api]", f"deleted_history_entries = {number}")
+    ids = []
+    for _ in range(3):
+        lease = service.book(start="2030-04-02T08:00:00Z", end="2030-04-02T09:00:00Z").json["lease"]
+        assert service.ask("DELETE", f"/v1/leases/{lease['id']}").status_code == 204
+        service.pass_time(minutes=1)
+        ids.append(lease["id"])
+    assert service.manager.forgetting.run_once() == 3 - kept
+    found = [len(service.store.history.page(id_, Page(100, "at")).items) for id_ in ids]
+    assert found == [0] * (3 - kept) + [3] * kept
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from tests.statements import counted
 from tests.world import World, a_host
 
 PAGE = Page(100, "at")
+HOUR = timedelta(hours=1)
 
 
 def test_a_history_survives_its_lease_until_that_is_purged(engine):
@@ -68,6 +69,41 @@ def test_a_long_one_loses_its_middle_again_and_again(engine):
     assert int(out.changes[0].after) + len(told) - 1 == 71
     assert [told[19].id, told[-1].id, told[-1].changes[0].after] == ["20", "71", "n69"]
     assert out.id == str(20 + int(out.changes[0].after))
+
+
+def test_of_deleted_leases_a_project_keeps_so_many_entries_and_the_oldest_go_first(engine):
+    world = World(engine, hosts=2)
+    leases = {
+        project: [world.lease(name=f"l{n}", project=project, start=HOUR * (4 * n + 1)) for n in range(4)]
+        for project in "ab"
+    }
+    deleted = [*leases["a"][:3], *leases["b"][:2]]
+    # Those that were made last are deleted first.
+    for lease in reversed(deleted):
+        world.manager.leases.delete(lease.id)
+        world.clock.by(minutes=1)
+    world.run()
+    history = world.store.history
+
+    def left() -> dict[str, list[int]]:
+        return {project: [len(history.page(each.id, PAGE).items) for each in of] for project, of in leases.items()}
+
+    assert left() == {"a": [3, 3, 3, 1], "b": [3, 3, 1, 1]}
+    with counted(engine) as statements:
+        assert history.crowded(6) == ("a",)
+    assert statements.count == 1
+    assert history.crowded(5) == ("a", "b")
+    with counted(engine) as statements:
+        assert history.forget("a", 6, 10) == 1
+    assert statements.count == 2
+    assert left() == {"a": [3, 3, 0, 1], "b": [3, 3, 1, 1]}, "the one that was deleted first"
+    assert history.forget("a", 6, 10) == 0
+    # Five entries have room for one whole history.
+    assert history.forget("b", 5, 10) == 1
+    assert history.forget("a", 0, 1) == 1
+    assert left() == {"a": [3, 0, 0, 1], "b": [3, 0, 1, 1]}, "in portions"
+    assert history.forget("a", 0, 1) == 1
+    assert history.crowded(0) == ("b",)
 
 
 def verbs(world: World, lease) -> list[str]:
