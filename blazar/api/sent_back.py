@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
+from blazar.api import moments
 from blazar.api.shapes import Json
+from blazar.model.errors import InvalidInput
 
 Path = tuple[str, ...]
 
@@ -37,6 +40,25 @@ def without_unchanged(body: Json, schema: Json, shown: Callable[[], Mapping[str,
     return SentChange(found, frozenset(_fixed(found, schema, known)))
 
 
+def is_same(value: object, shown: object) -> bool:
+    """Return whether a value is the one that is shown: also a date that a program writes in another way."""
+    if isinstance(value, str) and isinstance(shown, str):
+        return value == shown or ((at := _instant(shown)) is not None and at == _instant(value))
+    if isinstance(value, list) and isinstance(shown, list | tuple):
+        return len(value) == len(shown) and all(map(is_same, value, shown))
+    if isinstance(value, dict) and isinstance(shown, Mapping):
+        return value.keys() == shown.keys() and all(is_same(value[key], shown[key]) for key in value)
+    return value == shown
+
+
+def _instant(text: str) -> datetime | None:
+    """Return the instant that a text is a date of; None if it is none."""
+    try:
+        return moments.date(text, moments.in_body())
+    except InvalidInput:
+        return None
+
+
 def _without(body: Json, schema: Json, known: Mapping[str, object], *, is_whole: bool) -> Json:
     """Return an object without what is as it is known; with ``is_whole`` also of what can be changed.
 
@@ -46,7 +68,12 @@ def _without(body: Json, schema: Json, known: Mapping[str, object], *, is_whole:
     left: Json = {}
     properties = schema.get("properties", {})
     for key, value in body.items():
-        if key in known and value == known[key] and (is_whole or key not in properties):
+        # A date among what can be changed is left to those who read it: a name may look like one.
+        if (
+            key in known
+            and (value == known[key] if key in properties else is_same(value, known[key]))
+            and (is_whole or key not in properties)
+        ):
             continue
         inside, before = properties.get(key, {}), known.get(key)
         if is_whole and isinstance(value, dict) and isinstance(before, Mapping):

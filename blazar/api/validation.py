@@ -64,6 +64,12 @@ class InvalidBody(InvalidInput):
         return self._found
 
 
+def gather(errors: Sequence[InvalidInput]) -> InvalidBody:
+    """Return one error with the faults of all, and with the sentence of the first."""
+    found = [fault for error in errors for fault in error.faults(operator=False)]
+    return InvalidBody(errors[0].message, found[:MOST_ERRORS])
+
+
 def check(
     body: dict[str, Any],
     schema: Schema,

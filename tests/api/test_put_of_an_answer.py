@@ -84,6 +84,52 @@ def test_what_only_the_service_sets_is_named_all_at_once(world, version):  # noq
     assert "is set by the service" in refused.json["errors"][0]["detail"]
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_faults_of_the_lease_and_of_each_reservation_are_named_together(world, version):  # noqa: F811
+    path = lease_of(world, "physical:host", "2030-04-01T13:00:00Z")
+    caller = Caller(world, version, token())
+    before = caller.ask("GET", path).json["lease"]
+    (reservation,) = before["reservations"]
+    changed = {"id": "other", "foo": 1, "reservations": [{**reservation, "status": "active", "bar": 2, "min": "many"}]}
+    refused = caller.ask("PUT", path, {**before, **changed})
+    assert refused.status_code == 400
+    assert {each["pointer"]: each["code"] for each in refused.json["errors"]} == {
+        "/id": "reservation.read_only_field",
+        "/foo": "reservation.unknown_field",
+        "/reservations/0/status": "reservation.read_only_field",
+        "/reservations/0/bar": "reservation.unknown_field",
+        "/reservations/0/min": "reservation.invalid_value",
+    }
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda date: date.replace("Z", ".000Z"),
+        lambda date: date.replace("Z", "+00:00"),
+        lambda date: date.replace("Z", ".123456+0000"),
+        lambda date: date.replace("T", " ").removesuffix("Z"),
+    ],
+    ids=["JavaScript", "Python", "offset", "blank"],
+)
+def test_dates_that_only_the_service_sets_may_be_written_in_another_way(world, written):  # noqa: F811
+    path = lease_of(world, "physical:host", "2030-04-01T12:00:00Z")
+    caller = Caller(world, "1.3", token())
+    before = caller.ask("GET", path)
+    lease = before.json["lease"]
+    events = [{**each, "time": written(each["time"])} for each in lease["events"]]
+    after = caller.ask("PUT", path, {**lease, "created_at": written(lease["created_at"]), "events": events})
+    assert (after.status_code, after.json, after.headers["ETag"]) == (200, before.json, before.headers["ETag"])
+
+
+def test_a_name_that_looks_like_the_same_date_is_another_name(world):  # noqa: F811
+    caller = Caller(world, "1.3", token())
+    path = lease_of(world, "physical:host", "2030-04-01T13:00:00Z")
+    for name in ("2030-04-01T13:00:00Z", "2030-04-01T13:00:00+00:00"):
+        lease = caller.ask("GET", path).json["lease"]
+        assert caller.ask("PUT", path, {**lease, "name": name}).json["lease"]["name"] == name
+
+
 @pytest.mark.parametrize("body", [{"name": "x"}, {"end_date": "2030-04-01T15:00:00Z"}, {"before_end_date": None}, {}])
 def test_the_same_value_alone_is_no_change_either(world, body):  # noqa: F811
     path = lease_of(world, "physical:host", "2030-04-01T13:00:00Z")

@@ -17,8 +17,9 @@ from blazar.api.leases.full.view import View
 from blazar.api.leases.requests import check_documents, check_text, check_text_after
 from blazar.api.moments import in_body
 from blazar.api.queries import Query
+from blazar.api.sent_back import is_same
 from blazar.api.shapes import Json
-from blazar.api.validation import check
+from blazar.api.validation import InvalidBody, check, gather
 from blazar.model.duration import Duration
 from blazar.model.errors import Denied, InvalidInput, pointing_at
 from blazar.model.lease import Lease, LeaseKind
@@ -161,13 +162,29 @@ def _without_read_only(items: Sequence[Json], details: LeaseDetails, view: View)
         schema = schemas.CHANGES[view.shape.minor].get(known.resource_type)
         given = known.shown_parameters.keys() if schema is None else schema["properties"].keys()
         kept, there = given | {"id", "resource_type"}, shown[known.id]
-        changes.append({k: v for k, v in item.items() if k in kept or k not in there or there[k] != v})
+        changes.append({k: v for k, v in item.items() if k in kept or k not in there or not is_same(v, there[k])})
     return changes
+
+
+def with_all_faults(error: InvalidBody, body: Json, lease: Callable[[], LeaseDetails], view: View) -> InvalidInput:
+    """Return the error about a body with what is wrong with its reservations, too, as far as that can be told."""
+    items = body.get("reservations")
+    if not isinstance(items, list) or not all(isinstance(each, dict) and "id" in each for each in items):
+        return error
+    if any((fault.pointer or "").startswith("/reservations") for fault in error.faults(operator=False)):
+        return error
+    known = lease()
+    try:
+        _check_changes(_without_read_only(items, known, view), known.lease, view)
+    except InvalidInput as more:
+        return gather([error, more])
+    return error
 
 
 def _check_changes(items: Sequence[Json], lease: Lease, view: View) -> None:
     types = {each.id: each.resource_type for each in lease.reservations}
     seen: set[str] = set()
+    refused: list[InvalidInput] = []
     for number, item in enumerate(items):
         pointer = pointer_to(("reservations", number))
         if item["id"] in seen:
@@ -177,10 +194,15 @@ def _check_changes(items: Sequence[Json], lease: Lease, view: View) -> None:
             sentence = f"reservations[{number}].id: the lease has no such reservation; send the id of one that it has"
             raise InvalidInput(sentence, code="unknown_reference", pointer=f"{pointer}/id")
         seen.add(item["id"])
-        if (schema := schemas.CHANGES[view.shape.minor].get(types[item["id"]])) is not None:
-            check(item, schema, pointer=pointer)
         before = next(each.parameters.values for each in lease.reservations if each.id == item["id"])
-        _check_names(item, types[item["id"]], number, view, before)
+        try:
+            if (schema := schemas.CHANGES[view.shape.minor].get(types[item["id"]])) is not None:
+                check(item, schema, pointer=pointer)
+            _check_names(item, types[item["id"]], number, view, before)
+        except InvalidInput as error:
+            refused.append(error)
+    if refused:
+        raise gather(refused) if len(refused) > 1 else refused[0]
 
 
 def lease_filter(query: Query, caller: Caller, view: View) -> LeaseFilter:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from flask import request
 
@@ -16,7 +16,7 @@ from blazar.api.leases.full import render, unused
 from blazar.api.leases.full.components import KEYS_WITH_KIND, LEASE_KEYS
 from blazar.api.leases.full.immediate import decided
 from blazar.api.leases.full.keys import IDEMPOTENCY_KEY, key_of
-from blazar.api.leases.full.requests import lease_change, lease_filter, new_lease
+from blazar.api.leases.full.requests import lease_change, lease_filter, new_lease, with_all_faults
 from blazar.api.leases.full.schemas import lease_create, lease_update
 from blazar.api.leases.full.view import OF_1_1, OF_1_2, OF_1_3, Shape, View, view_of
 from blazar.api.leases.full.visible import visible
@@ -28,6 +28,7 @@ from blazar.api.readers import Choice, Date, Flag, Name, Names, Text
 from blazar.api.routes import Body, Caching, Root, Route, in_path
 from blazar.api.shapes import LINKS, NUMBER, RESERVATION_ID, Json, a_list, an_object, ref
 from blazar.api.urls import link
+from blazar.api.validation import InvalidBody
 from blazar.model.errors import Conflict, Denied, PreconditionFailed
 from blazar.model.lease import LeaseKind, LeaseStatus
 from blazar.model.lease_details import LeaseDetails, LeaseState
@@ -89,11 +90,15 @@ def update(shape: Shape, call: Call, lease_id: str) -> Answer:
     """Change a lease; with ``dry_run`` show what it would be."""
     owner = visible(call, lease_id)
     view, dry_run = view_of(call, shape), call.asked.one("dry_run", False)
-    body = call.changes(lambda: render.lease(call.manager.leases.details(owner.id), view))
+    sent, read = call.read(), cache(lambda: call.manager.leases.details(owner.id))
+    try:
+        body = call.changes(lambda: render.lease(read(), view), sent)
+    except InvalidBody as error:
+        raise with_all_faults(error, sent, read, view) from error
     if owner.deleted:
         status = str(LeaseStatus.TERMINATED)
         raise Conflict("the lease is deleted and cannot be changed", code="lease_ended", data={"status": status})
-    change = lease_change(body, lambda: call.manager.leases.details(owner.id), call.caller, view, dry_run=dry_run)
+    change = lease_change(body, read, call.caller, view, dry_run=dry_run)
     try:
         found = call.manager.leases.change(owner.id, change)
     except PreconditionFailed as error:
