@@ -12,6 +12,7 @@ import sys
 import warnings
 from typing import Any
 
+import amqp
 from oslo_config import cfg
 
 from blazar.model.errors import InvalidInput
@@ -25,7 +26,7 @@ with warnings.catch_warnings():
     backend.init_backend(backend.BackendType.THREADING)
     import oslo_messaging
 
-__all__ = ["NAMESPACE", "VERSION", "oslo_messaging", "target", "transport"]
+__all__ = ["NAMESPACE", "VERSION", "explain_refusal", "oslo_messaging", "target", "transport"]
 
 NAMESPACE = "blazar.manager"
 VERSION = "2.0"
@@ -49,3 +50,27 @@ def transport(conf: cfg.ConfigOpts) -> Any:
             raise InvalidInput(
                 f"[DEFAULT] transport_url cannot be used: {error}; write rabbit://USER:PASSWORD@HOST:5672/"
             ) from error
+
+
+def explain_refusal(error: BaseException) -> str:
+    """Return what RabbitMQ refuses, with what would help as far as that is known."""
+    text = " ".join(str(error).split())
+    cause: BaseException | None = error
+    while cause is not None:
+        for kind, advice in _ADVICE:
+            if isinstance(cause, kind):
+                return f"{text.rstrip('.')}; {advice}"
+        cause = cause.__cause__ or cause.__context__
+    return text
+
+
+_LOGIN = "check user, password and virtual host in [DEFAULT] transport_url, and the permissions of the user"
+_ADVICE: tuple[tuple[type[BaseException], str], ...] = (
+    (amqp.AccessRefused, _LOGIN),
+    (amqp.NotAllowed, _LOGIN),
+    (
+        amqp.PreconditionFailed,
+        "it exists with other properties: set amqp_durable_queues and rabbit_quorum_queue in [oslo_messaging_rabbit] "
+        "as for the services that share the virtual host, or stop them and delete it",
+    ),
+)

@@ -31,7 +31,7 @@ from blazar.cmd.config import ConfigurationError
 from blazar.enforcement import Identity
 from blazar.manager.health import service_updates
 from blazar.manager.service import ManagerService
-from blazar.messaging import transport
+from blazar.messaging import explain_refusal, transport
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError, CloudUnavailable, StoreUnavailable
 from blazar.model.trouble import Trouble
@@ -137,7 +137,7 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
                 hearing = None
     except Exception as error:
         # Drivers of the message bus pass on exceptions of their libraries, for example for a wrong password.
-        raise ConfigurationError(f"cannot receive requests from the message bus: {error}") from error
+        raise ConfigurationError(f"cannot receive requests from the message bus: {explain_refusal(error)}") from error
     finally:
         LOG.info("blazar-manager is stopping, after finishing the work in progress")
         systemd.say_stopping()

@@ -9,9 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
 
-import amqp
 from oslo_config import cfg
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -22,9 +20,8 @@ from blazar.api.policy import Policy, list_rules
 from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.prometheus.http import Prometheus
-from blazar.cmd import assemble, config, config_advice, leftovers, logs
+from blazar.cmd import assemble, bus, config, config_advice, leftovers, logs
 from blazar.cmd.config import ConfigurationError
-from blazar.messaging import oslo_messaging
 from blazar.model.errors import BlazarError
 from blazar.model.regions import Regions
 from blazar.store import revisions
@@ -176,32 +173,10 @@ def _database(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 def _message_bus(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     try:
-        url = oslo_messaging.TransportURL.parse(conf)
-        if url.transport not in ("rabbit", "kombu"):
-            # Only the driver knows how to log in; all that can be checked is that the driver exists.
-            oslo_messaging.get_rpc_transport(conf).cleanup()
-            return
-        for host in url.hosts or [oslo_messaging.TransportHost("localhost", 5672)]:
-            _log_in(host, url.virtual_host)
-    except oslo_messaging.MessagingException as error:
-        yield Finding("Message bus", Verdict.FAILURE, f"[DEFAULT] transport_url cannot be used: {error}")
-    except (OSError, amqp.AMQPError) as error:
-        yield Finding("Message bus", Verdict.FAILURE, f"{host.hostname} port {host.port}: {error}")
-    else:
-        yield Finding("Message bus", Verdict.SUCCESS)
-
-
-def _log_in(host: Any, virtual_host: str | None) -> None:
-    connection = amqp.Connection(
-        f"{host.hostname}:{host.port or 5672}",
-        userid=host.username or "guest",
-        password=host.password or "guest",
-        virtual_host=virtual_host or "/",
-        connect_timeout=5,
-        read_timeout=5,
-    )
-    connection.connect()
-    connection.close()
+        if bus.log_in(conf):
+            yield Finding("Message bus", Verdict.SUCCESS)
+    except ConfigurationError as error:
+        yield Finding("Message bus", Verdict.FAILURE, error.message)
 
 
 def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ import tenacity
 from oslo_config import cfg
 
 from blazar.context import current, may_change
-from blazar.messaging import oslo_messaging, target
+from blazar.messaging import explain_refusal, oslo_messaging, target
 from blazar.model.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
 from blazar.model.lease import Lease
 from blazar.model.resource import HOST
@@ -197,7 +197,7 @@ class RemoteManager:
             ) from error
         except Exception as error:
             # Drivers of the message bus raise the errors of their libraries, for example for a wrong password.
-            self._trouble.met(f"Message bus cannot be used: {type(error).__name__}: {error}")
+            self._trouble.met(f"Message bus cannot be used: {type(error).__name__}: {explain_refusal(error)}")
             raise ManagerUnavailable("the message bus cannot be reached; please try again") from error
         self._trouble.over()
         if isinstance(message, Mapping) and message.get("error") in _NOT_BEGUN:
@@ -269,4 +269,4 @@ class RemoteManager:
             self._trouble.met("No blazar-manager answers over the message bus yet", level=logging.WARNING)
         except Exception as error:
             # As for requests, which are refused with 503 meanwhile.
-            self._trouble.met(f"Message bus cannot be used: {type(error).__name__}: {error}")
+            self._trouble.met(f"Message bus cannot be used: {type(error).__name__}: {explain_refusal(error)}")

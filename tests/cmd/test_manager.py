@@ -7,11 +7,13 @@ import signal
 import socket
 import threading
 
+import amqp
 import pytest
 import sqlalchemy as sa
 
 from blazar.cmd import assemble, manager, systemd
 from blazar.cmd.config import ConfigurationError
+from blazar.messaging import explain_refusal
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, InvalidInput, StoreUnavailable
 from blazar.store import revisions
 from tests.conftest import RABBITMQ
@@ -180,9 +182,22 @@ def test_a_message_bus_that_does_not_let_us_in_ends_it_with_one_sentence(start, 
     program = start("manager", *working(bus=RABBITMQ.replace("guest:guest", "guest:se-cret")))
     assert program.ended() == 1
     assert "cannot receive requests from the message bus" in program.said
+    assert "check user, password and virtual host in [DEFAULT] transport_url" in program.said
     assert "has started" not in program.said
     assert "Traceback" not in program.said
     assert "se-cret" not in program.said
+
+
+def test_queues_with_other_properties_are_told_with_the_options_that_set_them():
+    try:
+        try:
+            raise amqp.PreconditionFailed("Exchange.declare: (406) PRECONDITION_FAILED - inequivalent arg 'durable'")
+        except amqp.PreconditionFailed as refused:
+            raise RuntimeError("Unable to connect\n after inf tries") from refused
+    except RuntimeError as error:
+        told = explain_refusal(error)
+    assert told.startswith("Unable to connect after inf tries; it exists with other properties")
+    assert "rabbit_quorum_queue in [oslo_messaging_rabbit]" in told
 
 
 def test_a_hangup_takes_over_what_may_change_and_a_slip_in_the_file_ends_nobodys_work(start, working, file):

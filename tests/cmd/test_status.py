@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import ssl
+import threading
 from datetime import timedelta
 
 import pytest
 
 from blazar.cmd.status import main
 from blazar.testing.databases import new_sqlite
+from tests.certificates import make_certificate
 from tests.conftest import RABBITMQ, missing
 from tests.world import NOON, World
 
@@ -123,8 +127,8 @@ def test_a_message_bus_that_lets_us_in_is_a_success(check, working):
 @pytest.mark.parametrize(
     ("bus", "words"),
     [
-        (RABBITMQ.replace("guest:guest", "guest:wrong"), "403"),
-        (RABBITMQ + "no-such-vhost", "not found"),
+        (RABBITMQ.replace("guest:guest", "guest:wrong"), "check user, password and virtual host in [DEFAULT]"),
+        (RABBITMQ + "no-such-vhost", "not found; check user, password and virtual host in [DEFAULT]"),
         ("rabbit://guest:guest@127.0.0.1:9/", "refused"),
         ("smoke://signals/", "smoke"),
     ],
@@ -134,6 +138,48 @@ def test_a_message_bus_that_does_not_is_a_failure(check, working, bus, words):
     assert (code, list(found)) == (2, ["Message bus"])
     assert words in found["Message bus"]
     assert "wrong" not in found["Message bus"]
+
+
+@pytest.fixture
+def bus_over_tls(tmp_path):
+    """RabbitMQ behind a server that speaks TLS: its port, and the file that vouches for it."""
+    certificate, key = make_certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def forward(source: socket.socket, to: socket.socket) -> None:
+            with contextlib.suppress(OSError):
+                while data := source.recv(65536):
+                    to.sendall(data)
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    outside, _ = listening.accept()
+                    with contextlib.suppress(ssl.SSLError):
+                        inside = socket.create_connection(("127.0.0.1", 5672))
+                        wire = context.wrap_socket(outside, server_side=True)
+                        for ends in ((wire, inside), (inside, wire)):
+                            threading.Thread(target=forward, args=ends, daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield listening.getsockname()[1], certificate
+
+
+def test_a_message_bus_is_asked_over_tls_as_its_driver_does(check, working, bus_over_tls):
+    port, certificate = bus_over_tls
+    url = RABBITMQ.replace("5672", str(port))
+    tls = ["[oslo_messaging_rabbit]", "ssl = true"]
+    assert check(*working(bus=url), *tls, f"ssl_ca_file = {certificate}") == (0, {})
+    code, found = check(*working(bus=url), *tls, "ssl_ca_file = /etc/ssl/certs/ca-certificates.crt")
+    assert (code, list(found)) == (2, ["Message bus"])
+    assert "CERTIFICATE_VERIFY_FAILED" in found["Message bus"]
+    code, found = check(*working(bus=url), *tls, "ssl_ca_file = /no/such.pem")
+    assert found == {
+        "Message bus": "Failure: [oslo_messaging_rabbit] ssl_ca_file /no/such.pem cannot be read: "
+        "No such file or directory"
+    }
 
 
 def test_a_wrong_password_is_a_failure_and_nothing_more_is_asked(check, working, stub):
