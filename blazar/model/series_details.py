@@ -163,12 +163,16 @@ class SeriesDetails:
 
 @dataclass(frozen=True, slots=True)
 class SeriesOwner:
-    """Whose a series is; ``deleted`` if it is on record only."""
+    """Whose a series is; ``deleted`` if it is on record only.
+
+    ``other_users`` are those of its leases that are there: a lease can go to another user of the project.
+    """
 
     id: str
     project_id: str
     user_id: str
     deleted: bool
+    other_users: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

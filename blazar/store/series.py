@@ -57,7 +57,8 @@ from blazar.store.tables import allocations, events, leases, occurrences, series
 from blazar.store.transactions import Clash, Transactions
 
 _ORDER = (series.c.created_at, series.c.id)
-"""States of series that count for the limit of a project."""
+_GONE = (str(LeaseStatus.TERMINATED), str(LeaseStatus.DELETING))
+_THERE = (leases.c.deleted_at.is_(None), leases.c.status.not_in(_GONE))
 _UNBOOKED = Cause(ReasonCode.RESOURCE_NOT_READY)
 
 
@@ -72,12 +73,16 @@ class SeriesStore:
 
     def owner(self, series_id: str) -> SeriesOwner:
         """Return whose a series is, deleted ones too, in one statement; NotFound."""
-        columns = (series.c.id, series.c.project_id, series.c.user_id, series.c.deleted_at)
+        columns = (series.c.id, series.c.project_id, series.c.user_id, series.c.deleted_at, leases.c.user_id)
+        of_others = sa.and_(leases.c.series_id == series.c.id, leases.c.user_id != series.c.user_id, *_THERE)
+        query = sa.select(*columns).outerjoin_from(series, leases, of_others).where(series.c.id == series_id).distinct()
         with self._transactions.reading() as connection:
-            row = connection.execute(sa.select(*columns).where(series.c.id == series_id)).one_or_none()
-        if row is None:
+            rows = connection.execute(query).all()
+        if not rows:
             raise unknown_series(series_id)
-        return SeriesOwner(row[0], row[1], row[2], row[3] is not None)
+        id_, project_id, user_id, deleted_at, _ = rows[0]
+        others = sorted(row[4] for row in rows if row[4] is not None)
+        return SeriesOwner(id_, project_id, user_id, deleted_at is not None, tuple(others))
 
     def one(self, series_id: str, now: datetime) -> SeriesDetails:
         """Return a series with the last of its occurrences, deleted ones too, in two statements; NotFound."""
@@ -145,8 +150,7 @@ class SeriesStore:
 
     def last_end(self, series_id: str) -> datetime | None:
         """Return when the last lease of a series ends that has not; None if there is none. One statement."""
-        over = (str(LeaseStatus.TERMINATED), str(LeaseStatus.ERROR), str(LeaseStatus.DELETING))
-        where = (leases.c.series_id == series_id, leases.c.deleted_at.is_(None), leases.c.status.not_in(over))
+        where = (leases.c.series_id == series_id, *_THERE, leases.c.status != str(LeaseStatus.ERROR))
         query = sa.select(sa.func.max(leases.c.ends_at, type_=leases.c.ends_at.type)).where(*where)
         with self._transactions.reading() as connection:
             found: datetime | None = connection.execute(query).scalar()

@@ -425,6 +425,20 @@ def test_a_lease_that_the_body_of_a_swap_names_is_looked_at_too(on, tmp_path):
     assert rows(on) == before
 
 
+@pytest.mark.parametrize("name", ["update_series", "delete_series"])
+def test_a_lease_of_a_series_that_another_user_has_is_looked_at_too(on, tmp_path, name):
+    asked = REQUESTS[name](on)
+    taken = on.manager.series.one(asked.url.rpartition("/")[2]).occurrences[-1].lease_id
+    on.manager.transfers.offer(taken, OfferRequest(PROJECT, HOPPER, None), Terms(Actor(CURIE, PROJECT, False)))
+    on.manager.transfers.accept(taken, Terms(Actor(HOPPER, PROJECT, False)))
+    before = rows(on)
+    for rule in (PUT, DELETE):
+        if rule in EFFECTS[name]:
+            assert send(on, tmp_path, route(name), asked, f'"{rule}": "user_id:%(user_id)s"').status_code == 403
+    assert rows(on) == before
+    assert send(on, tmp_path, route(name), asked, "").status_code < 300
+
+
 def test_a_member_who_may_not_book_takes_no_lease_but_may_decline_one(on, tmp_path):
     key = offered(on)
     text = f'"{POST}": "role:booker"'

@@ -137,7 +137,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
 }
 ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "series.page": st.builds(SeriesPage, several(series), st.none() | positions, maybe_number),
-    "series.owner": st.builds(SeriesOwner, texts, texts, texts, st.booleans()),
+    "series.owner": st.builds(SeriesOwner, texts, texts, texts, st.booleans(), several(texts)),
     "series.one": details,
     "series.create": details,
     "series.replay": st.none() | details,

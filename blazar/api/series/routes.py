@@ -131,6 +131,10 @@ def _visible(call: Call, series_id: str) -> SeriesOwner:
     if not call.allows(GET.name, target):
         raise unknown_series(key)
     call.authorize(target)
+    if call.route.rule is not GET:
+        # Its leases change or go with it, those that other users of the project have taken over, too.
+        for user_id in owner.other_users:
+            call.authorize({**target, "user_id": user_id})
     return owner
 
 
