@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -21,8 +22,8 @@ class Caller:
         self.http = client_of(app_of(of_world.manager))
         self.headers = {**who, "OpenStack-API-Version": f"reservation {version}"}
 
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        return self.http.open(path, method=method, json=body, headers=self.headers)
+    def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
+        return self.http.open(path, method=method, json=body, headers={**self.headers, **(headers or {})})
 
 
 def lease_of(of_world, resource_type: str, start: str) -> str:
@@ -128,6 +129,32 @@ def test_a_name_that_looks_like_the_same_date_is_another_name(world):  # noqa: F
     for name in ("2030-04-01T13:00:00Z", "2030-04-01T13:00:00+00:00"):
         lease = caller.ask("GET", path).json["lease"]
         assert caller.ask("PUT", path, {**lease, "name": name}).json["lease"]["name"] == name
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_answer_that_is_outdated_is_refused_by_its_tag(world, version):  # noqa: F811
+    caller = Caller(world, version, token())
+    path = lease_of(world, "physical:host", "2030-04-01T13:00:00Z")
+    check_outdated(caller, path, "lease")
+
+
+def test_an_answer_of_a_series_that_is_outdated_is_refused_by_its_tag(world):  # noqa: F811
+    caller = Caller(world, "1.3", token())
+    check_outdated(caller, f"/v1/series/{caller.ask('POST', '/v1/series', SERIES).json['series']['id']}", "series")
+
+
+def check_outdated(caller: Caller, path: str, key: str) -> None:
+    """Check that the answer of a GET cannot be sent back with its tag once the object has changed."""
+    outdated = caller.ask("GET", path)
+    assert caller.ask("PUT", path, {"name": "theirs"}).status_code == 200
+    present = caller.ask("GET", path)
+    for body in (outdated.json[key], {**outdated.json[key], "name": "mine"}, present.json[key]):
+        refused = caller.ask("PUT", path, body, {"If-Match": outdated.headers["ETag"]})
+        assert refused.status_code == 412, refused.text
+        (fault,) = refused.json["errors"]
+        assert (fault["header"], fault["data"]["revision"]) == ("If-Match", present.json[key]["revision"])
+    same = caller.ask("PUT", path, present.json[key], {"If-Match": present.headers["ETag"]})
+    assert (same.status_code, same.json) == (200, present.json)
 
 
 @pytest.mark.parametrize("body", [{"name": "x"}, {"end_date": "2030-04-01T15:00:00Z"}, {"before_end_date": None}, {}])
