@@ -49,6 +49,26 @@ class SeriesChange:
     revisions: tuple[int, ...] | None = None
 
 
+def is_as_before(change: SeriesChange, recurrence: Recurrence, fit: Fit, name: str) -> bool:
+    """Tell whether a change gives a series only the name, the dates and the way to fit that it has already.
+
+    What names an occurrence, or asks for leases that were changed by themselves, means more than its values.
+    """
+    if change.since is not None or change.with_changed:
+        return False
+    pairs: tuple[tuple[object, object], ...] = (
+        (change.name, name),
+        (change.rule, recurrence.rule),
+        (change.start, recurrence.start),
+        (change.zone, recurrence.zone),
+        (change.length, recurrence.length),
+        (change.excluded, recurrence.excluded),
+        (change.added, recurrence.added),
+        (change.fit, fit),
+    )
+    return all(given is None or given == known for given, known in pairs)
+
+
 @contextmanager
 def pointing_into(change: SeriesChange) -> Iterator[None]:
     """Have errors about a change point at a field that it has: what is wrong may follow from another one."""

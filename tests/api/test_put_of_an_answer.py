@@ -175,6 +175,23 @@ SERIES = {
 }
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        *({key: value} for key, value in SERIES.items()),
+        {"fit": "all", "time_zone": "UTC", "exdates": [], "rdates": [], "before_end_date": None},
+    ],
+    ids=lambda body: next(iter(body)),
+)
+def test_the_same_value_alone_is_no_change_of_a_series_either(world, body):  # noqa: F811
+    caller = Caller(world, "1.3", token())
+    path = f"/v1/series/{caller.ask('POST', '/v1/series', SERIES).json['series']['id']}"
+    before, told = caller.ask("GET", path), len(world.notifier.told)
+    after = caller.ask("PUT", path, body)
+    assert (after.status_code, after.json, after.headers["ETag"]) == (200, before.json, before.headers["ETag"])
+    assert len(world.notifier.told) == told
+
+
 def test_the_answer_of_a_series_changes_nothing(world):  # noqa: F811
     caller = Caller(world, "1.3", token())
     path = f"/v1/series/{caller.ask('POST', '/v1/series', SERIES).json['series']['id']}"

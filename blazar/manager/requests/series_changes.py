@@ -30,7 +30,7 @@ from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus
 from blazar.model.recurrence import Occurrence
 from blazar.model.requests import Actor
 from blazar.model.series import Fit, check_series
-from blazar.model.series_changes import SeriesChange, pointing_into, since, until
+from blazar.model.series_changes import SeriesChange, is_as_before, pointing_into, since, until
 from blazar.model.series_details import OccurrenceState, Series, SeriesDetails, SeriesOccurrence, SeriesStatus
 from blazar.model.window import Window
 from blazar.store.series_changes import Moved, SeriesExchange
@@ -50,6 +50,14 @@ class _Wanted:
     leases: Mapping[str, Lease]
     kept: Mapping[datetime, SeriesOccurrence]
     coming: tuple[Occurrence, ...]
+
+
+class _AsBefore(Exception):
+    """A series has all that a change gives it already."""
+
+    def __init__(self, found: SeriesDetails) -> None:
+        super().__init__("the series is as before")
+        self.found = found
 
 
 @dataclass(slots=True)
@@ -103,7 +111,10 @@ class SeriesChanging:
                 self._write(attempt)
                 return attempt
 
-            done = self._booking.until_it_holds(find, write, judge)
+            try:
+                done = self._booking.until_it_holds(find, write, judge)
+            except _AsBefore as same:
+                return same.found
             self._work.work_on(done.wanted.new.id)
         self._work.wake()
         return self._runtime.store.series.one(done.wanted.new.id, self._runtime.clock.now())
@@ -136,6 +147,8 @@ class SeriesChanging:
             template = sealed(self._runtime, asked, before=template)
         if change.sets_before_end:
             template = replace(template, before_end=change.before_end)
+        if not change.dry_run and template == before.template and _is_as_before(change, found):
+            raise _AsBefore(found)
         limits = self._runtime.settings.series
         fit = change.fit or before.fit
         every = check_series(recurrence, fit, limits, now, since=first)
@@ -295,6 +308,14 @@ class SeriesChanging:
         for each in moved:
             runtime.notifier.notify(UPDATED, replace(each.after, revision=each.before.revision + 1))
         runtime.wake()
+
+
+def _is_as_before(change: SeriesChange, found: SeriesDetails) -> bool:
+    """Tell whether a change leaves a series as it is. What did not fit is tried again by any change."""
+    series = found.series
+    return is_as_before(change, series.recurrence, series.fit, series.name) and not any(
+        each.state is OccurrenceState.UNFIT for each in found.occurrences
+    )
 
 
 def _giving_back(count: int) -> str:
