@@ -2,6 +2,7 @@
 """Actions before the end of a reservation.
 
 A reservation names its action as ``before_end`` or ``before_end_action``: two names that users know for one thing.
+There is none at the start, which Chameleon's service has.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from blazar.resources.parameters import quoted
 
 BEFORE_END = "before_end"
 ALIAS = "before_end_action"
+ON_START = "on_start"
 
 RECHECK_SOON = timedelta(seconds=1)
 RECHECK_LATER = timedelta(seconds=10)
@@ -58,7 +60,16 @@ def names_action(given: Json) -> bool:
 
 
 def with_action(given: Json) -> Json:
-    """Return a request's parameters with the action under ``before_end``; InvalidInput if the two names differ."""
+    """Return a request's parameters with the action under ``before_end``.
+
+    InvalidInput if the two names differ, or there is one for the start: it would not be done.
+    """
+    if given.get(ON_START) not in (None, "", "default"):
+        raise InvalidInput(
+            f"{ON_START} is {quoted(given[ON_START])}, and nothing is run at the start of a reservation; leave it out, "
+            "and reserve a virtual:stack for what Heat is to make then",
+            pointer=f"/{ON_START}",
+        )
     if ALIAS not in given:
         return given
     rest = {key: value for key, value in given.items() if key != ALIAS}
