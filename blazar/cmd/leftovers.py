@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from oslo_config import cfg
+from sqlalchemy.exc import SQLAlchemyError
 
 from blazar.clouds.hooks.http import HttpHooks
 from blazar.clouds.openstack import Access, open_cloud
@@ -19,11 +20,12 @@ from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError
 from blazar.store import revisions
 from blazar.store.clock import DatabaseClock
+from blazar.store.engine import explain_failure
 
 
 def run(given: list[str], usage: str) -> int:
     """List or end reservations that are not on record; return 0, or 255 if it could not be done."""
-    parser = argparse.ArgumentParser(prog="blazar-status", usage=usage, add_help=False)
+    parser = argparse.ArgumentParser(prog="blazar-status", usage=usage.removeprefix("usage: "), add_help=False)
     parser.add_argument("command", choices=["leftovers"])
     parser.add_argument("--end", action="append", default=[])
     parser.add_argument("--dry-run", action="store_true")
@@ -35,6 +37,9 @@ def run(given: list[str], usage: str) -> int:
         conf = config.load(folders, program="blazar-status", files=options.config_file)
         for line in lines(conf, options.end, dry_run=options.dry_run):
             print(line)
+    except SQLAlchemyError as error:
+        print(f"blazar-status: {explain_failure(error)}", file=sys.stderr)
+        return 255
     except (BlazarError, cfg.Error) as error:
         print(f"blazar-status: {error}", file=sys.stderr)
         return 255
@@ -52,7 +57,12 @@ def report(leftovers: Leftovers, ends: Sequence[str], *, dry_run: bool) -> Itera
         found = leftovers.all()
         for each in found:
             yield f"{each.reservation_id}  {each.resource_type}{f'  {each.region}' if each.region else ''}"
-        yield f"{len(found)} reservations are not on record, and have something in the cloud"
+        counted = (
+            "1 reservation is not on record, and has"
+            if len(found) == 1
+            else f"{len(found)} reservations are not on record, and have"
+        )
+        yield f"{counted} something in the cloud"
         return
     for id_ in ends:
         if dry_run:

@@ -374,3 +374,19 @@ def test_leftovers_of_a_cloud_that_does_not_answer_are_not_none(working, file, s
     stub.statuses["/compute"] = 503
     assert main(["--config-file", file(*working(), "plugins = physical.host.plugin"), "leftovers"]) == 255
     assert "0 reservations" not in capsys.readouterr().out
+
+
+def test_leftovers_of_a_database_that_is_not_there_are_told_in_one_sentence(capsys, file, working):
+    arguments = ["--config-file", file(*working(database="sqlite:////no/such/folder/x")), "leftovers"]
+    assert main(arguments) == 255
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("blazar-status: the database cannot be used: unable to open database file; check")
+
+
+def test_leftovers_without_an_id_to_end_show_the_usage_once(capsys):
+    with pytest.raises(SystemExit):
+        main(["leftovers", "--end"])
+    said = capsys.readouterr().err
+    assert said.startswith("usage: blazar-status ")
+    assert "expected one argument" in said

@@ -10,6 +10,8 @@ from blazar.model.errors import NotFound
 from tests.tables import contents, fill, new_sqlite
 from tests.world import World, a_host, instances
 
+LEFT = ("1 reservation is not on record, and has", "0 reservations are not on record, and have")
+
 
 @pytest.fixture
 def restored(a_world, tmp_path) -> World:
@@ -46,6 +48,8 @@ def test_what_an_operator_ends_is_given_back_and_others_can_have_it(restored):
     for id_ in ids(restored):
         (line,) = report(restored.manager.leftovers, [id_], dry_run=False)
         assert "managers remove now" in line
+        left = list(report(restored.manager.leftovers, (), dry_run=False))[-1]
+        assert left == f"{LEFT[ids(restored).index(id_)]} something in the cloud"
     restored.run()
     assert restored.pool() == {"node-1", "node-2", "node-3"}
     assert restored.manager.leftovers.all() == ()
