@@ -7,6 +7,8 @@ besides is kept under one key, which is never shown or sent, and is null as soon
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os.path import commonprefix
@@ -27,6 +29,9 @@ HIDDEN = "******"
 
 BEGINNING = 16
 """Characters by which a longer secret is found in a text that may have been cut off in its midst."""
+
+SHORTEST = 4
+"""Characters of a secret that is found within a word: a letter or a small number is in many."""
 
 
 def parted(given: Json, masked: Json) -> tuple[Json, Json]:
@@ -63,16 +68,20 @@ def forgotten(kept: Json) -> Json:
 
 def parts_of(kept: Json) -> frozenset[str]:
     """Return the texts that are secret of kept parameters: those that are not shown as well."""
-    return frozenset(_texts(kept.get(SECRET))) - frozenset(_texts(shown(kept)))
+    secret = kept.get(SECRET) or {}
+    return frozenset(_texts(list(secret.values()))) - frozenset(_texts(shown(kept)))
 
 
 def without(text: str, parts: Iterable[str]) -> str:
     """Return a sentence of a cloud without secret texts.
 
-    They are found in one line as well, and long ones by their beginning: clients bring errors in that form.
+    They are found in one line and quoted as well, and long ones by their beginning: clients bring errors in that form.
     """
-    found = {form for part in parts for form in (part, " ".join(part.split())) if form}
+    found = {form for part in parts for form in _forms(part) if form}
     for part in sorted(found, key=len, reverse=True):
+        if len(part) < SHORTEST:
+            text = re.sub(rf"(?<!\w){re.escape(part)}(?!\w)", HIDDEN, text)
+            continue
         before, *after = text.split(part[:BEGINNING])
         text = before + "".join(HIDDEN + _rest(part[BEGINNING:], each) for each in after)
     return text
@@ -99,9 +108,19 @@ def _rest(secret: str, text: str) -> str:
     return text[len(commonprefix([secret, text])) :]
 
 
+def _forms(part: str) -> Iterator[str]:
+    """Yield the forms in which a sentence may have a text: as it is, in one line, as JSON, and as Python shows it."""
+    yield part
+    yield " ".join(part.split())
+    yield json.dumps(part)[1:-1]
+    yield json.dumps(part, ensure_ascii=False)[1:-1]
+    yield repr(part)[1:-1]
+
+
 def _texts(value: object) -> Iterator[str]:
+    """Yield the texts in a value; the keys of an object are among them."""
     if isinstance(value, Mapping):
-        value = list(value.values())
+        value = [*value, *value.values()]
     if isinstance(value, list | tuple):
         for each in value:
             yield from _texts(each)

@@ -27,7 +27,7 @@ from blazar.resources.optional import KeepsSecrets
 from blazar.store.tables import metadata
 from tests.api.conftest import app_of, token
 from tests.manager.enforcement.recording import RecordingFilter
-from tests.manager.stacks.test_life import FLAVORS, server, template
+from tests.manager.stacks.test_life import FLAVORS, server, template, volume
 from tests.world import NOON, TYPES, World, a_host
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -323,6 +323,24 @@ def test_a_hidden_parameter_that_names_a_flavor_is_not_shown_by_what_the_stack_t
     assert service.shown()["status"] == "ACTIVE"
     service.world.run_to(NOON + DAY)
     assert service.shown()["status"] == "TERMINATED"
+
+
+def test_a_refusal_of_a_part_does_not_say_the_name_that_is_hidden(service):
+    for given in (MARK, f'"{MARK}"', {MARK: 1}, {"a": MARK}):
+        for properties in ({"volume_type": {"get_param": "word"}}, {"size": {"get_param": "word"}}):
+            kind = "string" if isinstance(given, str) else "json"
+            hidden = template({"word": {"type": kind, "hidden": True}}, one=volume(**properties))
+            for asked in (
+                {"parameters": {"word": given}},
+                {"environment": json.dumps({"parameters": {"word": given}})},
+            ):
+                stack = {"resource_type": "virtual:stack", "template": hidden, **asked}
+                answer = service.ask("POST", "/v1/leases", lease_of(stack))
+                assert answer.status_code in (400, 404), answer.text
+                detail = answer.json["errors"][0]["detail"]
+                assert HIDDEN in detail
+                assert f"give a{HIDDEN}" not in detail
+    assert MARK[:-1] not in service.heard()
 
 
 def test_what_is_never_delivered_does_not_have_it(service):

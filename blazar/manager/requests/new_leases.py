@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial
@@ -36,6 +36,7 @@ from blazar.model.lease import (
 from blazar.model.regions import Choice, choose
 from blazar.model.requests import NOW, IdempotencyKey, LeaseRequest
 from blazar.model.resource import ResourceKind, noun
+from blazar.model.secrets import parts_of, untold
 from blazar.model.window import Window
 from blazar.resources.base import Given
 from blazar.resources.complete import CompleteType
@@ -171,7 +172,8 @@ class NewLeases:
             catalog_of = cache(self._runtime.store.resources.catalog)
             for each in wanted:
                 if each.id in demands:
-                    _check_reference(each, demands[each.id], request.project_id, catalog_of)
+                    with _untold(next((one for one in wanted if one.id == each.parent), None)):
+                        _check_reference(each, demands[each.id], request.project_id, catalog_of)
         requests = (PlacementRequest(id_, demand) for id_, demand in demands.items())
         choice = choose([self._allowed(each, demands.get(each.id)) for each in wanted])
         if self._runtime.regions:
@@ -244,7 +246,7 @@ class NewLeases:
                     pointer=pointer,
                 )
             kind = self._runtime.types[child.resource_type]
-            with _at(pointer):
+            with _untold(parent), _at(pointer):
                 given = kind.within(parent.region or "").resolve(Given(child.parameters), project_id=project_id)
                 parameters = kind.parameters(given)
             yield _NewReservation(str(uuid.uuid4()), kind, parameters, parent.region, pointer, parent.id)
@@ -272,6 +274,11 @@ class NewLeases:
             # It may ask for a property that is newer than what this process has read.
             with pointing_at(wanted.pointer) if wanted.parent is None else _at(wanted.pointer):
                 return kind.demand(wanted.parameters, known=known(resources.catalog(kind.kind)))
+
+
+def _untold(parent: _NewReservation | None) -> AbstractContextManager[None]:
+    """Mask in errors about a part of a reservation what that keeps secret: it may say the names that the part has."""
+    return nullcontext() if parent is None else untold(lambda: parts_of(parent.parameters.values))
 
 
 def _check_reference(

@@ -155,8 +155,10 @@ def hidden_parts(source: StackSource) -> frozenset[str]:
     hidden = hidden_names(source)
     sections = [source.parameters, *(source.environment.get(name) for name in _SECTIONS)]
     given = [each[name] for each in sections if isinstance(each, Mapping) for name in hidden & each.keys()]
-    # Heat may tell a part of a list or an object.
-    return frozenset(str(part) for value in given for _, part in values(value))
+    # Heat may tell a part of a list or an object, also its keys.
+    inside = [each for value in given for each in values(value)]
+    keys = (key for path, _ in inside for key in path[-1:] if isinstance(key, str))
+    return frozenset(str(part) for _, part in inside) | frozenset(keys)
 
 
 def masked(given: Json, source: StackSource) -> Json:
