@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 from werkzeug.test import TestResponse
 
 from blazar.api.app import create_app
