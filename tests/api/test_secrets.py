@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import pytest
@@ -84,6 +85,12 @@ def test_there_is_a_secret_for_every_type_that_keeps_some(sqlite):
     assert keep == {given["resource_type"] for given in SECRETS.values()}
 
 
+@cache
+def served() -> Served:
+    """Return what is served; telling takes long."""
+    return Served(installed())
+
+
 class Service:
     """A service in which everything that anybody is told is heard."""
 
@@ -147,7 +154,7 @@ class Service:
     def _urls(self, leases: Sequence[str] = (), series: Sequence[str] = ()) -> Iterator[tuple[str, list[str]]]:
         """Yield all URLs of these leases and series, with the versions that serve them; by default those of neither."""
         names = {"{lease_id}": leases, "{series_id}": series} if leases or series else {"{kind}": ["host"]}
-        for row in Served(installed()).routes:
+        for row in served().routes:
             if row.method != "GET":
                 continue
             urls = [] if leases or series else [row.url]
@@ -155,10 +162,10 @@ class Service:
                 if place in row.url:
                     urls = [row.url.replace(place, id_) for id_ in ids]
             last = VERSIONS[-1] if row.until is None else as_text(row.until)
-            served = VERSIONS[VERSIONS.index(as_text(row.since)) : VERSIONS.index(last) + 1]
+            versions = VERSIONS[VERSIONS.index(as_text(row.since)) : VERSIONS.index(last) + 1]
             for url in urls:
                 if "{" not in url:
-                    yield url, served if row.root is Root.V1 else ["1.0"]
+                    yield url, versions if row.root is Root.V1 else ["1.0"]
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         with self.world.engine.connect() as connection:
