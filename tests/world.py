@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -366,6 +367,22 @@ def _registered(hosts: int) -> tuple[bytes, State]:
         world = World(new_sqlite(Path(folder) / "blazar.sqlite"), hosts=hosts, state=of_size(max(hosts, 1)))
         with world.simulated.inspect() as state:
             return contents(world.engine), state.copy()
+
+
+def copied(engine: Engine, prepare: Callable[[World], Any]) -> tuple[World, Any]:
+    """Return a world on SQLite as ``prepare`` leaves one, and what that returns. It runs once, before time passes."""
+    database, state, made = _prepared(prepare)
+    assert fill(engine, database), "the database is not a new one on SQLite"
+    return World(engine, register=False, state=state.copy()), copy.deepcopy(made)
+
+
+@cache
+def _prepared(prepare: Callable[[World], Any]) -> tuple[bytes, State, Any]:
+    with TemporaryDirectory() as folder:
+        world = World(new_sqlite(Path(folder) / "blazar.sqlite"))
+        made = prepare(world)
+        with world.simulated.inspect() as state:
+            return contents(world.engine), state.copy(), made
 
 
 def host_request(

@@ -14,7 +14,7 @@ from blazar.api.parts import BUILTIN
 from blazar.api.policy import Policy
 from blazar.api.served import Served
 from blazar.model.resource import DEVICE, FLOATING_IP, HOST, NETWORK
-from tests.api.conftest import client_of, token
+from tests.api.conftest import app_of, client_of, token
 from tests.isolation import (
     NEW,
     ON_A_LEASE,
@@ -34,6 +34,7 @@ from tests.isolation import (
     ids_in,
     lease_in,
 )
+from tests.world import World, copied
 
 IN_LISTS = {("GET", "/v1/leases"), ("GET", "/v2/leases")}
 """Routes of which ``SEEN`` says who sees what."""
@@ -52,9 +53,23 @@ TOKENS = {
 both = pytest.mark.parametrize("root", ["/v1", "/v2"])
 
 
+def booked(world: World) -> dict:
+    return client_of(app_of(world.manager)).post("/v1/leases", json=NEW, headers=TOKENS["member"]).json["lease"]
+
+
 @pytest.fixture
-def lease(http) -> dict:
-    return http.post("/v1/leases", json=NEW, headers=TOKENS["member"]).json["lease"]
+def with_lease(sqlite) -> tuple[World, dict]:
+    return copied(sqlite, booked)
+
+
+@pytest.fixture
+def world(request, sqlite) -> World:
+    return request.getfixturevalue("with_lease")[0] if "lease" in request.fixturenames else World(sqlite)
+
+
+@pytest.fixture
+def lease(with_lease) -> dict:
+    return with_lease[1]
 
 
 def as_operators_see_it(http, lease: dict) -> dict:

@@ -191,20 +191,20 @@ def test_what_is_in_use_is_in_use_in_the_cloud_too(demo):
     assert set(whole) <= zones
 
 
-def test_it_is_the_same_each_time(tmp_path):
+def test_it_is_the_same_each_time_also_after_a_start_that_was_interrupted(tmp_path):
     lives = []
-    for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-        leases = made(tmp_path / name, days=4).leases.of_project(None)
+    for name in ("first", "interrupted"):
+        folder = tmp_path / name
+        folder.mkdir()
+        if name == "interrupted":
+            (folder / "blazar.sqlite.unfinished").write_text("half of a database", encoding="utf-8")
+            (folder / "cloud.json").write_text("half", encoding="utf-8")
+        store = made(folder, days=1)
+        assert store.resources.of_kind(HOST)
+        assert not (folder / "blazar.sqlite.unfinished").exists()
+        leases = store.leases.of_project(None)
         lives.append(sorted((one.name, one.user_id, str(one.window), one.status) for one in leases))
     assert lives[0] == lives[1] != []
-
-
-def test_a_start_that_was_interrupted_begins_from_the_beginning(tmp_path):
-    (tmp_path / "blazar.sqlite.unfinished").write_text("half of a database", encoding="utf-8")
-    (tmp_path / "cloud.json").write_text("half", encoding="utf-8")
-    assert made(tmp_path, days=1).resources.of_kind(HOST)
-    assert not (tmp_path / "blazar.sqlite.unfinished").exists()
 
 
 @pytest.mark.slow

@@ -707,7 +707,7 @@ def dies_and_is_followed(world, step: int, phase: str) -> bool:
     return left[0] <= 0
 
 
-@pytest.mark.parametrize("phase", ["before", "after"])
+@pytest.mark.parametrize("phase", [pytest.param("before", marks=pytest.mark.slow), "after"])
 @pytest.mark.parametrize("moment", ["moves", "start", "end"])
 def test_a_manager_that_dies_at_any_write_leaves_what_another_finishes(new_world, moment, phase):
     for step in range(1, 60):

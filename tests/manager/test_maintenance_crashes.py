@@ -27,7 +27,7 @@ DIES, STANDS_STILL, CANCELLED, DELETED = TURNS = (
 CALLS = 51
 """As many calls as it takes until the lease has left its old host."""
 
-FAST = {5, 8, 20, 30, 45, 48}
+FAST = {8, 30, 45}
 
 NUMBERS = [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in range(1, CALLS + 1)]
 

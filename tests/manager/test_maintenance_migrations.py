@@ -26,7 +26,7 @@ from tests.promises import check_promises
 from tests.world import NOON, PROJECT, World, a_host, instances
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
-LIMIT, LEAD = 10 * MINUTE, 30 * MINUTE
+LIMIT, LEAD = 6 * MINUTE, 15 * MINUTE
 OPERATOR = Terms(Actor("admin", "admins", operator=True))
 ON_NODE_1 = '["==", "$hypervisor_hostname", "node-1"]'
 

@@ -9,19 +9,16 @@ from datetime import timedelta
 import pytest
 
 from blazar.model.lease import LeaseStatus, ReservationStatus
-from tests.manager.stacks.test_life import FLAVORS, HOUR, MINUTE, WHOLE, a_stack, at_rest
+from tests.manager.stacks.test_life import HOUR, MINUTE, WHOLE, a_stack, at_rest, furnish
 from tests.manager.test_crashes import dies
-from tests.world import World
+from tests.world import World, copied
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def world(sqlite) -> World:
-    world = World(sqlite)
-    world.register_pools(1)
-    world.register_addresses(100, 101)
-    for flavor in FLAVORS:
-        world.simulated.operators.offer_flavor(flavor)
-    return world
+    return copied(sqlite, furnish)[0]
 
 
 @pytest.mark.parametrize("phase", ["before", "after"])

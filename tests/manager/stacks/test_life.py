@@ -15,7 +15,7 @@ from blazar.model.errors import InvalidInput, NotEnoughResources, NotFound, Role
 from blazar.model.lease import EventType, Lease, LeaseStatus, ReservationStatus
 from blazar.model.requests import ReservationRequest
 from tests.oracle import check_at_rest
-from tests.world import NOON, PROJECT, World, a_host
+from tests.world import NOON, PROJECT, World, a_host, copied
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 KEY = {"type": "OS::Nova::KeyPair", "properties": {"name": "mine", "public_key": "ssh-ed25519 AAAA"}}
@@ -54,14 +54,17 @@ WHOLE = template(
 )
 
 
-@pytest.fixture
-def world(sqlite) -> World:
-    world = World(sqlite)
+def furnish(world: World) -> None:
+    """Register what stacks are made of beside hosts."""
     world.register_pools(1)
     world.register_addresses(100, 101)
     for flavor in FLAVORS:
         world.simulated.operators.offer_flavor(flavor)
-    return world
+
+
+@pytest.fixture
+def world(sqlite) -> World:
+    return copied(sqlite, furnish)[0]
 
 
 def stacks(world: World) -> list[Any]:
