@@ -16,8 +16,10 @@ from oslo_policy import policy
 from blazar.api.identity import Caller
 from blazar.api.microversion import MAX_VERSION
 from blazar.api.parts import installed
+from blazar.api.policy_advice import circle_of
 from blazar.api.routes import Part, Route, Rule, up_to
-from blazar.model.errors import Denied, InvalidInput
+from blazar.model.errors import Denied, EnforcementUnavailable, InvalidInput
+from blazar.model.trouble import Trouble
 
 LOG = logging.getLogger(__name__)
 
@@ -102,6 +104,7 @@ class Policy:
         self._conf = conf
         self._parts = parts
         self._lock = threading.Lock()
+        self._trouble = Trouble(LOG, "The servers that decide rules answer")
         # The library registers its options when the first Enforcer is created.
         self._enforcer = _enforcer(conf, self._parts)
         self._files_seen = self._files()
@@ -126,7 +129,16 @@ class Policy:
         aim = dict(target) if target is not None else {"project_id": caller.project_id, "user_id": caller.user_id}
         # Two empty ids would match, but an unscoped caller is a member of no project: without the key nothing matches.
         aim = {key: value for key, value in aim.items() if value or key != "project_id"}
-        return bool(self._current().enforce(rule, aim, credentials, do_raise=False))
+        try:
+            decision = bool(self._current().enforce(rule, aim, credentials, do_raise=False))
+        except (OSError, RuntimeError) as error:
+            # A check that asks a server: the library tells an expired deadline as a RuntimeError.
+            self._trouble.met(f"{rule} cannot be decided: {error}")
+            raise EnforcementUnavailable(
+                f"{rule} cannot be decided: its server does not answer; try again later"
+            ) from None
+        self._trouble.over()
+        return decision
 
     def check(self, rule: str, caller: Caller, target: Mapping[str, str] | None = None) -> None:
         """Raise Denied, which names the rule, if the rule does not allow it."""
@@ -168,6 +180,11 @@ class Policy:
                 f"[oslo_policy] policy_file {self._conf.oslo_policy.policy_file} is invalid: "
                 f'{" ".join(str(error).split())}; write rules in YAML, each as "name": "check"'
             ) from error
+        if circle := circle_of({name: str(check) for name, check in enforcer.rules.items()}):
+            raise InvalidInput(
+                f"[oslo_policy] policy_file {self._conf.oslo_policy.policy_file} is invalid: "
+                f"{' refers to '.join(circle)}, so that nothing decides them; write one without the others"
+            )
         # From here on this class checks the files: the library fails a request if a file has disappeared.
         enforcer.use_conf = False
 

@@ -53,6 +53,24 @@ def explain_mistakes(known: Iterable[str], given: Mapping[str, str]) -> list[str
     return found
 
 
+def circle_of(rules: Mapping[str, str]) -> tuple[str, ...]:
+    """Return rules that refer to each other in a circle, its first one at the end again; empty if none do."""
+    done: set[str] = set()
+
+    def walk(name: str, path: tuple[str, ...]) -> tuple[str, ...]:
+        if name in path:
+            return (*path[path.index(name) :], name)
+        if name in done:
+            return ()
+        for further in _REFERENCE.findall(rules.get(name, "")):
+            if found := walk(further, (*path, name)):
+                return found
+        done.add(name)
+        return ()
+
+    return next(filter(None, (walk(name, ()) for name in sorted(rules))), ())
+
+
 def _meaning(check: str) -> str:
     """Return what a default means: the rules that it follows, or who is allowed."""
     followed = [each for each in _REFERENCE.findall(check) if each.startswith("blazar:")]

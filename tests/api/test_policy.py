@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from oslo_policy import opts
 from blazar.api.app import create_app
 from blazar.api.identity import Caller
 from blazar.api.policy import Policy, list_rules
+from blazar.model.errors import InvalidInput
 
 ADMIN = "rule:admin"
 READER = "rule:project_reader_or_admin"
@@ -199,6 +201,38 @@ def at_once(monkeypatch):
     monkeypatch.setattr("blazar.api.policy.CHECK_INTERVAL", 0)
 
 
+@pytest.mark.parametrize(
+    ("text", "circle"),
+    [
+        ('"blazar:leases:post": "rule:blazar:series:post"', "blazar:leases:post refers to blazar:series:post refers"),
+        ('"a": "not rule:b"\n"b": "role:x and (rule:a or @)"', "a refers to b refers to a"),
+        ('"admin": "role:boss or rule:admin"', "admin refers to admin"),
+    ],
+)
+def test_rules_that_refer_to_each_other_in_a_circle_are_told_at_the_start(tmp_path, text, circle):
+    with pytest.raises(InvalidInput) as refused:
+        policy(tmp_path, text)
+    assert circle in refused.value.message
+
+
+def test_a_rule_that_a_server_decides_is_a_503_while_the_server_is_away(world, tmp_path, caplog):
+    class OfPhysics:
+        def authenticate(self, headers):
+            return CURIE
+
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        port = silent.getsockname()[1]
+        rules = policy(tmp_path, f'"blazar:leases:get": "http://127.0.0.1:{port}/%(user_id)s"')
+        http = create_app(world.manager, identity=OfPhysics(), policy=rules).test_client()
+        for version in ("1.0", "1.3"):
+            answer = http.get("/v1/leases", headers={"OpenStack-API-Version": f"reservation {version}"})
+            assert answer.status_code == 503, answer.text
+            assert str(port) not in answer.text
+    (told,) = errors(caplog)
+    assert str(port) in told
+
+
 READERS_MAY = '"blazar:leases:delete": "role:reader"'
 READER_OF_ART = Caller("pierre", "art", ("reader",))
 
@@ -221,8 +255,9 @@ def test_a_changed_policy_file_is_reloaded(tmp_path, at_once):
         lambda file: file.write_text("just a text", encoding="utf-8"),
         lambda file: file.write_text('"blazar:leases:get": 5', encoding="utf-8"),
         lambda file: file.write_text("a: [", encoding="utf-8"),
+        lambda file: file.write_text('"blazar:leases:put": "rule:blazar:leases:swap"', encoding="utf-8"),
     ],
-    ids=["removed", "text", "number", "cut off"],
+    ids=["removed", "text", "number", "cut off", "circle"],
 )
 def test_a_removed_or_invalid_policy_file_is_logged_once_and_the_rules_stay(tmp_path, at_once, caplog, spoil):
     rules = policy(tmp_path, READERS_MAY)
