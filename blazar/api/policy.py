@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -85,6 +86,10 @@ def list_rules(parts: Sequence[Part] | None = None) -> list[policy.RuleDefault]:
     ]
 
 
+_NO_RULES: Mapping[type[Exception], str] = {
+    AttributeError: "it has no rules with names",
+    TypeError: "a rule has a check that is no text",
+}
 _UNNAMED = (cfg.Locations.opt_default, cfg.Locations.set_default)
 
 
@@ -150,6 +155,17 @@ class Policy:
         """The rules that policy files set, with their checks."""
         return {name: str(rule.check_str) for name, rule in self._current().file_rules.items()}
 
+    @property
+    def not_understood(self) -> tuple[str, ...]:
+        """The rules of policy files that the library cannot read, as a whole or in part: that part allows nobody."""
+        rules = self._current().file_rules.items()
+        return tuple(
+            name
+            for name, rule in rules
+            if _denials(rule.check) > _denials(rule.check_str)
+            or (str(rule.check) == "!" and str(rule.check_str).strip() != "!")
+        )
+
     def _current(self) -> policy.Enforcer:
         with self._lock:
             if time.monotonic() - self._checked_at < CHECK_INTERVAL:
@@ -175,10 +191,11 @@ class Policy:
         try:
             enforcer.load_rules()
         except (AttributeError, OSError, TypeError, ValueError) as error:
-            # The library does not wrap the exceptions of its parsers.
+            # The library does not wrap the exceptions of its parsers, nor those of what is YAML and no rules.
+            reason = _NO_RULES.get(type(error), " ".join(str(error).split()))
             raise InvalidInput(
                 f"[oslo_policy] policy_file {self._conf.oslo_policy.policy_file} is invalid: "
-                f'{" ".join(str(error).split())}; write rules in YAML, each as "name": "check"'
+                f'{reason}; write rules in YAML, each as "name": "check"'
             ) from error
         if circle := circle_of({name: str(check) for name, check in enforcer.rules.items()}):
             raise InvalidInput(
@@ -205,6 +222,11 @@ class Policy:
             except OSError as error:
                 LOG.debug("Policy in %s cannot be read: %s", path, error)
         return found
+
+
+def _denials(check: object) -> int:
+    """Return how often a check says that nobody is allowed, as it also does in place of what cannot be read."""
+    return len(re.findall(r"(?<![\w:%])!(?![\w:])", str(check)))
 
 
 def _enforcer(conf: cfg.ConfigOpts, parts: Sequence[Part] | None) -> policy.Enforcer:

@@ -46,6 +46,8 @@ def explain_mistakes(known: Iterable[str], given: Mapping[str, str]) -> list[str
         if name.startswith("blazar:")
     ]
     for name, check in given.items():
+        if check in ("", "None", "[]"):
+            found.append(f'{name} is empty, so it allows everybody; write "@" if that is meant')
         lost = [each for each in _REFERENCE.findall(check) if each not in rules]
         found += [
             f"{name} refers to the rule {each}, which does not exist: that part of it allows nobody" for each in lost

@@ -131,7 +131,7 @@ def _plugins(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 def _policy_file(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     try:
-        given = Policy(conf).given
+        rules = Policy(conf)
     except BlazarError as error:
         yield Finding("Policy file", Verdict.FAILURE, error.message)
         return
@@ -141,8 +141,12 @@ def _policy_file(conf: cfg.ConfigOpts) -> Iterator[Finding]:
             "Policy file", Verdict.FAILURE, f"{path} is JSON; convert it with oslopolicy-convert-json-to-yaml"
         )
         return
-    yield Finding("Policy file", Verdict.SUCCESS)
-    yield from _policy_rules(given)
+    for name in rules.not_understood:
+        text = f"{name} cannot be understood: {rules.given[name]!r}; what cannot be read of it allows nobody"
+        yield Finding("Policy file", Verdict.FAILURE, text)
+    if not rules.not_understood:
+        yield Finding("Policy file", Verdict.SUCCESS)
+    yield from _policy_rules(rules.given)
 
 
 def _policy_rules(given: Mapping[str, str]) -> Iterator[Finding]:

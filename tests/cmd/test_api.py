@@ -85,6 +85,7 @@ def test_a_policy_file_that_is_none_is_refused_at_once(load, tmp_path, text):
     with pytest.raises(InvalidInput, match=r"policy_file .*rules.yaml is invalid") as refused:
         api.build(load(*BUS, "[oslo_policy]", f"policy_file = {rules}", *LOGIN))
     assert "\n" not in refused.value.message
+    assert "object" not in refused.value.message
 
 
 def test_the_database_of_the_existing_blazar_is_refused_with_what_to_do(start, their_database):

@@ -92,6 +92,8 @@ def test_it_says_which_newer_rules_a_policy_file_leaves_at_their_default(capsys,
     [
         ('"blazar:lease:post": "role:booker"', "blazar:lease:post is no rule of this service, so it limits nobody"),
         ('"blazar:leases:post": "rule:boker"', "blazar:leases:post refers to the rule boker, which does not exist"),
+        ('"blazar:leases:post": ""', "blazar:leases:post is empty, so it allows everybody"),
+        ('"blazar:leases:post":', "blazar:leases:post is empty, so it allows everybody"),
     ],
 )
 def test_a_rule_that_does_nothing_is_a_warning(capsys, file, working, tmp_path, text, words):
@@ -99,6 +101,25 @@ def test_a_rule_that_does_nothing_is_a_warning(capsys, file, working, tmp_path, 
     assert main(["--config-file", file(*working()), "upgrade", "check"]) == 1
     (said,) = [row for row in capsys.readouterr().out.splitlines() if row.startswith("  Policy rules Warning")]
     assert words in said
+
+
+@pytest.mark.parametrize(
+    "text", ["role:admin or", "(role:admin", "nonsense", "role:admin or nonsense", "! or role admin", "rule: admin"]
+)
+def test_a_rule_that_cannot_be_understood_is_a_failure(capsys, check, working, tmp_path, text):
+    (tmp_path / "policy.yaml").write_text(f'"blazar:leases:post": "{text}"\n', encoding="utf-8")
+    code, found = check(*working())
+    assert (code, found["Policy file"]) == (
+        2,
+        f"Failure: blazar:leases:post cannot be understood: {text!r}; what cannot be read of it allows nobody",
+    )
+
+
+@pytest.mark.parametrize("text", ["!", "@", "not role:reader", "! or role:admin", "role:a! or user_id:!b", "[]"])
+def test_a_rule_that_is_understood_is_none(check, working, tmp_path, text):
+    (tmp_path / "policy.yaml").write_text(f'"blazar:leases:post": "{text}"\n'.replace('"[]"', '["role:x"]'))
+    code, found = check(*working())
+    assert (code, found.get("Policy file")) == (0, None)
 
 
 @pytest.mark.parametrize(
