@@ -156,19 +156,24 @@ def _serve(conf: cfg.ConfigOpts) -> None:
             f"[DEFAULT] host {host} and port {conf.port} cannot be listened on: {error.strerror or error}"
         ) from error
 
+    serving = web.Serving(server)
+
     def stop(signum: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+        LOG.info("blazar-api is stopping")
+        systemd.say_stopping()
+        signal.signal(signum, signal.default_int_handler)
+        serving.begin_stop()
 
     try:
-        signal.signal(signal.SIGTERM, stop)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)
         signal.signal(signal.SIGHUP, lambda *_: config.read_again(conf))
         manager.connect()
         LOG.info("blazar-api is listening on %s port %d", host, conf.port)
         systemd.say_ready(f"listening on {host} port {conf.port}")
-        server.run()
+        serving.run()
     except KeyboardInterrupt:
-        LOG.info("blazar-api is stopping")
-        systemd.say_stopping()
+        LOG.info("blazar-api stops at once, as it is asked again")
     finally:
         server.close()
 

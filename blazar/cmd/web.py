@@ -8,9 +8,12 @@ lock out all other clients. Here the connections that have been idle for the lon
 from __future__ import annotations
 
 import socket
+import threading
 import time
+from functools import partial
 from typing import Any
 
+from waitress import wasyncore
 from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser, ParsingError
@@ -25,6 +28,12 @@ CONNECTIONS = 1000
 
 IDLE = 75
 """Seconds after which an idle connection is closed: more than the 60 of proxies, so that the proxy closes it first."""
+
+QUIET = 1.0
+"""Seconds without a request after which a stopping server closes a connection: the proxy may be about to send one."""
+
+PARTING = 5.0
+"""Seconds that a stopping server goes on with the connections that are open."""
 
 _OTHER_FILES = 256
 """Open files other than connections of clients: message bus, database, log."""
@@ -52,6 +61,9 @@ class _Channel(HTTPChannel):  # type: ignore[misc]  # a library without types
 
     def service(self) -> None:
         self.served = time.time()
+        if self.server.is_stopping:
+            # As if the client had asked for it: with the answer it hears that the connection ends.
+            self.requests[0].headers["CONNECTION"] = "close"
         super().service()
         self.served = time.time()
 
@@ -69,6 +81,7 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]  # a library without types
     """Always accepts: near the limit it closes up to a tenth of the connections, the longest idle first."""
 
     channel_class = _Channel
+    is_stopping = False
 
     def readable(self) -> bool:
         self._make_room()
@@ -81,6 +94,48 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]  # a library without types
         idle = sorted((c for c in self.active_channels.values() if c.idle), key=lambda channel: channel.idle_since)
         for channel in idle[:share]:
             channel.will_close = True
+
+
+class Serving:
+    """A server that runs until it is asked to stop, and loses no request then.
+
+    A proxy sends its next request on a connection that it has kept open. So a stopping server accepts no connection,
+    and goes on to answer on those that are open, until each has been told, or was quiet for a while.
+    """
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self._sockets = server.map if isinstance(server, MultiSocketServer) else server._map
+        self._stopping = threading.Event()
+
+    def begin_stop(self) -> None:
+        """Let ``run`` return; to be called by a signal or another thread."""
+        self._stopping.set()
+        for each in list(self._sockets.values()):
+            if isinstance(each, _Server):
+                each.trigger.pull_trigger()
+
+    def run(self) -> None:
+        """Serve until it is to stop."""
+        step = partial(self._server.asyncore.loop, map=self._sockets, use_poll=True, count=1)
+        try:
+            while not self._stopping.is_set():
+                step(timeout=1)
+            for each in self._open(_Server):
+                each.is_stopping = True
+                # Not its trigger, which wakes this loop.
+                wasyncore.dispatcher.close(each)
+            end = time.monotonic() + PARTING
+            while time.monotonic() < end and (connections := self._open(_Channel)):
+                for each in connections:
+                    if each.idle and each.request is None and time.time() - each.idle_since > QUIET:
+                        each.will_close = True
+                step(timeout=0.1)
+        finally:
+            self._server.task_dispatcher.shutdown()
+
+    def _open(self, kind: type[Any]) -> list[Any]:
+        return [each for each in list(self._sockets.values()) if isinstance(each, kind)]
 
 
 def server(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import re
 import resource
 import socket
@@ -195,3 +196,62 @@ def test_both_programs_answer_at_once_beside_five_hundred_idle_connections(start
 def subprocess_of_standalone(start, tmp_path, port: int) -> None:
     arguments = ("--port", str(port), "--data", str(tmp_path / "data"))
     start("standalone", arguments=arguments).says("Ctrl-C stops")
+
+
+@contextlib.contextmanager
+def kept_open(port: int) -> Iterator[http.client.HTTPConnection]:
+    """A connection on which a proxy has sent a request, and will send others."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    connection.request("GET", "/first")
+    assert connection.getresponse().read()
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def stoppable() -> Iterator[tuple[web.Serving, int, threading.Thread]]:
+    """A server that can be stopped as the process does; its port, and the thread that it runs in."""
+    HELD_BY_REQUEST.begun.clear()
+    HELD_BY_REQUEST.go_on.clear()
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    server = web.server(answer, trusts_proxy=False, listener=listener, threads=4)
+    serving = web.Serving(server)
+    thread = threading.Thread(target=serving.run, daemon=True)
+    thread.start()
+    yield serving, listener.getsockname()[1], thread
+    serving.begin_stop()
+    thread.join(2 * web.PARTING + 5)
+    assert not thread.is_alive()
+
+
+def test_a_stopping_server_answers_what_a_proxy_sends_on_a_connection_that_it_has_kept(stoppable):
+    serving, port, thread = stoppable
+    with kept_open(port) as connection:
+        serving.begin_stop()
+        time.sleep(0.3)
+        connection.request("POST", "/next", body=b"x")
+        response = connection.getresponse()
+        assert (response.status, response.read(), response.getheader("Connection")) == (
+            200,
+            b"POST /next b'x'",
+            "close",
+        )
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        thread.join(web.QUIET)
+        assert not thread.is_alive()
+
+
+def test_a_stopping_server_ends_what_it_is_asked_and_closes_what_is_quiet(stoppable):
+    serving, port, thread = stoppable
+    with kept_open(port) as quiet, kept_open(port) as busy:
+        busy.request("GET", "/slow")
+        assert HELD_BY_REQUEST.begun.wait(PATIENCE)
+        serving.begin_stop()
+        assert quiet.sock.recv(1) == b""
+        assert thread.is_alive()
+        HELD_BY_REQUEST.go_on.set()
+        assert busy.getresponse().read() == b"GET /slow b''"
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
