@@ -182,6 +182,7 @@ def test_without_a_file_everything_is_as_operators_know_it(load):
     [
         (["os_auth_host = fd00::1"], "http://[fd00::1]:5000/v3"),
         (["os_auth_port ="], "http://127.0.0.1/v3"),
+        (["os_auth_version = v4"], "http://127.0.0.1:5000/v4"),
         (["os_auth_prefix = /identity/"], "http://127.0.0.1:5000/identity/v3"),
     ],
 )

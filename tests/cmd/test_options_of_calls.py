@@ -113,6 +113,11 @@ def test_zones_of_hosts_are_noted_if_the_file_says_so(clouds, stub, monkeypatch,
     assert any("os-availability-zone" in call for call in stub.asked) is aware
 
 
+def test_a_connection_to_the_database_is_waited_for_as_long_as_the_file_says(load, tables):
+    conf = load("[database]", f"connection = {tables}", "pool_timeout = 7")
+    assert assemble.database_engine(conf).pool.timeout() == 7
+
+
 @pytest.mark.parametrize("retries", [0, 2])
 def test_the_database_is_looked_for_as_often_as_the_file_says(load, working, monkeypatch, retries):
     looks = []
@@ -123,7 +128,7 @@ def test_the_database_is_looked_for_as_often_as_the_file_says(load, working, mon
 
     monkeypatch.setattr(revisions, "current", away)
     monkeypatch.setattr(manager, "RETRY_SECONDS", 0.0)
-    lines = [*working(wait=300), "[database]", f"max_retries = {retries}"]
+    lines = [*working(wait=0), "[database]", f"max_retries = {retries}"]
     with pytest.raises(StoreUnavailable):
         manager.run(load(*lines), threading.Event())
     assert len(looks) == 1 + retries
@@ -182,6 +187,13 @@ def test_an_external_service_is_asked_as_often_as_the_file_says(load, attempts):
 def test_an_external_service_is_waited_for_as_long_as_the_file_says(load):
     with receiver(silent) as heard:
         assert 0.2 < _check(load, heard.url, "external_service_timeout = 0.3") < 3
+
+
+def test_an_external_service_is_asked_where_the_file_says(load):
+    with receiver(answer(503)) as heard:
+        _check(load, heard.url, "external_service_attempts = 1")
+        ((line, *_),) = heard.heard
+        assert line == "POST /hook/check-create HTTP/1.1"
 
 
 UNIFIED = ("[oslo_limit]", "auth_type = none", "endpoint_id = e", "[enforcement]", "limits_source = unified_limits")

@@ -87,6 +87,16 @@ def test_attempts_to_sign_in_are_counted_by_the_address_that_the_proxies_of_the_
     assert found == [401] * 5 + [status]
 
 
+@pytest.mark.parametrize(("url", "status"), [("", 403), ("https://cloud.example/reservation", 401)])
+def test_pages_are_at_the_url_of_the_file(load, stub, url, status):
+    """The service itself sees the name of its own machine; only who is at the right place is asked for a password."""
+    lines = ("[ui]", f"session_keys = {KEY}", f"public_url = {url}")
+    http = Client(api.build(load(*BUS, *login_at(stub, PASSWORD), *lines)))
+    wrong = {"method": "password", "user": "curie", "domain": "Default", "password": "wrong"}
+    answer = http.post("/ui/session", json=wrong, headers={"Origin": "https://cloud.example"})
+    assert answer.status_code == status
+
+
 ROOM = {"resource_type": "physical:host", "min": 1, "max": 1}
 SERVER = {"resource_type": "virtual:instance", "amount": 1, "vcpus": 1, "memory_mb": 1, "disk_gb": 1}
 QUESTION = {"reservations": [ROOM], "duration": "1h"}

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from blazar.model.lease import LeaseStatus
 from blazar.model.paging import Page
 from tests.configured import Configured
 
@@ -150,11 +151,11 @@ def test_the_warning_comes_as_many_minutes_before_the_end_as_the_file_says(start
     assert (lease["before_end_date"] or "")[11:16] == (time or "")
 
 
-def test_only_the_types_of_the_file_are_there(start):
-    service = start("[manager]", "plugins = physical.host.plugin")
-    flavor = {"resource_type": "flavor:instance", "flavor_id": "small", "amount": 1}
-    assert service.book(reservations=[flavor]).status_code == 400
-    assert service.book().status_code == 201
+@pytest.mark.parametrize(("names", "status"), [("physical.host.plugin", 400), ("virtual.instance.plugin", 201)])
+def test_only_the_types_of_the_file_are_there(start, names, status):
+    service = start("[manager]", f"plugins = {names}")
+    servers = {"resource_type": "virtual:instance", "amount": 1, "vcpus": 1, "memory_mb": 1, "disk_gb": 1}
+    assert service.book(reservations=[{**servers, "affinity": None}]).status_code == status
 
 
 def test_the_aggregates_in_nova_have_the_names_and_marks_of_the_file(start):
@@ -226,3 +227,35 @@ def test_a_lease_has_as_many_tries_as_the_file_says(start):
     service = start("[api]", "default_tries = 2", hosts=1)
     made = service.book(kind="retries", end="+2h", wait={"until": "+1d"})
     assert made.json["lease"]["wait"]["tries"] == 2
+
+
+def test_a_lease_asks_for_as_many_tries_as_the_file_says(start):
+    service = start("[api]", "most_tries = 2", hosts=1)
+    kind = {"kind": "retries", "end": "+2h"}
+    assert service.book(**kind, wait={"until": "+1d", "tries": 3}).status_code == 400
+    assert service.book(**kind, wait={"until": "+1d", "tries": 2}).status_code == 201
+
+
+@pytest.mark.parametrize(("weights", "first"), [("", "chemistry"), ("biology:4", "biology")])
+def test_whose_turn_it_is_goes_by_the_weights_of_the_file(start, weights, first):
+    """The first project has used two hosts, and the second one."""
+    service = start("[api]", "promises = 0", f"project_weights = {weights}", hosts=3)
+    found = {}
+    for project, hosts in (("biology", 2), ("chemistry", 1)):
+        assert service.book(hosts=hosts, who=f"curie:{project}").status_code == 201
+    for project in ("biology", "chemistry"):
+        made = service.book(hosts=3, end="+2h", wait={"until": "+1d"}, who=f"curie:{project}")
+        found[made.json["lease"]["id"]] = project
+    service.pass_time(hours=2)
+    while service.manager.waiting_list.run_once():
+        service.manager.engine.run_due()
+    active = [found[id_] for id_ in found if service.store.leases.one(id_).status is LeaseStatus.ACTIVE]
+    assert active == [first]
+
+
+@pytest.mark.parametrize(("who", "status"), [("alice:physics", 403), ("bob:biology", 201)])
+def test_a_lease_is_as_long_as_the_file_says_unless_its_project_is_exempt(start, who, status):
+    lines = ("max_lease_duration = 7200", "max_lease_duration_exempt_project_ids = biology")
+    service = start("[enforcement]", "enabled_filters = MaxLeaseDurationFilter", *lines)
+    assert service.book(end="2030-04-01T14:00:00Z", who=who).status_code == 201
+    assert service.book(end="2030-04-01T14:01:00Z", who=who).status_code == status

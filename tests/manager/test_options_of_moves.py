@@ -70,6 +70,30 @@ def test_what_would_take_too_long_at_the_rate_of_the_file_is_refused(start, rate
             best_effort(world, hosts=1)
 
 
+@pytest.mark.parametrize(("strategy", "emptied"), [("fewest", "node-2"), ("smallest", "node-3")])
+def test_hosts_are_emptied_by_the_strategy_of_the_file(start, strategy, emptied):
+    world = start(f"strategy = {strategy}")
+    boot(world, "node-2", "large", memory_mb=2048)
+    for name in "ab":
+        boot(world, "node-3", name, memory_mb=64)
+    lease = best_effort(world, hosts=1)
+    world.run_to(NOON + 10 * MINUTE)
+    assert world.hosts_of(lease) == {emptied}
+
+
+@pytest.mark.parametrize(("headroom", "fits"), [(0, True), (90, False)])
+def test_as_much_of_each_target_stays_free_as_the_file_says(start, headroom, fits):
+    """The server takes a quarter of the memory of a host."""
+    world = start(f"headroom = {headroom}")
+    for host in ("node-2", "node-3"):
+        boot(world, host, host, memory_mb=32768)
+    if fits:
+        assert best_effort(world, hosts=1).status is LeaseStatus.IN_PROGRESS
+    else:
+        with pytest.raises(NotEnoughResources):
+            best_effort(world, hosts=1)
+
+
 @pytest.mark.parametrize(
     ("lines", "hosts", "moving"),
     [

@@ -106,6 +106,18 @@ def test_leftovers_are_never_searched_for_if_the_file_says_so(start, seconds, be
         sweep.stop()
 
 
+@pytest.mark.parametrize("only_reported", [True, False])
+def test_leftovers_are_only_reported_if_the_file_says_so(start, only_reported):
+    world = start("[manager]", f"sweep_dry_run = {only_reported}")
+    lease = world.lease()
+    world.run_to(lease.window.end + MINUTE)
+    left = lease.reservations[0].id
+    world.simulated.compute.create_aggregate(left, f"blazar_{left}", {})
+    assert world.manager.sweep.run_once() == 1
+    world.run()
+    assert (world.simulated.compute.aggregate(left) is not None) is only_reported
+
+
 def test_a_request_spends_as_many_seconds_in_the_cloud_as_the_file_says(start):
     world = start("[manager]", "request_limit = 7")
     left: list[float] = []
