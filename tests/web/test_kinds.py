@@ -330,10 +330,10 @@ def test_a_lease_on_its_last_day_is_offered_the_longest_end_in_one_click(shared,
     leased(shared, BOB, "next", hosts - 1, start_date=whole(taken), end_date="+PT4H")
     page = page_of(page_of_lease(shared, lease), ALICE, timezone_id="UTC")
     offer = page.locator(".banner.offer")
-    expect(offer).to_contain_text("then others have booked")
+    expect(offer).to_contain_text("then what it has is booked")
     assert serious(page) == []
     offer.get_by_role("button", name=re.compile("^Extend until")).click()
-    expect(offer).to_contain_text("It cannot go on: others have booked what it has from then on.")
+    expect(offer).to_contain_text("It cannot go on: what it has is booked from then on.")
     assert shown(shared, lease["id"])["end_date"] == whole(taken)
     row = leased(shared, CAROL, "short", hosts - 2, end_date=whole(ends))
     page = page_of(shared + "leases", CAROL, timezone_id="UTC")

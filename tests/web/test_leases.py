@@ -82,7 +82,7 @@ def test_an_extension_stops_where_others_have_booked(small, page_of):
     booked(small, BOB, "theirs", start="2031-03-04T20:00:00Z", end="2031-03-09T08:00:00Z", min=hosts, max=hosts)
     page = page_of(lease_page(small, lease, do="extend"), ALICE, timezone_id="UTC")
     dialog = page.get_by_role("dialog", name="Extend mine")
-    expect(dialog).to_contain_text("It can go on until Tue 4 Mar 2031 20:00; then others have booked.")
+    expect(dialog).to_contain_text("It can go on until Tue 4 Mar 2031 20:00; then what it has is booked.")
     expect(dialog).not_to_contain_text("theirs")
     dialog.get_by_label("New end", exact=True).fill("2031-03-05T08:00")
     expect(dialog.get_by_text(re.compile("^This does not fit"))).to_be_visible()

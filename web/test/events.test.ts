@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Lease, LeaseEvent } from "../src/api/types.ts";
 import { momentsOf } from "../src/words/events.ts";
-import { countdownOf } from "../src/words/lease.ts";
+import { countdownOf, stateOf } from "../src/words/lease.ts";
 
 const START = Date.parse("2026-11-24T08:00:00Z");
 const MINUTE = 60_000;
@@ -54,4 +54,12 @@ test("a lease in use counts down to its end, also where the clock of the page is
   assert.equal(countdownOf(lease, START + 1441 * MINUTE)?.words, "its time is over");
   assert.equal(countdownOf({ ...lease, status: "ERROR" }, START), null);
   assert.equal(countdownOf({ ...lease, status: "TERMINATED" }, START), null);
+});
+
+test("what has just happened is no future, though the present of a page is some seconds old", () => {
+  const dates = { start_date: new Date(START).toISOString(), end_date: new Date(START + 60 * MINUTE).toISOString() };
+  const gone = { ...dates, status: "PENDING" as const, deleted_at: new Date(START + 8000).toISOString() };
+  assert.equal(stateOf(gone, START, "UTC").next, "less than a minute ago");
+  const ended = { ...dates, status: "TERMINATED" as const, deleted_at: null };
+  assert.equal(stateOf(ended, START + 60 * MINUTE - 8000, "UTC").next, "less than a minute ago");
 });

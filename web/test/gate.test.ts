@@ -241,6 +241,15 @@ function part(form: Booking, first: number, random: Random): Partial<Booking> {
   }
 }
 
+test("the summary names a zone once", () => {
+  const question = questionOf(new URLSearchParams("min=2&for=P2D"));
+  const subject = subjectOf(question, null, { start: NOW + HOUR, end: NOW + 49 * HOUR }, NOW);
+  const said = (zone: string) =>
+    planInWords(subject, planOf(subject, { ...newBooking(subject), patience: null }, zone, NOW), zone, NOW);
+  assert.ok(said("UTC").endsWith("(2 days; UTC)"), said("UTC"));
+  assert.ok(said("Europe/Berlin").endsWith("(2 days; Berlin, UTC+01:00)"), said("Europe/Berlin"));
+});
+
 test("the dialog that books sends what its summary says: books, waits, recurs, now or not at all", () => {
   const ways = new Set<string>();
   for (let seed = 1; seed <= 800; seed++) {

@@ -45,7 +45,23 @@ test("what does not fit says how much of it is free", () => {
     refusalOf({ openings: [], reasons: [{ ...why, asked: 3, free: 1 }] }),
     "This does not fit: only 1 of 3 resources free for the whole time.",
   );
-  assert.equal(refusalOf({ openings: [], reasons: [] }), "This does not fit: what it has is booked by others.");
+  assert.equal(
+    refusalOf({ openings: [], reasons: [] }),
+    "This does not fit: what it has is booked for a part of that time.",
+  );
+  // It has what it asks for, but cannot keep it: the hosts of others that end sooner do not help.
+  const steps = [{ code: "promised", removed: 54, remaining: 0, until: "2026-11-28T01:57:00Z" }];
+  const longer = { ...why, asked: 1, free: 1, steps };
+  assert.equal(
+    refusalOf({ openings: [], reasons: [longer] }, true),
+    "This does not fit: what it has is booked for a part of that time.",
+  );
+  const more = { ...longer, asked: 3 };
+  assert.equal(
+    refusalOf({ openings: [], reasons: [more] }, true),
+    "This does not fit: only 1 of 3 resources free for the whole time.",
+  );
+  assert.match(refusalOf({ openings: [], reasons: [more] }) ?? "", /for the whole time, again from /);
   const opening = { start_date: "", end_date: "", last_start_date: "", open_until: null, reservations: [] };
   assert.equal(refusalOf({ openings: [{ ...opening, refusals: [] }], reasons: [] }), null);
   const refusals = [{ code: "reservation.limit_exceeded", message: "a lease may last 7 days" }];

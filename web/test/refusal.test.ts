@@ -18,6 +18,24 @@ test("a limit is said in plain words and in the zone of the page", () => {
   assert.equal(said("the project may have no leases (leases_per_project is 0)"), "The project may have no leases");
 });
 
+test("fields are said as the page calls them, and what is gone without the question for it", () => {
+  assert.equal(
+    said("start_date 2026-11-20T10:00:00Z is in the past; it is 2026-11-26T15:30:00Z now"),
+    "The start Fri 20 Nov 11:00 is in the past; it is Thu 26 Nov 16:30 now",
+  );
+  assert.equal(
+    said("earliest 2026-11-20T10:00:00Z is in the past"),
+    "The earliest start Fri 20 Nov 11:00 is in the past",
+  );
+  assert.equal(said("The earliest 3 days"), "The earliest 3 days");
+  assert.equal(
+    said("rule: UNTIL: 2099-01-01 23:59 UTC is more than 1096 days after the start; choose an earlier one"),
+    "Fri 2 Jan 2099 00:59 is more than 1096 days after the start; choose an earlier one",
+  );
+  assert.equal(said("'start_date' is missing"), "'start_date' is missing");
+  assert.equal(said("Lease with {'lease_id': '93c55306'} not found"), "There is no such lease any more");
+});
+
 test("what somebody has typed, and what is no name of a field, stays", () => {
   assert.equal(said("'2026-11-01 00:00' is not after now"), "'2026-11-01 00:00' is not after now");
   assert.equal(said("Hosts: none (of two)"), "Hosts: none (of two)");

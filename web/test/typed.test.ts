@@ -27,6 +27,8 @@ test("dates are read as people write them", () => {
     "2026-12-01 09:00",
     "2026-12-01T08:00:00Z",
     "2026-12-01T09:00:00+01:00",
+    "2026-12-01 08:00 UTC",
+    "2026-12-01 10:00 +02:00",
     "  1  Dec 2026   09:00 ",
     "Tuesday 9:00",
   ];
@@ -41,6 +43,11 @@ test("dates are read as people write them", () => {
 
 test("what is half typed is no date, and a sentence says what is missing", () => {
   assert.match(shown(""), /^Write a date and a time, such as 27 Nov 2026 09:00\.$/);
+  // Without a day it is no time that is missing.
+  for (const text of ["abc", "12/10/2026 5pm", "+3 days", "1796688000"]) {
+    assert.match(shown(text), /^Write a date and a time, such as 27 Nov 2026 09:00\.$/, text);
+  }
+  assert.match(shown("tomorrow"), /^Write the time too, such as 27 Nov 2026 09:00\.$/);
   assert.match(shown("1 Dec 2026"), /^Write the time too, such as 1 Dec 2026 09:00\.$/);
   assert.match(shown("1 Dec 2026 09:0"), /Write the time too, such as 1 Dec 2026 09:00/);
   assert.match(shown("1 Dec 0026 09:00"), /year/);

@@ -56,7 +56,8 @@ export function FindPage() {
     setBooked({ opening, question, marked });
     if (!opening) setParams({ book: "wait" });
   };
-  const { errors, others } = split(asked.error, question);
+  // What was refused is not what half typed fields show.
+  const { errors, others } = split(fields.unsettled > 0 ? null : asked.error, question);
   useEffect(() => {
     if (found) announce(answerInWords(found));
   }, [found === null, found?.openings[0]?.start_date, found?.openings.length]);

@@ -112,6 +112,11 @@ export function duration(ms: number): string {
   return `${rest} min`;
 }
 
+/** Returns how long ago something was that has happened: the present of a page is some seconds old. */
+export function ago(at: number, now: number): string {
+  return relative(Math.min(at, now - 1), now);
+}
+
 /** Returns a rough "in 3 h" or "5 days ago", in one unit. */
 export function relative(at: number, now: number): string {
   const distance = Math.abs(at - now);

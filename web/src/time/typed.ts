@@ -33,12 +33,13 @@ export function readMoment(text: string, zone: string, now: number): Read<Meant>
   const typed = text.trim().replace(/\s+/g, " ");
   if (typed === "") return { problem: `Write a date and a time, such as ${shownMoment(nextDay(now, zone), zone)}.` };
   // An instant that says its own zone, as programs write it.
-  if (/^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:?\d\d)$/i.test(typed)) {
-    const at = Date.parse(typed.replace(" ", "T"));
+  const zoned = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?) ?(Z|UTC|[+-]\d\d:?\d\d)$/i.exec(typed);
+  if (zoned) {
+    const at = Date.parse(`${zoned[1]}T${zoned[2]}${zoned[3]!.replace(/^UTC$/i, "Z")}`);
     if (!Number.isNaN(at)) return { value: { at, later: null, gap: false } };
   }
   const parted = /^(.*?)(?:, ?|[T ]|^)(\d{1,2}):(\d{2})(?::00)? ?([ap]m)?$/i.exec(typed);
-  if (!parted) return { problem: `Write the time too, such as ${withTime(typed, zone, now)}.` };
+  if (!parted) return { problem: withoutTime(typed, zone, now) };
   const day = readDay(parted[1] || "today", zone, now);
   if (day.problem !== undefined) return day;
   const clock = readClock(parted.slice(2, 4).join(":") + (parted[4] ?? ""));
@@ -47,10 +48,12 @@ export function readMoment(text: string, zone: string, now: number): Read<Meant>
   return meant ? { value: meant } : { problem: NO_DATE };
 }
 
-/** An example with the day that stands there, if it is one. */
-function withTime(typed: string, zone: string, now: number): string {
-  const days = [typed, typed.replace(/[, T]+\d{0,2}:?\d?$/, "")].map((text) => readDay(text, zone, now).value);
-  return `${shownDay(days.find(Boolean) ?? toWall(nextDay(now, zone), zone).slice(0, 10))} 09:00`;
+/** What is wrong with a text without a time: with the day that stands there as the example, if it is one. */
+function withoutTime(typed: string, zone: string, now: number): string {
+  const days = [typed, typed.replace(/[, T]+\d{0,2}:?\d?$/, "")].map((text) => readDay(text, zone, now));
+  const day = days.find((one) => one.value !== undefined)?.value;
+  if (day) return `Write the time too, such as ${shownDay(day)} 09:00.`;
+  return `Write a date and a time, such as ${shownMoment(nextDay(now, zone), zone)}.`;
 }
 
 const NO_DATE = "There is no such date.";

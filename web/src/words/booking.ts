@@ -138,7 +138,8 @@ function whatIn({ wants }: Question): string {
 export function planInWords(subject: Subject, plan: Plan, zone: string, now: number): string {
   const { question, length } = subject;
   const long = question.exactly ? duration(length) : lengthInWords(question.length);
-  const beside = `(${long}; ${shortName(zone)}, ${offsetName(plan.end, zone)})`;
+  const zones = [...new Set([shortName(zone), offsetName(plan.end, zone)])].join(", ");
+  const beside = `(${long}; ${zones})`;
   switch (plan.way) {
     case "waits":
       return plan.atOnce

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Leases in words: state, what happens next, what was reserved. */
 import type { BeforeEnd, Condition, Lease, Reservation, Wish } from "../api/types.ts";
-import { duration, plural, relative, spoken } from "../time/format.ts";
+import { ago, duration, plural, relative, spoken } from "../time/format.ts";
 import { about, placeInWords } from "./waiting.ts";
 
 /** How a state is drawn: each has a shape and a colour of its own. */
@@ -85,7 +85,7 @@ export function stateOf(lease: Stateful, now: number, zone: string): State {
 }
 
 function nextOf(lease: Stateful, start: number, end: number, now: number, zone: string): string {
-  if (lease.deleted_at) return relative(Date.parse(lease.deleted_at), now);
+  if (lease.deleted_at) return ago(Date.parse(lease.deleted_at), now);
   switch (lease.status) {
     case "WAITING":
       return lease.wait ? placeInWords(lease.wait, zone, now) : "";
@@ -104,7 +104,7 @@ function nextOf(lease: Stateful, start: number, end: number, now: number, zone: 
     case "TERMINATING":
       return `since ${spoken(end, zone, now)}`;
     case "TERMINATED":
-      return relative(end, now);
+      return ago(end, now);
     case "ERROR":
       return end > now ? `until ${spoken(end, zone, now)}` : relative(end, now);
     default:

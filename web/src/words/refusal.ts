@@ -3,7 +3,20 @@
 import { moment } from "../time/format.ts";
 
 const FIELDS =
-  /^(?:(?:reservations|start_date|end_date|before_end_date|name|duration|wait|until|min|max|amount|kind)(?:, )?)+: /;
+  /^(?:(?:reservations|start_date|end_date|before_end_date|name|duration|wait|until|min|max|amount|kind|rule|earliest|latest)(?:, )?)+: /;
+/** A part of the rule of a series. */
+const PART = /^(?:UNTIL|COUNT|INTERVAL|FREQ|BY[A-Z]+|WKST): /;
+/** What fields are called where a sentence of the service names them; what is in quotes is what somebody has typed. */
+const NAMES: Readonly<Record<string, string>> = {
+  start_date: "the start",
+  end_date: "the end",
+  before_end_date: "the reminder",
+  earliest: "the earliest start",
+  latest: "the latest start",
+};
+const NAME = /(?<!['"“\w])(?:(?:start|end|before_end)_date\b|(?<=^)(?:earliest|latest)(?= \d))(?!['"”])/g;
+/** "Lease with {'lease_id': '93c5…'} not found", as API 1.0 says it. */
+const NOT_FOUND = /^(\w[\w ]*) with \{.*\} not found\.?$/;
 /** The name of an option of the operator, as in "(max_resource_hours)" or "(leases_per_project is 0)". */
 const OPTION = / \([a-z]+(?:_[a-z]+)+(?: is \d+)?\)/g;
 /** An instant in UTC, as the service says it; what is in quotes is what somebody has typed. */
@@ -18,7 +31,10 @@ export function inPageWords(text: string, zone: string, now: number): string {
 /** Returns it as a part of a sentence, after a colon. */
 export function withinSentence(text: string, zone: string, now: number): string {
   const plain = text
+    .replace(NOT_FOUND, (_, what: string) => `there is no such ${what.toLowerCase()} any more`)
     .replace(FIELDS, "")
+    .replace(PART, "")
+    .replace(NAME, (field) => NAMES[field]!)
     .replace(OPTION, "")
     .replace(INSTANT, (found, day: string, clock: string) => {
       const at = Date.parse(`${day}T${clock}:00Z`);

@@ -3,6 +3,7 @@
 import { useAsked } from "../../api/ask.ts";
 import { plain } from "../../api/errors.ts";
 import type { Occurrence, Series } from "../../api/types.ts";
+import { useSettled } from "../../forms/settled.tsx";
 import { DayField } from "../../parts/datetime.tsx";
 import { Field } from "../../parts/field.tsx";
 import { addDays, toWall, zone } from "../../time/zone.ts";
@@ -60,7 +61,9 @@ export function FitPreview(props: {
   onSome: (some: boolean) => void;
 }) {
   const { body, some, onSome } = props;
-  const asked = useAsked<{ series: Series }>("v1/series?dry_run=true", { ...body, fit: "as_many" });
+  // While a field shows what is no value, nothing is known of what it will be.
+  const settled = useSettled();
+  const asked = useAsked<{ series: Series }>("v1/series?dry_run=true", settled ? { ...body, fit: "as_many" } : null);
   const found: readonly Occurrence[] = asked.data?.series.occurrences ?? [];
   const unfit = found.filter((one) => one.state === "unfit");
   if (asked.error) return <p class="preview bad">{plain(asked.error)}</p>;

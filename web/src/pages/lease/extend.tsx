@@ -143,7 +143,7 @@ function farInWords(extension: Availability["extension"], ends: number, most: nu
   if (most === null) return `It can go on for as long as can be searched.${refused ? ` ${refused}.` : ""}`;
   if (most <= ends) {
     const why: Record<string, string> = {
-      promised: "what it has is booked by others from then on",
+      promised: "what it has is booked from then on",
       limit: refused || "a limit of your project ends it there",
       range: "it goes as far as can be searched",
     };
@@ -152,7 +152,7 @@ function farInWords(extension: Availability["extension"], ends: number, most: nu
   const until = spoken(most, zone.value, present.value);
   switch (extension.limited_by) {
     case "promised":
-      return `It can go on until ${until}; then others have booked.`;
+      return `It can go on until ${until}; then what it has is booked.`;
     case "limit":
       return `It can go on until ${until}; then a limit is reached${refused ? `: ${refused}` : ""}.`;
     default:

@@ -4,6 +4,7 @@ import { useAsked } from "../../api/ask.ts";
 import type { LeaseChange } from "../../api/change.ts";
 import { plain } from "../../api/errors.ts";
 import type { Availability, Lease } from "../../api/types.ts";
+import { useSettled } from "../../forms/settled.tsx";
 import { plural, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
@@ -19,9 +20,13 @@ export interface FitsProps {
 
 /** Asks the service, and says what it answers. */
 export function Fits({ lease, change, yes }: FitsProps) {
-  const asked = useAsked<{ availability: Availability }>("v1/availability", change && questionOf(lease, change));
+  // While a field shows what is no value, nothing of it is known.
+  const settled = useSettled();
+  const question = change && settled ? questionOf(lease, change) : null;
+  const asked = useAsked<{ availability: Availability }>("v1/availability", question);
   const found = asked.loading ? undefined : asked.data?.availability;
-  const refusal = asked.loading || asked.error ? null : found && refusalOf(found);
+  const refusal =
+    asked.loading || asked.error ? null : found && refusalOf(found, question !== null && !question.start_date);
   const text = asked.error ? plain(asked.error) : found ? (refusal ?? yes) : "";
   return (
     <p class={asked.error || refusal ? "preview bad" : "preview"} role="status">
@@ -46,17 +51,28 @@ function questionOf(lease: Lease, change: LeaseChange): Record<string, unknown> 
   };
 }
 
-/** Returns why it does not fit; null if it does. */
-export function refusalOf({ openings, reasons }: Pick<Availability, "openings" | "reasons">): string | null {
+/**
+ * Returns why it does not fit; null if it does. `startStays`: only the end moves, so that what is free at a later start
+ * does not help.
+ */
+export function refusalOf(
+  { openings, reasons }: Pick<Availability, "openings" | "reasons">,
+  startStays = false,
+): string | null {
   const refusals = openings[0]?.refusals ?? [];
   if (refusals.length > 0)
     return `Would be refused: ${refusals.map((one) => withinSentence(one.message, zone.value, present.value)).join("; ")}.`;
   if (openings.length > 0) return null;
-  return `This does not fit: ${reasons.map(missing).join("; ") || "what it has is booked by others"}.`;
+  const missing = reasons.map((one) => missingOf(one, startStays));
+  return `This does not fit: ${missing.join("; ") || TAKEN}.`;
 }
 
-function missing(reason: Availability["reasons"][number]): string {
-  const until = [...reason.steps].reverse().find((step) => step.until)?.until;
+const TAKEN = "what it has is booked for a part of that time";
+
+function missingOf(reason: Availability["reasons"][number], startStays: boolean): string {
+  // It has enough now, and cannot keep it.
+  if (reason.free >= reason.asked) return TAKEN;
+  const until = startStays ? undefined : [...reason.steps].reverse().find((step) => step.until)?.until;
   const back = until ? `, again from ${spoken(Date.parse(until), zone.value, present.value)}` : "";
   return `only ${reason.free} of ${plural(reason.asked, "resource")} free for the whole time${back}`;
 }

@@ -21,11 +21,11 @@ interface OfferProps {
 }
 
 const THEN: Record<string, string> = {
-  promised: "; then others have booked",
+  promised: "; then what it has is booked",
   limit: "; then a limit of your project is reached",
 };
 const NOT: Record<string, string> = {
-  promised: "others have booked what it has from then on",
+  promised: "what it has is booked from then on",
   limit: "a limit of your project ends it there",
 };
 
@@ -71,7 +71,11 @@ export function ExtensionOffer({ lease, etag, onDone, brief = false }: OfferProp
     </span>
   );
   if (brief) {
-    return <p class="hint offer">{failed || button || (offer && "It cannot go on: it is booked by others.")}</p>;
+    return (
+      <p class="hint offer">
+        {failed || button || (offer && `It cannot go on: ${NOT[offer.limitedBy ?? ""] ?? "nothing is free then"}.`)}
+      </p>
+    );
   }
   const said = possible
     ? `It can go on until ${until}${THEN[possible.limitedBy ?? ""] ?? ""}.`
