@@ -159,6 +159,57 @@ def test_a_lease_is_moved_and_rows_are_marked_by_keyboard(shared, page_of):
     expect(dialog.get_by_label("How many")).to_have_value("2")
 
 
+def test_n_books_with_the_focus_in_the_grid_too(shared, page_of):
+    page = page_of(shared + "calendar?by=none", ALICE)
+    drawn(page).locator(".line-name").first.focus()
+    page.keyboard.press("ArrowRight")
+    # The grid's own keys stay its own.
+    page.keyboard.press("ArrowRight")
+    assert "/calendar" in page.url
+    page.keyboard.press("n")
+    expect(page.get_by_role("heading", name="Find a time")).to_be_visible()
+
+
+def test_a_gap_that_goes_on_has_no_end_that_is_made_up(shared, page_of):
+    page = page_of(shared + "calendar?by=none", ALICE)
+    drawn(page).locator(".line-name").first.focus()
+    page.keyboard.press("End")
+    card = page.locator(".grid-card")
+    expect(card).to_contain_text("Free")
+    expect(card).to_contain_text(re.compile(r"from \w{3} \d+ \w{3} [\d:]+ on|all the time shown"))
+    expect(card).to_contain_text("at least")
+
+
+def test_a_finger_moves_a_lease_and_reads_where_to(shared, page_of):
+    lease = book(shared, "24", "+P1D")
+    options = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    page = page_of(shared + "calendar?by=none", ALICE, **options)
+    box = drawn(page).locator(".block-own").bounding_box()
+    assert box is not None
+    finger = page.context.new_cdp_session(page)
+
+    def touch(kind: str, *points: dict[str, float]) -> None:
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": list(points)})
+
+    x, y = box["x"] + box["width"] / 2, box["y"] + 12
+    touch("touchStart", {"x": x, "y": y})
+    # It is held for a moment: a finger that moves at once looks around.
+    page.wait_for_timeout(700)
+    for step in range(1, 9):
+        touch("touchMove", {"x": x + 5 * step, "y": y})
+    text = page.locator(".grid-preview-text").bounding_box()
+    assert text is not None
+    assert text["height"] < 50, "two lines at most"
+    assert text["x"] >= 0
+    assert text["x"] + text["width"] <= 390
+    touch("touchEnd")
+    dialog = page.get_by_role("dialog", name="Change mine")
+    dialog.get_by_role("button", name="Change").click()
+    expect(dialog).to_have_count(0)
+    moved = send(shared, "GET", f"v1/leases/{lease['id']}")["lease"]
+    assert moved["start_date"] > lease["start_date"]
+
+
 def test_only_what_is_free_in_the_marked_time_is_shown(small, page_of):
     book(small, "now", "+P1D")
     page = page_of(small + "calendar?by=none", ALICE)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CalendarResource } from "../src/api/types.ts";
+import type { CalendarResource, Capacity } from "../src/api/types.ts";
+import { sizeInWords } from "../src/grid/layout.ts";
 import { Rows, type View, groupsOf, projectsOf, sourceOf, wantedOnly } from "../src/pages/calendar/data.ts";
+import { sayCell, sayRow, timesOf } from "../src/pages/calendar/words.ts";
 import { ofGroup } from "../src/pages/calendar/reading.ts";
 
 const NOON = Date.parse("2031-03-03T12:00:00Z");
@@ -82,7 +84,7 @@ test("of many resources closed groups have their heat and size, and no rows", ()
     measure: "resources",
     series: [series("A100", 300), series(null, 500)],
   };
-  const groups = groupsOf([], [], "gpu", capacity, (key) => key === "A100", true);
+  const groups = groupsOf([], [], "gpu", capacity, (key) => key === "A100", { partly: true });
   assert.deepEqual(
     groups.map(({ key, name, open, size, rows, heat }) => [key, name, open, size, rows.length, heat?.free]),
     [
@@ -147,4 +149,33 @@ test("a lease is moved before it begins only, and as long as its start is in the
   assert.deepEqual(movable("TERMINATED"), [false, false]);
   assert.deepEqual(movable("PENDING", { ...VIEW, from: NOON + HOUR }), [true, false]);
   assert.deepEqual(movable("PENDING", { ...VIEW, mayChange: false }), [false, false]);
+});
+
+test("the head of a group of which some rows are shown says of how many, as its heat is that of all", () => {
+  const series = [{ group: { gpu: "A100" }, total: [12, 12], free: [10, 12] }];
+  const capacity = { from: "2031-03-03T00:00:00Z", step_seconds: 3600, series } as unknown as Capacity;
+  const hosts = ["h-1", "h-2"].map((id) => ({ ...host(id), properties: { gpu: "A100" } }));
+  const rows = new Rows().of(hosts, VIEW);
+  const heads = (filtered: boolean) =>
+    groupsOf(rows, hosts, "gpu", capacity, () => true, { filtered }).map((group) => sizeInWords(group));
+  assert.deepEqual(heads(true), ["2 of 12"]);
+  assert.deepEqual(heads(false), ["2"]);
+});
+
+test("a block that is cut where the calendar was read to has no end that is known, and none that is said", () => {
+  const [block] = new Rows().of([host("h-1")], VIEW)[0]!.blocks;
+  const read = { from: VIEW.from, to: VIEW.to };
+  const said = (start: number, end: number) => timesOf({ start, end }, read, "UTC", NOON);
+  assert.deepEqual(said(block!.start, block!.end), ["Mon 3 Mar 13:00 – 14:00", "1 h"]);
+  assert.deepEqual(said(NOON, VIEW.to), ["from Mon 3 Mar 12:00 on", "at least 1 day"]);
+  assert.deepEqual(said(VIEW.from, NOON), ["until Mon 3 Mar 12:00", "at least 1 day"]);
+  assert.deepEqual(said(VIEW.from, VIEW.to), ["all the time shown", "at least 2 days"]);
+  assert.equal(sayCell(null, VIEW.from, NOON, NOON, "UTC", read), "Free, until Mon 3 Mar 12:00");
+  assert.equal(sayCell(null, NOON, VIEW.to, NOON, "UTC", read), "Free, from Mon 3 Mar 12:00 on");
+  const long = {
+    ...host("h-2"),
+    blocks: [{ kind: "other", start: "2031-03-02T12:00:00Z", end: "2031-03-04T12:00:00Z" }],
+  };
+  const [row] = new Rows().of([long as unknown as CalendarResource], VIEW);
+  assert.deepEqual(sayRow(row!, NOON, "UTC", read), ["Promised to others: all the time shown"]);
 });

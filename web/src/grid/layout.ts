@@ -44,8 +44,15 @@ export interface Group {
   open: boolean;
   /** How many rows it has, also while they are not read. */
   size: number;
+  /** Of how many, if not all of them are shown: its heat is that of all. */
+  of?: number;
   rows: readonly Row[];
   heat: Heat | null;
+}
+
+/** Returns "41", or "29 of 41" where only some of its rows are shown. */
+export function sizeInWords({ size, of }: Pick<Group, "size" | "of">): string {
+  return of === undefined ? String(size) : `${size} of ${of}`;
 }
 
 /** A line of the grid: the head of a group, or a row of an open one. */

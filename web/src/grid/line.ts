@@ -3,7 +3,7 @@
 import { HEADER, LINE, element, placed, whenIdle } from "./dom.ts";
 import type { Callbacks } from "./grid.ts";
 import { paintHeat } from "./heat.ts";
-import { type Block, type Line, type Row, type Scale, blocksBetween, lanesOf } from "./layout.ts";
+import { type Block, type Line, type Row, type Scale, blocksBetween, lanesOf, sizeInWords } from "./layout.ts";
 
 const THIN = 5;
 const LONG = 180;
@@ -56,7 +56,7 @@ export class LineView {
     if (group) {
       this.element.setAttribute("aria-expanded", String(line.group.open));
       this.#name.textContent = line.group.name;
-      this.#detail.textContent = String(line.group.size);
+      this.#detail.textContent = sizeInWords(line.group);
     } else {
       this.#name.textContent = line.row.name;
       this.#detail.textContent = line.row.detail;

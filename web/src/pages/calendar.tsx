@@ -86,6 +86,8 @@ export function CalendarPage() {
   const long = zoom.value === "quarter";
   const from = startOfDay(base, here, long ? -14 : -7);
   const to = startOfDay(base, here, long ? 100 : 35);
+  const read = { from, to };
+  const filtered = mine || free !== null || wanted.text !== "" || wanted.project !== null;
   const query: Record<string, string> = { from: toWire(from), to: toWire(to), resource_type: type };
   if (filter.length > 0) query.requirement = JSON.stringify(filter);
   if (mine) query.occupied_by = "me";
@@ -114,7 +116,10 @@ export function CalendarPage() {
     const openAtFirst = !partly && resources.length <= MANY_ROWS;
     const all = freeOnly(rows.current.of(resources, view), resources, free);
     const { rows: shown, of } = wantedOnly(all.rows, all.of, wanted);
-    return groupsOf(shown, of, grouped, capacity, (key) => openAtFirst !== toggled.has(key), partly);
+    return groupsOf(shown, of, grouped, capacity, (key) => openAtFirst !== toggled.has(key), {
+      partly,
+      filtered,
+    });
   }, [
     resources,
     partly,
@@ -129,6 +134,7 @@ export function CalendarPage() {
     free?.end,
     wanted.text,
     wanted.project,
+    filtered,
   ]);
   const [pointed, setPointed] = useState<Pointed | null>(null);
   const [open, setOpen] = useState<Open>(null);
@@ -150,7 +156,7 @@ export function CalendarPage() {
     turnTo(middleOf(at, look.span), look.span);
   };
   const callbacks: Callbacks = {
-    say: (_row, block, start, end) => sayCell(block, start, end, minute, here, to),
+    say: (_row, block, start, end) => sayCell(block, start, end, minute, here, read),
     sayGroup: (group) => sayGroup(group, minute, here),
     sayWindow: (start, end) => range(start, end, here, minute),
     onPoint: setPointed,
@@ -234,13 +240,8 @@ export function CalendarPage() {
       </div>
       {error !== null && <Trouble error={error} retry={again} />}
       {groups === null && error === null && <Skeleton lines={9} />}
-      {groups?.length === 0 && (
-        <Nothing
-          filtered={filter.length > 0 || mine || free !== null || wanted.text !== "" || wanted.project !== null}
-          type={type}
-        />
-      )}
-      {groups && groups.length > 0 && table && <CalendarTable groups={groups} />}
+      {groups?.length === 0 && <Nothing filtered={filtered || filter.length > 0} type={type} />}
+      {groups && groups.length > 0 && table && <CalendarTable groups={groups} read={read} />}
       {groups && groups.length > 0 && !table && (
         <>
           <GridView
@@ -254,11 +255,12 @@ export function CalendarPage() {
           <Legend owners={may("blazar:calendar:get_owners")} projects={projects} project={wanted.project} />
         </>
       )}
-      {pointed && !open && <Card pointed={pointed} />}
+      {pointed && !open && <Card pointed={pointed} read={read} />}
       {open?.kind === "block" && (
         <BlockDialog
           row={open.row}
           block={open.block}
+          read={read}
           onClose={close}
           onExtend={() => setOpen({ kind: "end", block: open.block, end: open.block.end + DAY })}
           onMove={() => setOpen({ ...open.block, kind: "move", block: open.block })}

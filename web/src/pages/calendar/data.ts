@@ -253,7 +253,8 @@ export function groupKeys(capacity: Capacity, by: string): string[] {
 
 /**
  * Divides rows by the value of a property; with the heat of each group where it is known. `partly`: rows of closed groups
- * are not among them, so that the capacity tells which groups there are and how large.
+ * are not among them, so that the capacity tells which groups there are and how large. `filtered`: only some of the rows
+ * are shown, and the head of a group says of how many, since its heat is that of all.
  */
 export function groupsOf(
   rows: readonly Row[],
@@ -261,7 +262,7 @@ export function groupsOf(
   by: string,
   capacity: Capacity | null,
   isOpen: (key: string) => boolean,
-  partly = false,
+  { partly = false, filtered = false }: { partly?: boolean; filtered?: boolean } = {},
 ): Group[] {
   const found = new Map<string, Row[]>(partly && capacity ? groupKeys(capacity, by).map((key) => [key, []]) : []);
   for (const [index, row] of rows.entries()) {
@@ -275,8 +276,9 @@ export function groupsOf(
     .map(([key, members]) => {
       const name = !by ? "" : key === "" ? `without ${propertyLabel(by)}` : `${propertyLabel(by)} ${key}`;
       const heat = heatOf(capacity, by, key);
-      const size = partly ? Math.max(members.length, ...(heat?.total ?? [])) : members.length;
-      return { key, name, open: isOpen(key), size, rows: members, heat };
+      const all = Math.max(members.length, ...(heat?.total ?? []));
+      const made = { key, name, open: isOpen(key), size: partly ? all : members.length, rows: members, heat };
+      return filtered && all > made.size ? { ...made, of: all } : made;
     });
 }
 

@@ -10,14 +10,14 @@ import { Skeleton, Trouble } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { LeaseState } from "../../parts/state.tsx";
 import { hrefOf } from "../../router.ts";
-import { duration, range, relative } from "../../time/format.ts";
+import { relative } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire, zone } from "../../time/zone.ts";
 import { sourceOf } from "./data.ts";
-import { whatOf } from "./words.ts";
+import { type Read, timesOf, whatOf } from "./words.ts";
 
 /** The card beside what the pointer or the focus is on. The grid's cell says the same to screen readers. */
-export function Card({ pointed }: { pointed: Pointed }) {
+export function Card({ pointed, read }: { pointed: Pointed; read: Read }) {
   const { row, block, start, end, box } = pointed;
   const card = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -28,13 +28,16 @@ export function Card({ pointed }: { pointed: Pointed }) {
     shown.style.left = `${Math.max(8, Math.min(Math.max(box.left, 230), window.innerWidth - shown.offsetWidth - 8))}px`;
   }, [pointed]);
   const source = block ? sourceOf(block)?.block : undefined;
+  const [when, long] = timesOf(pointed, read, zone.value, present.value);
   return (
     <div ref={card} class="grid-card" aria-hidden="true">
       <strong>{block ? whatOf(block, present.value) : "Free"}</strong>
-      <span>{range(start, end, zone.value, present.value)}</span>
+      <span>{when}</span>
       <span class="muted">
-        {duration(end - start)}
-        {block && end > present.value && start <= present.value ? `, ends ${relative(end, present.value)}` : ""}
+        {long}
+        {block && end < read.to && end > present.value && start <= present.value
+          ? `, ends ${relative(end, present.value)}`
+          : ""}
       </span>
       {source?.user_id && (
         <span>
@@ -50,18 +53,21 @@ export function Card({ pointed }: { pointed: Pointed }) {
 export function BlockDialog({
   row,
   block,
+  read,
   onExtend,
   onMove,
   onClose,
 }: {
   row: Row;
   block: Block;
+  read: Read;
   onExtend: () => void;
   onMove: () => void;
   onClose: () => void;
 }) {
   const source = sourceOf(block);
   const lease = source?.block.lease_id;
+  const [when, long] = timesOf(block, read, zone.value, present.value);
   const dates = { start_date: toWire(block.start), end_date: toWire(block.end) };
   const actions = lease && (
     <>
@@ -93,8 +99,7 @@ export function BlockDialog({
         )}
         <dt>When</dt>
         <dd>
-          {range(block.start, block.end, zone.value, present.value)}{" "}
-          <span class="muted">({duration(block.end - block.start)})</span>
+          {when} <span class="muted">({long})</span>
         </dd>
         <dt>On</dt>
         <dd>

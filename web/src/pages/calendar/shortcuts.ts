@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Keys that work anywhere on a page, but where one types, chooses, or has the focus in the grid, which has keys of its own. */
+/** Keys that work anywhere on a page, but where one types or chooses. The grid takes those that it has itself before. */
 import { useEffect, useRef } from "preact/hooks";
 
-const TAKEN = "input, textarea, select, dialog, [role=treegrid], [role=menu], [contenteditable]";
+const TAKEN = "input, textarea, select, dialog, [role=menu], [contenteditable]";
 
 /** Does something for each of some keys, as long as the component is shown. */
 export function useShortcuts(actions: Readonly<Record<string, () => void>>): void {

@@ -6,14 +6,14 @@ import { Rows } from "../../parts/list.tsx";
 import { plural } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
-import { sayRow } from "./words.ts";
+import { type Read, sayRow } from "./words.ts";
 
 const AT_ONCE = 100;
 /** So many times of one resource are shown at once; a service that is booked by the hour has hundreds. */
 const TIMES = 12;
 
 /** Lists what of each resource is not free. The page scrolls, nothing in it does. */
-export function CalendarTable({ groups }: { groups: readonly Group[] }) {
+export function CalendarTable({ groups, read }: { groups: readonly Group[]; read: Read }) {
   const [shown, setShown] = useState(AT_ONCE);
   const rows = groups.flatMap((group) => group.rows.map((row) => ({ group, row })));
   return (
@@ -29,7 +29,7 @@ export function CalendarTable({ groups }: { groups: readonly Group[] }) {
               <span>{group.name}</span>
             </td>
             <td class="wide">
-              <Times row={row} />
+              <Times row={row} read={read} />
             </td>
           </tr>
         ))}
@@ -43,9 +43,9 @@ export function CalendarTable({ groups }: { groups: readonly Group[] }) {
   );
 }
 
-function Times({ row }: { row: Row }) {
+function Times({ row, read }: { row: Row; read: Read }) {
   const [all, setAll] = useState(false);
-  const sentences = sayRow(row, present.value, zone.value);
+  const sentences = sayRow(row, present.value, zone.value, read);
   if (sentences.length === 0) return <>free all the time shown</>;
   const rest = all ? 0 : Math.max(0, sentences.length - TIMES);
   return (

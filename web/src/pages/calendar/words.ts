@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Blocks of the calendar in sentences. */
-import type { Block, Group, Row } from "../../grid/layout.ts";
 import { leastOf } from "../../grid/heat.ts";
-import { clock, daysBetween, moment, range } from "../../time/format.ts";
+import { type Block, type Group, type Row, sizeInWords } from "../../grid/layout.ts";
+import { clock, daysBetween, duration, moment, range } from "../../time/format.ts";
 import { phaseOf } from "../../words/lease.ts";
 import { capacityInWords } from "../../words/values.ts";
 import { sourceOf } from "./data.ts";
@@ -27,6 +27,27 @@ export function whatOf(block: Block | null, now: number): string {
   }
 }
 
+/** What of time the calendar has read: an end of a block that lies there is where it was cut, not its own. */
+export interface Read {
+  from: number;
+  to: number;
+}
+
+/** Returns when a block or a gap is, and how long, as far as that is known. */
+export function timesOf(
+  { start, end }: { start: number; end: number },
+  { from, to }: Read,
+  zone: string,
+  now: number,
+): [when: string, long: string] {
+  const [begins, ends] = [start > from, end < to];
+  const long = duration(end - start);
+  if (begins && ends) return [range(start, end, zone, now), long];
+  if (begins) return [`from ${moment(start, zone, now)} on`, `at least ${long}`];
+  if (ends) return [`until ${moment(end, zone, now)}`, `at least ${long}`];
+  return ["all the time shown", `at least ${long}`];
+}
+
 /** Returns the full sentence of a cell for a screen reader. */
 export function sayCell(
   block: Block | null,
@@ -34,10 +55,10 @@ export function sayCell(
   end: number,
   now: number,
   zone: string,
-  limit: number,
+  read: Read,
 ): string {
   const what = whatOf(block, now);
-  if (end >= limit) return `${what}, from ${moment(start, zone, now)} on`;
+  if (start <= read.from || end >= read.to) return `${what}, ${timesOf({ start, end }, read, zone, now)[0]}`;
   const same = daysBetween(start, end, zone) === 0;
   return `${what}, ${moment(start, zone, now)} to ${same ? clock(end, zone) : moment(end, zone, now)}`;
 }
@@ -45,7 +66,7 @@ export function sayCell(
 /** Returns a sentence about a closed or open group. */
 export function sayGroup(group: Group, now: number, zone: string): string {
   const { heat } = group;
-  if (!heat) return `${group.name}: ${group.size}`;
+  if (!heat) return `${group.name}: ${sizeInWords(group)}`;
   const index = Math.floor((now - heat.from) / heat.step);
   const free = heat.free[index];
   const least = leastOf({
@@ -58,10 +79,10 @@ export function sayGroup(group: Group, now: number, zone: string): string {
 }
 
 /** Returns rows for the table: what is not free, in sentences. */
-export function sayRow(row: Row, now: number, zone: string): string[] {
+export function sayRow(row: Row, now: number, zone: string, read: Read): string[] {
   return row.blocks
     .filter((block) => block.kind !== "cleaning")
-    .map((block) => `${whatOf(block, now)}: ${range(block.start, block.end, zone, now)}`);
+    .map((block) => `${whatOf(block, now)}: ${timesOf(block, read, zone, now)[0]}`);
 }
 
 /** Returns why a block cannot be dragged. */
