@@ -56,6 +56,14 @@ test("a lease in use counts down to its end, also where the clock of the page is
   assert.equal(countdownOf({ ...lease, status: "TERMINATED" }, START), null);
 });
 
+test("a lease that is degraded before its start says so", () => {
+  const dates = { start_date: new Date(START).toISOString(), end_date: new Date(START + 60 * MINUTE).toISOString() };
+  const lease = { ...dates, status: "PENDING" as const, degraded: true };
+  const { mark, word } = stateOf(lease, START - MINUTE, "UTC");
+  assert.deepEqual([mark, word], ["degraded", "booked, degraded"]);
+  assert.equal(stateOf(lease, START, "UTC").word, "starting");
+});
+
 test("what has just happened is no future, though the present of a page is some seconds old", () => {
   const dates = { start_date: new Date(START).toISOString(), end_date: new Date(START + 60 * MINUTE).toISOString() };
   const gone = { ...dates, status: "PENDING" as const, deleted_at: new Date(START + 8000).toISOString() };

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import type { Reservation } from "../src/api/types.ts";
 import { type Values, parted } from "../src/forms/schema.ts";
 import { againParams } from "../src/words/again.ts";
+import { whatOf } from "../src/words/lease.ts";
 import { withoutWant } from "../src/words/references.ts";
 import {
   applied,
@@ -143,6 +144,32 @@ test("what a schema describes comes back from its address", () => {
     { resource_type: "generic", class: "microscope", min: 1, max: 1 },
   ]);
   assert.deepEqual(through(address), question);
+});
+
+const BESIDE = { ephemeral_gb: 30, extra_specs: { "hw:cpu_policy": "dedicated" } };
+
+test("what stands beside the sentence of servers is asked, comes back from the address and is said", () => {
+  const address = `type=virtual:instance&amount=3&vcpus=8&memory_mb=16384&with=${encodeURIComponent(JSON.stringify(BESIDE))}`;
+  const question = questionOf(params(address));
+  const [wish] = question.wants.map(wishOf);
+  assert.deepEqual([wish!.ephemeral_gb, wish!.extra_specs], [30, BESIDE.extra_specs]);
+  assert.deepEqual(through(address), question);
+  assert.equal(whatOf(wish!), "3 servers of 8 vCPU, 16 GiB, 30 GiB of ephemeral disk, hw:cpu_policy = dedicated");
+  // What asks for nothing is not sent, nor is what belongs elsewhere.
+  const none = encodeURIComponent('{"ephemeral_gb":0,"extra_specs":{},"before_end":"none"}');
+  const bare = questionOf(params(`type=virtual:instance&amount=3&with=${none}`)).wants.map(wishOf)[0]!;
+  assert.deepEqual([bare.ephemeral_gb, bare.extra_specs, bare.before_end], [undefined, undefined, undefined]);
+});
+
+test("servers that are booked again have all that they had", () => {
+  const size = { amount: 2, vcpus: 2, memory_mb: 4096, disk_gb: 20, ...BESIDE };
+  const dates = { start_date: "2030-01-01T00:00:00Z", end_date: "2030-01-02T00:00:00Z" };
+  for (const type of ["virtual:instance", "flavor:instance"]) {
+    const reservations = [{ id: "r1", resource_type: type, status: "active", use: {}, ...size }];
+    const again = againParams({ ...dates, reservations: reservations as unknown as Reservation[] });
+    assert.deepEqual(JSON.parse(String(again.with)), BESIDE, type);
+    assert.equal(again.type, "virtual:instance");
+  }
 });
 
 test("a lease that is booked again refers by number", () => {

@@ -17,7 +17,7 @@ _AFFINITY: Schema = {
 VIRTUAL = a_request(
     {
         "amount": _AMOUNT,
-        "vcpus": {**COUNT, "title": "VCPUs of each"},
+        "vcpus": {**COUNT, "title": "vCPUs of each"},
         "memory_mb": {**COUNT, "title": "Memory of each (MiB)"},
         "disk_gb": {**SIZE, "title": "Disk of each (GiB)"},
         "ephemeral_gb": {**SIZE, "title": "Ephemeral disk of each (GiB)", "default": 0},

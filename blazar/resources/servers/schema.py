@@ -38,7 +38,7 @@ SCHEMA = a_request(
             "title": "Flavor",
             "description": "the id of a flavor, or null with vcpus, memory_mb and disk_gb",
         },
-        "vcpus": {**COUNT, "title": "VCPUs of each", "description": f"a whole number from 1{_OF_FLAVOR}"},
+        "vcpus": {**COUNT, "title": "vCPUs of each", "description": f"a whole number from 1{_OF_FLAVOR}"},
         "memory_mb": {**COUNT, "title": "Memory of each (MiB)", "description": f"a whole number from 1{_OF_FLAVOR}"},
         "disk_gb": {**SIZE, "title": "Disk of each (GiB)", "description": f"a whole number from 1{_OF_FLAVOR}"},
         "affinity": {

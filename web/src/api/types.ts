@@ -55,6 +55,8 @@ export interface Reservation {
   vcpus?: number;
   memory_mb?: number;
   disk_gb?: number;
+  ephemeral_gb?: number;
+  extra_specs?: Record<string, string>;
   affinity?: boolean | null;
   flavor_id?: string;
   network_id?: string;
@@ -235,6 +237,8 @@ export interface Wish {
   vcpus?: number;
   memory_mb?: number;
   disk_gb?: number;
+  ephemeral_gb?: number;
+  extra_specs?: Record<string, string>;
   flavor_id?: string;
   network_id?: string;
   affinity?: boolean | null;

@@ -29,9 +29,10 @@ function wishAgain(one: Reservation, all: readonly Reservation[]): Wish {
   }
   // Which region it was, the calendar may have chosen: it chooses again.
   if (one.resource_type !== "flavor:instance") return { ...one, region: undefined } as unknown as Wish;
-  const { vcpus, memory_mb, disk_gb, amount, affinity } = one;
+  const { vcpus, memory_mb, disk_gb, ephemeral_gb, extra_specs, amount, affinity } = one;
+  const size = { vcpus, memory_mb, disk_gb, ephemeral_gb, extra_specs };
   return Object.fromEntries(
-    Object.entries({ resource_type: "virtual:instance", amount, vcpus, memory_mb, disk_gb, affinity }).filter(
+    Object.entries({ resource_type: "virtual:instance", amount, ...size, affinity }).filter(
       ([, value]) => value !== undefined,
     ),
   ) as unknown as Wish;

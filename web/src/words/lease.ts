@@ -49,7 +49,8 @@ export function phaseOf(
     case "IN_PROGRESS":
       return { mark: "changing", word: "room is being made" };
     case "PENDING":
-      return now >= start ? { mark: "changing", word: "starting" } : { mark: "booked", word: "booked" };
+      if (now >= start) return { mark: "changing", word: "starting" };
+      return lease.degraded ? { mark: "degraded", word: "booked, degraded" } : { mark: "booked", word: "booked" };
     case "CREATING":
       return { mark: "changing", word: "being made" };
     case "STARTING":
@@ -198,9 +199,17 @@ export function whatOf(asked: Reservation | Wish): string {
   const count = most > least ? `${least} to ${most}` : String(least);
   const gigabytes = (asked as { size?: unknown }).size;
   const volume = type === "virtual:volume" && typeof gigabytes === "number" ? ` of ${gigabytes} GiB` : "";
-  const size = asked.vcpus ? ` of ${asked.vcpus} vCPU, ${gib(asked.memory_mb ?? 0)}` : "";
+  const size = asked.vcpus ? ` of ${asked.vcpus} vCPU, ${gib(asked.memory_mb ?? 0)}${besideSize(asked)}` : "";
   const requirement = inWords([asked.hypervisor_properties, asked.resource_properties]);
   return `${count} ${nounOf(type, most)}${size}${volume}${requirement ? ` with ${requirement}` : ""}`;
+}
+
+/** What of a server few ask for: ", 30 GiB of ephemeral disk, hw:cpu_policy = dedicated". */
+function besideSize({ ephemeral_gb: ephemeral, extra_specs: specs }: Reservation | Wish): string {
+  const disk = ephemeral ? [`${ephemeral} GiB of ephemeral disk`] : [];
+  return [...disk, ...Object.entries(specs ?? {}).map(([name, value]) => `${name} = ${value}`)]
+    .map((one) => `, ${one}`)
+    .join("");
 }
 
 /** Of types whose things have a class or a name to be called by: "1 microscope", "2 × microscope", "network lab". */

@@ -3,6 +3,7 @@
 import type { Json, Requirement, ResourceType, Wish } from "../api/types.ts";
 import { type Values, missingField } from "../forms/schema.ts";
 import type { Schema } from "../api/kinds.ts";
+import { besideIn } from "./beside.ts";
 import { IN_SENTENCES, nounOf } from "./lease.ts";
 import { inIso, lengthOf } from "./length.ts";
 import { counted, instant, list, object, whole } from "./reading.ts";
@@ -38,7 +39,7 @@ export interface Want {
   affinity: boolean | null;
   /** "" for any. */
   region: string;
-  /** Types without a sentence of their own: the parameters, as their schema describes them. */
+  /** Parameters as their schema describes them: all of a type without a sentence of its own, else those beside it. */
   values: Values;
 }
 
@@ -105,6 +106,7 @@ function parametersOf(want: Want): Wish {
         vcpus: want.vcpus,
         memory_mb: want.memory_mb,
         disk_gb: want.disk_gb,
+        ...besideIn(want.type, want.values),
         affinity: want.affinity,
         resource_properties: requirementOf(want),
       };
@@ -143,6 +145,7 @@ export function wantOf(wish: Wish): Want {
     flavor: wish.flavor_id ?? "",
     network: wish.network_id ?? "",
     affinity: wish.affinity ?? null,
+    values: besideIn(wish.resource_type, wish),
   };
 }
 
@@ -207,6 +210,7 @@ function wishOfParams(params: URLSearchParams): Wish {
   const region = params.get("region") ?? undefined;
   if (bySchema(type)) return { ...object(params.get("with")), resource_type: type, ...(region ? { region } : {}) };
   const wish: Record<string, unknown> = {
+    ...besideIn(type, object(params.get("with"))),
     resource_type: type,
     region,
     min: number("min"),
@@ -244,6 +248,7 @@ export function paramsOf(question: Question): Record<string, string | number | n
   const wish = wishOf(first!);
   const exactly = question.exactly;
   const own = bySchema(first!.type);
+  const values = own ? first!.values : besideIn(first!.type, first!.values);
   const times = {
     for: exactly || question.length === DEFAULT_LENGTH ? null : question.length,
     from: exactly || question.from === null ? null : wire(question.from),
@@ -252,7 +257,7 @@ export function paramsOf(question: Question): Record<string, string | number | n
     start: exactly ? wire(exactly.start) : null,
     end: exactly ? wire(exactly.end) : null,
     also: further.length > 0 ? JSON.stringify(further.map(wishOf)) : null,
-    with: own && Object.keys(first!.values).length > 0 ? JSON.stringify(first!.values) : null,
+    with: Object.keys(values).length > 0 ? JSON.stringify(values) : null,
     type: first!.type === "physical:host" ? null : first!.type,
     region: first!.region || null,
   };

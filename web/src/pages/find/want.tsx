@@ -2,18 +2,19 @@
 /** One reservation as a sentence to fill in. */
 import { X } from "lucide";
 import type { ComponentChildren } from "preact";
-import { useId, useRef, useState } from "preact/hooks";
+import { useId } from "preact/hooks";
 import { isEmpty, parametersOf, regions } from "../../api/kinds.ts";
 import { useLive } from "../../api/live.ts";
 import type { Property, ResourceType } from "../../api/types.ts";
 import { Icon } from "../../parts/icon.tsx";
 import { NumberInput } from "../../parts/number.tsx";
 import { typeName } from "../../words/lease.ts";
+import { besideSentence } from "../../words/beside.ts";
 import { type Want, bySchema, newWant } from "../../words/question.ts";
 import { Requirement } from "../../forms/requirement.tsx";
-import { type Referable, SchemaFields } from "../../forms/schema-fields.tsx";
-import { type FormField, type Values, fieldsOf, initialValues, setIn, setsOf, withSet } from "../../forms/schema.ts";
-import { Field } from "../../parts/field.tsx";
+import type { Referable } from "../../forms/schema-fields.tsx";
+import { initialValues } from "../../forms/schema.ts";
+import { Beside, Parameters } from "./parameters.tsx";
 
 export interface WantProps {
   want: Want;
@@ -78,6 +79,7 @@ export function WantSentence(props: WantProps) {
         )}
       </div>
       {own && <Parameters key={want.type} {...props} />}
+      {besideSentence(want.type).length > 0 && <Beside key={want.type} {...props} />}
       {[...errors].map(
         ([name, sentence]) =>
           (!own || name === "") && (
@@ -124,87 +126,6 @@ function Region({ want, change }: { want: Want; change: Change }) {
       ))}
     </select>
   );
-}
-
-/** The parameters of a type that its schema describes: what is needed, and the rest when it is asked for. */
-function Parameters({ want, onChange, errors, others }: WantProps) {
-  // What happens at the end is asked when it is booked.
-  const all = fieldsOf(parametersOf(want.type), ["before_end"]);
-  const sets = setsOf(all);
-  const [chosen, choose] = useState(0);
-  // A number that is emptied leaves its field where it is.
-  const filled = sets.flat().some(({ name }) => name in want.values);
-  const set = filled ? setIn(sets, want.values) : chosen;
-  const fields = all.filter((one) => !sets.flat().includes(one) || sets[set]?.includes(one));
-  const [counted] = sets[set] ?? [];
-  const first = fields.filter(
-    (one) =>
-      one.required ||
-      // A number that is null by default is a detail, and the most of what the least says well enough.
-      (one.control === "number" && one.initial !== null && (one === counted || !sets[set]?.includes(one))) ||
-      ["flavor", "parameters", "resource_properties", "subnet"].includes(one.name),
-  );
-  const rest = fields.filter((one) => !first.includes(one));
-  const place = counted ? first.indexOf(counted) : 0;
-  const said = new Map([...errors].map(([name, sentence]) => [`/${name}`, sentence]));
-  const change = (values: Values) => onChange({ ...want, values, count: countIn(values) });
-  const shown = (some: readonly FormField[]) => (
-    <SchemaFields fields={some} values={want.values} errors={said} type={want.type} others={others} onChange={change} />
-  );
-  // What was open stays open: a field that is emptied must not be gone.
-  const used = useRef(false);
-  used.current ||= rest.some(({ name }) => name in want.values || errors.has(name));
-  return (
-    <div class="want-fields">
-      {shown(first.slice(0, place))}
-      {sets.length > 0 && (
-        <SetChoice
-          sets={sets}
-          chosen={set}
-          onChange={(index) => {
-            choose(index);
-            change(withSet(sets, index, want.values));
-          }}
-        />
-      )}
-      {shown(first.slice(place))}
-      {rest.length > 0 && (
-        <details class="more-fields" open={used.current}>
-          <summary>More about it</summary>
-          <div class="want-fields">{shown(rest)}</div>
-        </details>
-      )}
-    </div>
-  );
-}
-
-/** Which of the fields that are given instead of each other are filled in. */
-function SetChoice(props: {
-  sets: readonly (readonly FormField[])[];
-  chosen: number;
-  onChange: (index: number) => void;
-}) {
-  return (
-    <Field label="What of it">
-      {(control) => (
-        <select
-          {...control}
-          value={String(props.chosen)}
-          onChange={(event) => props.onChange(Number(event.currentTarget.value))}
-        >
-          {props.sets.map((set, index) => (
-            <option key={set[0]!.name} value={String(index)}>
-              {set[0]!.label.split(",")[0]!.toLowerCase()}
-            </option>
-          ))}
-        </select>
-      )}
-    </Field>
-  );
-}
-
-function countIn({ min, max, amount }: Values): number {
-  return [min, amount, max].find((one): one is number => typeof one === "number") ?? 1;
 }
 
 type Change = (part: Partial<Want>) => void;
