@@ -7,7 +7,7 @@ import re
 from datetime import datetime, timedelta
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.web.conftest import ADMIN, ALICE, serious
 from tests.web.service import asked, booked, leases_of
@@ -49,6 +49,21 @@ def test_the_list_says_what_was_booked_and_what_happens_at_the_end(small, page_o
     expect(row).to_be_visible()
 
 
+def test_a_filter_that_is_refused_leaves_no_rows_of_another_one(small, page_of, complaints):
+    complaints.expected.add("status of 503")
+    booked(small, ALICE, "unlike", start="2031-03-03T08:00:00Z")
+    page = page_of(small + "leases", ALICE)
+    row = page.get_by_role("row", name=re.compile("unlike"))
+    expect(row).to_be_visible()
+    page.route("**/v1/leases?**text=zzz**", lambda route: route.fulfill(status=503, body=""))
+    page.get_by_label("Name", exact=True).fill("zzz")
+    expect(page.get_by_text("The service cannot answer now")).to_be_visible()
+    expect(row).to_have_count(0)
+    page.unroute("**/v1/leases?**text=zzz**")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("heading", name="None of your leases is like that")).to_be_visible()
+
+
 def test_degraded_leases_are_found(demo, page_of):
     # Whose leases use the host that fails is another matter on each day of the week.
     lease = asked(demo, ADMIN, "GET", "v1/leases?degraded=true&limit=1")["leases"][0]
@@ -85,12 +100,54 @@ def test_an_extension_stops_where_others_have_booked(small, page_of):
     expect(dialog).to_contain_text("It can go on until Tue 4 Mar 2031 20:00; then what it has is booked.")
     expect(dialog).not_to_contain_text("theirs")
     dialog.get_by_label("New end", exact=True).fill("2031-03-05T08:00")
-    expect(dialog.get_by_text(re.compile("^This does not fit"))).to_be_visible()
-    dialog.get_by_role("button", name=re.compile("^as far as possible")).click()
+    expect(
+        dialog.get_by_text("This does not fit: only 0 of 1 resource free for the whole time.", exact=True)
+    ).to_be_visible()
+    # An end that cannot be promises nothing else.
+    dialog.get_by_label("New end", exact=True).fill("2031-03-02T08:00")
+    shortened = page.get_by_role("dialog", name="Shorten mine")
+    expect(shortened.get_by_text("The end has to be after the start.")).to_be_visible()
+    expect(shortened.get_by_text("Others can book what becomes free")).to_have_count(0)
+    expect(shortened.get_by_role("button", name="Shorten", exact=True)).to_be_disabled()
+    shortened.get_by_role("button", name=re.compile("^as far as possible")).click()
     expect(dialog.get_by_text("This fits: 12 h longer.")).to_be_visible()
     dialog.get_by_role("button", name=re.compile("^Extend until")).click()
     expect(dialog).to_have_count(0)
     assert show(small, lease)["end_date"] == "2031-03-04T20:00:00Z"
+
+
+def test_the_reminder_is_shown_where_new_dates_bring_it(small, page_of):
+    lease = booked(small, ALICE, "moved", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
+    page = page_of(lease_page(small, lease, do="change"), ALICE, timezone_id="UTC")
+    dialog = page.get_by_role("dialog", name="Change moved")
+    reminder = dialog.get_by_label("Remind me", exact=True)
+    expect(reminder).to_have_value("4 Mar 2031 07:00")
+    dialog.get_by_label("End", exact=True).fill("2031-03-06T08:00")
+    expect(reminder).to_have_value("6 Mar 2031 07:00")
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(dialog).to_have_count(0)
+    assert show(small, lease)["before_end_date"] == "2031-03-06T07:00:00Z"
+
+
+def test_a_refusal_takes_away_that_it_fits(small, page_of, complaints):
+    complaints.expected.add("status of 409")
+    lease = booked(small, ALICE, "refused", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
+    page = page_of(lease_page(small, lease, do="change"), ALICE, timezone_id="UTC")
+    fault = {"status": 409, "code": "reservation.others_wait", "title": "Others wait", "detail": "3 leases wait"}
+
+    def refuse(route: Route) -> None:
+        if route.request.method == "PUT":
+            route.fulfill(status=409, json={"errors": [fault]})
+        else:
+            route.continue_()
+
+    page.route(f"**/v1/leases/{lease['id']}", refuse)
+    dialog = page.get_by_role("dialog", name="Change refused")
+    dialog.get_by_label("End", exact=True).fill("2031-03-05T08:00")
+    expect(dialog.get_by_text("This fits.")).to_be_visible()
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(dialog.get_by_text("3 leases wait")).to_be_visible()
+    expect(dialog.get_by_text("This fits.")).to_have_count(0)
 
 
 def test_what_somebody_else_has_changed_is_shown_and_what_was_typed_stays(small, page_of, complaints):

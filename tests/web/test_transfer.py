@@ -72,6 +72,10 @@ def test_a_lease_goes_to_another_project_that_accepts_it(shared, page_of, compla
     history = theirs.get_by_role("list", name="What was done to it")
     expect(history).to_contain_text("Project: another project → chemistry")
     expect(history).not_to_contain_text("alice")
+    # The page of who had it, open all the time, offers nothing more of it; nor does a new one.
+    expect(page.get_by_role("heading", name="There is no such lease any more")).to_be_visible()
+    expect(page.get_by_role("button", name="Extend")).to_have_count(0)
+    expect(page.get_by_role("main")).not_to_contain_text("lease_id")
     page.reload()
     expect(page.get_by_role("heading", name="There is no such lease")).to_be_visible()
 

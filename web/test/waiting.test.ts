@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { endsSoon, offerOf } from "../src/api/offers.ts";
 import type { Lease, Wait } from "../src/api/types.ts";
-import { changeOf, formOf, rebased } from "../src/pages/lease/change.tsx";
+import { movedReminder } from "../src/words/endings.ts";
+import { changeOf, formOf, rebased, reminderOf } from "../src/words/lease-change.ts";
 import { endingOf, hasBegun } from "../src/pages/lease/end-now.tsx";
 import { momentsOf } from "../src/words/events.ts";
 import { kindQuery, kindsOf, queryOf } from "../src/words/lease-list.ts";
@@ -224,6 +225,35 @@ test("a change sets up to when a lease goes on by itself, or stops it", () => {
   const stopped = lease({ status: "ACTIVE", extend_if_free: null });
   assert.equal(rebased(formOf(goes), goes, stopped).goesOn, null);
   assert.equal(rebased({ ...formOf(goes), goesOn: at }, goes, stopped).goesOn, at);
+});
+
+test("the reminder moves with the dates that it is shown beside, until it is touched", () => {
+  const booked = lease({
+    status: "PENDING",
+    start_date: "2026-11-27T18:00:00Z",
+    end_date: "2026-11-29T05:59:00Z",
+    before_end_date: "2026-11-29T04:59:00Z",
+  });
+  const [start, end] = [Date.parse("2026-11-28T06:00:00Z"), Date.parse("2026-11-29T17:59:00Z")];
+  const form = { ...formOf(booked), start, end };
+  assert.equal(new Date(reminderOf(form, booked, 3600)!).toISOString(), "2026-11-29T16:59:00.000Z");
+  assert.equal(changeOf(form, booked).before_end_date, undefined);
+  // One that is meant to stay where it was is sent: the service would move it.
+  const stays = { ...form, remindFollows: false };
+  assert.equal(reminderOf(stays, booked, 3600), Date.parse("2026-11-29T04:59:00Z"));
+  assert.equal(changeOf(stays, booked).before_end_date, "2026-11-29T04:59:00Z");
+  assert.deepEqual(changeOf({ ...formOf(booked), remindFollows: false }, booked), {});
+  // Neither end nor start is changed while what stands there is no order.
+  assert.equal(reminderOf({ ...form, end: start }, booked, 3600), Date.parse("2026-11-29T04:59:00Z"));
+  assert.equal(reminderOf(formOf({ ...booked, before_end_date: null }), booked, 3600), null);
+});
+
+test("a reminder is as long before another end, and one that the start had cut off at the usual time again", () => {
+  const before = { start: 0, end: 1800 };
+  assert.equal(movedReminder(0, before, { start: 0, end: 9000 }, 3600), 5400);
+  assert.equal(movedReminder(1200, before, { start: 0, end: 9000 }, 3600), 8400);
+  assert.equal(movedReminder(5400, { start: 0, end: 9000 }, { start: 0, end: 1800 }, 3600), 0);
+  assert.equal(movedReminder(1200, before, before, 3600), 1200);
 });
 
 test("who has room made for a lease reads how many servers are left, or that it was in vain", () => {

@@ -47,12 +47,22 @@ export function LeasePage() {
   const id = place.value.params.get("id");
   const watch = useLive<{ lease: Lease }>(id ? `v1/leases/${encodeURIComponent(id)}` : null, {}, 10);
   const state = watch?.state.value;
-  if (!id || (state?.error instanceof Refused && [403, 404].includes(state.error.status) && !state.data)) {
+  const refused = state?.error instanceof Refused && [403, 404].includes(state.error.status);
+  // What was deleted here is shown once more, and a dialog says by itself that there is nothing to send.
+  const shown = state?.data && (state.data.lease.deleted_at || place.value.params.get("do"));
+  if (!id || (refused && !shown)) {
     const action = (
       <a class="button primary" href={hrefOf("leases")}>
         My leases
       </a>
     );
+    if (state?.data) {
+      return (
+        <Empty title="There is no such lease any more" action={action}>
+          It was deleted, or belongs to another project now.
+        </Empty>
+      );
+    }
     return (
       <Empty title="There is no such lease" action={action}>
         It may belong to another project{session.value?.project ? ` than ${session.value.project.name}` : ""}.

@@ -4,6 +4,8 @@ import type { BeforeEnd, ResourceType } from "../api/types.ts";
 import { duration } from "../time/format.ts";
 import { HAS_SERVERS } from "./lease.ts";
 
+const SECOND = 1000;
+
 export interface Choice<T extends string> {
   value: T;
   text: string;
@@ -48,4 +50,20 @@ export function reminders(lengthMs: number, defaultSeconds: number): Choice<stri
   const usual = { value: "", text: `${duration(defaultSeconds * 1000)} before the end` };
   const fits = LEADS.filter(([, seconds]) => seconds * 1000 < lengthMs && seconds !== defaultSeconds);
   return [usual, ...fits.map(([value, seconds]) => ({ value, text: `${duration(seconds * 1000)} before the end` }))];
+}
+
+/**
+ * Returns when one is reminded of another end if nothing else is asked: as long before it as of the end before, as the
+ * service does it. `lead`: the operator's own time, which a reminder has again that the start had cut off.
+ */
+export function movedReminder(
+  reminder: number,
+  before: { start: number; end: number },
+  after: { start: number; end: number },
+  lead: number,
+): number {
+  if (after.start === before.start && after.end === before.end) return reminder;
+  const cutOff = reminder <= before.start || (reminder <= before.start + SECOND && before.end - reminder < lead);
+  const distance = lead > 0 && cutOff ? lead : before.end - reminder;
+  return distance >= after.end - after.start ? after.start : after.end - distance;
 }

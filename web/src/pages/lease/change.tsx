@@ -1,168 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Changes a lease: name, dates, numbers, what happens at the end. Only what differs is sent. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Changed, type LeaseChange, changeLease } from "../../api/change.ts";
+import { Changed, changeLease } from "../../api/change.ts";
 import { sentencesOf } from "../../api/errors.ts";
 import { parametersOf } from "../../api/kinds.ts";
-import type { BeforeEnd, Json, Lease, Reservation } from "../../api/types.ts";
+import { info } from "../../api/session.ts";
+import type { BeforeEnd, Lease, Reservation } from "../../api/types.ts";
 import { disorder } from "../../forms/gate.ts";
 import { SchemaFields } from "../../forms/schema-fields.tsx";
-import { type FormField, type Values, fieldsOf as schemaFields, setIn, setsOf, withValue } from "../../forms/schema.ts";
+import { type FormField, fieldsOf as schemaFields, setIn, setsOf } from "../../forms/schema.ts";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton } from "../../parts/basics.tsx";
 import { DateTimeField } from "../../parts/datetime.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
 import { NumberInput } from "../../parts/number.tsx";
-import { toWire } from "../../time/zone.ts";
 import { endChoices } from "../../words/endings.ts";
 import { capital, sentence } from "../../words/events.ts";
 import { nounOf, whatOf } from "../../words/lease.ts";
-import { SHOWN_ELSEWHERE } from "../../words/parameters.ts";
+import {
+  type Form,
+  type Part,
+  changeOf,
+  datesOf,
+  formOf,
+  parametersIn,
+  rebased,
+  reminderOf,
+} from "../../words/lease-change.ts";
 import { bySchema } from "../../words/question.ts";
 import { hasBegun } from "./end-now.tsx";
 import { FixedFields, isChangeable } from "./fields.tsx";
 import { Fits } from "./fits.tsx";
 import { ChangedNote, type LeaseDialogProps, useAttempt } from "./shared.tsx";
 
-const MINUTE = 60_000;
 const DAY = 86_400_000;
-
-/** What the form holds of one reservation. */
-interface Part {
-  id: string;
-  least: number;
-  most: number;
-  beforeEnd: BeforeEnd;
-  /** Of types whose form is made of their schema: the parameters. */
-  values: Values;
-}
-
-interface Form {
-  name: string;
-  start: number | null;
-  end: number | null;
-  remind: number | null;
-  /** Up to when it goes on by itself; null: it does not. */
-  goesOn: number | null;
-  parts: readonly Part[];
-}
-
-/** Returns the form as it is opened. */
-export function formOf(lease: Lease): Form {
-  return {
-    name: lease.name,
-    start: Date.parse(lease.start_date),
-    end: Date.parse(lease.end_date),
-    remind: lease.before_end_date === null ? null : Date.parse(lease.before_end_date),
-    goesOn: lease.extend_if_free ? Date.parse(lease.extend_if_free.until) : null,
-    parts: lease.reservations.map((one) => ({
-      id: one.id,
-      least: one.min ?? one.amount ?? 1,
-      most: one.max ?? one.amount ?? 1,
-      beforeEnd: one.before_end,
-      values: bySchema(one.resource_type) ? parametersIn(one) : {},
-    })),
-  };
-}
-
-/** Returns the dates that are proposed, and nothing else of what has them. */
-function datesOf(proposed: Pick<Form, "start" | "end"> | undefined): Partial<Form> {
-  return proposed ? { start: proposed.start, end: proposed.end } : {};
-}
-
-/** Returns what of a form differs from the lease, as it is sent. */
-export function changeOf(form: Form, lease: Lease): LeaseChange {
-  const change: LeaseChange = {};
-  if (form.name.trim() !== lease.name) change.name = form.name.trim();
-  if (moved(form.start, lease.start_date)) change.start_date = toWire(form.start!);
-  if (moved(form.end, lease.end_date)) change.end_date = toWire(form.end!);
-  if (form.remind !== null && moved(form.remind, lease.before_end_date)) change.before_end_date = toWire(form.remind);
-  if (form.goesOn === null && lease.extend_if_free) change.extend_if_free = null;
-  if (moved(form.goesOn, lease.extend_if_free?.until ?? null)) change.extend_if_free = { until: toWire(form.goesOn!) };
-  const parts = lease.reservations.flatMap((one) => {
-    const part = form.parts.find(({ id }) => id === one.id);
-    const changes = part ? partChange(part, one) : {};
-    return Object.keys(changes).length > 0 ? [{ id: one.id, ...changes }] : [];
-  });
-  if (parts.length > 0) change.reservations = parts;
-  return change;
-}
-
-/** Returns the form over a newer lease: what was typed stays, what was not touched follows the lease. */
-export function rebased(form: Form, old: Lease, now: Lease): Form {
-  const before = formOf(old);
-  const after = formOf(now);
-  const pick = <T,>(typed: T, was: T, is: T): T => (typed === was ? is : typed);
-  return {
-    name: pick(form.name, before.name, after.name),
-    start: pick(form.start, before.start, after.start),
-    end: pick(form.end, before.end, after.end),
-    remind: pick(form.remind, before.remind, after.remind),
-    goesOn: pick(form.goesOn, before.goesOn, after.goesOn),
-    parts: after.parts.map((is) => {
-      const typed = form.parts.find(({ id }) => id === is.id);
-      const was = before.parts.find(({ id }) => id === is.id);
-      if (!typed || !was) return is;
-      return {
-        id: is.id,
-        least: pick(typed.least, was.least, is.least),
-        most: pick(typed.most, was.most, is.most),
-        beforeEnd: pick(typed.beforeEnd, was.beforeEnd, is.beforeEnd),
-        values: rebasedValues(typed.values, was.values, is.values),
-      };
-    }),
-  };
-}
-
-/** What was not touched follows the lease. */
-function rebasedValues(typed: Values, was: Values, is: Values): Values {
-  const touched = namesOf(typed, was).filter((name) => !same(typed[name], was[name]));
-  return touched.reduce((made, name) => withValue(made, name, typed[name]), is);
-}
-
-function namesOf(one: Values, other: Values): string[] {
-  return [...new Set([...Object.keys(one), ...Object.keys(other)])];
-}
-
-function same(one: Json | undefined, other: Json | undefined): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
-}
-
-function parametersIn(one: Reservation): Values {
-  const all = Object.entries(one as unknown as Values);
-  return Object.fromEntries(all.filter(([name, value]) => !SHOWN_ELSEWHERE.includes(name) && value !== null));
-}
-
-/** What differs from the lease; what was cleared is as if it had never been given. */
-function valueChanges(part: Part, one: Reservation): Partial<Reservation> {
-  const before = parametersIn(one);
-  const fields = schemaFields(parametersOf(one.resource_type));
-  const changed = namesOf(part.values, before).filter((name) => !same(part.values[name], before[name]));
-  return Object.fromEntries(
-    changed.map((name) => {
-      const field = fields.find((other) => other.name === name);
-      const none = field?.control === "requirement" ? [] : (field?.initial ?? null);
-      return [name, part.values[name] ?? none];
-    }),
-  );
-}
-
-function partChange(part: Part, one: Reservation): Partial<Reservation> {
-  const ending = part.beforeEnd === one.before_end ? {} : { before_end: part.beforeEnd };
-  if (bySchema(one.resource_type)) return { ...valueChanges(part, one), ...ending };
-  const changes: Partial<Reservation> = {};
-  if (one.min !== undefined && part.least !== one.min) changes.min = part.least;
-  if (one.max !== undefined && Math.max(part.most, part.least) !== one.max)
-    changes.max = Math.max(part.most, part.least);
-  if (one.amount !== undefined && part.least !== one.amount) changes.amount = part.least;
-  return { ...changes, ...ending };
-}
-
-/** A field shows whole minutes: only what differs by one has been changed. */
-function moved(at: number | null, from: string | null): boolean {
-  return at !== null && (from === null || Math.floor(at / MINUTE) !== Math.floor(Date.parse(from) / MINUTE));
-}
 
 /** The dialog. */
 export function ChangeDialog(props: LeaseDialogProps & { proposed?: Pick<Form, "start" | "end"> }) {
@@ -250,11 +122,11 @@ export function ChangeDialog(props: LeaseDialogProps & { proposed?: Pick<Form, "
         onChange={(end) => put({ end })}
       />
       <DateTimeField
-        label="Remind me, or begin with the images"
-        value={form.remind}
+        label={form.parts.some((part) => part.beforeEnd === "snapshot") ? "Begin with the images" : "Remind me"}
+        value={reminderOf(form, seen, info.value?.before_end.lead_seconds ?? 3600)}
         optional={seen.before_end_date === null}
         error={fields.get("/before_end_date")}
-        onChange={(remind) => put({ remind })}
+        onChange={(remind) => put({ remind, remindFollows: false })}
       />
       <GoesOnField
         value={form.goesOn}
@@ -277,7 +149,7 @@ export function ChangeDialog(props: LeaseDialogProps & { proposed?: Pick<Form, "
           />
         );
       })}
-      <Fits lease={seen} change={change} yes="This fits." />
+      <Fits lease={seen} change={refused ? null : change} yes="This fits." />
       <ChangedNote error={attempt.error} />
       <FormErrors sentences={others} />
     </Dialog>

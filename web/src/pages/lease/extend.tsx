@@ -42,7 +42,9 @@ export function ExtendDialog(props: LeaseDialogProps & { proposedEnd?: number | 
   const later = chosen !== null && chosen > ends;
   const earlier = chosen !== null && chosen < ends;
   const words = earlier ? { title: "Shorten", doing: "Shortening…" } : { title: "Extend", doing: "Extending…" };
-  const { fields, others } = sentencesOf(attempt.error instanceof Changed ? null : attempt.error, ["/end_date"]);
+  const refused = attempt.error instanceof Changed ? null : attempt.error;
+  const { fields, others } = sentencesOf(refused, ["/end_date"]);
+  const wrong = wrongEnd(chosen, ends, Date.parse(attempt.seen.start_date));
   const here = zone.value;
   const submit = () => {
     if (!later && !earlier) return;
@@ -65,7 +67,9 @@ export function ExtendDialog(props: LeaseDialogProps & { proposedEnd?: number | 
           </button>
           {!attempt.gone && (
             <BusyButton type="submit" class="primary" busy={attempt.busy} doing={words.doing}>
-              {later || earlier ? `${words.title} until ${spoken(chosen, here, present.value)}` : words.title}
+              {(later || earlier) && wrong === undefined
+                ? `${words.title} until ${spoken(chosen, here, present.value)}`
+                : words.title}
             </BusyButton>
           )}
         </>
@@ -98,14 +102,14 @@ export function ExtendDialog(props: LeaseDialogProps & { proposedEnd?: number | 
         value={chosen}
         onChange={setChosen}
         error={fields.get("/end_date")}
-        wrong={wrongEnd(chosen, ends, Date.parse(attempt.seen.start_date))}
+        wrong={wrong}
       />
-      {earlier ? (
+      {earlier && wrong === undefined ? (
         <p class="preview">Others can book what becomes free. What runs then is ended with the lease.</p>
       ) : (
         <Fits
           lease={attempt.seen}
-          change={later ? { end_date: toWire(chosen) } : null}
+          change={later && !refused ? { end_date: toWire(chosen) } : null}
           yes={later ? `This fits: ${duration(chosen - ends)} longer.` : ""}
         />
       )}

@@ -11,7 +11,7 @@ import { LeaseTable, type Whose } from "./table.tsx";
 const STEP = 50;
 
 export interface LeaseList {
-  /** The last answer; it stays while another filter is read, so that nothing jumps. */
+  /** The last answer; it stays while another filter is read, so that nothing jumps, but not if that is refused. */
   answer: Listed<Lease> | null;
   loading: boolean;
   error: unknown;
@@ -22,13 +22,16 @@ export interface LeaseList {
 
 /** Reads the leases of a query of GET /v1/leases. */
 export function useLeaseList(query: Options["query"]): LeaseList {
-  const { wanted, more } = useMore(JSON.stringify(query), STEP);
+  const asked = JSON.stringify(query);
+  const { wanted, more } = useMore(asked, STEP);
   const watch = useLiveList<Lease>("v1/leases", "leases", query, wanted);
   const { data, error, loading } = watch.state.value;
-  const kept = useRef<Listed<Lease> | null>(null);
-  if (data) kept.current = data;
+  const kept = useRef<{ of: string; answer: Listed<Lease> } | null>(null);
+  if (data) kept.current = { of: asked, answer: data };
+  // What another filter has found is no answer to this one, where that was refused.
+  const known = kept.current !== null && (error === null || kept.current.of === asked);
   return {
-    answer: kept.current,
+    answer: known ? kept.current!.answer : null,
     loading,
     error,
     again: () => void watch.read(),
