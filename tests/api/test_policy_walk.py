@@ -447,6 +447,13 @@ def test_a_member_who_may_not_book_takes_no_lease_but_may_decline_one(on, tmp_pa
         assert send(on, tmp_path, route(f"{verb}_transfer"), asked, text, "member").status_code == status
 
 
+@pytest.mark.parametrize(("kind", "status"), [("user", 403), ("project", 403), ("free_busy", 201)])
+def test_who_may_not_list_leases_gets_no_link_to_them(on, tmp_path, kind, status):
+    asked = Asked("/v1/feeds", {"kind": kind, "name": "mine"})
+    assert send(on, tmp_path, route("create_feed"), asked, '"blazar:leases:get": "role:auditor"').status_code == status
+    assert send(on, tmp_path, route("create_feed"), asked, "").status_code == 201
+
+
 def test_the_default_of_a_rule_names_only_rules_that_there_are():
     names = {rule.name for rule in list_rules()}
     found = {each for rule in list_rules() for each in re.findall(r"rule:([\w:]+)", rule.check_str)}

@@ -16,6 +16,7 @@ from blazar.api.bodies import normalized
 from blazar.api.context import Call, identifier
 from blazar.api.feeds import icalendar
 from blazar.api.feeds.components import COMPONENTS, EXAMPLES, FEED_CREATE, FIELDS, shown
+from blazar.api.leases.rules import GET as GET_LEASE
 from blazar.api.queries import option, paging
 from blazar.api.readers import Text
 from blazar.api.routes import ADMIN, READER, Body, Caching, Part, Root, Route, Rule, in_path
@@ -64,6 +65,9 @@ def create(call: Call) -> Answer:
                 code="unknown_field",
                 pointer=f"/{field}",
             )
+    if kind in (FeedKind.USER, FeedKind.PROJECT):
+        # Who may not list leases does not see them by a link either.
+        call.services.policy.check(GET_LEASE.name, call.caller)
     if kind is FeedKind.RESOURCE:
         call.services.policy.check(POST_RESOURCE.name, call.caller)
         if "resource" not in body:
