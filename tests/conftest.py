@@ -22,6 +22,7 @@ from sqlalchemy.engine import Engine
 
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
+from tests.cases import cases
 from tests.tables import empty, new_sqlite
 from tests.world import World
 
@@ -33,7 +34,9 @@ MARIADB = os.environ.get("BLAZAR_TEST_MARIADB", "mysql+pymysql://root@127.0.0.1:
 RABBITMQ = os.environ.get("BLAZAR_TEST_RABBITMQ", "rabbit://guest:guest@127.0.0.1:5672/")
 SERVERS = {"postgresql": (POSTGRESQL, "postgres"), "mariadb": (MARIADB, "mysql")}
 
-settings.register_profile("blazar", deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
+settings.register_profile(
+    "blazar", max_examples=cases(100), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
+)
 settings.load_profile("blazar")
 
 

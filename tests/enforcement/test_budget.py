@@ -18,6 +18,7 @@ from blazar.model.clock import END_OF_TIME
 from blazar.model.errors import InvalidInput, UsageDenied
 from blazar.model.spending import UsageCurve, UsageRecord
 from blazar.model.window import Window
+from tests.cases import cases
 from tests.enforcement.builders import DAY, HOUR, NOON, a_host, a_view, asking, hours
 
 MONTH = ResourceHoursFilter({"host": 100}, Calendar())
@@ -163,7 +164,7 @@ windows = st.tuples(instants, instants).filter(lambda p: p[0] != p[1]).map(lambd
 some = st.lists(st.tuples(windows, st.integers(1, 3)), max_size=4)
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(some, windows, st.integers(1, 3), st.one_of(st.none(), st.tuples(windows, st.integers(1, 3))), st.booleans())
 def test_a_calendar_finds_the_fullest_period_by_any_count(others, window, amount, before, months):
     period = Calendar(months)

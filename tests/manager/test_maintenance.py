@@ -41,6 +41,7 @@ from blazar.model.requests import NOW, Actor, ResourceChange
 from blazar.model.resource import HOST
 from blazar.model.surgery import SwapRequest, Terms
 from blazar.resources.kinds import CompleteKind
+from tests.cases import cases
 from tests.observed import Killed, ObservedStore
 from tests.promises import check_promises
 from tests.statements import counted
@@ -758,7 +759,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_happens_nothing_is_promised_twice_and_hosts_come_back(new_world, steps):
     world = new_world(hosts=4)
     windows = []

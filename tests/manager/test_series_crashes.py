@@ -19,6 +19,7 @@ from blazar.model.paging import Page
 from blazar.model.series import Fit
 from blazar.model.series_changes import SeriesChange
 from blazar.model.series_details import SeriesQuestion, SeriesStatus
+from tests.cases import cases
 from tests.manager.test_between_writes import Between
 from tests.manager.test_commitments import Strict
 from tests.manager.test_crashes import nothing_is_left
@@ -251,7 +252,7 @@ class Credit(Strict):
 RULES = ["FREQ=DAILY;COUNT=7", "FREQ=WEEKLY;COUNT=3", "FREQ=DAILY;INTERVAL=3;COUNT=4"]
 
 
-@settings(max_examples=10)
+@settings(max_examples=cases(10))
 @given(st.data())
 def test_series_together_promise_nothing_twice(tmp_path_factory, data):
     """Series and leases of any sizes, deletions and deaths: what is promised is there, and nobody is forgotten."""

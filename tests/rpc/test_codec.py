@@ -30,6 +30,7 @@ from blazar.model import errors
 from blazar.model.errors import BlazarError, CloudRefused, NotFound
 from blazar.rpc import codec
 from blazar.rpc.interface import NOUNS, Manager
+from tests.cases import cases
 from tests.rpc import availability_values, series_values, values
 
 KINDS = [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, BlazarError)]
@@ -105,7 +106,7 @@ def test_the_arguments_of_a_call_are_named_as_in_the_interface():
 
 
 @pytest.mark.parametrize("call", CALLS)
-@settings(max_examples=25)
+@settings(max_examples=cases(25))
 @given(data=st.data())
 def test_arguments_arrive_as_they_were_sent(call, data):
     sent = data.draw(st.fixed_dictionaries(ARGUMENTS[call]))
@@ -114,7 +115,7 @@ def test_arguments_arrive_as_they_were_sent(call, data):
 
 
 @pytest.mark.parametrize("call", CALLS)
-@settings(max_examples=25)
+@settings(max_examples=cases(25))
 @given(data=st.data())
 def test_an_answer_arrives_as_it_was_given(call, data):
     given = data.draw(ANSWERS[call])
@@ -249,7 +250,7 @@ def test_a_window_that_cannot_be_is_refused():
         codec.decode_answer("leases.one", {"answer": text + backwards})
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(call=st.sampled_from(CALLS), text=st.text(max_size=30) | st.binary(max_size=30).map(lambda raw: f"z:{raw!r}"))
 def test_whatever_arrives_is_a_value_or_garbled(call, text):
     with contextlib.suppress(codec.MalformedMessage):

@@ -17,6 +17,7 @@ from blazar.model.lease_details import LeaseDetails
 from blazar.model.reasons import ReasonCode
 from blazar.model.resource import Resource
 from blazar.rpc import codec
+from tests.cases import cases
 from tests.rpc import values
 from tests.rpc.test_codec import ANSWERS, ARGUMENTS, CALLS, same
 
@@ -69,7 +70,7 @@ def changed(text: str, change: Any) -> str:
 
 
 @pytest.mark.parametrize("call", CALLS)
-@settings(max_examples=10)
+@settings(max_examples=cases(10))
 @given(data=st.data())
 def test_an_api_skips_what_a_later_manager_tells_besides(call, data):
     given = data.draw(ANSWERS[call])
@@ -79,7 +80,7 @@ def test_an_api_skips_what_a_later_manager_tells_besides(call, data):
 
 
 @pytest.mark.parametrize("call", CALLS)
-@settings(max_examples=10)
+@settings(max_examples=cases(10))
 @given(data=st.data())
 def test_a_manager_skips_what_a_later_api_asks_besides(call, data):
     sent = data.draw(st.fixed_dictionaries(ARGUMENTS[call]))

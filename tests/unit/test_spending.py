@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from blazar.model.amounts import Amounts
 from blazar.model.spending import UsageCurve, UsageRecord, measured, rolling
 from blazar.model.window import Window
+from tests.cases import cases
 
 ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 HORIZON = 60
@@ -43,7 +44,7 @@ def test_a_load_adds_up_to_what_is_held_in_each_second(given_uses, one, other):
     assert UsageCurve(load(given_uses)).between(start, end) == by_seconds(given_uses, start, end)
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(uses, uses, uses.filter(bool), st.integers(1, 15), st.booleans())
 def test_among_the_rolling_spans_that_are_looked_at_is_the_fullest(others, before, after, length, is_new):
     before = [] if is_new else before

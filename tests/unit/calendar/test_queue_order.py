@@ -11,6 +11,7 @@ from blazar.calendar.queue.usage import Rates
 from blazar.calendar.queue.values import DAY, HOUR, Waiter
 from blazar.model.demand import Demand
 from blazar.model.resource import HOST
+from tests.cases import cases
 
 NOW = 100 * DAY
 
@@ -86,7 +87,7 @@ requests = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(200), deadline=None)
 @given(requests, st.dictionaries(st.sampled_from("pqr"), st.floats(0, 1e5)), st.floats(0.1, 10), st.randoms())
 def test_the_order_is_the_documented_one_however_the_requests_are_listed(drawn, usage, weight, random):
     waiting = [waits(f"l{n}", p, count=count, hours=h, ago=ago) for n, (p, count, h, ago) in enumerate(drawn)]

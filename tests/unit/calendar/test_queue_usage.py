@@ -16,6 +16,7 @@ from blazar.calendar.queue.values import DAY, HOUR, Inventory
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Demand, TraitRequirements
 from blazar.model.resource import FLOATING_IP, HOST
+from tests.cases import cases
 from tests.unit.builders import a_host
 
 NOW = 100 * DAY
@@ -68,7 +69,7 @@ pieces = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(200), deadline=None)
 @given(pieces, st.integers(1, DAY * 40))
 def test_increments_give_what_a_computation_from_all_pieces_gives(drawn, until):
     """Each piece is booked, begins, and ends or is given back; the account moves from one of these to the next."""
@@ -104,7 +105,7 @@ def test_increments_give_what_a_computation_from_all_pieces_gives(drawn, until):
     assert account.rate == pytest.approx(0, abs=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=cases(100), deadline=None)
 @given(st.lists(st.tuples(st.floats(0.001, 1.0), st.integers(0, 20 * DAY), st.integers(1, DAY)), max_size=8))
 def test_an_account_that_is_rebuilt_in_the_middle_goes_on_the_same(drawn):
     known = [Piece(s, begin, begin + length) for s, begin, length in drawn]

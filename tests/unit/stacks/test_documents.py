@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from blazar.model.errors import InvalidInput
 from blazar.resources.stacks.documents import DEEPEST, LARGEST, MOST_VALUES, document, pointer_of, values
+from tests.cases import cases
 
 
 def read(text):
@@ -221,14 +222,14 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(SOUND), JSON, max_size=5))
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 def test_any_json_object_is_read_as_it_is_given_as_object_or_as_text(value):
     assert read(value) == value
     assert read(yaml.safe_dump(value)) == value
 
 
 @given(st.text())
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 def test_any_text_is_an_object_of_json_or_refused(text):
     with suppress(InvalidInput):
         found = read(text)
@@ -238,14 +239,14 @@ def test_any_text_is_an_object_of_json_or_refused(text):
 @given(
     st.lists(st.sampled_from(["a: ", "&a ", "*a", "[", "]", "{", "}", "- ", "\n", "  ", "<<: ", "x", ", ", "!!set "]))
 )
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 def test_any_pieces_of_yaml_are_an_object_of_json_or_refused(pieces):
     with suppress(InvalidInput):
         json.dumps(read("".join(pieces)))
 
 
 @given(JSON)
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 def test_paths_lead_to_the_values_that_they_come_with(value):
     for path, each in values(value):
         found = value

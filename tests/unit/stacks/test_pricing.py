@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from blazar.clouds.ports.stacks import PlannedResource
 from blazar.model.errors import InvalidInput
 from blazar.resources.stacks.pricing import AddressPrice, ServerPrice, StackPrice, VolumePrice, price
+from tests.cases import cases
 
 
 def a(kind, name="a", parent="", **properties):
@@ -121,7 +122,7 @@ ANY = st.one_of(
 
 
 @given(st.lists(ANY, max_size=12))
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 def test_a_price_is_the_sum_of_those_of_its_parts_in_any_order(planned):
     whole, parts = price(planned), [price([resource]) for resource in planned]
     assert price(reversed(planned)) == whole

@@ -13,6 +13,7 @@ from blazar.model.errors import InvalidInput
 from blazar.resources.stacks.catalogue import KNOWN
 from blazar.resources.stacks.documents import LARGEST
 from blazar.resources.stacks.source import MOST_FILES, MOST_RESOURCES, StackSource
+from tests.cases import cases
 
 SERVER = {"type": "OS::Nova::Server", "properties": {"flavor": "tiny", "image": "tiny"}}
 
@@ -249,7 +250,7 @@ TEMPLATES = st.builds(
 
 
 @given(TEMPLATES, TEMPLATES, TEMPLATES, st.dictionaries(NAMES, NAMES, max_size=2))
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 def test_whatever_is_taken_names_known_types_and_files_alone(outer, n, m, registry):
     files = {"n.yaml": json.dumps(n), "m.yaml": json.dumps(m), "boot.sh": "http://e/x"}
     try:
