@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import inspect
 import os
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 import sqlalchemy as sa
@@ -54,6 +56,17 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def settled() -> Iterator[None]:
+    """Have programs that run in this process leave its memory alone.
+
+    Each would go on to collect garbage every ten seconds until the end of all tests.
+    """
+    with mock.patch("blazar.cmd.process.settle"):
+        yield
+    assert "memory" not in {thread.name for thread in threading.enumerate()}
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
