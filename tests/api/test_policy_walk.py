@@ -454,6 +454,19 @@ def test_who_may_not_list_leases_gets_no_link_to_them(on, tmp_path, kind, status
     assert send(on, tmp_path, route("create_feed"), asked, "").status_code == 201
 
 
+def test_who_may_not_list_leases_sees_none_in_the_calendar(on, tmp_path):
+    key = lease(on)
+    row = next(each for part in BUILTIN for each in part.routes if each.name == "show_calendar")
+    asked = Asked("/v1/calendar?to=%2BP7D")
+    shown = send(on, tmp_path, row, asked, "", "reader")
+    hidden = send(on, tmp_path, row, asked, '"blazar:leases:get": "role:auditor"', "reader")
+    blocks = [
+        block for answer in (shown, hidden) for each in answer.json["calendar"]["resources"] for block in each["blocks"]
+    ]
+    assert (key in shown.text, key in hidden.text) == (True, False)
+    assert [each["kind"] for each in blocks].count("mine") == 2
+
+
 def test_the_default_of_a_rule_names_only_rules_that_there_are():
     names = {rule.name for rule in list_rules()}
     found = {each for rule in list_rules() for each in re.findall(r"rule:([\w:]+)", rule.check_str)}

@@ -32,7 +32,7 @@ AT_START_SINCE: Version = (1, 3)
 
 
 def row(value: CalendarRow, leases: Mapping[str, BlockLease], version: Version | None = None) -> Json:
-    """Render a resource with its blocks; those who see names also see the label.
+    """Render a resource with its blocks; those who see names also see the label. ``leases`` are those that are shown.
 
     In versions that do not know maintenance windows a resource is disabled for their time.
     """
@@ -66,7 +66,7 @@ def block(value: Block, leases: Mapping[str, BlockLease]) -> Json:
             # After a use of the whole resource it says nothing more than the time.
             return shown if value.used is None else {**shown, "used": _amounts(value.used)}
     shown["used"] = _amounts(value.used)
-    if value.lease_id is None:
+    if value.lease_id is None or value.lease_id not in leases:
         return shown
     lease = leases[value.lease_id]
     if value.kind is BlockKind.MINE:

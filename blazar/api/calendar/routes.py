@@ -14,6 +14,7 @@ from blazar.api.answers import page_links, weak_tag
 from blazar.api.calendar import render
 from blazar.api.calendar.components import COMPONENTS
 from blazar.api.context import Call
+from blazar.api.leases.rules import GET as GET_LEASE
 from blazar.api.queries import filter_by, option, paging
 from blazar.api.readers import Choice, DateOrDuration, JsonText, Length, Text
 from blazar.api.routes import ADMIN, READER, Part, Root, Route, Rule
@@ -54,7 +55,9 @@ def calendar(call: Call) -> Response:
             occupied=asked.one("occupied_by") is not None,
         )
     )
-    shown = [asked.only(render.row(row, page.leases, call.version)) for row in page.rows]
+    # Who may not list leases sees when something is promised, and not for which lease.
+    leases = page.leases if call.allows(GET_LEASE.name) else {}
+    shown = [asked.only(render.row(row, leases, call.version)) for row in page.rows]
     links = page_links(page.following)
     response = _as_of("calendar", render.calendar(page, shown), page.as_of, {"links": links})
     if page.following is not None:
