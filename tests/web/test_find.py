@@ -209,6 +209,31 @@ def test_the_dialog_is_accessible(demo, page_of, look):
     assert serious(page) == []
 
 
+def test_of_a_later_start_only_is_said_what_was_found_out(small, page_of):
+    page = page_of(f"{small}?min=1&max=40", ALICE)
+    rows = page.locator(".opening-item")
+    expect(rows.nth(1)).to_be_visible()
+    expect(rows.first).to_contain_text(re.compile(r"You get \d+ hosts · free for longer than was searched"))
+    for row in rows.all()[1:]:
+        expect(row).to_contain_text("You get at least 1 host")
+        expect(row).not_to_contain_text(re.compile("free for longer|can go on"))
+
+
+def test_servers_are_asked_for_with_all_that_they_may_have(small, page_of):
+    page = page_of(f"{small}?type=virtual:instance&amount=1", ALICE)
+    page.get_by_text("More about it").click()
+    page.get_by_label("Ephemeral disk of each").fill("3")
+    page.get_by_role("button", name=re.compile("^Book now until")).click()
+    dialog = page.get_by_role("dialog", name="Book")
+    expect(dialog).to_contain_text("1 server of 2 vCPU, 4 GiB, 3 GiB of ephemeral disk")
+    dialog.get_by_role("button", name="Book", exact=True).click()
+    page.get_by_role("link", name="Book again").click()
+    expect(page.get_by_label("Ephemeral disk of each")).to_have_value("3")
+    (lease,) = leases_of(small, ALICE)
+    assert lease["reservations"][0]["ephemeral_gb"] == 3
+    assert serious(page) == []
+
+
 def test_what_is_booked_is_no_longer_free(small, page_of):
     free = asked(
         small,

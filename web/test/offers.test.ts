@@ -3,7 +3,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { shownMoment } from "../src/time/typed.ts";
 import { loadTemporal } from "../src/time/zone.ts";
-import { drawnWindow, endAfter, fullHour, usualStarts, withUsualStarts } from "../src/words/offers.ts";
+import { newWant } from "../src/words/question.ts";
+import {
+  drawnWindow,
+  endAfter,
+  foundInWords,
+  fullHour,
+  openOf,
+  usualStarts,
+  withUsualStarts,
+} from "../src/words/offers.ts";
 import { tooFew } from "../src/words/waiting.ts";
 
 await loadTemporal();
@@ -61,6 +70,28 @@ test("an opening that may start at any time is offered at usual ones, none after
   assert.equal(offered[2]!.end_date, "2026-12-01T08:00:00Z");
   const refused = { ...opening, refusals: [{ code: "x", message: "no" }] };
   assert.equal(withUsualStarts([refused], "P1D", BERLIN, NOW).length, 1);
+});
+
+test("how many there are at another start than the one that was searched is not made up", () => {
+  const hosts = { ...newWant("physical:host"), count: 1, most: 40 };
+  assert.equal(foundInWords(hosts, 22, true), "22 hosts");
+  assert.equal(foundInWords(hosts, 22, false), "at least 1 host");
+  assert.equal(foundInWords({ ...hosts, count: 4, most: null }, 4, false), "4 hosts");
+  const devices = { ...newWant("device"), count: 2, values: { min: 2, max: 5 } };
+  assert.equal(foundInWords(devices, 5, false), "at least 2 device");
+  assert.equal(foundInWords({ ...devices, values: { min: 2, max: 2 } }, 2, false), "2 device");
+});
+
+test("an opening is all the time in which its length may lie", () => {
+  const opening = {
+    start_date: "2026-11-29T06:00:00Z",
+    end_date: "2026-11-30T06:00:00Z",
+    last_start_date: "2026-11-29T09:00:00Z",
+  };
+  const { start, end } = openOf(opening);
+  assert.deepEqual([shown(start, "UTC"), shown(end, "UTC")], ["29 Nov 2026 06:00", "30 Nov 2026 09:00"]);
+  const later = { ...opening, start_date: "2026-11-29T08:00:00Z", end_date: "2026-11-30T08:00:00Z" };
+  assert.equal(openOf(later).end, end);
 });
 
 test("more than there is cannot be waited for", () => {

@@ -2,7 +2,9 @@
 /** Starts that people ask for, on the strip of time and among openings. Pure. */
 import type { Opening } from "../api/types.ts";
 import { addDays, fromWall, startOfDay, toWall, toWire } from "../time/zone.ts";
+import { whatOf } from "./lease.ts";
 import { lengthOf } from "./length.ts";
+import { type Want, bySchema, countOf, wishOf } from "./question.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -63,4 +65,25 @@ export function withUsualStarts(openings: readonly Opening[], length: string, zo
       return { ...first, start_date: toWire(at), end_date: toWire(endAfter(at, length, zone)) };
     });
   return [first, ...later, ...rest];
+}
+
+/**
+ * Returns what a reservation gets: "2 hosts"; types that have names for what they are say that: "1 microscope", "network
+ * lab". `counted`: how many was found out for just this start; else it is the least that was asked for.
+ */
+export function foundInWords(want: Want | undefined, count: number, counted: boolean): string {
+  if (!want) return countOf(count, "");
+  const most = bySchema(want.type) ? want.values.max : want.most;
+  if (!counted && typeof most === "number" && most > want.count) return `at least ${countOf(want.count, want.type)}`;
+  if (!bySchema(want.type)) return countOf(count, want.type);
+  return count === want.count || want.type === "virtual:stack" ? whatOf(wishOf(want)) : countOf(count, want.type);
+}
+
+/** Returns all the time that an opening is about: from its first start to the end of a lease that begins at its last. */
+export function openOf(opening: Pick<Opening, "start_date" | "end_date" | "last_start_date">): {
+  start: number;
+  end: number;
+} {
+  const [start, end] = [Date.parse(opening.start_date), Date.parse(opening.end_date)];
+  return { start, end: end + Math.max(0, Date.parse(opening.last_start_date) - start) };
 }

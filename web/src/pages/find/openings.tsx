@@ -8,8 +8,9 @@ import { duration, moment, plural, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire, zone } from "../../time/zone.ts";
 import { cut } from "../../words/booking.ts";
-import { inWords, nounOf, whatOf } from "../../words/lease.ts";
-import { type Question, type Want, bySchema, countOf, lengthInWords, partAt, wishOf } from "../../words/question.ts";
+import { inWords, nounOf } from "../../words/lease.ts";
+import { foundInWords } from "../../words/offers.ts";
+import { type Question, countOf, lengthInWords, partAt } from "../../words/question.ts";
 import { withinSentence } from "../../words/refusal.ts";
 
 const MINUTE = 60_000;
@@ -55,12 +56,6 @@ export function Openings(props: { question: Question; found: Availability; onBoo
   );
 }
 
-/** Types that have names for what they are say that: "1 microscope", "network lab". */
-function foundOf(want: Want | undefined, count: number): string {
-  if (!want || !bySchema(want.type)) return countOf(count, want?.type ?? "");
-  return count === want.count || want.type === "virtual:stack" ? whatOf(wishOf(want)) : countOf(count, want.type);
-}
-
 interface RowProps {
   question: Question;
   opening: Opening;
@@ -76,17 +71,19 @@ function OpeningRow({ question, opening, first, main, onBook }: RowProps) {
   const { start, end } = windowOf(opening);
   const last = cut(Date.parse(opening.last_start_date));
   const until = opening.open_until === null ? null : cut(Date.parse(opening.open_until));
-  const counts = opening.reservations.map(({ count }, index) => foundOf(question.wants[index], count));
+  const counts = opening.reservations.map(({ count }, index) => foundInWords(question.wants[index], count, first));
   const more: string[] = [];
   for (const [index, { count }] of opening.reservations.entries())
     if (question.wants[index]?.type === "virtual:stack" && count > 1)
       more.push(`its ${count} servers, volumes and addresses`);
-  const places = [...new Set(opening.reservations.map((one) => one.region).filter(Boolean))];
+  // Where it is and how long it can go on was found out for the first start, and may be otherwise at another one.
+  const places = first ? [...new Set(opening.reservations.map((one) => one.region).filter(Boolean))] : [];
   if (regions().length > 0 && places.length > 0) more.push(`in ${places.join(" and ")}`);
+  if (first && until === null) more.push("free for longer than was searched");
+  else if (first && until !== null && until - end >= 5 * MINUTE)
+    more.push(`can go on until ${spoken(until, here, now)}`);
   if (first && !question.exactly && last - start >= 5 * MINUTE)
-    more.push(`start any time until ${spoken(last, here, now)}`);
-  if (until === null) more.push("free for longer than was searched");
-  else if (until - end >= 5 * MINUTE) more.push(`can go on until ${spoken(until, here, now)}`);
+    more.push(`or start any time until ${spoken(last, here, now)}`);
   const window = `${nowOr(start)} until ${spoken(end, here, now)}`;
   return (
     <article class={opening.refusals.length > 0 ? "opening refused" : "opening"}>

@@ -5,7 +5,7 @@ import type { CapacitySeries, Opening } from "../../api/types.ts";
 import { duration, formatted, moment, plural, range } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { startOfDay, zone } from "../../time/zone.ts";
-import { drawnWindow, fullHour } from "../../words/offers.ts";
+import { drawnWindow, fullHour, openOf } from "../../words/offers.ts";
 import { stepPath } from "../../words/steps.ts";
 
 const WIDTH = 1000;
@@ -118,12 +118,13 @@ export function Steps(props: StepsProps) {
         </svg>
         <svg class="strip-openings" aria-hidden="true" viewBox={`0 0 ${WIDTH} 6`} preserveAspectRatio="none">
           {openings.map((one) => {
-            const from = x(Date.parse(one.start_date));
+            const open = openOf(one);
+            const from = x(open.start);
             return (
               <rect
                 key={one.start_date}
                 x={from}
-                width={Math.max(2, x(Date.parse(one.end_date)) - from)}
+                width={Math.max(2, x(open.end) - from)}
                 y={1}
                 height={4}
                 class={one.refusals.length > 0 ? "strip-refused" : "strip-opening"}
