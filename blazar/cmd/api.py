@@ -11,8 +11,6 @@ import threading
 from types import FrameType
 
 from keystoneauth1 import exceptions as ksa
-from keystoneauth1 import loading
-from keystoneauth1.session import Session
 from oslo_config import cfg
 
 from blazar.api.access import AccessLog
@@ -23,8 +21,7 @@ from blazar.api.parts import installed
 from blazar.api.policy import Policy
 from blazar.api.served import Served
 from blazar.api.waiters import most_of
-from blazar.clouds.openstack.options import verification
-from blazar.cmd import config, logs, pages, process, systemd, web
+from blazar.cmd import config, guard, logs, pages, process, systemd, web
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import transport
 from blazar.model.errors import BlazarError
@@ -34,7 +31,7 @@ from blazar.rpc.client import RemoteManager
 LOG = logging.getLogger("blazar.api")
 
 PATIENCE = 3.0
-"""Seconds that a starting API waits for the check of the database, and for an answer of Keystone."""
+"""Seconds that a starting API waits for the check of the database."""
 
 
 def main() -> int:
@@ -101,16 +98,8 @@ def _check_login(conf: cfg.ConfigOpts) -> None:
 
     While Keystone does not answer, the API serves all the same, and refuses requests with 503.
     """
-    section = conf.keystone_authtoken
-    cert = (section.certfile, section.keyfile) if section.certfile and section.keyfile else section.certfile
     try:
-        login = loading.load_auth_from_conf_options(conf, "keystone_authtoken")
-        Session(auth=login, verify=verification(conf, pages.GUARD), cert=cert, timeout=PATIENCE).get_token()
-    except ksa.Unauthorized as error:
-        raise ConfigurationError(
-            "Keystone does not accept the user of [keystone_authtoken]: wrong user, password, project or domain "
-            f"({error})"
-        ) from error
+        guard.log_in(conf)
     except ksa.ClientException as error:
         LOG.warning("Keystone cannot be reached yet to validate tokens; requests are refused until it can: %s", error)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 
+from keystoneauth1 import exceptions as ksa
 from oslo_config import cfg
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -20,7 +21,7 @@ from blazar.api.policy import Policy, list_rules
 from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.prometheus.http import Prometheus
-from blazar.cmd import assemble, bus, config, config_advice, leftovers, logs
+from blazar.cmd import assemble, bus, config, config_advice, guard, leftovers, logs
 from blazar.cmd.config import ConfigurationError
 from blazar.model.errors import BlazarError
 from blazar.model.regions import Regions
@@ -183,6 +184,21 @@ def _message_bus(conf: cfg.ConfigOpts) -> Iterator[Finding]:
         yield Finding("Message bus", Verdict.FAILURE, error.message)
 
 
+def _tokens(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    """Check that an API of this machine can validate tokens."""
+    if not guard.is_given(conf):
+        return
+    try:
+        guard.log_in(conf)
+    except ConfigurationError as error:
+        yield Finding("Tokens", Verdict.FAILURE, error.message)
+    except ksa.ClientException as error:
+        text = f"Keystone cannot be reached with the login of [{guard.GROUP}]: {error}"
+        yield Finding("Tokens", Verdict.FAILURE, " ".join(text.split()))
+    else:
+        yield Finding("Tokens", Verdict.SUCCESS)
+
+
 def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     try:
         regions = config.regions(conf)
@@ -342,6 +358,7 @@ CHECKS: tuple[Callable[[cfg.ConfigOpts], Iterator[Finding]], ...] = (
     _policy_file,
     _message_bus,
     _database,
+    _tokens,
     _cloud,
     _prometheus,
 )

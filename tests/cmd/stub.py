@@ -57,6 +57,10 @@ class StubCloud:
         match path.partition("?")[0].rstrip("/"):
             case "/v3/auth/tokens":
                 return self._login(body)
+            case "":
+                return 300, {"versions": {"values": [self._version("v3.14", "v3")]}}, {}
+            case "/v3":
+                return 200, {"version": self._version("v3.14", "v3")}, {}
             case "/v3/auth/projects":
                 return 200, {"projects": [{"id": id_} for id_ in self.projects]}, {}
             case "/compute":

@@ -14,6 +14,8 @@ import pytest
 from blazar.cmd.status import main
 from blazar.testing.databases import new_sqlite
 from tests.certificates import make_certificate
+from tests.cmd.stub import PASSWORD
+from tests.cmd.test_api import LOGIN, login_at
 from tests.conftest import RABBITMQ, missing
 from tests.world import NOON, World
 
@@ -208,6 +210,17 @@ def test_a_wrong_password_is_a_failure_and_nothing_more_is_asked(check, working,
     assert (code, list(found)) == (2, ["Keystone"])
     assert "does not accept the service user" in found["Keystone"]
     assert stub.asked == ["POST /v3/auth/tokens"]
+
+
+def test_the_login_of_the_api_is_tried_too_where_there_is_one(check, working, stub):
+    assert check(*working(), *login_at(stub, PASSWORD)) == (0, {})
+    code, found = check(*working(), *login_at(stub, "wrong-horse"))
+    assert (code, list(found)) == (2, ["Tokens"])
+    assert "Keystone does not accept the user of [keystone_authtoken]: wrong user, password" in found["Tokens"]
+    assert "wrong-horse" not in found["Tokens"]
+    code, found = check(*working(), *LOGIN)
+    assert (code, list(found)) == (2, ["Tokens"])
+    assert "cannot be reached with the login of [keystone_authtoken]" in found["Tokens"]
 
 
 def test_a_login_that_cannot_be_is_a_failure(check, working):

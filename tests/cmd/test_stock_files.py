@@ -181,11 +181,14 @@ def test_a_log_that_cannot_be_written_is_told_before_the_start(stock, capsys, to
     assert "\n" not in str(refused.value)
 
 
-def test_a_handler_that_does_not_exist_is_told_in_one_sentence(stock):
+def test_a_handler_that_does_not_exist_is_told_in_one_sentence(stock, start):
     file = stock("helm")
     (file.parent / "logging.conf").write_text(LOGGING.replace("StreamHandler", "NoHandler"), encoding="utf-8")
-    with pytest.raises(ConfigurationError, match=r"check log_config_append, .* No module named 'NoHandler'$"):
-        logs.start(read(file))
+    program = start("manager", arguments=("--config-file", str(file)))
+    assert program.ended() == 1
+    assert "check log_config_append" in program.last_words
+    assert program.last_words.endswith("No module named 'NoHandler'")
+    assert "Traceback" not in program.said
 
 
 def test_a_misspelt_option_is_told_by_the_name_that_is_meant_and_none_is_to_be_taken_out(monkeypatch):

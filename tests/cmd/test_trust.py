@@ -20,7 +20,7 @@ CALLERS = {
     "clouds/hooks/http.py": "HttpHooks.configured",
     "clouds/openstack/access.py": "credentials",
     "clouds/prometheus/http.py": "use_options.metrics",
-    "cmd/api.py": "verification",
+    "cmd/guard.py": "verification",
     "enforcement/external.py": "Identity.cafile",
     "api/middleware.py": "behind_keystone",
     "enforcement/unified.py": "the library reads [oslo_limit]",
