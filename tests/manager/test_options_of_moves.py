@@ -46,14 +46,14 @@ def _moving(world: World) -> int:
 
 
 def test_hosts_are_emptied_within_the_limit_of_the_file(start):
-    world = start("limit = 20")
+    world = start("limit = 4")
     world.simulated.operators.spoil_move(boot(world, "node-2"), MoveFault.HANGS)
     for name in "ab":
         boot(world, "node-3", name)
     lease = best_effort(world, hosts=1)
-    world.run_to(NOON + 19 * MINUTE)
+    world.run_to(NOON + 3 * MINUTE)
     assert world.now(lease).status is LeaseStatus.IN_PROGRESS
-    world.run_to(NOON + 21 * MINUTE)
+    world.run_to(NOON + 5 * MINUTE)
     assert world.now(lease).status is LeaseStatus.TIMED_OUT
 
 
@@ -110,7 +110,7 @@ def test_as_many_servers_are_moved_at_a_time_as_the_file_says(start, lines, host
             boot(world, host, f"{host}-{number}")
     lease = best_effort(world, hosts=hosts)
     found = []
-    for seconds in range(0, 600, 10):
+    for seconds in range(0, 300, 20):
         world.run_to(NOON + timedelta(seconds=seconds))
         found.append(_moving(world))
     assert max(found) == moving
