@@ -163,7 +163,8 @@ class BlazarCommand(OpenStackCommand):
         if not ids:
             raise exception.NotFound(f"There is no {noun} {text}")
         if len(ids) > 1:
-            raise exception.NoUniqueMatch(f"Several of type {noun} are called {text}; give an id: {', '.join(ids)}")
+            nouns = noun if noun.endswith("s") else f"{noun}s"
+            raise exception.NoUniqueMatch(f"Several {nouns} are called {text}; give an id: {', '.join(ids)}")
         return ids[0]
 
     def is_id(self, text: str) -> bool:

@@ -263,7 +263,7 @@ def test_a_name_that_several_leases_have_is_refused_with_their_ids(run: Run, ser
     service.get(f"{URL}/leases", **says("leases", [{"id": "a"}, {"id": "b"}]))
     code, _, err = run("lease", "delete", "training")
     assert code == 3
-    assert err.rstrip().endswith("give an id: a, b")
+    assert err.rstrip() == "Several leases are called training; give an id: a, b"
     assert not sent(service, "DELETE")
 
 
