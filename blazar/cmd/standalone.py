@@ -90,8 +90,14 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     listener = _listen(options.host, options.port)
     data = Path(options.data)
-    keep_to_ourselves(data)
-    lock = _alone(data)
+    try:
+        keep_to_ourselves(data)
+        lock = _alone(data)
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigurationError(
+            f"the folder {data} cannot be used: {reason}; choose another with BLAZAR_DATA"
+        ) from error
     conf = config.load([], program="blazar-standalone", files=options.config_file or [])
     if (regions := max(options.regions, _clouds_in(data))) > 1:
         conf.set_default("regions", [f"Region{number}" for number in range(1, regions + 1)], group="cloud")

@@ -155,3 +155,13 @@ def test_a_database_in_its_configuration_is_said_not_to_be_used(tmp_path):
     program, _ = begun(tmp_path, "--config-file", str(conf))
     assert program.stop() == 0
     assert "[database] connection is not used: standalone mode keeps its data in " in program.said
+
+
+@pytest.mark.parametrize("place", ["a file", "below a file"])
+def test_a_folder_that_cannot_be_is_told_with_how_to_choose_another(tmp_path, place):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    folder = tmp_path / "file" if place == "a file" else tmp_path / "file" / "var"
+    program = Program("-m", "blazar.cmd.standalone", "--port", "0", "--data", str(folder))
+    assert program.ended() == 1
+    said = f"blazar-standalone: the folder {folder} cannot be used: Not a directory; choose another with BLAZAR_DATA"
+    assert program.last_words == said
