@@ -59,6 +59,8 @@ def test_what_recurs_each_week_is_booked_at_once(shared, page_of):
     expect(page.locator(".lease-title")).to_contain_text("09:00 until 12:00")
     expect(page.locator("tbody tr")).to_have_count(4)
     expect(page.locator("tbody tr").first).to_contain_text("booked")
+    # They are booked: whether they would fit is no question any more.
+    expect(page.get_by_text("All 4 fit.")).to_have_count(0)
     assert serious(page) == []
     series = series_of(shared)
     assert [one["start_date"] for one in series["occurrences"]] == [  # type: ignore[attr-defined]

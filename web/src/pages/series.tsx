@@ -165,7 +165,7 @@ function One({ id }: { id: string }) {
         )}
       </header>
       <h2>Its leases</h2>
-      <p class="muted series-fit">{fitInWords(occurrences)}</p>
+      {occurrences.some((one) => one.state === "unfit") && <p class="muted series-fit">{fitInWords(occurrences)}</p>}
       {occurrences.length > 0 && <Occurrences occurrences={occurrences} actions={mayChange ? actions : undefined} />}
       {doing === "change" && mayChange && (
         <ChangeSeriesDialog
