@@ -173,12 +173,24 @@ def _check(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> None:
         raise ConfigurationError(f"{name} {DOLLAR}") from error
     except ValueError as error:
         # The message of this exception is for programmers; its context says what is wrong with the value.
-        given = "" if option.secret else f" {_given(conf, group, option)!r}"
-        raise ConfigurationError(f"{name} cannot be{given}: {error.__context__ or error}; {wanted}") from error
+        text = _given(conf, group, option)
+        given = "" if option.secret else f" {text!r}"
+        reason = _no_number(option.type, text.strip()) or error.__context__ or error
+        raise ConfigurationError(f"{name} cannot be{given}: {reason}; {wanted}") from error
     if (value is None and option.default is not None) or (value == "" and (group, option.name) in NEVER_EMPTY):
         raise ConfigurationError(f"{name} is empty; {wanted}, or remove the line")
     if isinstance(value, int | float) and not value <= MOST:
         raise ConfigurationError(f"{name} cannot be {value}: it is too large; {wanted}")
+
+
+def _no_number(kind: types.ConfigType, text: str) -> str | None:
+    """Return in words that a text is not the number that is wanted; None: something else is wrong."""
+    match kind:
+        case types.Integer() if not re.fullmatch(r"[+-]?\d+", text):
+            return "it is no whole number"
+        case types.Float() if not re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", text):
+            return "it is no number"
+    return None
 
 
 def _wanted(kind: types.ConfigType) -> str:

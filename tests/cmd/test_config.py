@@ -326,6 +326,16 @@ def test_what_cannot_be_empty_is_not(load, section, option):
     assert f"{section} {option}" in refused.value.message
 
 
+@pytest.mark.parametrize("value", ["many", "10 # connections", "", "10s", "0x10", "1.5"])
+def test_a_word_where_a_number_belongs_is_called_one(load, value):
+    with pytest.raises(ConfigurationError) as refused:
+        load("[database]", f"max_pool_size = {value}")
+    assert refused.value.message in (
+        f"[database] max_pool_size cannot be {value!r}: it is no whole number; give a whole number from 1",
+        "[database] max_pool_size is empty; give a whole number from 1, or remove the line",
+    )
+
+
 def test_the_reason_is_one_sentence_for_operators(load):
     with pytest.raises(ConfigurationError) as refused:
         load("[manager]", "claim_ttl = 0")
