@@ -19,7 +19,7 @@ from blazar.api.leases.rendered import RenderedLeases
 from blazar.api.microversion import Version
 from blazar.api.queries import Query
 from blazar.api.routes import Route
-from blazar.api.sent_back import without_unchanged
+from blazar.api.sent_back import is_whole, without_unchanged
 from blazar.api.served import Served
 from blazar.api.shapes import Json
 from blazar.api.validation import check
@@ -133,15 +133,25 @@ class Call:
             check(body, self.route.body.schema, fixed=fixed)
         return body
 
-    def changes(self, shown: Callable[[], Mapping[str, object]], sent: Json | None = None) -> Json:
+    def changes(
+        self,
+        shown: Callable[[], Mapping[str, object]],
+        sent: Json | None = None,
+        *,
+        current: Callable[[], None],
+    ) -> Json:
         """Return the body of a change (``sent``: read before), without what it has as it is ``shown``; InvalidInput.
 
-        It is empty if nothing is changed, also where an empty body is none.
+        It is empty if nothing is changed, also where an empty body is none. ``current`` raises PreconditionFailed for
+        a tag of before: an outdated object differs in what the service sets, too, and its tag says more than that.
         """
         body = normalized(self.read() if sent is None else sent)
         if self.route.body is None:
             return body
-        change = without_unchanged(body, self.route.body.schema, lambda: normalized(dict(shown())))
+        schema = self.route.body.schema
+        if is_whole(body, schema):
+            current()
+        change = without_unchanged(body, schema, lambda: normalized(dict(shown())))
         return self.checked(change.body, change.fixed) if change.body or not body else change.body
 
 

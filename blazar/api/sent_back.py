@@ -25,6 +25,11 @@ class SentChange:
     fixed: frozenset[Path] = frozenset()
 
 
+def is_whole(body: Json, schema: Json) -> bool:
+    """Return whether a body is an object as it is shown: it has its ``id``, which no change has."""
+    return "id" in body and "id" not in schema.get("properties", body)
+
+
 def without_unchanged(body: Json, schema: Json, shown: Callable[[], Mapping[str, object]]) -> SentChange:
     """Return a change without the fields that are as they are shown: those that only the service sets, or any field.
 
@@ -36,7 +41,7 @@ def without_unchanged(body: Json, schema: Json, shown: Callable[[], Mapping[str,
     if body.keys() <= properties.keys():
         return SentChange(body)
     known = shown()
-    found = _without(body, schema, known, is_whole="id" in body and "id" not in properties)
+    found = _without(body, schema, known, whole=is_whole(body, schema))
     return SentChange(found, frozenset(_fixed(found, schema, known)))
 
 
@@ -59,8 +64,8 @@ def _instant(text: str) -> datetime | None:
         return None
 
 
-def _without(body: Json, schema: Json, known: Mapping[str, object], *, is_whole: bool) -> Json:
-    """Return an object without what is as it is known; with ``is_whole`` also of what can be changed.
+def _without(body: Json, schema: Json, known: Mapping[str, object], *, whole: bool) -> Json:
+    """Return an object without what is as it is known; with ``whole`` also of what can be changed.
 
     Within a field that is changed, an entry that stays is left out of an object with entries of any name, which sets
     and removes each by itself; fields of an object with fixed ones replace it together.
@@ -72,13 +77,13 @@ def _without(body: Json, schema: Json, known: Mapping[str, object], *, is_whole:
         if (
             key in known
             and (value == known[key] if key in properties else is_same(value, known[key]))
-            and (is_whole or key not in properties)
+            and (whole or key not in properties)
         ):
             continue
         inside, before = properties.get(key, {}), known.get(key)
-        if is_whole and isinstance(value, dict) and isinstance(before, Mapping):
+        if whole and isinstance(value, dict) and isinstance(before, Mapping):
             entries = isinstance(inside.get("additionalProperties"), dict)
-            changed = _without(value, inside, before, is_whole=entries)
+            changed = _without(value, inside, before, whole=entries)
             if entries and value and not changed:
                 continue
             value = changed

@@ -85,10 +85,14 @@ class Handlers:
         found, shown = self._found(call, path), self._form.shown
         assert self._form.change is not None
         sent = call.read()
-        body = call.checked(sent) if shown is None else call.changes(partial(shown, call, found), sent)
-        if shown is not None and not body:
-            self._tags(found).check(found.edits)
-            return self._answer(found)
+        if shown is None:
+            body = call.checked(sent)
+        else:
+            current = partial(self._tags(found).check, found.edits)
+            body = call.changes(partial(shown, call, found), sent, current=current)
+            if not body:
+                current()
+                return self._answer(found)
         change = self._form.change(body, self._wanted(found))
         try:
             return self._answer(call.manager.resources.change(found.kind, found.external_id, change))

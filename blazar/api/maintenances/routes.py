@@ -80,9 +80,13 @@ def change(call: Call, maintenance_id: str) -> Answer:
     """Change a maintenance window; with ``dry_run`` show what that would do. What is as it was shown stays."""
     dry_run = call.asked.one("dry_run", False)
     read = cache(lambda: call.manager.maintenances.one(identifier(maintenance_id)))
-    body = call.changes(lambda: _shown(read()))
-    if not body and not dry_run:
+
+    def current() -> None:
         _TAGS.check(read().revision)
+
+    body = call.changes(lambda: _shown(read()), current=current)
+    if not body and not dry_run:
+        current()
         return _written(read())
     wanted = MaintenanceChange(
         name=body.get("name"),

@@ -92,13 +92,11 @@ def update(shape: Shape, call: Call, lease_id: str) -> Answer:
     view, dry_run = view_of(call, shape), call.asked.one("dry_run", False)
     sent, read = call.read(), cache(lambda: call.manager.leases.details(owner.id))
 
-    def present() -> Json:
-        # An outdated answer differs in what the service sets, too: its tag says more than that.
+    def current() -> None:
         view.tags.check(read().lease.revision)
-        return render.lease(read(), view)
 
     try:
-        body = call.changes(present, sent)
+        body = call.changes(lambda: render.lease(read(), view), sent, current=current)
     except InvalidBody as error:
         raise with_all_faults(error, sent, read, view) from error
     if owner.deleted:
