@@ -53,7 +53,7 @@ SIZES := $(if $(FULL),\
 SIDE_BY_SIDE := tests/slow/test_fencing.py tests/manager tests/enforcement tests/unit \
 	$(filter-out %/test_upstream_client.py,$(wildcard tests/client/test_*.py)) \
 	tests/examples tests/house tests/conformance tests/slow/test_wheel.py \
-	tests/api/test_schemathesis.py tests/cmd/test_versions.py
+	tests/api tests/store tests/cmd/test_versions.py tests/cmd/test_stock_files.py tests/cmd/test_standalone.py
 SLOW = $(SIZES) $(BIN)/python -m pytest -q -m "slow and not cloud$(CHOSEN)" --timeout 1500 --durations 15
 
 test-slow: $(BIN)/.dev ## the slow tests: races, kill -9, a thousand cases, the upstream client and dashboard; FULL=1 all

@@ -15,8 +15,8 @@ from tests.web.service import asked, booked, leases_of
 BOB = "bob:chemistry:member"
 
 
-def test_a_newcomer_books_by_mouse_alone(small, page_of):
-    page = page_of(small.removesuffix("ui/"))
+def test_a_newcomer_books_by_mouse_alone(shared, page_of):
+    page = page_of(shared.removesuffix("ui/"))
     page.get_by_role("button", name="alice").click()
     expect(page.get_by_text("hosts match")).to_be_visible()
     page.get_by_role("button", name=re.compile("^Book now until")).click()
@@ -26,7 +26,7 @@ def test_a_newcomer_books_by_mouse_alone(small, page_of):
     expect(page.get_by_role("heading", name="1 host on ")).to_be_visible()
     expect(page.get_by_text(re.compile("openstack server create .*--hint reservation="))).to_be_visible()
     expect(page.locator(".lease-title .state-word")).to_have_text("active", timeout=60_000)
-    assert [lease["name"].startswith("1 host on ") for lease in leases_of(small, ALICE)] == [True]
+    assert [lease["name"].startswith("1 host on ") for lease in leases_of(shared, ALICE)] == [True]
 
 
 FOCUSED = "document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent"
@@ -41,8 +41,8 @@ def press_tab_until(page: Page, label: str) -> None:
     raise AssertionError(f"Tab does not lead to {label}")
 
 
-def test_a_newcomer_books_by_keyboard_alone(small, page_of):
-    page = page_of(small.removesuffix("ui/"))
+def test_a_newcomer_books_by_keyboard_alone(shared, page_of):
+    page = page_of(shared.removesuffix("ui/"))
     expect(page.get_by_role("heading", name="Who are you?")).to_be_visible()
     press_tab_until(page, "alice")
     page.keyboard.press("Enter")
@@ -63,7 +63,7 @@ def test_a_newcomer_books_by_keyboard_alone(small, page_of):
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     expect(page.get_by_role("button", name="Extend", exact=True)).to_be_focused()
-    assert [lease["name"] for lease in leases_of(small, ALICE)] == ["by keyboard"]
+    assert [lease["name"] for lease in leases_of(shared, ALICE)] == ["by keyboard"]
 
 
 def test_the_question_is_in_the_address(demo, page_of):
@@ -85,10 +85,10 @@ def hosts_of(pages: str) -> int:
     return int(asked(pages, ALICE, "GET", "v1/capacity")["capacity"]["series"][0]["total"][0])
 
 
-def test_what_does_not_fit_says_why_and_what_would(small, page_of):
-    hosts = hosts_of(small)
-    booked(small, BOB, "theirs", start="now", end="+P60D")
-    page = page_of(f"{small}?min={hosts}&for=P3D&within=P7D", ALICE)
+def test_what_does_not_fit_says_why_and_what_would(shared, page_of):
+    hosts = hosts_of(shared)
+    booked(shared, BOB, "theirs", start="now", end="+P60D")
+    page = page_of(f"{shared}?min={hosts}&for=P3D&within=P7D", ALICE)
     expect(page.get_by_role("heading", name="Nothing fits in this time")).to_be_visible()
     steps = page.locator(".funnel li")
     expect(steps.first).to_contain_text(f"{hosts}hosts for your project")
@@ -99,11 +99,11 @@ def test_what_does_not_fit_says_why_and_what_would(small, page_of):
     page.wait_for_url(lambda _: query_of(page)["min"] == [str(hosts - 1)])
 
 
-def test_what_is_free_only_later_says_why_not_now(small, page_of):
-    hosts = hosts_of(small)
-    booked(small, BOB, "theirs", start="now", end="2031-03-03T08:00:00Z")
+def test_what_is_free_only_later_says_why_not_now(shared, page_of):
+    hosts = hosts_of(shared)
+    booked(shared, BOB, "theirs", start="now", end="2031-03-03T08:00:00Z")
     window = "from=2031-03-02T08:00:00Z&to=2031-03-12T08:00:00Z"
-    page = page_of(f"{small}?min={hosts}&for=P3D&{window}", ALICE, timezone_id="UTC")
+    page = page_of(f"{shared}?min={hosts}&for=P3D&{window}", ALICE, timezone_id="UTC")
     expect(page.get_by_role("button", name=re.compile("^Book Mon 3 Mar 2031 08:00 until"))).to_be_visible()
     page.get_by_text("Why not at once?").click()
     expect(page.locator(".funnel li").last).to_contain_text("booked until Mon 3 Mar 2031 08:00")
@@ -174,9 +174,9 @@ def test_a_lease_without_a_name_is_not_sent(demo, page_of):
     assert sent == []
 
 
-def test_a_lost_answer_never_books_twice(small, page_of, complaints):
+def test_a_lost_answer_never_books_twice(shared, page_of, complaints):
     complaints.expected |= {"ERR_FAILED", "status of 409"}
-    page = page_of(small, ALICE)
+    page = page_of(shared, ALICE)
     lost: list[str] = []
 
     def lose_the_first(route: Route) -> None:
@@ -194,7 +194,7 @@ def test_a_lost_answer_never_books_twice(small, page_of, complaints):
     dialog.get_by_role("button", name="Book", exact=True).click()
     expect(page.get_by_role("heading", name="only once")).to_be_visible()
     assert len(lost) == 1
-    assert len(leases_of(small, ALICE)) == 1
+    assert len(leases_of(shared, ALICE)) == 1
 
 
 @pytest.mark.parametrize("look", ["light", "dark", "phone"])
@@ -234,16 +234,16 @@ def test_servers_are_asked_for_with_all_that_they_may_have(small, page_of):
     assert serious(page) == []
 
 
-def test_what_is_booked_is_no_longer_free(small, page_of):
+def test_what_is_booked_is_no_longer_free(shared, page_of):
     free = asked(
-        small,
+        shared,
         ALICE,
         "POST",
         "v1/availability",
         {"reservations": [{"resource_type": "physical:host", "min": 1}], "duration": "PT1H"},
     )
     assert len(free["availability"]["openings"]) == 1
-    page = page_of(small, ALICE)
+    page = page_of(shared, ALICE)
     count = page.locator(".count").first
     expect(count).to_contain_text("free now")
     before = count.inner_text()
@@ -310,8 +310,8 @@ def test_what_a_type_describes_is_booked_and_changed_by_forms_of_its_schema(smal
     expect(drawn(page).get_by_role("gridcell", name=re.compile("^1 microscope and network lab"))).to_be_visible()
 
 
-def test_what_was_found_can_be_read_while_the_next_answer_is_awaited(small, page_of):
-    page = page_of(small, ALICE)
+def test_what_was_found_can_be_read_while_the_next_answer_is_awaited(shared, page_of):
+    page = page_of(shared, ALICE)
     results = page.get_by_role("region", name="What fits")
     expect(results).to_have_attribute("aria-busy", "false")
     held: list[Route] = []

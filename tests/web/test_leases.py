@@ -35,9 +35,9 @@ def test_without_leases_the_page_says_what_to_do_first(empty, page_of):
     expect(page.get_by_role("heading", name="Find a time")).to_be_visible()
 
 
-def test_the_list_says_what_was_booked_and_what_happens_at_the_end(small, page_of):
-    booked(small, ALICE, "later", start="2031-03-03T08:00:00Z", before_end="snapshot")
-    page = page_of(small + "leases", ALICE)
+def test_the_list_says_what_was_booked_and_what_happens_at_the_end(shared, page_of):
+    booked(shared, ALICE, "later", start="2031-03-03T08:00:00Z", before_end="snapshot")
+    page = page_of(shared + "leases", ALICE)
     row = page.get_by_role("row", name=re.compile("later"))
     expect(row).to_contain_text("booked")
     expect(row).to_contain_text("1 host")
@@ -49,10 +49,10 @@ def test_the_list_says_what_was_booked_and_what_happens_at_the_end(small, page_o
     expect(row).to_be_visible()
 
 
-def test_a_filter_that_is_refused_leaves_no_rows_of_another_one(small, page_of, complaints):
+def test_a_filter_that_is_refused_leaves_no_rows_of_another_one(shared, page_of, complaints):
     complaints.expected.add("status of 503")
-    booked(small, ALICE, "unlike", start="2031-03-03T08:00:00Z")
-    page = page_of(small + "leases", ALICE)
+    booked(shared, ALICE, "unlike", start="2031-03-03T08:00:00Z")
+    page = page_of(shared + "leases", ALICE)
     row = page.get_by_role("row", name=re.compile("unlike"))
     expect(row).to_be_visible()
     page.route("**/v1/leases?**text=zzz**", lambda route: route.fulfill(status=503, body=""))
@@ -78,9 +78,9 @@ def test_degraded_leases_are_found(demo, page_of):
         expect(row).to_contain_text("degraded")
 
 
-def test_a_lease_is_extended_from_the_list(small, page_of):
-    lease = booked(small, ALICE, "longer", start="2031-03-03T08:00:00Z")
-    page = page_of(small + "leases", ALICE)
+def test_a_lease_is_extended_from_the_list(shared, page_of):
+    lease = booked(shared, ALICE, "longer", start="2031-03-03T08:00:00Z")
+    page = page_of(shared + "leases", ALICE)
     page.get_by_role("button", name="Extend longer").click()
     dialog = page.get_by_role("dialog", name="Extend longer")
     expect(dialog.get_by_role("button", name="+ 1 day")).to_have_attribute("aria-pressed", "true")
@@ -88,14 +88,14 @@ def test_a_lease_is_extended_from_the_list(small, page_of):
     assert serious(page) == []
     dialog.get_by_role("button", name=re.compile("^Extend until")).click()
     expect(dialog).to_have_count(0)
-    assert show(small, lease)["end_date"] == later(lease["end_date"], days=1)
+    assert show(shared, lease)["end_date"] == later(lease["end_date"], days=1)
 
 
-def test_an_extension_stops_where_others_have_booked(small, page_of):
-    hosts = asked(small, ALICE, "GET", "v1/capacity")["capacity"]["series"][0]["total"][0]
-    lease = booked(small, ALICE, "mine", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
-    booked(small, BOB, "theirs", start="2031-03-04T20:00:00Z", end="2031-03-09T08:00:00Z", min=hosts, max=hosts)
-    page = page_of(lease_page(small, lease, do="extend"), ALICE, timezone_id="UTC")
+def test_an_extension_stops_where_others_have_booked(shared, page_of):
+    hosts = asked(shared, ALICE, "GET", "v1/capacity")["capacity"]["series"][0]["total"][0]
+    lease = booked(shared, ALICE, "mine", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
+    booked(shared, BOB, "theirs", start="2031-03-04T20:00:00Z", end="2031-03-09T08:00:00Z", min=hosts, max=hosts)
+    page = page_of(lease_page(shared, lease, do="extend"), ALICE, timezone_id="UTC")
     dialog = page.get_by_role("dialog", name="Extend mine")
     expect(dialog).to_contain_text("It can go on until Tue 4 Mar 2031 20:00; then what it has is booked.")
     expect(dialog).not_to_contain_text("theirs")
@@ -113,12 +113,12 @@ def test_an_extension_stops_where_others_have_booked(small, page_of):
     expect(dialog.get_by_text("This fits: 12 h longer.")).to_be_visible()
     dialog.get_by_role("button", name=re.compile("^Extend until")).click()
     expect(dialog).to_have_count(0)
-    assert show(small, lease)["end_date"] == "2031-03-04T20:00:00Z"
+    assert show(shared, lease)["end_date"] == "2031-03-04T20:00:00Z"
 
 
-def test_the_reminder_is_shown_where_new_dates_bring_it(small, page_of):
-    lease = booked(small, ALICE, "moved", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
-    page = page_of(lease_page(small, lease, do="change"), ALICE, timezone_id="UTC")
+def test_the_reminder_is_shown_where_new_dates_bring_it(shared, page_of):
+    lease = booked(shared, ALICE, "moved", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
+    page = page_of(lease_page(shared, lease, do="change"), ALICE, timezone_id="UTC")
     dialog = page.get_by_role("dialog", name="Change moved")
     reminder = dialog.get_by_label("Remind me", exact=True)
     expect(reminder).to_have_value("4 Mar 2031 07:00")
@@ -126,13 +126,13 @@ def test_the_reminder_is_shown_where_new_dates_bring_it(small, page_of):
     expect(reminder).to_have_value("6 Mar 2031 07:00")
     dialog.get_by_role("button", name="Change", exact=True).click()
     expect(dialog).to_have_count(0)
-    assert show(small, lease)["before_end_date"] == "2031-03-06T07:00:00Z"
+    assert show(shared, lease)["before_end_date"] == "2031-03-06T07:00:00Z"
 
 
-def test_a_refusal_takes_away_that_it_fits(small, page_of, complaints):
+def test_a_refusal_takes_away_that_it_fits(shared, page_of, complaints):
     complaints.expected.add("status of 409")
-    lease = booked(small, ALICE, "refused", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
-    page = page_of(lease_page(small, lease, do="change"), ALICE, timezone_id="UTC")
+    lease = booked(shared, ALICE, "refused", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
+    page = page_of(lease_page(shared, lease, do="change"), ALICE, timezone_id="UTC")
     fault = {"status": 409, "code": "reservation.others_wait", "title": "Others wait", "detail": "3 leases wait"}
 
     def refuse(route: Route) -> None:
@@ -150,31 +150,31 @@ def test_a_refusal_takes_away_that_it_fits(small, page_of, complaints):
     expect(dialog.get_by_text("This fits.")).to_have_count(0)
 
 
-def test_what_somebody_else_has_changed_is_shown_and_what_was_typed_stays(small, page_of, complaints):
+def test_what_somebody_else_has_changed_is_shown_and_what_was_typed_stays(shared, page_of, complaints):
     complaints.expected.add("status of 412")
-    lease = booked(small, ALICE, "shared", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
-    page = page_of(lease_page(small, lease, do="change"), ALICE, timezone_id="UTC")
+    lease = booked(shared, ALICE, "shared", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
+    page = page_of(lease_page(shared, lease, do="change"), ALICE, timezone_id="UTC")
     dialog = page.get_by_role("dialog", name="Change shared")
     expect(dialog.get_by_label("Name", exact=True)).to_be_focused()
     dialog.get_by_label("End", exact=True).fill("2031-03-06T08:00")
-    asked(small, ALICE, "PUT", f"v1/leases/{lease['id']}", {"end_date": "2031-03-05T08:00:00Z", "name": "ours"})
+    asked(shared, ALICE, "PUT", f"v1/leases/{lease['id']}", {"end_date": "2031-03-05T08:00:00Z", "name": "ours"})
     dialog.get_by_role("button", name="Change", exact=True).click()
     # The name was not touched here, so it is the new one from now on.
     dialog = page.get_by_role("dialog", name="Change ours")
     expect(dialog.get_by_role("alert")).to_contain_text("The end is now Wed 5 Mar 2031 08:00.")
     expect(dialog.get_by_label("End", exact=True)).to_have_value("6 Mar 2031 08:00")
-    assert show(small, lease)["end_date"] == "2031-03-05T08:00:00Z"
+    assert show(shared, lease)["end_date"] == "2031-03-05T08:00:00Z"
     dialog.get_by_role("button", name="Change", exact=True).click()
     expect(dialog).to_have_count(0)
-    changed = show(small, lease)
+    changed = show(shared, lease)
     assert (changed["end_date"], changed["name"]) == ("2031-03-06T08:00:00Z", "ours")
 
 
-def test_a_running_lease_is_ended_after_it_was_said_what_goes(small, page_of):
-    lease = booked(small, ALICE, "running")
-    page = page_of(lease_page(small, lease), ALICE)
+def test_a_running_lease_is_ended_after_it_was_said_what_goes(shared, page_of):
+    lease = booked(shared, ALICE, "running")
+    page = page_of(lease_page(shared, lease), ALICE)
     expect(page.locator(".lease-title .state-word")).to_have_text("active", timeout=60_000)
-    host = show(small, lease)["reservations"][0]["allocations"][0]["resource"]["id"]  # type: ignore[index]
+    host = show(shared, lease)["reservations"][0]["allocations"][0]["resource"]["id"]  # type: ignore[index]
     page.get_by_role("button", name="End now").click()
     dialog = page.get_by_role("dialog", name="End now: running")
     # By keyboard one has to go on to what cannot be undone.
@@ -183,13 +183,13 @@ def test_a_running_lease_is_ended_after_it_was_said_what_goes(small, page_of):
     assert serious(page) == []
     dialog.get_by_role("button", name="End now").click()
     expect(page.locator(".lease-title .state-word")).to_have_text("ended", timeout=60_000)
-    page.goto(small + "leases?state=past")
+    page.goto(shared + "leases?state=past")
     expect(page.get_by_role("row", name=re.compile("running"))).to_be_visible()
 
 
-def test_a_lease_that_has_not_begun_is_deleted_and_stays_in_the_history(small, page_of):
-    lease = booked(small, ALICE, "not needed", start="2031-03-03T08:00:00Z")
-    page = page_of(small + "leases", ALICE)
+def test_a_lease_that_has_not_begun_is_deleted_and_stays_in_the_history(shared, page_of):
+    lease = booked(shared, ALICE, "not needed", start="2031-03-03T08:00:00Z")
+    page = page_of(shared + "leases", ALICE)
     page.get_by_role("button", name="More for not needed").click()
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog", name="Delete: not needed").get_by_role("button", name="Delete").click()
@@ -197,20 +197,20 @@ def test_a_lease_that_has_not_begun_is_deleted_and_stays_in_the_history(small, p
     expect(page.locator("#main")).to_be_focused()
     page.get_by_role("button", name="Past").click()
     expect(page.get_by_role("row", name=re.compile("not needed"))).to_contain_text("deleted")
-    assert [one["id"] for one in leases_of(small, ALICE, "past")] == [lease["id"]]
+    assert [one["id"] for one in leases_of(shared, ALICE, "past")] == [lease["id"]]
 
 
-def test_the_same_is_booked_again_with_one_click(small, page_of):
-    lease = booked(small, ALICE, "again", start="2031-03-03T08:00:00Z", end="2031-03-05T20:00:00Z")
-    page = page_of(lease_page(small, lease), ALICE)
+def test_the_same_is_booked_again_with_one_click(shared, page_of):
+    lease = booked(shared, ALICE, "again", start="2031-03-03T08:00:00Z", end="2031-03-05T20:00:00Z")
+    page = page_of(lease_page(shared, lease), ALICE)
     page.get_by_role("link", name="Book again").click()
     expect(page.get_by_role("heading", name="Openings for 60 hours")).to_be_visible()
 
 
-def test_a_lease_of_others_is_not_there(small, page_of, complaints):
+def test_a_lease_of_others_is_not_there(shared, page_of, complaints):
     complaints.expected.add("status of 404")
-    lease = booked(small, BOB, "private", start="2031-03-03T08:00:00Z")
-    page = page_of(lease_page(small, lease), ALICE)
+    lease = booked(shared, BOB, "private", start="2031-03-03T08:00:00Z")
+    page = page_of(lease_page(shared, lease), ALICE)
     expect(page.get_by_role("heading", name="There is no such lease")).to_be_visible()
 
 

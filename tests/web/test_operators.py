@@ -13,16 +13,16 @@ from tests.web.service import asked, booked, leases_of
 FEED = re.compile(r"/feeds/.*\.ics")
 
 
-def test_a_lease_of_another_project_is_extended_and_deleted_from_its_row(small, page_of):
-    booked(small, ALICE, "theirs", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
-    page = page_of(small + "all-leases", ADMIN)
+def test_a_lease_of_another_project_is_extended_and_deleted_from_its_row(shared, page_of):
+    booked(shared, ALICE, "theirs", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
+    page = page_of(shared + "all-leases", ADMIN)
     expect(page.get_by_role("row", name=re.compile("theirs"))).to_contain_text("physics")
     page.get_by_role("button", name="Extend theirs").click()
     dialog = page.get_by_role("dialog", name="Extend theirs")
     expect(dialog.get_by_text("This fits: 1 day longer.")).to_be_visible()
     dialog.get_by_role("button", name=re.compile("^Extend until")).click()
     expect(dialog).to_have_count(0)
-    assert leases_of(small, ALICE)[0]["end_date"] == "2031-03-05T08:00:00Z"
+    assert leases_of(shared, ALICE)[0]["end_date"] == "2031-03-05T08:00:00Z"
     page.get_by_role("button", name="More for theirs").click()
     assert serious(page) == []
     page.get_by_role("button", name="Delete").click()
