@@ -87,7 +87,9 @@ class Turns(RuleBasedStateMachine):
         self.settle()
         give_back(world.store, self.ask)
         self.time_passes(0)
-        self.to(world.clock.now() + 4 * DAY)
+        # What was split off a lease of a series is an ordinary lease, which may begin a week later.
+        ends = [lease.window.end for lease in world.store.leases.of_project(None)]
+        self.to(max([world.clock.now(), *ends]) + 4 * DAY)
         left = {lease.status for lease in world.store.leases.of_project(None)}
         assert left <= {LeaseStatus.TERMINATED, LeaseStatus.TIMED_OUT}
         assert not world.store.calendar.live(HOST)
@@ -389,3 +391,13 @@ ManyTurns.TestCase.settings = settings(
 )
 TestTurns = Turns.TestCase
 TestManyTurns = pytest.mark.slow(ManyTurns.TestCase)
+
+
+def test_what_was_split_off_a_lease_of_next_week_is_awaited():
+    turns = Turns()
+    turns.begin(hours=1)
+    weekly = turns.recur(hosts=1, rule="FREQ=WEEKLY", begin=4, hours=6, fit=Fit.AS_MANY, project="chemistry", by=0)
+    last = turns.world.manager.series.one(weekly).occurrences[-1].lease_id
+    turns.split(lease=last, count=None, later=2, by=0)
+    assert len([each for each in turns.world.store.leases.of_project("chemistry") if each.series is None]) > 0
+    turns.teardown()

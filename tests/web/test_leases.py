@@ -187,9 +187,9 @@ def test_a_running_lease_is_ended_after_it_was_said_what_goes(shared, page_of):
     expect(page.get_by_role("row", name=re.compile("running"))).to_be_visible()
 
 
-def test_a_lease_that_has_not_begun_is_deleted_and_stays_in_the_history(shared, page_of):
-    lease = booked(shared, ALICE, "not needed", start="2031-03-03T08:00:00Z")
-    page = page_of(shared + "leases", ALICE)
+def test_a_lease_that_has_not_begun_is_deleted_and_stays_in_the_history(small, page_of):
+    lease = booked(small, ALICE, "not needed", start="2031-03-03T08:00:00Z")
+    page = page_of(small + "leases", ALICE)
     page.get_by_role("button", name="More for not needed").click()
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog", name="Delete: not needed").get_by_role("button", name="Delete").click()
@@ -197,7 +197,7 @@ def test_a_lease_that_has_not_begun_is_deleted_and_stays_in_the_history(shared, 
     expect(page.locator("#main")).to_be_focused()
     page.get_by_role("button", name="Past").click()
     expect(page.get_by_role("row", name=re.compile("not needed"))).to_contain_text("deleted")
-    assert [one["id"] for one in leases_of(shared, ALICE, "past")] == [lease["id"]]
+    assert [one["id"] for one in leases_of(small, ALICE, "past")] == [lease["id"]]
 
 
 def test_the_same_is_booked_again_with_one_click(shared, page_of):
