@@ -41,8 +41,8 @@ def without_unchanged(body: Json, schema: Json, shown: Callable[[], Mapping[str,
     if body.keys() <= properties.keys():
         return SentChange(body)
     known = shown()
-    found = _without(body, schema, known, whole=is_whole(body, schema))
-    return SentChange(found, frozenset(_fixed(found, schema, known)))
+    found = _leave_out(body, schema, known, whole=is_whole(body, schema))
+    return SentChange(found, frozenset(_find_fixed(found, schema, known)))
 
 
 def is_same(value: object, shown: object) -> bool:
@@ -64,7 +64,7 @@ def _instant(text: str) -> datetime | None:
         return None
 
 
-def _without(body: Json, schema: Json, known: Mapping[str, object], *, whole: bool) -> Json:
+def _leave_out(body: Json, schema: Json, known: Mapping[str, object], *, whole: bool) -> Json:
     """Return an object without what is as it is known; with ``whole`` also of what can be changed.
 
     Within a field that is changed, an entry that stays is left out of an object with entries of any name, which sets
@@ -83,7 +83,7 @@ def _without(body: Json, schema: Json, known: Mapping[str, object], *, whole: bo
         inside, before = properties.get(key, {}), known.get(key)
         if whole and isinstance(value, dict) and isinstance(before, Mapping):
             entries = isinstance(inside.get("additionalProperties"), dict)
-            changed = _without(value, inside, before, whole=entries)
+            changed = _leave_out(value, inside, before, whole=entries)
             if entries and value and not changed:
                 continue
             value = changed
@@ -91,7 +91,7 @@ def _without(body: Json, schema: Json, known: Mapping[str, object], *, whole: bo
     return left
 
 
-def _fixed(body: Json, schema: Json, known: Mapping[str, object], path: Path = ()) -> Iterator[Path]:
+def _find_fixed(body: Json, schema: Json, known: Mapping[str, object], path: Path = ()) -> Iterator[Path]:
     """Yield the paths of what is known of the object and cannot be changed."""
     properties = schema.get("properties", {})
     for key, value in body.items():
@@ -99,4 +99,4 @@ def _fixed(body: Json, schema: Json, known: Mapping[str, object], path: Path = (
             yield (*path, key)
         before = known.get(key)
         if key in properties and isinstance(value, dict) and isinstance(before, Mapping):
-            yield from _fixed(value, properties[key], before, (*path, key))
+            yield from _find_fixed(value, properties[key], before, (*path, key))

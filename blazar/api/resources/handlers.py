@@ -61,7 +61,7 @@ class ResourceHandlers(Handlers):
                 change=changes.change,
                 url=components.path_of,
                 minor=MINOR,
-                shown=_shown,
+                shown=_render,
             )
         )
 
@@ -85,7 +85,7 @@ class ResourceHandlers(Handlers):
         return Answer(found, etag=weak_tag(json.dumps(components.resource(found))))
 
 
-def _shown(call: Call, found: Resource) -> Json:
+def _render(call: Call, found: Resource) -> Json:
     """Return a resource as the caller sees it."""
     if call.allows(PRIVATE.name):
         return components.resource(found)
