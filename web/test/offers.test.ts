@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { answerInWords, stepInWords } from "../src/pages/find/openings.tsx";
 import { shownMoment } from "../src/time/typed.ts";
-import { loadTemporal } from "../src/time/zone.ts";
-import { newWant } from "../src/words/question.ts";
+import type { Step } from "../src/api/types.ts";
+import { loadTemporal, toWire } from "../src/time/zone.ts";
+import { newWant, questionOf } from "../src/words/question.ts";
 import {
   drawnWindow,
   endAfter,
@@ -105,4 +107,32 @@ test("more than there is cannot be waited for", () => {
   const back = [steps[0]!, { ...steps[1]!, until: "2026-12-01T00:00:00Z" }, steps[2]!];
   assert.equal(tooFew([{ asked: 58, steps: back }]), null, "those that are disabled come back");
   assert.equal(tooFew([]), null);
+});
+
+test("a screen reader hears how many openings are listed, later starts of one opening too", () => {
+  const now = Date.now();
+  const opening = {
+    start_date: toWire(now),
+    end_date: toWire(now + 86_400_000),
+    last_start_date: toWire(now + 20 * 86_400_000),
+    open_until: null,
+    reservations: [],
+    refusals: [],
+  };
+  const listed = withUsualStarts([opening], "P1D", "UTC", now);
+  assert.ok(listed.length > 2, `${listed.length} are listed`);
+  assert.equal(answerInWords(listed), `${listed.length} openings, the first now.`);
+  assert.equal(answerInWords([opening]), "1 opening, the first now.");
+  assert.equal(answerInWords([]), "Nothing fits.");
+});
+
+test("what is booked says for which time: some of it is free now", () => {
+  const question = questionOf(new URLSearchParams("min=14&for=P3D"));
+  const said = (step: Partial<Step>) =>
+    stepInWords({ code: "promised", remaining: 10, ...step }, question, "physical:host");
+  assert.equal(said({ removed: 12 }), "without 12 that are booked for a part of that time");
+  assert.match(
+    said({ removed: 1, until: "2031-03-03T08:00:00Z" }),
+    /^without 1 that is booked for a part of that time; enough are free again from Mon 3 Mar 2031 \d\d:00$/,
+  );
 });

@@ -58,9 +58,10 @@ export function FindPage() {
   };
   // What was refused is not what half typed fields show.
   const { errors, others } = split(fields.unsettled > 0 ? null : asked.error, question);
+  const listed = opened(question, found);
   useEffect(() => {
-    if (found) announce(answerInWords(found));
-  }, [found === null, found?.openings[0]?.start_date, found?.openings.length]);
+    if (found) announce(answerInWords(listed));
+  }, [found === null, listed[0]?.start_date, listed.length]);
   useBookAtOnce(found, book);
   // Nobody waits for this: it is asked once the first answer is there.
   useEffect(() => {
@@ -105,7 +106,7 @@ export function FindPage() {
               want={want}
               from={question.exactly?.start ?? question.from}
               to={horizon(question, found)}
-              openings={opened(question, found)}
+              openings={listed}
               onPick={(from) =>
                 ask({ ...question, exactly: null, from: from <= present.value ? null : from, to: null })
               }

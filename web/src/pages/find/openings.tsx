@@ -154,14 +154,17 @@ const LEFT_OUT: Record<string, string> = {
   disabled: "out of use",
   failed: "broken",
   too_small: "too small",
-  promised: "booked",
+  promised: "booked for a part of that time",
   affinity: "not where the servers may run together",
   other_reservations: "taken by the other parts of this lease",
   in_use: "still in use",
 };
 
-/** Returns what a step of a reason says: "with gpu = A100", "without 3 that are booked until Thursday 14:00". */
-function stepInWords(step: Step, question: Question, type: string, words?: string): string {
+/**
+ * Returns what a step of a reason says: "with gpu = A100", "without 3 that are booked for a part of that time; enough are
+ * free again from Thursday 14:00".
+ */
+export function stepInWords(step: Step, question: Question, type: string, words?: string): string {
   switch (step.code) {
     case "registered":
       return `${words ?? nounOf(type, step.remaining)} for your project`;
@@ -171,7 +174,8 @@ function stepInWords(step: Step, question: Question, type: string, words?: strin
       return "with the traits that are needed";
     default: {
       const why = LEFT_OUT[step.code] ?? step.code.replaceAll("_", " ");
-      const until = step.until ? ` until ${nowOr(Date.parse(step.until))}` : "";
+      // Not when all of them are free again.
+      const until = step.until ? `; enough are free again from ${nowOr(Date.parse(step.until))}` : "";
       const removed = step.removed ?? 0;
       return `without ${removed > 0 ? `${removed} that ${removed === 1 ? "is" : "are"}` : "those that are"} ${why}${until}`;
     }
@@ -239,8 +243,9 @@ export function Limits({ found }: { found: Availability }) {
   return <p class="hint">{sentences.join(" ")}</p>;
 }
 
-/** Returns a sentence for a screen reader about an answer. */
-export function answerInWords(found: Availability): string {
-  if (found.openings.length === 0) return "Nothing fits.";
-  return `${plural(found.openings.length, "opening")}, the first ${nowOr(Date.parse(found.openings[0]!.start_date))}.`;
+/** Returns a sentence for a screen reader about the openings that are listed. */
+export function answerInWords(listed: readonly Pick<Opening, "start_date">[]): string {
+  const [first] = listed;
+  if (!first) return "Nothing fits.";
+  return `${plural(listed.length, "opening")}, the first ${nowOr(Date.parse(first.start_date))}.`;
 }
