@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { shiftInto } from "../src/grid/dom.ts";
-import { leastOf, levelOf, stretchesOf } from "../src/grid/heat.ts";
+import { leastOf, levelOf, stretchesOf, writtenOn } from "../src/grid/heat.ts";
 import {
   Scale,
   blocksBetween,
@@ -130,18 +130,51 @@ test("dragging snaps to steps that can be aimed at", () => {
   assert.equal(snap(8, 5, 1), 6);
 });
 
-test("heat joins equal neighbours, and joined steps show the fewest free", () => {
+test("heat joins equal neighbours, and joined steps show the fewest and the most free", () => {
   const heat = { from: 0, step: 10, free: [3, 3, 1, 2], total: [4, 4, 4, 4] };
   assert.deepEqual(stretchesOf(heat, 0, 40), [
-    { start: 0, end: 20, free: 3, total: 4 },
-    { start: 20, end: 30, free: 1, total: 4 },
-    { start: 30, end: 40, free: 2, total: 4 },
+    { start: 0, end: 20, free: 3, most: 3, total: 4 },
+    { start: 20, end: 30, free: 1, most: 1, total: 4 },
+    { start: 30, end: 40, free: 2, most: 2, total: 4 },
   ]);
   assert.deepEqual(stretchesOf(heat, 0, 40, 2), [
-    { start: 0, end: 20, free: 3, total: 4 },
-    { start: 20, end: 40, free: 1, total: 4 },
+    { start: 0, end: 20, free: 3, most: 3, total: 4 },
+    { start: 20, end: 40, free: 1, most: 2, total: 4 },
   ]);
-  assert.deepEqual(leastOf(heat), { start: 20, end: 30, free: 1, total: 4 });
+  assert.deepEqual(leastOf(heat), { start: 20, end: 30, free: 1, most: 1, total: 4 });
+});
+
+test("a number on heat is true at every moment at which it stands, however narrow the page is", () => {
+  const roll = dice(11);
+  let [single, ranges] = [0, 0];
+  for (let round = 0; round < 300; round++) {
+    const free: number[] = [];
+    while (free.length < 200) free.push(...Array(1 + Math.floor(roll() * 30)).fill(Math.floor(roll() * 13)));
+    const heat = { from: 0, step: HOUR, free, total: free.map(() => 12) };
+    const pixelsPerMs = (20 + roll() * 300) / (24 * HOUR);
+    const every = 1 + Math.floor(roll() * 3);
+    const shown = writtenOn(stretchesOf(heat, 0, 200 * HOUR, every), pixelsPerMs);
+    for (const [index, { start, end, text }] of shown.entries()) {
+      const [least, most = least] = text.split("–").map(Number) as [number, number?];
+      const there = free.slice(start / HOUR, end / HOUR);
+      assert.deepEqual([Math.min(...there), Math.max(...there)], [least, most], text);
+      assert.ok((end - start) * pixelsPerMs >= 22);
+      assert.ok(start >= (shown[index - 1]?.end ?? 0), "none overlaps another");
+      if (text.includes("–")) ranges++;
+      else single++;
+    }
+  }
+  assert.ok(single > 1000 && ranges > 200, `${single} numbers, ${ranges} ranges`);
+});
+
+test("on a phone a day without does not hide the hours before it", () => {
+  const free = [...Array(10).fill(10), ...Array(36).fill(0), ...Array(40).fill(12)];
+  const heat = { from: 0, step: HOUR, free, total: free.map(() => 12) };
+  const phone = 40 / (24 * HOUR);
+  assert.deepEqual(writtenOn(stretchesOf(heat, 0, 86 * HOUR), phone), [
+    { start: 10 * HOUR, end: 46 * HOUR, text: "0" },
+    { start: 46 * HOUR, end: 86 * HOUR, text: "12" },
+  ]);
 });
 
 test("the colour of heat tells none from few from all", () => {

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { CalendarResource, Capacity } from "../src/api/types.ts";
 import { sizeInWords } from "../src/grid/layout.ts";
 import { Rows, type View, groupsOf, projectsOf, sourceOf, wantedOnly } from "../src/pages/calendar/data.ts";
-import { sayCell, sayRow, timesOf } from "../src/pages/calendar/words.ts";
+import { sayCell, sayGroup, sayRow, timesOf } from "../src/pages/calendar/words.ts";
 import { ofGroup } from "../src/pages/calendar/reading.ts";
 
 const NOON = Date.parse("2031-03-03T12:00:00Z");
@@ -178,4 +178,13 @@ test("a block that is cut where the calendar was read to has no end that is know
   };
   const [row] = new Rows().of([long as unknown as CalendarResource], VIEW);
   assert.deepEqual(sayRow(row!, NOON, "UTC", read), ["Promised to others: all the time shown"]);
+});
+
+test("of a group it is said how many are free at least, and when the fewest are", () => {
+  const heat = { from: NOON - HOUR, step: HOUR, free: [9, 10, 10, 0, 0, 12], total: Array(6).fill(12) };
+  const group = { key: "A100", name: "gpu A100", open: false, size: 12, rows: [], heat };
+  assert.equal(
+    sayGroup(group, NOON + HOUR / 2, "UTC"),
+    "at least 10 of 12 free now; fewest: 0 free, Mon 3 Mar 14:00 – 16:00",
+  );
 });

@@ -2,17 +2,19 @@
 /** The heat row of a group: how many are free over time, as colour and as a number. */
 import type { Heat, Scale } from "./layout.ts";
 
-/** Stretches of equal numbers in a window, so that few are painted. */
+/** A stretch of time in which as many are free all the time; of joined steps, from the fewest to the most. */
 export interface Stretch {
   start: number;
   end: number;
+  /** The fewest. */
   free: number;
+  most: number;
   total: number;
 }
 
 /**
- * Returns the stretches of a heat row between two instants. `every` joins so many steps into one, which shows the
- * fewest free among them; neighbours with equal numbers are joined, too.
+ * Returns the stretches of a heat row between two instants. `every` joins so many steps into one, which has the fewest
+ * and the most free among them; neighbours with equal numbers are joined, too.
  */
 export function stretchesOf(heat: Heat, from: number, to: number, every = 1): Stretch[] {
   const found: Stretch[] = [];
@@ -20,13 +22,59 @@ export function stretchesOf(heat: Heat, from: number, to: number, every = 1): St
   const last = Math.min(heat.free.length, Math.ceil((to - heat.from) / heat.step));
   for (let index = first; index < last; index += every) {
     const until = Math.min(index + every, heat.free.length);
-    let least = index;
-    for (let one = index + 1; one < until; one++) if (heat.free[one]! < heat.free[least]!) least = one;
+    let [least, most] = [index, heat.free[index]!];
+    for (let one = index + 1; one < until; one++) {
+      if (heat.free[one]! < heat.free[least]!) least = one;
+      most = Math.max(most, heat.free[one]!);
+    }
     const [start, end] = [heat.from + index * heat.step, heat.from + until * heat.step];
     const [free, total] = [heat.free[least] ?? 0, heat.total[least] ?? 0];
     const before = found[found.length - 1];
-    if (before && before.free === free && before.total === total) before.end = end;
-    else found.push({ start, end, free, total });
+    if (before && before.free === free && before.most === most && before.total === total) before.end = end;
+    else found.push({ start, end, free, most, total });
+  }
+  return found;
+}
+
+/** A number on a heat row, and the time in which it is true: "12", or "3–8" where it changes. */
+export interface Written {
+  start: number;
+  end: number;
+  text: string;
+}
+
+/** Returns how wide a number is with some room around it, in pixels. */
+function roomFor(text: string): number {
+  return Math.max(22, 7 * text.length + 8);
+}
+
+/**
+ * Returns the numbers that fit on stretches, each true at every moment of its time: stretches that are too narrow for a
+ * number of their own get one together, from the fewest to the most.
+ */
+export function writtenOn(stretches: readonly Stretch[], pixelsPerMs: number): Written[] {
+  const found: Written[] = [];
+  let together: Omit<Stretch, "total"> | null = null;
+  const put = ({ start, end, free, most }: Omit<Stretch, "total">): boolean => {
+    const text = free === most ? String(free) : `${free}–${most}`;
+    const fits = (end - start) * pixelsPerMs >= roomFor(text);
+    if (fits) found.push({ start, end, text });
+    return fits;
+  };
+  for (const one of stretches) {
+    if (put(one)) {
+      together = null;
+      continue;
+    }
+    together = together
+      ? {
+          start: together.start,
+          end: one.end,
+          free: Math.min(together.free, one.free),
+          most: Math.max(together.most, one.most),
+        }
+      : one;
+    if (put(together)) together = null;
   }
   return found;
 }
@@ -70,17 +118,21 @@ export function paintHeat(
   pen.font = `500 11px ${style.fontFamily}`;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
-  // A stretch narrower than its number says nothing.
-  const every = Math.max(1, Math.ceil(30 / (heat.step * scale.pixelsPerMs)));
-  for (const one of stretchesOf(heat, from, to, every)) {
-    const left = (Math.max(one.start, from) - from) * scale.pixelsPerMs;
-    const right = (Math.min(one.end, to) - from) * scale.pixelsPerMs;
+  // As fine as can be seen: what is free for some hours must not vanish in a day without.
+  const every = Math.max(1, Math.ceil(2 / (heat.step * scale.pixelsPerMs)));
+  const stretches = stretchesOf(heat, from, to, every).map((one) => {
+    return { ...one, start: Math.max(one.start, from), end: Math.min(one.end, to) };
+  });
+  const x = (at: number) => (at - from) * scale.pixelsPerMs;
+  for (const one of stretches) {
     pen.fillStyle = colours[levelOf(one.free, one.total)]!;
-    pen.fillRect(left, 4, Math.max(1, right - left - 0.5), height - 8);
-    if (right - left >= 22) {
-      pen.fillStyle = text;
-      pen.fillText(String(one.free), (left + right) / 2, height / 2 + 0.5);
-    }
+    pen.fillRect(x(one.start), 4, Math.max(1, x(one.end) - x(one.start)), height - 8);
+  }
+  for (const { start, end, text: number } of writtenOn(stretches, scale.pixelsPerMs)) {
+    // What lies between two gaps is what the number is about.
+    for (const edge of [start, end]) pen.clearRect(x(edge) - 0.5, 4, 1, height - 8);
+    pen.fillStyle = text;
+    pen.fillText(number, (x(start) + x(end)) / 2, height / 2 + 0.5);
   }
 }
 

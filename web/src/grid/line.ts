@@ -88,7 +88,9 @@ export class LineView {
       this.#cell.append(this.#canvas);
       this.element.append(this.#cell);
     }
-    this.#cell.setAttribute("aria-label", this.callbacks.sayGroup(group));
+    const said = this.callbacks.sayGroup(group);
+    this.#cell.setAttribute("aria-label", said);
+    this.#cell.title = said;
     placed(this.#cell, names + scale.x(from));
     paintHeat(this.#canvas, group.heat, scale, from, to, LINE);
   }

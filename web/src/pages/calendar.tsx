@@ -25,7 +25,8 @@ import { useShortcuts } from "./calendar/shortcuts.ts";
 import { sayCell, sayGroup, whyStuck } from "./calendar/words.ts";
 import { ChangeDialog, ExtendDialog } from "./lease-actions.tsx";
 
-const DAY = 24 * 3_600_000;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 
 type Open =
   | { kind: "block"; row: Row; block: Block }
@@ -136,6 +137,7 @@ export function CalendarPage() {
     wanted.project,
     filtered,
   ]);
+  const heat = groups?.find((group) => group.heat !== null)?.heat;
   const [pointed, setPointed] = useState<Pointed | null>(null);
   const [open, setOpen] = useState<Open>(null);
   const [grid, setGrid] = useState<Grid | null>(null);
@@ -252,7 +254,12 @@ export function CalendarPage() {
             callbacks={callbacks}
             onGrid={setGrid}
           />
-          <Legend owners={may("blazar:calendar:get_owners")} projects={projects} project={wanted.project} />
+          <Legend
+            owners={may("blazar:calendar:get_owners")}
+            hours={heat ? heat.step / HOUR : null}
+            projects={projects}
+            project={wanted.project}
+          />
         </>
       )}
       {pointed && !open && <Card pointed={pointed} read={read} />}

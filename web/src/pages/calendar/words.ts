@@ -74,8 +74,9 @@ export function sayGroup(group: Group, now: number, zone: string): string {
     free: heat.free.slice(Math.max(0, index)),
     from: heat.from + Math.max(0, index) * heat.step,
   });
-  const present = free === undefined ? "" : `${free} of ${heat.total[index]} free now; `;
-  return `${present}${least ? `fewest: ${least.free} free from ${moment(least.start, zone, now)}` : ""}`;
+  // A step has the fewest that are free at any time of it.
+  const present = free === undefined ? "" : `at least ${free} of ${heat.total[index]} free now; `;
+  return `${present}${least ? `fewest: ${least.free} free, ${range(least.start, least.end, zone, now)}` : ""}`;
 }
 
 /** Returns rows for the table: what is not free, in sentences. */
