@@ -413,6 +413,11 @@ def test_operators_see_projects_by_colour_and_choose_one_in_the_legend(demo, pag
     assert colours
     # The colour is not the only sign.
     expect(page.locator(".grid .block-label", has_text="climate:").first).to_be_attached()
+    # The rows have leases of others, too.
+    dim = page.locator(".grid .block-dim")
+    expect(dim.first).to_be_attached()
+    assert not [label for label in dim.all_inner_texts() if label.startswith("climate:")]
+    assert serious(page) == []
 
 
 def test_a_filter_of_another_page_is_shown(demo, page_of):

@@ -188,3 +188,21 @@ test("of a group it is said how many are free at least, and when the fewest are"
     "at least 10 of 12 free now; fewest: 0 free, Mon 3 Mar 14:00 – 16:00",
   );
 });
+
+test("leases of other projects are dimmed while those of one are looked for", () => {
+  const lease = (project_id: string, hour: number) => {
+    const [start, end] = [hour, hour + 1].map((one) => `2031-03-03T${one}:00:00Z`);
+    return { kind: "lease", lease_id: project_id, project_id, name: "training", status: "PENDING", start, end };
+  };
+  const shared = {
+    ...host("h-1"),
+    blocks: [lease("physics", 13), lease("biology", 15), { ...lease("", 17), kind: "out_of_use" }],
+  } as unknown as CalendarResource;
+  const rows = new Rows();
+  const dimmed = (only: string | null) =>
+    rows.of([shared], { ...VIEW, only })[0]!.blocks.map((one) => one.dim ?? false);
+  assert.deepEqual(dimmed(null), [false, false, false]);
+  assert.deepEqual(dimmed("biology"), [true, false, false]);
+  assert.deepEqual(dimmed("physics"), [false, true, false]);
+  assert.deepEqual(dimmed(null), [false, false, false]);
+});

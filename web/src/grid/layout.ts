@@ -20,6 +20,8 @@ export interface Block {
   startMovable?: boolean;
   /** Who it is of, as a number from 0 on: a colour. */
   colour?: number;
+  /** True if it is none of those that are looked for. */
+  dim?: boolean;
 }
 
 export interface Row {

@@ -150,7 +150,8 @@ export class LineView {
   #describe(shown: HTMLElement, row: Row, block: Block): void {
     this.#shown.set(shown, block);
     const classes = ["block", `block-${block.kind}`, block.mark && `block-${block.mark}`];
-    if (block.colour !== undefined) classes.push(`colour-${block.colour}`);
+    if (block.dim) classes.push("block-dim");
+    else if (block.colour !== undefined) classes.push(`colour-${block.colour}`);
     shown.className = classes.filter(Boolean).join(" ");
     const label = shown.querySelector(".block-label");
     if (label) label.textContent = block.label;

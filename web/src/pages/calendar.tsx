@@ -113,6 +113,7 @@ export function CalendarPage() {
       now: minute,
       project: info.value?.project_id ?? "",
       mayChange: may("blazar:leases:put"),
+      only: wanted.project,
     };
     const openAtFirst = !partly && resources.length <= MANY_ROWS;
     const all = freeOnly(rows.current.of(resources, view), resources, free);

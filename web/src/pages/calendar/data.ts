@@ -38,6 +38,8 @@ export interface View {
   project: string;
   /** True if the caller may change leases. */
   mayChange: boolean;
+  /** The project whose leases are looked for: those of others are drawn dimmed. */
+  only?: string | null;
 }
 
 /** Turns resources into rows; remembers them, so that an unchanged resource is the same row again. */
@@ -89,7 +91,7 @@ class ResourceRow implements Row {
 
   /** Tells whether it is what would be made of a resource that was not read again. */
   shows(resource: CalendarResource, view: View): boolean {
-    const { from, to, now, project, mayChange } = this.view;
+    const { from, to, now, project, mayChange, only } = this.view;
     return (
       resource === this.resource &&
       from === view.from &&
@@ -97,6 +99,7 @@ class ResourceRow implements Row {
       // The minute matters: a state such as "starting" follows the clock.
       Math.floor(now / 60_000) === Math.floor(view.now / 60_000) &&
       project === view.project &&
+      only === view.only &&
       mayChange === view.mayChange
     );
   }
@@ -112,6 +115,7 @@ function sameBlocks(before: readonly Block[], after: readonly Block[]): boolean 
       one.end === other.end &&
       one.mark === other.mark &&
       one.label === other.label &&
+      one.dim === other.dim &&
       one.movable === other.movable
     );
   });
@@ -147,11 +151,18 @@ function blockOf(block: WireBlock, index: number, resource: CalendarResource, vi
   if (colour !== undefined) made.colour = colour;
   const mark = markOf(block, start, view);
   if (mark) made.mark = mark;
+  if (isOfOthers(block, view)) made.dim = true;
   if (isMovable(block, made, view)) made.movable = true;
   // A start before the range is not the lease's start.
   if (made.movable && block.status === "PENDING" && start > Math.max(view.now, view.from)) made.startMovable = true;
   sources.set(made, { block, resource });
   return made;
+}
+
+/** True of a lease that is none of the project that is looked for; whose it is may not be told. */
+function isOfOthers(block: WireBlock, { only = null, project }: View): boolean {
+  if (only === null || !["mine", "lease", "other"].includes(block.kind)) return false;
+  return (block.project_id ?? (block.kind === "mine" ? project : null)) !== only;
 }
 
 const COLOURS = 12;

@@ -292,7 +292,7 @@ export function Nothing({ filtered, type }: { filtered: boolean; type: string })
 /** Says what the numbers in the heads of groups are. */
 function numbersInWords(hours: number): string {
   const step = hours === 1 ? "each hour" : `each ${hours} hours`;
-  return `Numbers: how many are free, the fewest in ${step}; “3–8”: it changes, 3 are free all the time.`;
+  return `Numbers: how many are free, the fewest in ${step}; “3–8”: it changes, at least 3 are free all the time.`;
 }
 
 const MOST_IN_LEGEND = 12;
@@ -328,7 +328,9 @@ export function Legend({ owners, hours, projects, project }: LegendProps) {
             type="button"
             class="quiet small"
             aria-pressed={one === project}
-            title={one === project ? "Show all projects" : `Show only rows with leases of ${one}`}
+            title={
+              one === project ? "Show all projects" : `Show only rows with leases of ${one}, those of others dimmed`
+            }
             onClick={() => setParams({ project: one === project ? null : one })}
           >
             <Sample of="lease" colour={colourOf(one)} /> {one}
