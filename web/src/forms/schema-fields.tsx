@@ -6,6 +6,7 @@ import { useState } from "preact/hooks";
 import { kindOfType } from "../api/kinds.ts";
 import { useLive } from "../api/live.ts";
 import type { Json, Property, Requirement as Wished, ResourceType } from "../api/types.ts";
+import { Chips } from "../parts/basics.tsx";
 import { type ControlProps, Field } from "../parts/field.tsx";
 import { partsFrom, requirementOf } from "../words/question.ts";
 import { DocumentInput, FilesField } from "./documents.tsx";
@@ -201,6 +202,9 @@ function NumberOrNone(props: Pick<OneProps, "field" | "value" | "onChange"> & { 
   );
 }
 
+/** So many are seen at once; all are proposed as one types. */
+const SHOWN = 8;
+
 /** A text; what resources of the type have there is proposed. */
 function TextInput(props: Omit<OneProps, "errors" | "others"> & { control: ControlProps }) {
   const { field, value, onChange, type, control } = props;
@@ -219,11 +223,19 @@ function TextInput(props: Omit<OneProps, "errors" | "others"> & { control: Contr
         onInput={(event) => onChange(event.currentTarget.value || undefined)}
       />
       {found.length > 0 && (
-        <datalist id={`${control.id}-known`}>
-          {found.map((one) => (
-            <option key={one.value} value={String(one.value)} />
-          ))}
-        </datalist>
+        <>
+          <datalist id={`${control.id}-known`}>
+            {found.map((one) => (
+              <option key={one.value} value={String(one.value)} />
+            ))}
+          </datalist>
+          <Chips
+            label={`${field.label}: one of those that there are`}
+            options={found.slice(0, SHOWN).map((one) => ({ value: String(one.value), text: String(one.value) }))}
+            chosen={[textOf(value)]}
+            onChange={(chosen) => onChange(chosen.find((one) => one !== textOf(value) && one !== ""))}
+          />
+        </>
       )}
     </>
   );
