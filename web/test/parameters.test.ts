@@ -4,6 +4,7 @@ import { test } from "node:test";
 import type { Reservation } from "../src/api/types.ts";
 import { fieldsOf } from "../src/words/parameters.ts";
 import { whatOf } from "../src/words/lease.ts";
+import { divided } from "../src/words/property.ts";
 import { commandsOf, goesWith } from "../src/words/use.ts";
 
 const COMMON = { id: "r1", status: "active", allocations: [], use: { addresses: [] }, before_end: "default" };
@@ -100,4 +101,17 @@ test("hosts are shown in sentences", () => {
 
 test("the end of what has no servers does not speak of servers", () => {
   assert.equal(goesWith(of("network", {})), "It is taken back.");
+});
+
+test("properties that people choose by come first, those of programs last", () => {
+  const names = ["availability_zone", "cpu_info", "created_at", "gpu", "id", "reservable", "service_name", "vcpus"];
+  const { usual, technical } = divided(names.map((name) => ({ name })));
+  assert.deepEqual(
+    usual.map(({ name }) => name),
+    ["availability_zone", "gpu", "vcpus"],
+  );
+  assert.deepEqual(
+    technical.map(({ name }) => name),
+    ["cpu_info", "created_at", "id", "reservable", "service_name"],
+  );
 });

@@ -5,7 +5,7 @@ import { useLive } from "../api/live.ts";
 import type { Property } from "../api/types.ts";
 import { Icon } from "../parts/icon.tsx";
 import { inWords } from "../words/lease.ts";
-import { firstCondition, propertyLabel, signInWords, signsOf, valueInWords } from "../words/property.ts";
+import { divided, firstCondition, propertyLabel, signInWords, signsOf, valueInWords } from "../words/property.ts";
 import type { Condition, Sign, Want } from "../words/question.ts";
 
 /** The parts of a requirement, as a form has them. */
@@ -25,6 +25,7 @@ export interface RequirementProps {
 export function Requirement({ value, onChange, type = "physical:host", none, wrong = false }: RequirementProps) {
   const watch = useLive<{ properties: Property[] }>("v1/properties", { resource_type: type }, 120);
   const properties = watch?.state.value.data?.properties ?? [];
+  const { usual, technical } = divided(properties);
   const { conditions, others } = value;
   const put = (index: number, one: Condition | null) =>
     onChange({ conditions: conditions.flatMap((old, at) => (at !== index ? [old] : one ? [one] : [])) });
@@ -70,15 +71,20 @@ export function Requirement({ value, onChange, type = "physical:host", none, wro
             }}
           >
             <option value="">{conditions.length + others.length === 0 ? "with a property" : "and a property"}</option>
-            {properties.map((one) => (
-              <option key={one.name} value={one.name}>
-                {propertyLabel(one.name)}
-              </option>
-            ))}
+            {usual.map(optionOf)}
+            {technical.length > 0 && <optgroup label="technical">{technical.map(optionOf)}</optgroup>}
           </select>
         </span>
       )}
     </>
+  );
+}
+
+function optionOf({ name }: Property) {
+  return (
+    <option key={name} value={name}>
+      {propertyLabel(name)}
+    </option>
   );
 }
 

@@ -18,6 +18,31 @@ export function propertyLabel(name: string): string {
   return LABELS[name] ?? name.replaceAll("_", " ");
 }
 
+/** What every resource has of its own, or what the cloud notes of it: nobody chooses by it, but programs may. */
+const TECHNICAL: readonly string[] = [
+  "cpu_info",
+  "created_at",
+  "updated_at",
+  "hook_url",
+  "hypervisor_version",
+  "id",
+  "service_name",
+  "status",
+  "trust_id",
+];
+
+/** Tells whether a property is one that people do not choose by. */
+export function isTechnical(name: string): boolean {
+  return TECHNICAL.includes(name);
+}
+
+/** Divides properties into those that people choose by and the others, each in their order. */
+export function divided<T extends Pick<Property, "name">>(properties: readonly T[]): { usual: T[]; technical: T[] } {
+  // Only what takes new leases is found at all.
+  const last = ({ name }: T) => isTechnical(name) || name === "reservable";
+  return { usual: properties.filter((one) => !last(one)), technical: properties.filter(last) };
+}
+
 /** Returns a value with its unit. */
 export function valueInWords(name: string, value: string | number): string {
   const number = Number(value);

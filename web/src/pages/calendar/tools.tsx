@@ -14,7 +14,7 @@ import { present } from "../../time/now.ts";
 import { fromWall, zone } from "../../time/zone.ts";
 import { inWords, nounOf, typeName } from "../../words/lease.ts";
 import { type Span, colourOf } from "./data.ts";
-import { propertyLabel } from "../../words/property.ts";
+import { isTechnical, propertyLabel } from "../../words/property.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -175,17 +175,7 @@ function Region({ known, region }: { known: readonly Property[]; region: string 
 
 /** What every host has of its own, or what the cloud notes of it, neither groups nor filters. */
 export function isUseful({ name, values, truncated }: Property): boolean {
-  const noted = [
-    "cpu_info",
-    "created_at",
-    "updated_at",
-    "hypervisor_version",
-    "id",
-    "service_name",
-    "status",
-    "trust_id",
-  ];
-  return !truncated && values.length > 0 && values.length <= 40 && !noted.includes(name);
+  return !truncated && values.length > 0 && values.length <= 40 && !isTechnical(name);
 }
 
 /** Groups by what is asked for most. */
