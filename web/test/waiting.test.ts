@@ -15,6 +15,8 @@ import {
   roomInWords,
   endInSentence,
   ordinal,
+  ESTIMATE_MEANS,
+  estimateOf,
   placeInWords,
   triesInWords,
   usageInWords,
@@ -75,6 +77,15 @@ test("a lease that waits says its place and what is expected, to the minute", ()
     "2nd, probably from now on",
   );
   assert.equal(waitSentences(wait({ position: 1 }), "UTC", NOW)[0], "It is the next in line.");
+  const said = waitSentences(wait(), "UTC", NOW).join(" ");
+  assert.match(
+    said,
+    /It will probably start today 15:00\. That is an estimate, which counts on leases that end early\./,
+  );
+  assert.match(said, /Nothing is booked for it yet/);
+  assert.equal(estimateOf(lease({ wait: wait() })), ESTIMATE_MEANS);
+  assert.equal(estimateOf(lease({ wait: wait({ estimated_start: null }) })), undefined);
+  assert.equal(estimateOf(lease({ status: "PENDING", wait: wait() })), undefined);
   assert.equal(waitSentences(wait({ estimated_start: null }), "UTC", NOW)[1], "When it will start is not known yet.");
 });
 

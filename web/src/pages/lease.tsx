@@ -20,7 +20,7 @@ import { conditionInWords, countdownOf, isInLine, isPast, lengthOf, whatOfLease 
 import { otherThanMarked } from "../words/marked.ts";
 import { hostsOf, isOperable, mayMerge, maySplit } from "../words/surgery.ts";
 import { resourceName } from "../words/use.ts";
-import { endInSentence, waitInWords } from "../words/waiting.ts";
+import { estimateOf, endInSentence, waitInWords } from "../words/waiting.ts";
 import { FeedsDialog } from "./lease/feeds.tsx";
 import { History } from "./lease/history.tsx";
 import { endingOf, mayEnd } from "./lease/end-now.tsx";
@@ -308,7 +308,7 @@ function Countdown({ lease }: { lease: Lease }) {
   if (!found) return null;
   return (
     <div class="countdown">
-      <p>{found.words}</p>
+      <p title={estimateOf(lease)}>{found.words}</p>
       <div class="countdown-bar" aria-hidden="true">
         <span style={{ width: `${found.share * 100}%` }} />
       </div>

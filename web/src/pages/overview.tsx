@@ -7,7 +7,7 @@ import { hrefOf } from "../router.ts";
 import { duration } from "../time/format.ts";
 import { present } from "../time/now.ts";
 import { zone } from "../time/zone.ts";
-import { about, placeInWords, whyReleased } from "../words/waiting.ts";
+import { about, estimateOf, placeInWords, whyReleased } from "../words/waiting.ts";
 import { Attention } from "./overview/attention.tsx";
 import { type Counted, useLeases } from "./overview/leases.ts";
 import { Usage } from "./overview/usage.tsx";
@@ -53,7 +53,7 @@ function Week() {
           list={inTurn(waiting)}
           lead={longest ? `The longest wait: ${duration(now - Date.parse(longest.queued_at))}.` : undefined}
         >
-          {(lease) => lease.wait && placeInWords(lease.wait, zone.value, now)}
+          {(lease) => lease.wait && <span title={estimateOf(lease)}>{placeInWords(lease.wait, zone.value, now)}</span>}
         </Tile>
         <Tile title="Will be released" list={released}>
           {(lease) => (

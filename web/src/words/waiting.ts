@@ -39,7 +39,7 @@ export function waitSentences(wait: Wait, zone: string, now: number): string[] {
   else if (wait.reason === null) said.push("Its place in line is known in a moment.");
   if (wait.estimated_start !== null) {
     const when = soonOr(wait.estimated_start, zone, now);
-    said.push(`It will probably start ${when === "now on" ? "now" : when}; that may become earlier or later.`);
+    said.push(`It will probably start ${when === "now on" ? "now" : when}. ${ESTIMATE_MEANS}`);
   } else if (wait.position !== null && wait.reason === null) said.push("When it will start is not known yet.");
   return said;
 }
@@ -64,6 +64,15 @@ export function tooFew(reasons: readonly Pick<WhyNot, "asked" | "steps">[]): num
     if (lasting.length > 0 && back.length === 0 && left < asked) return left;
   }
   return null;
+}
+
+/** What an estimated start is, so that nobody takes it for a booking. */
+export const ESTIMATE_MEANS =
+  "That is an estimate, which counts on leases that end early. Nothing is booked for it yet: it may become earlier or later.";
+
+/** Returns what the times of a lease that waits are, if some are told. */
+export function estimateOf(lease: { status: string; wait?: Wait | null }): string | undefined {
+  return lease.status === "WAITING" && lease.wait?.estimated_start ? ESTIMATE_MEANS : undefined;
 }
 
 /** What waiting means, in one sentence. */

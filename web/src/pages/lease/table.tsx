@@ -15,7 +15,7 @@ import { againParams } from "../../words/again.ts";
 import { conditionInWords, endInWords, isInLine, isPast, lengthOf, whatOf } from "../../words/lease.ts";
 import { sentence } from "../../words/events.ts";
 import { isStanding, takerInWords } from "../../words/transfer.ts";
-import { about, whyReleased } from "../../words/waiting.ts";
+import { about, estimateOf, whyReleased } from "../../words/waiting.ts";
 import { ChangeDialog, EndNowDialog, ExtendDialog } from "../lease-actions.tsx";
 import { endingOf, mayEnd } from "./end-now.tsx";
 import { ExtensionOffer } from "./offer.tsx";
@@ -147,7 +147,11 @@ function Times({ lease }: { lease: Lease }) {
   if (unknown) return <span class="muted">when is not known yet</span>;
   return (
     <>
-      {lease.status === "WAITING" && <span class="muted">probably </span>}
+      {lease.status === "WAITING" && (
+        <span class="muted" title={estimateOf(lease)}>
+          probably{" "}
+        </span>
+      )}
       <span class="nowrap">
         <When at={lease.start_date} />
       </span>{" "}
