@@ -2,6 +2,7 @@
 import "temporal-polyfill/global";
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Occurrence, Series } from "../src/api/types.ts";
 import {
   clockOf,
   fitInWords,
@@ -60,8 +61,21 @@ test("rules are said in words, and those without words are shown", () => {
 });
 
 test("a series and each of it have a word and a shape", () => {
-  assert.deepEqual(seriesPhase("ACTIVE"), { mark: "active", word: "going on" });
-  assert.deepEqual(seriesPhase("FAILED"), { mark: "failed", word: "not booked" });
+  const now = Date.parse("2026-11-26T12:00:00Z");
+  const phase = (more: Partial<Series>) => {
+    const series = { status: "ACTIVE", start: "2026-11-26T09:00:00", time_zone: "Europe/Berlin", ...more } as Series;
+    return seriesPhase(series, "Europe/Berlin", now);
+  };
+  assert.deepEqual(phase({}), { mark: "active", word: "going on" });
+  assert.deepEqual(phase({ status: "FAILED", start: "2026-12-01T09:00:00" }), { mark: "failed", word: "not booked" });
+  const begins = { mark: "booked", word: "booked", next: "begins Tuesday 09:00" };
+  assert.deepEqual(phase({ start: "2026-12-01T09:00:00" }), begins);
+  // The first of them may have been cancelled.
+  const [gone, first] = [
+    { state: "cancelled", start_date: "2026-11-26T08:00:00Z" },
+    { state: "booked", start_date: "2026-12-01T08:00:00Z" },
+  ] as Occurrence[];
+  assert.deepEqual(phase({ occurrences: [gone!, first!] }), begins);
   assert.deepEqual(occurrencePhase({ state: "unfit" }), { mark: "failed", word: "does not fit" });
   const of = (...states: ("booked" | "unfit")[]) => fitInWords(states.map((state) => ({ state })));
   assert.equal(of("booked", "booked"), "All 2 fit.");

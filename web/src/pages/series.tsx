@@ -58,7 +58,7 @@ function All() {
               <a href={hrefOf("series", { id: one.id })}>{one.name}</a>
             </th>
             <td>
-              <Phase {...seriesPhase(one.status)} />
+              <Phase {...seriesPhase(one, zone.value, present.value)} />
             </td>
             <td>{one.reservations.map(whatOf).join(" and ")}</td>
             <td>
@@ -129,7 +129,7 @@ function One({ id }: { id: string }) {
         <div class="lease-title">
           <h1>{series.name}</h1>
           <p>
-            <Phase {...seriesPhase(series.status)} />
+            <Phase {...seriesPhase(series, zone.value, present.value)} />
           </p>
           <p class="muted">
             {series.reservations.map(whatOf).join(" and ")}

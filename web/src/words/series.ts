@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Leases that recur, between the form, the rule of the API (RFC 5545) and words. Pure. */
 import type { Occurrence, Series, SeriesStatus } from "../api/types.ts";
-import { daysBetween, formatted, plural } from "../time/format.ts";
-import { toWall } from "../time/zone.ts";
+import { daysBetween, formatted, plural, spoken } from "../time/format.ts";
+import { fromWall, toWall } from "../time/zone.ts";
 import type { Mark } from "./lease.ts";
 
 export type Every = "day" | "workday" | "week" | "fortnight" | "month";
@@ -123,8 +123,23 @@ function endOf(parts: Map<string, string>): string {
   return `until ${formatted(at, "UTC", "day-year")}`;
 }
 
-/** Returns the mark and the word of a series. */
-export function seriesPhase(status: SeriesStatus): { mark: Mark; word: string } {
+type Begun = Pick<Series, "status" | "start" | "time_zone" | "occurrences">;
+
+/** Returns when a series begins: with the first that is kept, or by its rule where they are not known. */
+function beginOf({ start, time_zone, occurrences = [] }: Begun): number | null {
+  const first = occurrences.find(({ state }) => state !== "cancelled" && state !== "unfit");
+  return first ? Date.parse(first.start_date) : (fromWall(start.slice(0, 16), time_zone)?.at ?? null);
+}
+
+/** Returns the mark and the word of a series, and when it begins if nothing of it has begun. */
+export function seriesPhase(series: Begun, zone: string, now: number): { mark: Mark; word: string; next?: string } {
+  const begin = series.status === "ACTIVE" ? beginOf(series) : null;
+  if (begin !== null && begin > now)
+    return { mark: "booked", word: "booked", next: `begins ${spoken(begin, zone, now)}` };
+  return phaseOf(series.status);
+}
+
+function phaseOf(status: SeriesStatus): { mark: Mark; word: string } {
   switch (status) {
     case "CREATING":
       return { mark: "changing", word: "being booked" };
