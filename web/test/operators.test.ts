@@ -4,10 +4,25 @@ import { test } from "node:test";
 import type { CalendarResource } from "../src/api/types.ts";
 import { changesOf } from "../src/forms/pairs.tsx";
 import { maintenanceSoon, promisedUntil } from "../src/pages/resources/state.tsx";
-import { busiest } from "../src/pages/overview/sums.ts";
+import { busiest, useInWords } from "../src/pages/overview/sums.ts";
 
 const HOUR = 3_600_000;
 const NOW = Date.parse("2026-11-23T10:00:00Z");
+
+test("what is out of use is told without what is promised, so that the numbers add up", () => {
+  const numbers = { free: [9, 8, 5, 8], total: [12, 12, 12, 12], promised: [1, 2, 5, 2], out_of_use: [2, 2, 2, 2] };
+  const capacity = {
+    from: "2026-11-23T06:00:00Z",
+    to: "2026-11-23T22:00:00Z",
+    step_seconds: 14_400,
+    series: [{ group: {}, ...numbers }],
+  };
+  assert.equal(
+    useInWords(capacity, numbers, { zone: "UTC", now: NOW, noun: "hosts" }),
+    "Now at least 8 of 12 hosts are free; of the others 2 are promised, 2 out of use and promised to nobody. " +
+      "Fewest free from now on: 5, Mon 23 Nov 14:00.",
+  );
+});
 
 test("hours of projects are added up, the busiest first", () => {
   const series = (project: string | null, promised: number[]) => ({

@@ -2,8 +2,7 @@
 /** Free, promised and out of use over time, as steps stacked on each other. */
 import type { Capacity, CapacitySeries } from "../../api/types.ts";
 import { ticksOf } from "../../grid/ticks.ts";
-import { moment } from "../../time/format.ts";
-import { stepAt } from "./sums.ts";
+import { useInWords } from "./sums.ts";
 
 const WIDTH = 1000;
 const HEIGHT = 220;
@@ -30,14 +29,7 @@ export function CapacityChart({ capacity, series, zone, now, noun }: ChartProps)
   const used = promised.map((count, index) => count + series.out_of_use[index]!);
   const path = (values: readonly number[]) =>
     `M${LEFT} ${y(0)}${values.map((count, index) => `V${y(count)}H${x(Math.min(to, from + (index + 1) * step))}`).join("")}V${y(0)}Z`;
-  const index = stepAt(capacity, now);
-  const within = now >= from && now < to;
-  const fullest = used.reduce((best, count, at) => (at >= index && count > used[best]! ? at : best), index);
-  // A point is the first instant of its step, which is past if the step has begun.
-  const least = within && fullest === index ? "now" : moment(from + fullest * step, zone, now);
-  const summary =
-    `${within ? "Now" : "At first"} ${series.free[index]} of ${series.total[index]} ${noun} are free, ${promised[index]} promised, ` +
-    `${series.out_of_use[index]} out of use. Fewest free${within ? " from now on" : ""}: ${series.free[fullest]}, ${least}.`;
+  const summary = useInWords(capacity, series, { zone, now, noun });
   const { minor } = ticksOf(from, to, WIDTH / (to - from), zone, 76);
   const marks = [...new Set([0, Math.round(most / 2), most])];
   return (
@@ -68,12 +60,15 @@ export function CapacityChart({ capacity, series, zone, now, noun }: ChartProps)
             <span class="legend-block chart-key-promised" aria-hidden="true" /> promised
           </li>
           <li>
-            <span class="legend-block chart-key-out" aria-hidden="true" /> out of use
+            <span class="legend-block chart-key-out" aria-hidden="true" /> out of use, promised to nobody
           </li>
           <li>
             <span class="legend-block chart-key-free" aria-hidden="true" /> free
           </li>
           <li class="muted">{summary}</li>
+          {series.out_of_use.some((count) => count > 0) && (
+            <li class="muted">What is out of use but promised counts as promised.</li>
+          )}
           {from < now && <li class="muted">Before now only what is still out of use is known to have been.</li>}
         </ul>
       </figcaption>
