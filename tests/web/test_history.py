@@ -60,6 +60,16 @@ def test_operators_read_who_it_was_and_names_of_hosts(shared, page_of):
     expect(entries(page).nth(1)).to_contain_text(re.compile("Got node-"))
 
 
+def test_operators_read_the_name_also_of_a_host_that_was_given_up(shared, page_of):
+    lease = leased(shared, ALICE, "training", **LATER)
+    (reservation,) = lease["reservations"]
+    (host,) = (one["resource"]["id"] for one in reservation["allocations"])
+    path = f"v1/leases/{lease['id']}/reservations/{reservation['id']}/swap"
+    asked(shared, ALICE, "POST", path, {"host": host}, **NEXT)
+    page = page_of(page_of_lease(shared, lease, history="1"), ADMIN)
+    expect(entries(page).nth(0)).to_contain_text(re.compile(r"Gave up node-\d+; got node-\d+"))
+
+
 def test_a_change_appears_in_an_open_history_and_earlier_ones_are_read_on_demand(shared, page_of):
     lease = leased(shared, ALICE, "name 0", **LATER)
     for number in range(1, 25):

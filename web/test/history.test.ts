@@ -3,7 +3,7 @@ import "temporal-polyfill/global";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HistoryEntry, Lease, Reservation } from "../src/api/types.ts";
-import { toldOf } from "../src/words/history.ts";
+import { toldOf, unnamedHosts } from "../src/words/history.ts";
 
 const NOW = Date.parse("2026-11-25T12:00:00Z");
 
@@ -23,7 +23,7 @@ const LEASE = {
   reservations: [reservation("r1", "physical:host", { "h-1": "cn1" })],
 } as unknown as Lease;
 
-function told(changes: Partial<HistoryEntry>, lease: Lease = LEASE) {
+function told(changes: Partial<HistoryEntry>, lease: Lease = LEASE, names?: ReadonlyMap<string, string>) {
   const entry: HistoryEntry = {
     id: "3",
     at: "2026-11-25T10:00:00Z",
@@ -34,7 +34,7 @@ function told(changes: Partial<HistoryEntry>, lease: Lease = LEASE) {
     reason: null,
     ...changes,
   };
-  return toldOf(entry, lease, "alice", "UTC", NOW);
+  return toldOf(entry, lease, "alice", "UTC", NOW, names);
 }
 
 test("who it was is said as far as the service tells the reader", () => {
@@ -90,7 +90,11 @@ test("of several reservations it is said which", () => {
 
 test("resources have the names that the lease shows", () => {
   const move = { reservation_id: "r1", gone: ["h-2"], come: ["h-1"], gone_count: 1, come_count: 1 };
-  assert.deepEqual(told({ verb: "swapped", resources: [move] }).lines, ["Gave up h-2; got cn1"]);
+  const swapped = { verb: "swapped", resources: [move] };
+  // Both by their ids, or both by their names.
+  assert.deepEqual(told(swapped).lines, ["Gave up h-2; got h-1"]);
+  assert.deepEqual(told(swapped, LEASE, new Map([["h-2", "cn2"]])).lines, ["Gave up cn2; got cn1"]);
+  assert.deepEqual(unnamedHosts([{ resources: [move] } as unknown as HistoryEntry], LEASE), ["h-2"]);
   const many = Array.from({ length: 100 }, (_, index) => `n${index}`);
   assert.deepEqual(told({ resources: [{ ...move, gone: [], gone_count: 0, come: many, come_count: 120 }] }).lines, [
     "Got n0, n1, n2, n3, n4 and 115 more",

@@ -26,14 +26,45 @@ const WHAT: Readonly<Record<string, string>> = {
   moved: "Moved to other resources",
 };
 
-/** Returns an entry in words; `me` is the id of the reader. */
-export function toldOf(entry: HistoryEntry, lease: Lease, me: string | undefined, zone: string, now: number): Told {
+/** Names of resources by the ids that histories have. */
+export type Names = ReadonlyMap<string, string>;
+
+/** Returns the names that the lease shows to its reader. */
+function namesOf(lease: Lease): Names {
+  return new Map(
+    lease.reservations.flatMap((one) =>
+      one.allocations.map((part) => [part.resource.label ?? part.resource.id, resourceName(part)] as const),
+    ),
+  );
+}
+
+/** Returns the ids of hosts in a history that the lease does not have any more: their names are to be looked up. */
+export function unnamedHosts(history: readonly HistoryEntry[], lease: Lease): string[] {
+  const known = namesOf(lease);
+  const moves = history.flatMap((entry) => entry.resources);
+  const ids = moves.flatMap(({ reservation_id: id, gone, come }) =>
+    ON_HOSTS.includes(typeOf(lease, id)) ? [...gone, ...come] : [],
+  );
+  return [...new Set(ids)].filter((id) => !known.has(id)).sort();
+}
+
+const ON_HOSTS: readonly string[] = ["physical:host", "virtual:instance", "flavor:instance"];
+
+/** Returns an entry in words; `me` is the id of the reader, `found` are names besides those that the lease has. */
+export function toldOf(
+  entry: HistoryEntry,
+  lease: Lease,
+  me: string | undefined,
+  zone: string,
+  now: number,
+  found: Names = new Map(),
+): Told {
   return {
     id: entry.id,
     at: Math.floor(Date.parse(entry.at) / 60_000) * 60_000,
     what: WHAT[entry.verb] ?? capital(entry.verb.replaceAll("_", " ")),
     who: whoInWords(entry.by, lease, me),
-    lines: [...changesInWords(entry, lease, zone, now), ...movesInWords(entry, lease), ...reasonInWords(entry)],
+    lines: [...changesInWords(entry, lease, zone, now), ...movesInWords(entry, lease, found), ...reasonInWords(entry)],
   };
 }
 
@@ -110,15 +141,12 @@ function valueInWords(field: string, value: string | null, zone: string, now: nu
 
 const MOST = 6;
 
-function movesInWords(entry: HistoryEntry, lease: Lease): string[] {
-  // The names that the lease shows to its reader; others are known by their ids.
-  const names = new Map(
-    lease.reservations.flatMap((one) =>
-      one.allocations.map((part) => [part.resource.label ?? part.resource.id, resourceName(part)] as const),
-    ),
-  );
+function movesInWords(entry: HistoryEntry, lease: Lease, found: Names): string[] {
+  const names = new Map([...found, ...namesOf(lease)]);
+  // By their names only if all of them have one: a name and an id beside each other look like two kinds of things.
+  const all = entry.resources.flatMap(({ gone, come }) => [...gone, ...come]).every((id) => names.has(id));
   const named = (ids: readonly string[], count: number) => {
-    const known = ids.map((id) => names.get(id) ?? id);
+    const known = ids.map((id) => (all && names.get(id)) || id);
     if (count <= MOST) return listed(known, MOST);
     return `${known.slice(0, MOST - 1).join(", ")} and ${count - MOST + 1} more`;
   };

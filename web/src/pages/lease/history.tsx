@@ -3,14 +3,16 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useLive } from "../../api/live.ts";
 import { info, may } from "../../api/session.ts";
-import type { HistoryEntry, Lease, Link } from "../../api/types.ts";
+import type { HistoryEntry, Lease, Link, Resource } from "../../api/types.ts";
 import { Skeleton, Trouble, When } from "../../parts/basics.tsx";
 import { place, setParams } from "../../router.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
-import { toldOf } from "../../words/history.ts";
+import { type Names, toldOf, unnamedHosts } from "../../words/history.ts";
 
 const PAGE = 20;
+/** So many names are looked up. */
+const NAMES = 50;
 /** The service cuts longer pages. */
 const MOST = 1000;
 
@@ -38,6 +40,16 @@ interface Answer {
   links: Link[];
 }
 
+/** The names of hosts that the lease does not have any more, for who may see them. */
+function useNames(history: readonly HistoryEntry[], lease: Lease): Names {
+  const ids =
+    may("blazar:oshosts:get") && may("blazar:resources:get") ? unnamedHosts(history, lease).slice(0, NAMES) : [];
+  const query = { label: `in:${ids.join(",")}`, fields: "label,name", limit: NAMES };
+  const watch = useLive<{ resources: Resource[] }>(ids.length > 0 ? "v1/resources/host" : null, query, 300);
+  const found = watch?.state.value.data?.resources ?? [];
+  return new Map(found.flatMap(({ label, name }) => (label && name ? [[label, name] as const] : [])));
+}
+
 function Entries({ lease }: { lease: Lease }) {
   const [size, setSize] = useState(PAGE);
   const watch = useLive<Answer>(`v1/leases/${lease.id}/history`, { limit: size, sort_dir: "desc" }, 60)!;
@@ -54,6 +66,7 @@ function Entries({ lease }: { lease: Lease }) {
   const answer = kept.current;
   const more = answer?.links.some((link) => link.rel === "next");
   const me = info.value?.user_id;
+  const names = useNames(answer?.history ?? [], lease);
   return (
     <>
       {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
@@ -62,7 +75,7 @@ function Entries({ lease }: { lease: Lease }) {
       {answer && answer.history.length > 0 && (
         <ol aria-label="What was done to it">
           {answer.history.map((entry) => {
-            const { id, at, what, who, lines } = toldOf(entry, lease, me, zone.value, present.value);
+            const { id, at, what, who, lines } = toldOf(entry, lease, me, zone.value, present.value, names);
             return (
               <li key={id}>
                 <p>
