@@ -125,6 +125,20 @@ def split_by_time(page: Page) -> None:
     page.get_by_role("button", name="by time").click()
 
 
+def series_of(pages: str) -> str:
+    """Make a series of four weeks, and return where all of it is changed."""
+    rule = {"rule": "FREQ=WEEKLY;COUNT=4", "start": f"{START:%Y-%m-%dT%H:%M}", "until_local": "12:00"}
+    hosts = {"resource_type": "physical:host", "min": 1, "max": 1}
+    body = {"name": "edited", "reservations": [hosts], **rule}
+    made = asked(pages, ALICE, "POST", "v1/series", body, **NEXT)["series"]
+    return f"{pages}series?id={made['id']}&do=change"
+
+
+def renamed(page: Page) -> None:
+    """Change the name, so that there is something to send all the time."""
+    page.get_by_role("dialog").get_by_label("Name", exact=True).fill("renamed")
+
+
 def full(pages: str) -> str:
     """Take all hosts for a week, and return where to wait in line."""
     hosts = len(asked(pages, ADMIN, "GET", "v1/os-hosts")["hosts"])
@@ -133,7 +147,13 @@ def full(pages: str) -> str:
     return f"{pages}?min=1&book=wait&start={start}&end={end}"
 
 
+def until_of(rule: str) -> str:
+    """Return the last day of a rule."""
+    return "-".join(re.findall(r"UNTIL=(....)(..)(..)", rule)[0])
+
+
 DIALOG = "dialog[open]"
+GO = "How many go, of 3 hosts"
 FORMS = {
     "extend": Form(of_lease("extend"), ("New end",), DIALOG, "^(Extend|Shorten)", {"New end": lambda b: b["end_date"]}),
     "change": Form(
@@ -173,8 +193,27 @@ FORMS = {
         ("Until the day",),
         DIALOG,
         "^Book the series$",
-        {"Until the day": lambda b: "-".join(re.findall(r"UNTIL=(....)(..)(..)", b["rule"])[0])},
+        {"Until the day": lambda b: until_of(b["rule"])},
         prepare=weekly,
+    ),
+    "split by hosts": Form(
+        of_lease("split", min=3, max=3),
+        (GO,),
+        DIALOG,
+        "^Split$",
+        {GO: lambda b: b["reservations"][0].get("count", 3)},
+    ),
+    "change of a series": Form(
+        series_of,
+        ("First day", "Until the day", "How many hosts"),
+        DIALOG,
+        "^Change$",
+        {
+            "First day": lambda b: b.get("start", wire(START))[:10],
+            "Until the day": lambda b: until_of(b.get("rule", f"UNTIL={START + timedelta(days=21):%Y%m%d}")),
+            "How many hosts": lambda b: b.get("reservations", [{"min": 1}])[0]["min"],
+        },
+        prepare=renamed,
     ),
     "exactly": Form(
         lambda pages: f"{pages}?start={wire(START)}&end={wire(END)}",
@@ -190,8 +229,8 @@ FORMS = {
 }
 
 
-NUMBERS = ("How many",)
-DAYS = ("Until the day",)
+NUMBERS = ("How many", "How many hosts", GO)
+DAYS = ("First day", "Until the day")
 TEXTS = ("Project", "Message")
 
 
@@ -255,10 +294,12 @@ def test_random_edits_never_leave_a_button_that_sends_something_else(shared, pag
         check(page, form, sent, turn)
     # In the end something sensible is typed, and just that is sent.
     for label in form.fields:
+        last = f"{START + timedelta(days=28):%Y-%m-%d}"
         good = {"End": END + timedelta(days=1), "Until": END, "New end": END + timedelta(hours=5)}
         middle = START + timedelta(hours=24 if label in ("The second begins", "Wait until") else 0)
         known = (*NUMBERS, *DAYS, *TEXTS)
         end = typed(label, chance)[0] if label in known else text(good.get(label, middle))
+        end = last if label == "Until the day" else end
         page.get_by_label(label, exact=True).fill(end)
     expect(page.locator(form.scope).get_by_role("button", name=re.compile(form.button)).first).to_be_enabled()
     assert check(page, form, sent, EDITS)
@@ -278,6 +319,27 @@ def check(page: Page, form: Form, sent: Sent, turn: int) -> bool:
     for label, of in form.body.items() if body is not None else ():
         assert of(body or {}) == meant(label, shown[label]), f"turn {turn}: {shown} sent {body}"
     return body is not None
+
+
+def test_what_comes_of_it_is_said_of_what_the_fields_show(shared, page_of):
+    lease = lease_of(shared, min=3, max=3)
+    for address, label, good, bad in (
+        (f"{shared}lease?id={lease['id']}&do=split", GO, "1", ""),
+        (series_of(shared), "First day", text(START + timedelta(days=7))[:-6], "7 D"),
+    ):
+        page = page_of(address, ALICE, timezone_id="UTC")
+        dialog = page.get_by_role("dialog")
+        field = dialog.get_by_label(label, exact=True)
+        field.fill(good)
+        button = dialog.locator("button[type=submit]")
+        expect(button).to_be_enabled()
+        expect(dialog.get_by_role("status")).not_to_be_empty()
+        field.fill(bad)
+        expect(button).to_be_disabled()
+        expect(dialog.get_by_role("status")).to_be_empty()
+        field.fill(good)
+        expect(button).to_be_enabled()
+        expect(dialog.get_by_role("status")).not_to_be_empty()
 
 
 def test_an_end_before_the_start_is_said_and_takes_the_answer_away(shared, page_of):

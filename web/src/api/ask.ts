@@ -29,12 +29,13 @@ export function useAsked<T>(
   everySeconds = 60,
   method: "POST" | "PUT" | "PATCH" = "POST",
 ): Asked<T> {
-  const question = body === null ? null : JSON.stringify(body);
+  const sent = body === null ? null : JSON.stringify(body);
+  const question = sent === null ? null : `${method} ${path} ${sent}`;
   const [state, setState] = useState<Answered<T>>(NOTHING);
   const [turn, setTurn] = useState(0);
   const asked = useRef<string | null>(null);
   useEffect(() => {
-    if (question === null) {
+    if (question === null || sent === null) {
       asked.current = null;
       setState(NOTHING);
       return;
@@ -46,7 +47,7 @@ export function useAsked<T>(
       asked.current = question;
       let wait = everySeconds;
       try {
-        const answer = await request<T>(method, path, { body: JSON.parse(question), signal: stop.signal });
+        const answer = await request<T>(method, path, { body: JSON.parse(sent), signal: stop.signal });
         setState({ data: answer.data, error: null, of: question });
       } catch (error) {
         if (stop.signal.aborted) return;
@@ -68,7 +69,7 @@ export function useAsked<T>(
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", looked);
     };
-  }, [path, question, turn, everySeconds, session.value]);
+  }, [question, turn, everySeconds, session.value]);
   const answer = answerTo(question, state);
   return {
     data: answer?.data ?? null,

@@ -3,7 +3,7 @@
 import { X } from "lucide";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { FieldsOf, useNewFields } from "../forms/settled.tsx";
+import { type Fields, FieldsOf, useNewFields } from "../forms/settled.tsx";
 import { coverPage } from "../router.ts";
 import { Icon } from "./icon.tsx";
 
@@ -16,6 +16,8 @@ export interface DialogProps {
   wide?: boolean;
   /** False: only an action of its own ends it, neither Escape nor the cross. */
   closable?: boolean;
+  /** The fields of the form that the dialog is, for who asks the service about them before they are sent. */
+  fields?: Fields;
   /** Sends the form that the dialog is; not while a field shows what the form does not have. */
   onSubmit?: () => void;
   /** Something was typed or chosen: what was answered to something else is said no longer. */
@@ -25,7 +27,8 @@ export interface DialogProps {
 /** Opens when it is drawn, closes when it is taken away. */
 export function Dialog(props: DialogProps) {
   const { title, onClose, children, actions, wide, closable = true, onSubmit, onEdit } = props;
-  const fields = useNewFields();
+  const own = useNewFields();
+  const { fields = own } = props;
   const box = useRef<HTMLDialogElement>(null);
   const heading = useId();
   // Closed while it is still in the document: one that was taken out first does not give the focus back.

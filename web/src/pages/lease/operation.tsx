@@ -5,6 +5,7 @@ import { useRef, useState } from "preact/hooks";
 import { type Asked, useAsked } from "../../api/ask.ts";
 import { newKey, request } from "../../api/client.ts";
 import { Refused, isGone, sentencesOf } from "../../api/errors.ts";
+import { useNewFields } from "../../forms/settled.tsx";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -35,14 +36,17 @@ export interface OperationProps<T> {
 /** The dry run of what is asked for, then the operation itself, once. */
 export function Operation<T>(props: OperationProps<T>) {
   const { etag, onDone, onClose, title, verb, doing, said, path, body, pointers, children, outcome } = props;
-  const asked: Asked<T> = useAsked<T>(`${path}?dry_run=true`, body, 60);
+  const form = useNewFields();
+  // While a field shows what is no value, nothing of it is known: neither what comes of it nor what is refused.
+  const known = form.unsettled === 0 ? body : null;
+  const asked: Asked<T> = useAsked<T>(`${path}?dry_run=true`, known, 60);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const key = useRef({ key: newKey(), of: "" });
   const { fields, others } = sentencesOf(error ?? asked.error, pointers);
   const gone = isGone(error ?? asked.error);
   const submit = async () => {
-    if (busy || body === null || !asked.data || asked.loading) return;
+    if (busy || known === null || !asked.data || asked.loading) return;
     setBusy(true);
     setError(null);
     // One key for one intention, also if an answer is lost.
@@ -69,6 +73,7 @@ export function Operation<T>(props: OperationProps<T>) {
   return (
     <Dialog
       title={title}
+      fields={form}
       onClose={onClose}
       onSubmit={() => void submit()}
       onEdit={() => setError(null)}

@@ -5,6 +5,7 @@ import { useAsked } from "../../api/ask.ts";
 import { request } from "../../api/client.ts";
 import { sentencesOf } from "../../api/errors.ts";
 import type { Series, Wish } from "../../api/types.ts";
+import { useNewFields } from "../../forms/settled.tsx";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -49,9 +50,12 @@ export function ChangeSeriesDialog({ series, since, onDone, onClose }: ChangePro
   const empty = Object.keys(change).length === 0;
   const all = { ...change, ...(changed ? { changed: true } : {}) };
   const path = `v1/series/${series.id}`;
+  const inputs = useNewFields();
+  const settled = inputs.unsettled === 0;
   const asked = useAsked<{ series: Series }>(
     `${path}?dry_run=true`,
-    empty || form.name.trim() === "" ? null : { ...all, fit: "as_many" },
+    // While a field shows what is no value, nothing of it is known.
+    empty || form.name.trim() === "" || !settled ? null : { ...all, fit: "as_many" },
     120,
     "PUT",
   );
@@ -59,7 +63,7 @@ export function ChangeSeriesDialog({ series, since, onDone, onClose }: ChangePro
   const unfit = found.filter((one) => one.state === "unfit");
   const { fields, others } = sentencesOf(error ?? asked.error, POINTERS);
   const submit = async () => {
-    if (busy) return;
+    if (busy || !settled) return;
     if (empty) return onClose();
     setBusy(true);
     setError(null);
@@ -81,6 +85,7 @@ export function ChangeSeriesDialog({ series, since, onDone, onClose }: ChangePro
     <Dialog
       title={at ? `Change ${series.name} from ${spoken(at, zone.value, opened)} on` : `Change all of ${series.name}`}
       wide
+      fields={inputs}
       onClose={onClose}
       onSubmit={() => void submit()}
       actions={
