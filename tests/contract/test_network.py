@@ -38,6 +38,13 @@ def test_a_network_has_subnets_with_gateway_and_pools(site, network):
     assert subnet.pools == ((site.address(128), site.address(254)),)
 
 
+def test_external_networks_are_listed_with_their_subnets(site, network):
+    wanted = network.network(site.external)
+    found = {each.id: each for each in network.external_networks()}
+    assert found[site.external] == wanted
+    assert all(each.external for each in found.values())
+
+
 @pytest.mark.parametrize("name", ["no-such-network", "", "../subnets", "a b&id=c", GONE])
 def test_a_network_that_does_not_exist_is_none(network, name):
     assert network.network(name) is None

@@ -44,6 +44,7 @@ def test_a_network_is_on_the_segment_and_of_the_project_that_were_asked_for(buil
     assert found in segments.segment_networks(description="reservation:x")
     assert found in segments.segment_networks()
     assert segments.segment_networks(segment=Segment("vlan", builder.physical, 778)) == ()
+    assert found.id not in {each.id for each in builder.cloud.network.external_networks()}
     assert segments.segment_networks(id=found.id, segment=Segment("vxlan", None, 777)) == ()
 
 

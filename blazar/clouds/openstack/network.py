@@ -16,8 +16,8 @@ from blazar.model.errors import CloudRefused, Conflict, NotFound
 FLOATING_IP_OWNER = "network:floatingip"
 """Owner of the port that Neutron makes for every floating IP."""
 
-MAX_ADDRESSES = 100
-"""Maximum addresses in one URL; servers limit its length."""
+MOST_IN_URL = 100
+"""Maximum addresses or ids in one URL; servers limit its length."""
 
 
 class OpenStackNetwork:
@@ -32,13 +32,13 @@ class OpenStackNetwork:
         found = self._neutron.get("/networks", params={"id": network_id})["networks"]
         if not found:
             return None
-        network = found[0]
-        subnets = {
-            s["id"]: _subnet(s) for s in self._neutron.pages("/subnets", "subnets", params=_in_network(network_id))
-        }
-        return NetworkInfo(
-            network["id"], network["name"], bool(network.get("router:external")), tuple(subnets.values())
-        )
+        return _network(found[0], self._subnets([network_id]))
+
+    def external_networks(self) -> tuple[NetworkInfo, ...]:
+        """Return the external networks with their subnets; of those in the list twice, the last."""
+        found = {n["id"]: n for n in self._neutron.pages("/networks", "networks", params={"router:external": True})}
+        subnets = self._subnets(found)
+        return tuple(_network(each, subnets) for each in found.values())
 
     def floating_ips(
         self, *, network_id: str | None = None, addresses: Collection[str] | None = None, tag: str | None = None
@@ -126,21 +126,36 @@ class OpenStackNetwork:
                 self._neutron.call("DELETE", f"{path}/port_forwardings/{forward['id']}")
             self._neutron.call("DELETE", path)
 
+    def _subnets(self, network_ids: Collection[str]) -> Collection[Json]:
+        """Return the subnets of networks, each once."""
+        found = (
+            subnet
+            for part in _chunks(network_ids)
+            for subnet in self._neutron.pages("/subnets", "subnets", params={"network_id": part})
+        )
+        return {subnet["id"]: subnet for subnet in found}.values()
+
 
 def _in_network(network_id: str) -> dict[str, Any]:
     return {"network_id": network_id}
 
 
-def _chunks(addresses: Collection[str] | None) -> list[Sequence[str]]:
-    """Return addresses in chunks for one URL each; one empty chunk stands for all addresses."""
-    if addresses is None:
+def _chunks(values: Collection[str] | None) -> list[Sequence[str]]:
+    """Return addresses or ids in chunks for one URL each; one empty chunk stands for all."""
+    if values is None:
         return [()]
-    every = sorted(addresses)
-    return [every[start : start + MAX_ADDRESSES] for start in range(0, len(every), MAX_ADDRESSES)]
+    every = sorted(values)
+    return [every[start : start + MOST_IN_URL] for start in range(0, len(every), MOST_IN_URL)]
 
 
 def _short(address: str) -> str:
     return str(ip_address(address))
+
+
+def _network(network: Json, subnets: Collection[Json]) -> NetworkInfo:
+    """Return a network with those of the subnets that are on it."""
+    own = tuple(_subnet(each) for each in subnets if each["network_id"] == network["id"])
+    return NetworkInfo(network["id"], network["name"], bool(network.get("router:external")), own)
 
 
 def _subnet(subnet: Json) -> Subnet:

@@ -59,6 +59,9 @@ class Network(Protocol):
     def network(self, network_id: str) -> NetworkInfo | None:
         """Return a network with its subnets."""
 
+    def external_networks(self) -> tuple[NetworkInfo, ...]:
+        """Return the external networks, each with its subnets; few calls, however many networks there are."""
+
     def floating_ips(
         self, *, network_id: str | None = None, addresses: Collection[str] | None = None, tag: str | None = None
     ) -> tuple[FloatingIp, ...]:

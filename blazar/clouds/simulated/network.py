@@ -20,9 +20,12 @@ class SimulatedNetwork(SimulatedService):
         """Return a network."""
         with self._calls.reading("network") as state:
             found = state.networks.get(network_id)
-            if found is None:
-                return None
-            return NetworkInfo(found.id, found.name, found.external, tuple(_subnet(s) for s in found.subnets))
+            return None if found is None else _network(found)
+
+    def external_networks(self) -> tuple[NetworkInfo, ...]:
+        """Return the external networks."""
+        with self._calls.reading("external_networks") as state:
+            return tuple(_network(found) for found in state.networks.values() if found.external)
 
     def floating_ips(
         self, *, network_id: str | None = None, addresses: Collection[str] | None = None, tag: str | None = None
@@ -109,6 +112,10 @@ def existing_network(state: State, network_id: str) -> NetworkState:
     if network_id not in state.networks:
         raise NotFound(f"there is no network {network_id}")
     return state.networks[network_id]
+
+
+def _network(found: NetworkState) -> NetworkInfo:
+    return NetworkInfo(found.id, found.name, found.external, tuple(_subnet(s) for s in found.subnets))
 
 
 def _subnet(subnet: SubnetState) -> Subnet:
