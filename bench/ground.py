@@ -43,7 +43,7 @@ from blazar.resources.base import Given
 from blazar.resources.complete import CompleteType
 from blazar.resources.devices.kind import Devices
 from blazar.resources.floating_ips.kind import FloatingIps
-from blazar.resources.floating_ips.registration import AddressRegistration, attributes_of, name_of
+from blazar.resources.floating_ips.registration import attributes_of, name_of
 from blazar.resources.generic.kind import GenericResources
 from blazar.resources.hosts.kind import Hosts
 from blazar.resources.hosts.options import HostSettings
@@ -160,7 +160,7 @@ class Ground:
                 types=tuple(each.make(cloud, host_settings) for each in KINDS.values()),
                 kinds={
                     HOST: Hosts(registration),
-                    FLOATING_IP: FloatingIps(AddressRegistration(cloud.network)),
+                    FLOATING_IP: FloatingIps(cloud.network),
                     NETWORK: NetworkSegments(cloud.segments),
                     DEVICE: Devices(cloud.hooks),
                     GENERIC: GenericResources(cloud.hooks),

@@ -45,7 +45,6 @@ from blazar.resources.base import ResourceType
 from blazar.resources.devices.kind import Devices
 from blazar.resources.devices.type import DeviceReservation
 from blazar.resources.floating_ips.kind import FloatingIps
-from blazar.resources.floating_ips.registration import AddressRegistration
 from blazar.resources.floating_ips.type import VirtualFloatingIp
 from blazar.resources.generic.kind import GenericResources
 from blazar.resources.generic.type import Generic
@@ -144,7 +143,7 @@ def kinds_of(cloud: Cloud, settings: HostSettings) -> Mapping[ResourceKind, Any]
     hosts = Hosts(HostRegistration(cloud, settings.aggregates))
     return {
         HOST: hosts,
-        FLOATING_IP: FloatingIps(AddressRegistration(cloud.network)),
+        FLOATING_IP: FloatingIps(cloud.network),
         NETWORK: NetworkSegments(cloud.segments),
         DEVICE: Devices(cloud.hooks),
         GENERIC: GenericResources(cloud.hooks),

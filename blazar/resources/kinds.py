@@ -152,8 +152,12 @@ class Refreshes(Protocol):
 class ListsCandidates(Protocol):
     """A kind that can tell which resources of the cloud there are to register. Without it none are listed."""
 
-    def candidates(self) -> tuple[Candidate, ...]:
-        """Return what the cloud has, registered or not; a constant number of calls. CloudError."""
+    def candidates(self, registered: Collection[Resource]) -> tuple[Candidate, ...]:
+        """Return what the cloud has, registered or not; a constant number of calls. CloudError.
+
+        Of what is too much to be listed, it has all that is ``registered``, and some that can be registered beside.
+        Where it has another name than the resource, its ``resource_id`` is set here.
+        """
 
 
 @runtime_checkable
@@ -272,9 +276,9 @@ class CompleteKind:
         if self._enters is not None:
             self._enters.leave(in_cloud)
 
-    def candidates(self) -> tuple[Candidate, ...]:
+    def candidates(self, registered: Collection[Resource]) -> tuple[Candidate, ...]:
         """Return what the cloud has to register; by default nothing is known of it."""
-        return () if self._lists is None else tuple(self._lists.candidates())
+        return () if self._lists is None else tuple(self._lists.candidates(registered))
 
     @property
     def closes(self) -> bool:

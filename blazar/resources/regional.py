@@ -194,13 +194,14 @@ class RegionalKind(CompleteKind):
         """Ensure that a resource is as it was before its registration."""
         self.within(in_cloud.region).leave(in_cloud)
 
-    def candidates(self) -> tuple[Candidate, ...]:
+    def candidates(self, registered: Collection[Resource]) -> tuple[Candidate, ...]:
         """Return what the clouds have to register; those that do not answer are left out, unless none does."""
         found: list[Candidate] = []
         failed: list[BlazarError] = []
         for name, each in self._by_region.items():
             try:
-                found += (replace(one, id=self._id(one.id, name), region=name) for one in each.candidates())
+                here = [r for r in registered if (r.region or self._regions.default) == name]
+                found += (self._placed(one, name) for one in each.candidates(here))
             except CloudUnavailable as error:
                 failed.append(error)
         if len(failed) == len(self._by_region):
@@ -238,6 +239,11 @@ class RegionalKind(CompleteKind):
 
     def _located(self, in_cloud: CloudResource, region: str) -> CloudResource:
         return replace(in_cloud, external_id=self._id(in_cloud.external_id, region), region=region)
+
+    def _placed(self, candidate: Candidate, region: str) -> Candidate:
+        """Return what a cloud has, with its region; the fields that register it name that, too."""
+        given = {**candidate.registration, REGION: region} if candidate.registration else candidate.registration
+        return replace(candidate, id=self._id(candidate.id, region), region=region, registration=given)
 
     def _id(self, external_id: str, region: str) -> str:
         """Return the id by which the API knows a resource: Nova counts the hosts of each region from 1."""

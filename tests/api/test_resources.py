@@ -53,7 +53,7 @@ def test_the_kinds_say_what_they_are_and_how_a_resource_is_registered(http):
     newer = {each["name"]: each for each in get(http, "", headers=NEWEST).json["kinds"]}["host"]
     on_hosts = ["flavor:instance", "physical:host", "virtual:instance", "virtual:server", "virtual:stack"]
     assert host["resource_types"] == on_hosts
-    assert (host["has_candidates"], address["has_candidates"]) == (True, False)
+    assert (host["has_candidates"], address["has_candidates"]) == (True, True)
     assert (address["noun"], address["nouns"]) == ("floating IP", "floating IPs")
     general = {"properties", "disabled", "authorized_projects"}
     assert host["registration"]["properties"].keys() == {"name", "id", *general}
@@ -287,7 +287,7 @@ def test_operators_see_allocations_candidates_and_properties_of_any_kind(sqlite)
     assert get(http, "/floatingip/allocations").json["allocations"] == []
     free = get(http, "/host/candidates?registered=false").json["candidates"]
     assert [(each["name"], each["resource_id"]) for each in free] == [("node-2", None), ("node-3", None)]
-    assert get(http, "/floatingip/candidates").json["candidates"] == []
+    assert get(http, "/generic/candidates").json["candidates"] == []
     assert http.put("/v1/resources/host/1", json={"properties": {"gpu": "A100"}}, headers=VERSION).status_code == 200
     url = "/v1/resources/host/properties/gpu"
     assert http.patch(url, json={"private": True}, headers=VERSION).json["property"]["private"] is True
@@ -328,12 +328,13 @@ def test_the_number_of_statements_does_not_depend_on_the_number_of_resources(sql
         return statements.count
 
     cost("GET", "/host")
+    cost("GET", "/floatingip")
     assert cost("GET", "") == 0
     assert cost("GET", "/host") == cost("GET", "/host", MEMBER) == cost("GET", f"/host/{label}", MEMBER) == 1
     assert cost("GET", "/host/1") == 2
     assert cost("GET", "/host/allocations") == 2
     assert cost("GET", "/host/properties") == 2
-    assert cost("GET", "/host/candidates") == 1
+    assert cost("GET", "/host/candidates") == cost("GET", "/floatingip/candidates") == 1
     tag = {**VERSION, "If-Match": get(http, "/host/1").headers["ETag"]}
     put = cost("PUT", "/host/1", tag, {"disabled": {"reason": "fan"}})
     with counted(world.engine) as statements:
@@ -421,6 +422,27 @@ def test_pools_that_can_be_registered_come_with_what_registers_them(sqlite):
     made = http.post("/v1/resources/volume", json=free["registration"], headers=VERSION)
     assert made.status_code == 201, made.text
     assert "registration" not in get(http, "/volume/candidates").json["candidates"][0]
+
+
+def test_addresses_that_can_be_registered_come_with_what_registers_them(sqlite):
+    world = World(sqlite, hosts=1)
+    (known,) = world.register_addresses(10)
+    http = client_of(app_of(world.manager))
+    free = get(http, "/floatingip/candidates?registered=false", headers=NEWEST).json["candidates"]
+    assert (len(free), free[0]["name"]) == (125, "203.0.113.2 on public")
+    given = {"floating_network_id": "public", "floating_ip_address": "203.0.113.2"}
+    assert free[0]["registration"] == given
+    made = http.post("/v1/resources/floatingip", json=given, headers=VERSION)
+    assert made.status_code == 201, made.text
+    registered = get(http, "/floatingip/candidates?registered=true", headers=NEWEST).json["candidates"]
+    ids = [made.json["resource"]["id"], known.external_id]
+    assert [(each["name"], each["resource_id"]) for each in registered] == [
+        ("203.0.113.2 on public", ids[0]),
+        ("203.0.113.10 on public", ids[1]),
+    ]
+    with world.simulated.change_state() as state:
+        state.networks["public"].external = False
+    assert get(http, "/floatingip/candidates").json["candidates"] == []
 
 
 def test_forms_have_no_words_of_schemas(http):

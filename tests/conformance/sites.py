@@ -18,7 +18,7 @@ from blazar.resources.base import ResourceType, Task
 from blazar.resources.devices.kind import Devices
 from blazar.resources.devices.type import DeviceReservation
 from blazar.resources.floating_ips.kind import FloatingIps
-from blazar.resources.floating_ips.registration import AddressRegistration, mark, name_of
+from blazar.resources.floating_ips.registration import mark, name_of
 from blazar.resources.floating_ips.type import VirtualFloatingIp
 from blazar.resources.generic.kind import GenericResources
 from blazar.resources.generic.type import Generic
@@ -472,7 +472,7 @@ ADDRESSES = Harness(
     build=lambda around: Addresses(
         around,
         VirtualFloatingIp,
-        lambda cloud: FloatingIps(AddressRegistration(cloud.network)),
+        lambda cloud: FloatingIps(cloud.network),
         _cloud(),
     ),
     registrations=tuple(

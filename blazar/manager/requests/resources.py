@@ -115,10 +115,11 @@ class ResourceService:
 
     def candidates(self, kind: ResourceKind) -> tuple[Candidate, ...]:
         """Return what the cloud has of a kind, with the ids of those that are registered. CloudError."""
+        plain, registered = self._of(kind), self._store.catalog(kind).resources
         with scope(limit=self._runtime.settings.request_limit):
-            found = self._of(kind).candidates()
-        registered = {(each.region, each.name): each.external_id for each in self._store.catalog(kind).resources}
-        return tuple(replace(each, resource_id=registered.get((each.region, each.name))) for each in found)
+            found = plain.candidates(registered)
+        ids = {(each.region, each.name): each.external_id for each in registered}
+        return tuple(replace(each, resource_id=each.resource_id or ids.get((each.region, each.name))) for each in found)
 
     def register(self, kind: ResourceKind, request: Registration) -> Resource:
         """Register a resource that is not in use. If this fails, changes of the cloud are undone."""

@@ -8,11 +8,13 @@ from collections.abc import Collection
 
 from oslo_config import cfg
 
-from blazar.clouds.ports import Cloud
+from blazar.clouds.ports import Cloud, Network
 from blazar.model.errors import InvalidInput, pointing_at
 from blazar.model.requests import Registration
 from blazar.model.resource import FLOATING_IP, Resource, ResourceDetails, ResourceInventory
 from blazar.model.resource_kinds import KindShape
+from blazar.model.resource_pages import Candidate
+from blazar.resources.floating_ips.candidates import candidates
 from blazar.resources.floating_ips.registration import (
     ADDRESS,
     NETWORK,
@@ -63,10 +65,11 @@ class FloatingIps:
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> FloatingIps:
         """Return the kind; it has no options."""
-        return cls(AddressRegistration(cloud.network))
+        return cls(cloud.network)
 
-    def __init__(self, registration: AddressRegistration) -> None:
-        self._registration = registration
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._registration = AddressRegistration(network)
 
     def find(self, request: Registration) -> CloudResource:
         """Return the address with a new id. InvalidInput."""
@@ -76,6 +79,10 @@ class FloatingIps:
         with pointing_at(f"/{ADDRESS}"):
             address = address_text(request.given.get(ADDRESS), ADDRESS)
         return CloudResource(str(uuid.uuid4()), name_of(network_id, address), {NETWORK: network_id, ADDRESS: address})
+
+    def candidates(self, registered: Collection[Resource]) -> tuple[Candidate, ...]:
+        """Return the addresses of external networks that are registered, and some that can be."""
+        return candidates(self._network, registered)
 
     def details(self, in_cloud: CloudResource) -> ResourceDetails:
         """Return the attributes of an address that can be reserved. InvalidInput, NotFound (subnet), Conflict."""

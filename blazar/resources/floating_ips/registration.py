@@ -56,7 +56,7 @@ class AddressRegistration:
                 f"no subnet of network {network_id} has {ADDRESS} {address}; its subnets are: {ranges}",
                 pointer=f"/{ADDRESS}",
             )
-        if reason := _reserved(subnet, address):
+        if reason := own_use(subnet, address):
             raise InvalidInput(
                 f"{ADDRESS} {address} {reason}; give one that the network does not use or allocate itself",
                 pointer=f"/{ADDRESS}",
@@ -161,20 +161,7 @@ def by_network(resources: Iterable[Resource]) -> Mapping[str, Mapping[str, Resou
     return networks
 
 
-def _misplaced(network: NetworkInfo | None, resource: Resource) -> str | None:
-    address, subnet_id = address_of(resource), resource.attributes[SUBNET]
-    if network is None:
-        return f"{address}: its network is gone"
-    if not network.external:
-        return f"{address}: its network {network.id} is no longer external"
-    subnet = next((s for s in network.subnets if s.id == subnet_id), None)
-    if subnet is None:
-        return f"{address}: its subnet {subnet_id} is gone"
-    reason = _reserved(subnet, address)
-    return reason and f"{address} {reason}"
-
-
-def _reserved(subnet: Subnet, address: str) -> str | None:
+def own_use(subnet: Subnet, address: str) -> str | None:
     """Return why a subnet itself uses or allocates an address; None if it does not."""
     wanted, block = ip_address(address), ip_network(subnet.cidr)
     if subnet.gateway is not None and wanted == ip_address(subnet.gateway):
@@ -188,6 +175,19 @@ def _reserved(subnet: Subnet, address: str) -> str | None:
         if int(ip_address(first)) <= int(wanted) <= int(ip_address(last)):
             return f"is in an allocation pool of subnet {subnet.id} ({first} to {last})"
     return None
+
+
+def _misplaced(network: NetworkInfo | None, resource: Resource) -> str | None:
+    address, subnet_id = address_of(resource), resource.attributes[SUBNET]
+    if network is None:
+        return f"{address}: its network is gone"
+    if not network.external:
+        return f"{address}: its network {network.id} is no longer external"
+    subnet = next((s for s in network.subnets if s.id == subnet_id), None)
+    if subnet is None:
+        return f"{address}: its subnet {subnet_id} is gone"
+    reason = own_use(subnet, address)
+    return reason and f"{address} {reason}"
 
 
 def _held_by(found: FloatingIp) -> str:

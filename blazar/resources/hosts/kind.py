@@ -96,7 +96,7 @@ class Hosts:
         with pointing_at("/name" if host_id is None else "/id"):
             return _cloud_resource(self._registration.find(id=host_id, name=name), evacuable=evacuable)
 
-    def candidates(self) -> tuple[Candidate, ...]:
+    def candidates(self, registered: Collection[Resource]) -> tuple[Candidate, ...]:
         """Return the hypervisors of the cloud with the number of their servers; three calls to Nova."""
         counts = self._registration.server_counts()
         return tuple(

@@ -86,7 +86,7 @@ class VolumePools:
         given = pool_given(request.given)
         return CloudResource(str(uuid.uuid4()), str(given[POOL]), given)
 
-    def candidates(self) -> tuple[Candidate, ...]:
+    def candidates(self, registered: Collection[Resource]) -> tuple[Candidate, ...]:
         """Return the pools of Cinder, each with the private type that leads only there, if there is one; two calls."""
         return self._registration.candidates()
 

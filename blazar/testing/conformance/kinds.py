@@ -221,9 +221,10 @@ def what_has_vanished_is_not_healthy(trial: Trial) -> None:
 
 @check(CANDIDATES)
 def candidates_have_what_is_registered(trial: Trial) -> None:
-    """The list of what the cloud has also has what is registered, by the same names."""
-    names = {each.name for each in trial.kind.candidates()}
-    missing = sorted({each.name for each in trial.resources} - names)
+    """The list of what the cloud has also has what is registered, by the same names or with their ids."""
+    found = trial.kind.candidates(trial.resources)
+    names, ids = {each.name for each in found}, {each.resource_id for each in found}
+    missing = sorted(each.name for each in trial.resources if each.name not in names and each.external_id not in ids)
     require(not missing, f"{missing} are registered, and no candidates.")
 
 

@@ -40,6 +40,24 @@ def test_hosts_of_one_name_and_number_are_two_resources_with_ids_of_their_own(tw
     assert candidates == found
 
 
+def test_candidates_of_each_region_have_what_registers_them_there(sqlite):
+    two = TwoRegions(sqlite, register=False)
+    proposed = two.manager.resources.candidates
+    first, second = (
+        [each for each in proposed(FLOATING_IP) if each.region == region and each.name == "203.0.113.2 on public"]
+        for region in two.regions
+    )
+    # The networks of both clouds have one id.
+    registered = two.manager.resources.register(FLOATING_IP, Registration(second[0].registration))
+    assert (registered.region, first[0].registration["region"]) == ("R2", "R1")
+    found = {each.region: each.resource_id for each in proposed(FLOATING_IP) if each.name == "203.0.113.2 on public"}
+    assert found == {"R1": None, "R2": registered.external_id}
+    two.manager.resources.register(FLOATING_IP, Registration(first[0].registration))
+    assert len([each for each in proposed(FLOATING_IP) if each.resource_id is not None]) == 2
+    # What is not known of registering it is not half of it.
+    assert all(each.registration.keys() in (set(), {"name", "region"}) for each in proposed(HOST))
+
+
 def test_a_registration_goes_to_the_region_that_it_names_or_else_to_the_first(sqlite):
     world = TwoRegions(sqlite, register=False)
     assert world.manager.resources.register(HOST, Registration({"name": "node-1"})).region == "R1"
