@@ -98,6 +98,44 @@ def test_a_resource_of_any_kind_is_registered_by_the_form_of_its_kind(small, pag
     expect(page.get_by_role("heading", name="There are no devices yet")).to_be_visible()
 
 
+def test_an_address_that_the_cloud_does_not_give_out_is_chosen_and_registered(small, page_of):
+    page = page_of(small + "resources?kind=floatingip", ADMIN)
+    page.get_by_role("button", name="Register a floating IP").click()
+    dialog = page.get_by_role("dialog", name="Register a floating IP")
+    offered = dialog.get_by_label("What the cloud has (126)")
+    expect(offered.get_by_role("option")).to_have_count(127)
+    offered.select_option(label="203.0.113.7 on public")
+    expect(dialog.get_by_label("Floating IP address")).to_have_value("203.0.113.7")
+    assert serious(page) == []
+    dialog.get_by_role("button", name="Register", exact=True).click()
+    expect(page.get_by_role("heading", name=re.compile("203.0.113.7"))).to_be_visible()
+    version = {"OpenStack-API-Version": "reservation 1.2"}
+    (made,) = asked(small, ADMIN, "GET", "v1/resources/floatingip", **version)["resources"]
+    assert made["attributes"]["floating_ip_address"] == "203.0.113.7"
+    page.goto(small + "resources?kind=floatingip")
+    page.get_by_role("button", name="Register a floating IP").click()
+    expect(dialog.get_by_label("What the cloud has (125)")).to_be_visible()
+    expect(dialog.get_by_role("option", name="203.0.113.7 on public")).to_have_count(0)
+
+
+def test_what_two_regions_have_under_one_id_is_told_apart(small, page_of):
+    def proposed(region: str, number: int) -> dict[str, object]:
+        given = {"floating_network_id": "public", "floating_ip_address": f"203.0.113.{number}"}
+        return {"id": "public", "name": "an address", "region": region, "registration": given}
+
+    answer = {"candidates": [proposed("north", 8), proposed("south", 9)]}
+    page = page_of(small + "resources?kind=floatingip", ADMIN)
+    page.route(re.compile("/floatingip/candidates"), lambda route: route.fulfill(json=answer))
+    page.get_by_role("button", name="Register a floating IP").click()
+    dialog = page.get_by_role("dialog", name="Register a floating IP")
+    dialog.get_by_label("What the cloud has (2)").select_option(label="an address (south)")
+    expect(dialog.get_by_label("Floating IP address")).to_have_value("203.0.113.9")
+    answer["candidates"] = []
+    page.reload()
+    page.get_by_role("button", name="Register a floating IP").click()
+    expect(dialog.get_by_text("The cloud has no other floating IPs to register.")).to_be_visible()
+
+
 def host_of(pages: str, lease: dict[str, object]) -> str:
     """Return the name of the host that a lease has."""
     (reservation,) = asked(pages, ADMIN, "GET", f"v1/leases/{lease['id']}")["lease"]["reservations"]

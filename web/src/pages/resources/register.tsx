@@ -21,8 +21,12 @@ const ELSEWHERE = ["disabled", "authorized_projects"];
 interface Candidate {
   id: string;
   name: string;
+  region?: string;
   registration?: Values;
 }
+
+/** Pools and addresses of two regions may have one id. */
+const keyOf = ({ id, region = "" }: Candidate) => `${region} ${id}`;
 
 /** What the cloud has and is not registered, to choose from; what is chosen fills the fields. */
 function Candidates({ kind, onChoose }: { kind: Kind; onChoose: (values: Values) => void }) {
@@ -31,21 +35,21 @@ function Candidates({ kind, onChoose }: { kind: Kind; onChoose: (values: Values)
   const { data, error } = watch.state.value;
   if (error !== null) return <Trouble error={error} retry={() => void watch.read()} />;
   if (!data) return <Skeleton lines={1} />;
-  if (data.candidates.length === 0) return <p class="muted">All {kind.nouns} of the cloud are registered.</p>;
+  if (data.candidates.length === 0) return <p class="muted">The cloud has no other {kind.nouns} to register.</p>;
   return (
     <Field label={`What the cloud has (${data.candidates.length})`} hint="Choose one to fill in what is known of it.">
       {(control) => (
         <select
           {...control}
           onChange={({ currentTarget: { value } }) => {
-            const chosen = data.candidates.find(({ id }) => id === value);
+            const chosen = data.candidates.find((one) => keyOf(one) === value);
             if (chosen) onChoose(chosen.registration ?? {});
           }}
         >
           <option value="">choose a {kind.noun}</option>
-          {data.candidates.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name}
+          {data.candidates.map((one) => (
+            <option key={keyOf(one)} value={keyOf(one)}>
+              {one.region === undefined ? one.name : `${one.name} (${one.region})`}
             </option>
           ))}
         </select>
