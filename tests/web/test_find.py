@@ -219,6 +219,12 @@ def test_of_a_later_start_only_is_said_what_was_found_out(small, page_of):
     for row in rows.all()[1:]:
         expect(row).to_contain_text("You get at least 1 host")
         expect(row).not_to_contain_text(re.compile("free for longer|can go on"))
+    # A screen reader hears of all that are listed.
+    listed = page.locator(".opening-item").count()
+    assert listed > 1
+    expect(page.locator("[aria-live=polite].visually-hidden")).to_have_text(
+        re.compile(f"^{listed} openings, the first")
+    )
 
 
 def test_servers_are_asked_for_with_all_that_they_may_have(small, page_of):
