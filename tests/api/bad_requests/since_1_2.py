@@ -116,7 +116,7 @@ REGISTRATIONS = [
 ]
 CHANGES = [
     change("nothing", "invalid_value", {}),
-    change("a name", "unknown_field /name", {"name": "node-9"}),
+    change("a name", "read_only_field /name", {"name": "node-9"}),
     change("a property of the cloud", "invalid_value /properties/vcpus", {"properties": {"vcpus": "1"}}),
     change("a property that is asked for", "resource_in_use", {"properties": {"gpu": "H100"}}, 409),
     change("too many properties", "out_of_bounds /properties", {"properties": {f"p{n}": "1" for n in range(501)}}),
