@@ -74,6 +74,7 @@ COMMANDS: Mapping[str, str] = {
     "host property show": f"{_V1}.hosts:ShowHostProperty",
     "host property set": f"{_V1}.hosts:UpdateHostProperty",
     "resource types": f"{_NEW}.resources:ListKinds",
+    "resource candidates": f"{_NEW}.resources:ListCandidates",
     "resource list": f"{_NEW}.resources:ListResources",
     "resource show": f"{_NEW}.resources:ShowResource",
     "resource register": f"{_NEW}.resources:RegisterResource",

@@ -200,3 +200,15 @@ def test_a_network_and_a_device_are_registered_reserved_and_unregistered(way, ru
     assert run("lease", "delete", "lab")[0] == 0
     assert run("network", "delete", "101", who=OPERATOR)[:2] == (0, "Deleted network: 101\n")
     assert run("device", "delete", "edge-1", who=OPERATOR)[:2] == (0, "Deleted device: edge-1\n")
+
+
+def test_an_address_is_registered_by_the_fields_that_the_list_of_candidates_has(run, world):
+    code, out, err = run("resource", "candidates", "floatingip", "--unregistered", "-f", "json", who=OPERATOR)
+    assert (code, err) == (0, "")
+    found = {each["name"]: each for each in json.loads(out)}
+    assert (len(found), found["203.0.113.2 on public"]["resource_id"]) == (126, None)
+    fields = [f"{name}={value}" for name, value in found["203.0.113.2 on public"]["registration"].items()]
+    code, out, _ = run("resource", "register", "floatingip", *fields, "-f", "json", who=OPERATOR)
+    assert (code, json.loads(out)["attributes"]["floating_ip_address"]) == (0, "203.0.113.2")
+    (known,) = json.loads(run("resource", "candidates", "floatingip", "--registered", "-f", "json", who=OPERATOR)[1])
+    assert known["resource_id"] == json.loads(out)["id"]

@@ -104,6 +104,26 @@ class ListKinds(Rows):
         ]
 
 
+class ListCandidates(_OfKind, Rows):
+    """List what the cloud has of a kind, registered or not, with the fields that register it"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument("--registered", action="store_true", default=None, help="only those that can be reserved")
+        which.add_argument("--unregistered", action="store_false", dest="registered", help="only those that cannot")
+        add_zone(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[Any]]:
+        """Ask for them."""
+        found = list(self.library.resources(parsed_args.kind).candidates(registered=parsed_args.registered))
+        regions = (REGION,) if any(each.region for each in found) else ()
+        columns = ("name", "state", "resource_id", "registration", *regions)
+        return columns, [self.cells({c: getattr(each, c) for c in columns}, columns, parsed_args) for each in found]
+
+
 class ListResources(_OfKind, Rows):
     """List the resources of a kind"""
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from blazarclient.exception import NotFound, NoUniqueMatch, UnsupportedVersion
@@ -102,8 +103,14 @@ class Resources(Registered[RegisteredResource]):
 
     def candidates(self, *, registered: bool | None = None) -> Iterator[Candidate]:
         """Yield what the cloud has to register, registered or not; nothing where the kind cannot tell."""
-        path, query = f"{self._base}/candidates", {"registered": registered}
-        for item in self._transport.pages(path, "candidates", query=query, microversion=MICROVERSION):
+        asked = partial(
+            self._transport.pages, f"{self._base}/candidates", "candidates", query={"registered": registered}
+        )
+        try:
+            found = list(asked(microversion=KINDS))
+        except UnsupportedVersion:
+            found = list(asked(microversion=MICROVERSION))
+        for item in found:
             yield decode(Candidate, item)
 
     def set_private(self, property_name: str, private: bool) -> None:

@@ -328,13 +328,18 @@ class Kind:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """What the cloud has to register; ``resource_id`` is None if it is not registered."""
+    """What the cloud has to register; ``resource_id`` is None if it is not registered.
+
+    ``registration`` are the fields that register it, as far as the cloud tells them: empty before microversion 1.3.
+    """
 
     id: str
     name: str
     state: str | None = None
     servers: int | None = None
     resource_id: str | None = None
+    region: str | None = None
+    registration: Json = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ import pytest
 from tests.blazarclient.commands.conftest import URL, Run, refusal, sent
 
 NEW = {"OpenStack-API-Version": "reservation 1.2", "Content-Type": "application/json"}
+NEWER = {**NEW, "OpenStack-API-Version": "reservation 1.3"}
 BASE = f"{URL}/resources/telescope"
 REGISTRATION = {"type": "object", "properties": {"name": {"type": "string"}, "mirror": {"type": "integer"}}}
 KIND = {"name": "telescope", "noun": "telescope", "nouns": "telescopes", "resource_types": ["lab:telescope"]}
@@ -58,6 +59,21 @@ def test_the_kinds_are_listed_with_what_registers_a_resource(run: Run, telescope
     assert sent(telescopes, "GET")[0].headers["OpenStack-API-Version"] == "reservation 1.3"
     [kind] = json.loads(run("resource", "types", "-f", "json")[1])
     assert kind["registration"] == REGISTRATION
+
+
+def test_what_the_cloud_has_is_listed_with_the_fields_that_register_it(run: Run, telescopes: Any) -> None:
+    keck = {"id": "t-2", "name": "keck", "state": "up", "servers": 0, "resource_id": None}
+    found = [{**keck, "registration": {"name": "keck", "mirror": 10}}]
+    telescopes.get(f"{BASE}/candidates", json={"candidates": found}, headers=NEWER)
+    code, out, _ = run("resource", "candidates", "telescope", "--unregistered", "-f", "csv")
+    assert (code, out.splitlines()) == (
+        0,
+        ['"name","state","resource_id","registration"', '"keck","up","","name=keck, mirror=10"'],
+    )
+    assert sent(telescopes, "GET")[-1].qs == {"registered": ["false"]}
+    telescopes.get(f"{BASE}/candidates", json={"candidates": [{**found[0], "region": "north"}]}, headers=NEWER)
+    (row,) = json.loads(run("resource", "candidates", "telescope", "-f", "json")[1])
+    assert (row["registration"], row["region"]) == ({"name": "keck", "mirror": 10}, "north")
 
 
 def test_resources_are_filtered_by_the_service(run: Run, telescopes: Any) -> None:

@@ -121,6 +121,7 @@ def test_info_tells_the_clock_of_the_service(reservations, stub):
 
 
 VERSION_1_2 = {"OpenStack-API-Version": "reservation 1.2"}
+VERSION_1_3 = {"OpenStack-API-Version": "reservation 1.3"}
 
 
 def test_resources_of_any_kind_are_asked_for_at_1_2(reservations, stub):
@@ -138,13 +139,23 @@ def test_resources_of_any_kind_are_asked_for_at_1_2(reservations, stub):
     assert {asked.headers["OpenStack-API-Version"] for asked in stub.asked} == {"reservation 1.2"}
     stub.says(Says(200, {"allocations": [{"resource_id": "t-1", "reservations": []}]}, VERSION_1_2))
     assert [each.resource_id for each in telescopes.promised(lease_id="l")] == ["t-1"]
-    stub.says(Says(200, {"candidates": [{"id": "t-2", "name": "keck", "state": "up"}]}, VERSION_1_2))
-    assert [each.name for each in telescopes.candidates(registered=False)] == ["keck"]
     stub.says(Says(204, None, VERSION_1_2))
     telescopes.delete("t-1")
     stub.says(Says(200, {"property": {"name": "site", "private": True}}, VERSION_1_2))
     telescopes.set_private("site", True)
     assert stub.asked[-1].body == {"private": True}
+
+
+def test_candidates_have_the_fields_that_register_them_where_the_service_knows_1_3(reservations, stub):
+    telescopes = reservations.resources("telescope")
+    keck = {"id": "t-2", "name": "keck", "state": "up"}
+    stub.says(Says(200, {"candidates": [{**keck, "registration": {"mirror": 10}, "region": "north"}]}, VERSION_1_3))
+    (found,) = telescopes.candidates(registered=False)
+    assert (found.name, found.registration, found.region) == ("keck", {"mirror": 10}, "north")
+    stub.says(refused(406, "version_unsupported", "no 1.3"), Says(200, {"candidates": [keck]}, VERSION_1_2))
+    assert [(each.name, each.registration) for each in telescopes.candidates()] == [("keck", {})]
+    versions = [asked.headers["OpenStack-API-Version"] for asked in stub.asked]
+    assert versions == ["reservation 1.3", "reservation 1.3", "reservation 1.2"]
 
 
 def test_a_host_that_can_be_emptied_is_registered_at_1_3_and_any_other_at_1_2(reservations, stub):
