@@ -287,6 +287,8 @@ def test_operators_see_allocations_candidates_and_properties_of_any_kind(sqlite)
     assert get(http, "/floatingip/allocations").json["allocations"] == []
     free = get(http, "/host/candidates?registered=false").json["candidates"]
     assert [(each["name"], each["resource_id"]) for each in free] == [("node-2", None), ("node-3", None)]
+    newer = get(http, "/host/candidates?registered=false", headers=NEWEST).json["candidates"]
+    assert [each["registration"] for each in newer] == [{"name": "node-2"}, {"name": "node-3"}]
     assert get(http, "/generic/candidates").json["candidates"] == []
     assert http.put("/v1/resources/host/1", json={"properties": {"gpu": "A100"}}, headers=VERSION).status_code == 200
     url = "/v1/resources/host/properties/gpu"

@@ -105,6 +105,7 @@ class Hosts:
                 each.hypervisor_hostname,
                 "down" if not each.up else "up" if each.enabled else "disabled",
                 counts.get(each.service_name, 0),
+                registration={"name": each.hypervisor_hostname},
             )
             for each in self._registration.hypervisors()
         )
