@@ -8,11 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
+import sqlalchemy as sa
+
 from blazar.model.demand import Allocation
 from blazar.model.errors import NotFound
 from blazar.model.history import PastEntry, Verb
 from blazar.model.paging import Page
 from blazar.store.store import Store
+from blazar.store.tables import lease_history
 
 OF_SURGERY = frozenset({Verb.SPLIT, Verb.MERGED, Verb.SWAPPED})
 
@@ -127,8 +130,11 @@ class Operations:
 
     def _told(self, lease_id: str, verb: Verb) -> int | None:
         """Return the revision that the last operation has made; None if there was none."""
-        found = [int(entry.id) for entry in _history(self.store, lease_id) if entry.verb == verb]
-        return found[-1] if found else None
+        h = lease_history.c
+        query = sa.select(sa.func.max(h.revision)).where(h.lease_id == lease_id, h.verb == str(verb))
+        with self.store.transactions.reading() as connection:
+            found: int | None = connection.execute(query).scalar()
+        return found
 
 
 def _history(store: Store, lease_id: str) -> tuple[PastEntry, ...]:
