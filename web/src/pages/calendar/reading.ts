@@ -69,7 +69,10 @@ export function useCalendar({ query, filter, by, step, whole, toggled }: Asked):
     partly: isPartly,
     capacity: heat,
     error: error ?? first?.state.value.error ?? null,
-    again: () => setTurn(turn + 1),
+    again: () => {
+      setTurn(turn + 1);
+      void capacity?.read();
+    },
   };
 }
 
