@@ -98,7 +98,8 @@ def test_a_resource_of_any_kind_is_registered_by_the_form_of_its_kind(small, pag
     expect(page.get_by_role("heading", name="There are no devices yet")).to_be_visible()
 
 
-def test_an_address_that_the_cloud_does_not_give_out_is_chosen_and_registered(small, page_of):
+def test_an_address_that_the_cloud_does_not_give_out_is_chosen_and_registered(small, page_of, complaints):
+    complaints.expected.add("status of 409")
     page = page_of(small + "resources?kind=floatingip", ADMIN)
     page.get_by_role("button", name="Register a floating IP").click()
     dialog = page.get_by_role("dialog", name="Register a floating IP")
@@ -116,6 +117,14 @@ def test_an_address_that_the_cloud_does_not_give_out_is_chosen_and_registered(sm
     page.get_by_role("button", name="Register a floating IP").click()
     expect(dialog.get_by_label("What the cloud has (125)")).to_be_visible()
     expect(dialog.get_by_role("option", name="203.0.113.7 on public")).to_have_count(0)
+    dialog.get_by_label("Floating network id").fill(made["attributes"]["floating_network_id"])
+    dialog.get_by_label("Floating IP address").fill("203.0.113.7")
+    dialog.get_by_role("button", name="Register", exact=True).click()
+    refused = dialog.get_by_text("is registered already")
+    expect(refused).to_be_visible()
+    offered = dialog.get_by_label("What the cloud has (125)")
+    offered.select_option(label="203.0.113.8 on public")
+    expect(refused).to_have_count(0)
 
 
 def test_what_two_regions_have_under_one_id_is_told_apart(small, page_of):

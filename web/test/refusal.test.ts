@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Refused, faultsOf, isGone, plain, sentencesOf } from "../src/api/errors.ts";
+import { Refused, faultsOf, isGone, plain, sentencesOf, stillTrue } from "../src/api/errors.ts";
 import { inPageWords } from "../src/words/refusal.ts";
 
 const NOW = Date.parse("2026-11-26T15:30:00Z");
@@ -62,4 +62,20 @@ test("what is over or no more has no button left", () => {
   assert.equal(isGone(refused(404, "")), true);
   assert.equal(isGone(refused(409, "reservation.lease_ended")), true);
   assert.equal(isGone(refused(409, "reservation.lease_waits")), false);
+});
+
+test("what was refused goes with what is changed: of a field with the field, of the whole with any of them", () => {
+  const fields = new Map([
+    ["/network", "Give a network"],
+    ["/address", "Give an address"],
+  ]);
+  const refused = { fields, others: ["It is registered already"] };
+  const sent = { address: "192.0.2.1", projects: "" };
+  assert.deepEqual(stillTrue(refused, sent, { ...sent }), refused);
+  const other = stillTrue(refused, sent, { ...sent, address: "192.0.2.2" });
+  assert.deepEqual([...other.fields.keys()], ["/network"]);
+  assert.deepEqual(other.others, []);
+  const { address: _, ...emptied } = sent;
+  assert.deepEqual([...stillTrue(refused, sent, emptied).fields.keys()], ["/network"]);
+  assert.deepEqual(stillTrue(refused, sent, { ...sent, network: "public" }).others, []);
 });

@@ -84,6 +84,19 @@ export function sentencesOf(error: unknown, pointers: readonly string[]): Senten
   return { fields, others };
 }
 
+/** Returns what still holds of sentences about what was sent: of a field until it is changed, of the whole until any is. */
+export function stillTrue(
+  { fields, others }: Sentences,
+  sent: Readonly<Record<string, unknown>>,
+  now: Readonly<Record<string, unknown>>,
+): Sentences {
+  const isSame = (name: string) => sent[name] === now[name];
+  return {
+    fields: new Map([...fields].filter(([pointer]) => isSame(pointer.slice(1)))),
+    others: Object.keys({ ...sent, ...now }).every(isSame) ? others : [],
+  };
+}
+
 function nearest(pointer: string | undefined, known: readonly string[]): string | undefined {
   for (let at = pointer; at; at = at.slice(0, at.lastIndexOf("/"))) if (known.includes(at)) return at;
   return undefined;

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { request } from "../../api/client.ts";
 import { useLive } from "../../api/live.ts";
-import { sentencesOf } from "../../api/errors.ts";
+import { sentencesOf, stillTrue } from "../../api/errors.ts";
 import type { Kind } from "../../api/kinds.ts";
 import { may } from "../../api/session.ts";
 import type { Json, Resource } from "../../api/types.ts";
@@ -83,12 +83,14 @@ export function RegisterDialog({ kind, onClose }: { kind: Kind; onClose: () => v
   const [values, setValues] = useState<Values>({});
   const [projects, setProjects] = useState("");
   const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const errors = sentencesOf(error, ["/authorized_projects", ...fields.map(({ name }) => `/${name}`)]);
+  const [refused, setRefused] = useState<{ error: unknown; typed: Values } | null>(null);
+  const typed: Values = { ...values, authorized_projects: projects };
+  const said = sentencesOf(refused?.error, ["/authorized_projects", ...fields.map(({ name }) => `/${name}`)]);
+  const errors = stillTrue(said, refused?.typed ?? {}, typed);
   const submit = async () => {
     if (busy) return;
     setBusy(true);
-    setError(null);
+    setRefused(null);
     const body: Record<string, Json> = { ...values };
     const listed = projects.split(/[\s,]+/).filter(Boolean);
     if (listed.length > 0) body.authorized_projects = listed;
@@ -98,7 +100,7 @@ export function RegisterDialog({ kind, onClose }: { kind: Kind; onClose: () => v
       note(`${data.resource.name ?? data.resource.id} is registered.`);
       go("resource", { kind: kind.name, id: data.resource.id });
     } catch (problem) {
-      setError(problem);
+      setRefused({ error: problem, typed });
       setBusy(false);
     }
   };
