@@ -101,7 +101,7 @@ def test_an_extension_stops_where_others_have_booked(shared, page_of):
     expect(dialog).not_to_contain_text("theirs")
     dialog.get_by_label("New end", exact=True).fill("2031-03-05T08:00")
     expect(
-        dialog.get_by_text("This does not fit: only 0 of 1 resource free for the whole time.", exact=True)
+        dialog.get_by_text("This does not fit: nothing of it is free for the whole time.", exact=True)
     ).to_be_visible()
     # An end that cannot be promises nothing else.
     dialog.get_by_label("New end", exact=True).fill("2031-03-02T08:00")

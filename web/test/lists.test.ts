@@ -43,7 +43,15 @@ test("what does not fit says how much of it is free", () => {
   const why = { pointer: "", window: { start_date: "", end_date: "" }, steps: [], message: "" };
   assert.equal(
     refusalOf({ openings: [], reasons: [{ ...why, asked: 3, free: 1 }] }),
-    "This does not fit: only 1 of 3 resources free for the whole time.",
+    "This does not fit: only 1 of 3 is free for the whole time.",
+  );
+  assert.equal(
+    refusalOf({ openings: [], reasons: [{ ...why, asked: 3, free: 2 }] }),
+    "This does not fit: only 2 of 3 are free for the whole time.",
+  );
+  assert.equal(
+    refusalOf({ openings: [], reasons: [{ ...why, asked: 3, free: 0 }] }),
+    "This does not fit: nothing of it is free for the whole time.",
   );
   assert.equal(
     refusalOf({ openings: [], reasons: [] }),
@@ -59,7 +67,7 @@ test("what does not fit says how much of it is free", () => {
   const more = { ...longer, asked: 3 };
   assert.equal(
     refusalOf({ openings: [], reasons: [more] }, true),
-    "This does not fit: only 1 of 3 resources free for the whole time.",
+    "This does not fit: only 1 of 3 is free for the whole time.",
   );
   assert.match(refusalOf({ openings: [], reasons: [more] }) ?? "", /for the whole time, again from /);
   const opening = { start_date: "", end_date: "", last_start_date: "", open_until: null, reservations: [] };

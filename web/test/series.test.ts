@@ -80,6 +80,8 @@ test("a series and each of it have a word and a shape", () => {
   const of = (...states: ("booked" | "unfit")[]) => fitInWords(states.map((state) => ({ state })));
   assert.equal(of("booked", "booked"), "All 2 fit.");
   assert.equal(of("booked", "unfit", "booked"), "2 of 3 fit.");
+  assert.equal(of("booked"), "It fits.");
+  assert.equal(of("unfit"), "It does not fit.");
 });
 
 test("times of day are those of the rule", () => {

@@ -172,10 +172,11 @@ export function occurrencePhase({ state }: Pick<Occurrence, "state">): { mark: M
   }
 }
 
-/** Returns what fits of a series, in words: "12 fit, 2 do not". */
+/** Returns what fits of a series, in words: "All 12 fit.", "10 of 12 fit.". */
 export function fitInWords(occurrences: readonly Pick<Occurrence, "state">[]): string {
   const unfit = occurrences.filter((one) => one.state === "unfit").length;
   const fit = occurrences.length - unfit;
+  if (occurrences.length === 1) return unfit === 0 ? "It fits." : "It does not fit.";
   if (unfit === 0) return `All ${fit} fit.`;
   return `${fit} of ${occurrences.length} fit.`;
 }

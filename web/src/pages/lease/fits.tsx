@@ -5,7 +5,7 @@ import type { LeaseChange } from "../../api/change.ts";
 import { plain } from "../../api/errors.ts";
 import type { Availability, Lease } from "../../api/types.ts";
 import { useSettled } from "../../forms/settled.tsx";
-import { plural, spoken } from "../../time/format.ts";
+import { spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { withinSentence } from "../../words/refusal.ts";
@@ -74,5 +74,9 @@ function missingOf(reason: Availability["reasons"][number], startStays: boolean)
   if (reason.free >= reason.asked) return TAKEN;
   const until = startStays ? undefined : [...reason.steps].reverse().find((step) => step.until)?.until;
   const back = until ? `, again from ${spoken(Date.parse(until), zone.value, present.value)}` : "";
-  return `only ${reason.free} of ${plural(reason.asked, "resource")} free for the whole time${back}`;
+  const free =
+    reason.free === 0
+      ? "nothing of it is"
+      : `only ${reason.free} of ${reason.asked} ${reason.free === 1 ? "is" : "are"}`;
+  return `${free} free for the whole time${back}`;
 }

@@ -14,6 +14,7 @@ import { zone } from "../../time/zone.ts";
 import { againParams } from "../../words/again.ts";
 import { conditionInWords, endInWords, isInLine, isPast, lengthOf, whatOf } from "../../words/lease.ts";
 import { sentence } from "../../words/events.ts";
+import { withinSentence } from "../../words/refusal.ts";
 import { isStanding, takerInWords } from "../../words/transfer.ts";
 import { about, estimateOf, whyReleased } from "../../words/waiting.ts";
 import { ChangeDialog, EndNowDialog, ExtendDialog } from "../lease-actions.tsx";
@@ -118,7 +119,9 @@ function Row({ lease, whose, act, onChanged }: RowProps) {
             released {about(lease.release_at, zone.value, present.value)}: {whyReleased(lease.usage)}
           </p>
         )}
-        {!past && isInLine(lease) && lease.wait?.reason && <p class="hint trouble">{sentence(lease.wait.reason)}</p>}
+        {!past && isInLine(lease) && lease.wait?.reason && (
+          <p class="hint trouble">{sentence(withinSentence(lease.wait.reason, zone.value, present.value))}</p>
+        )}
       </td>
       <td>
         {lease.reservations.map((one) => (
