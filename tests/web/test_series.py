@@ -52,6 +52,17 @@ def test_what_recurs_each_week_is_booked_at_once(shared, page_of):
     dialog = booking(page, shared, "practical physics")
     expect(dialog.get_by_role("status")).to_have_text("All 4 fit.")
     assert serious(page) == []
+    until = dialog.get_by_label("Until the day", exact=True)
+    last = until.input_value()
+    field = dialog.locator(".field").filter(has=page.get_by_label("Until the day", exact=True))
+    said = field.get_by_text(f"{FIRST:%A}", exact=True)
+    expect(said).to_be_visible()
+    until.fill("some day")
+    expect(dialog.get_by_text("Write the date as in")).to_be_visible()
+    expect(said).to_have_count(0)
+    until.fill(last)
+    expect(said).to_be_visible()
+    expect(dialog.get_by_role("status")).to_have_text("All 4 fit.")
     dialog.get_by_role("button", name="Book the series").click()
     expect(page.get_by_role("heading", name="practical physics", exact=True)).to_be_visible()
     day = f"{FIRST:%A}"

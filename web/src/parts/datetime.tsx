@@ -115,10 +115,15 @@ export function DayField({ label, value, onChange, error, wrong, optional = fals
     wrong,
   });
   const at = Date.parse(`${value}T00:00:00Z`);
+  // The last day may stay while another one is typed: its weekday is not that of what stands there.
+  const weekday =
+    value && readDay(typed.text, zone.value, present.value).value === value
+      ? formatted(at, "UTC", "weekday")
+      : undefined;
   const move = (up: boolean) =>
     value && typed.type(shownDay(new Date(at + (up ? 1 : -1) * 86_400_000).toISOString().slice(0, 10)));
   return (
-    <Field label={label} error={error ?? typed.problem} hint={value ? formatted(at, "UTC", "weekday") : undefined}>
+    <Field label={label} error={error ?? typed.problem} hint={weekday}>
       {(control) => (
         <TextAndDay
           label={label}
