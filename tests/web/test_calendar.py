@@ -104,7 +104,7 @@ def test_a_lease_and_its_start_are_dragged_before_it_begins(shared, page_of):
     dragged(page, middle, box["y"] + 12, 70)
     dialog = page.get_by_role("dialog", name="Change mine")
     expect(dialog.get_by_text("This fits")).to_be_visible()
-    with page.expect_response(re.compile(r"/v1/capacity\?"), timeout=5_000):
+    with page.expect_response(re.compile(r"/v1/capacity\?"), timeout=10_000):
         dialog.get_by_role("button", name="Change").click()
     expect(dialog).to_have_count(0)
     moved = send(shared, "GET", f"v1/leases/{lease['id']}")["lease"]

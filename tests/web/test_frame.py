@@ -178,7 +178,7 @@ def test_why_no_waiting_helps_is_said_in_the_zone_of_the_page(demo, page_of):
     page = page_of(demo + f"lease?id={lease['id']}", ADMIN)
     expect(page.locator(".missing")).to_contain_text(re.compile("no waiting helps: .* [A-Z][a-z]{2} [0-9:]+"))
     expect(page.locator(".missing")).not_to_contain_text("UTC")
-    page.goto(demo + "all-leases?state=waiting")
+    page.goto(demo + "all-leases?states=waiting")
     why = page.get_by_role("row").filter(has_text=lease["name"]).locator(".trouble")
     expect(why).to_contain_text(re.compile("[A-Z][a-z]{2} [0-9:]+"))
     expect(why).not_to_contain_text("UTC")
