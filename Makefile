@@ -35,7 +35,7 @@ demo: $(BIN)/.run ## serve a cloud of 60 hosts with months of leases of several 
 # An idle worker steals tests from the other one; tests that share a fixture of their module mostly stay together.
 TWO := -n 2 --dist worksteal
 
-test: $(BIN)/.dev ## the fast tests (5 minutes)
+test: $(BIN)/.dev ## the fast tests (10 minutes)
 	$(BIN)/python -m pytest -q $(TWO) -m "not slow and not cloud and not web" $(ARGS)
 
 # What a change most likely breaks is tried with each change; with FULL=1 everything is, with all cases, as each night.
@@ -107,7 +107,7 @@ web: $(WEB) ## build the web pages from web/src; needs Node 20 or newer
 test-web: $(BIN)/.dev $(WEB) ## the tests of the web pages in a browser (Chromium, Node)
 	$(BIN)/python -m pytest -q -m web --timeout 300 $(ARGS)
 
-coverage: $(BIN)/.dev ## lines and branches that the fast tests run; the report is in .coverage-html (5 minutes)
+coverage: $(BIN)/.dev ## lines and branches that the fast tests run; the report is in .coverage-html (10 minutes)
 	$(BIN)/python -m pytest -q $(TWO) -m "not slow and not cloud and not web" --cov --cov-report term --cov-report html:.coverage-html $(ARGS)
 
 changelog: $(BIN)/.dev ## show what the next release brings, of the files in changes/
