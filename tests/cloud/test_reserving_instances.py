@@ -79,6 +79,17 @@ def test_instances_from_request_to_release_with_the_clients_that_everybody_has(s
     assert set(cloud.compute.aggregate("freepool").hosts) == set(HOSTS)
 
 
+def test_instances_with_an_ephemeral_disk_and_extra_specs_boot_with_them(service: Deployment, cloud, mine):
+    asked = instances(1, ephemeral_gb=1, extra_specs={"hw:cpu_sockets": "1"})
+    reservation = service.reaches(create(service, asked)["id"], "ACTIVE")["reservations"][0]
+    flavor = cloud.compute.flavor(reservation["id"])
+    assert (flavor.disk_gb, flavor.ephemeral_gb, flavor.extra_specs["hw:cpu_sockets"]) == (1, 1, "1")
+    assert mine.boot("first", flavor_id=reservation["id"])["status"] == "ACTIVE"
+    service.end(reservation["lease_id"])
+    service.reaches(reservation["lease_id"], "TERMINATED")
+    nothing_is_left(cloud, reservation["id"])
+
+
 @pytest.mark.nightly
 def test_instances_together_are_on_one_host_and_shelved_and_locked_ones_end_as_well(service: Deployment, cloud, mine):
     lease = service.reaches(create(service, instances(3, affinity=True, before_end="snapshot"))["id"], "ACTIVE")
