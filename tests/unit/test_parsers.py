@@ -258,6 +258,7 @@ OUR_OWN = {
     "blazar.model.lease_json": "what a lease keeps",
     "blazar.model.unused_json": "what a lease keeps",
     "blazar.model.waiting_json": "what a lease keeps",
+    "blazar.resources.floating_ips.candidates": "subnets and their addresses, as Neutron tells them",
     "blazar.resources.floating_ips.registration": "addresses, which the standard library refuses by their length",
     "blazar.resources.instances.flavors": "the flavor that a reservation keeps, as Nova told it",
     "blazar.resources.networks.teardown": "addresses that Neutron tells",
