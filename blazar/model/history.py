@@ -222,13 +222,11 @@ def _of_status(before: Lease, after: Lease) -> Verb | None:
 
 
 def _of_deletion(before: Lease, after: Lease) -> Verb | None:
-    """Return what the end of a deletion is; its begin was told then."""
+    """Return what the end of a deletion is: nothing if its begin, which has a reason, was told."""
     if after.deleted_at is None or before.deleted_at is not None:
         return None
-    if before.status is not LeaseStatus.DELETING:
-        return Verb.DELETED
-    # One that had ended before does not end a second time.
-    return None if before.end_reason in (EndReason.ENDED, EndReason.UNUSED) else Verb.ENDED
+    begun = before.status is LeaseStatus.DELETING and before.end_reason is not None
+    return None if begun else Verb.DELETED
 
 
 def _of_changes(

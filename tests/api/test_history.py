@@ -65,7 +65,6 @@ def test_a_life_is_told_in_order_with_who_did_what(world, http):
         ("extended", "user"),
         ("started", "service"),
         ("deleted", "user"),
-        ("ended", "user"),
     ]
     created, renamed, extended, *_ = told
     assert created["by"] == {"kind": "user", "user_id": "curie", "project_id": PROJECT}
@@ -74,7 +73,14 @@ def test_a_life_is_told_in_order_with_who_did_what(world, http):
         ("name", "plan", "other")
     ]
     assert [each["field"] for each in extended["changes"]] == ["end_date"]
-    assert told[-2]["reason"] == "deleted"
+    assert told[-1]["reason"] == "deleted"
+
+
+def test_a_lease_that_is_deleted_before_its_start_has_not_ended_as_well(world, http):
+    lease_id = book(http)
+    http.delete(f"/v1/leases/{lease_id}", headers=MEMBER)
+    world.run()
+    assert [each["verb"] for each in history(http, lease_id)] == ["created", "deleted"]
 
 
 def test_a_lease_that_ended_by_itself_says_so_and_is_deleted_later(world, http):

@@ -44,7 +44,7 @@ def test_a_history_is_listed_by_name_and_after_its_end_by_id(world, way, capsys)
     capsys.readouterr()
     assert run(way, "lease", "history", lease.id, "-f", "json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert [each["verb"] for each in told] == ["created", "changed", "deleted", "ended"]
+    assert [each["verb"] for each in told] == ["created", "changed", "deleted"]
     (move,) = told[0]["resources"]
     assert move["come_count"] == 1
 

@@ -88,20 +88,20 @@ def test_of_deleted_leases_a_project_keeps_so_many_entries_and_the_oldest_go_fir
     def left() -> dict[str, list[int]]:
         return {project: [len(history.page(each.id, PAGE).items) for each in of] for project, of in leases.items()}
 
-    assert left() == {"a": [3, 3, 3, 1], "b": [3, 3, 1, 1]}
+    assert left() == {"a": [2, 2, 2, 1], "b": [2, 2, 1, 1]}
     with counted(engine) as statements:
-        assert history.crowded(6) == ("a",)
+        assert history.crowded(4) == ("a",)
     assert statements.count == 1
-    assert history.crowded(5) == ("a", "b")
+    assert history.crowded(3) == ("a", "b")
     with counted(engine) as statements:
-        assert history.forget("a", 6, 10) == 1
+        assert history.forget("a", 4, 10) == 1
     assert statements.count == 2
-    assert left() == {"a": [3, 3, 0, 1], "b": [3, 3, 1, 1]}, "the one that was deleted first"
-    assert history.forget("a", 6, 10) == 0
-    # Five entries have room for one whole history.
-    assert history.forget("b", 5, 10) == 1
+    assert left() == {"a": [2, 2, 0, 1], "b": [2, 2, 1, 1]}, "the one that was deleted first"
+    assert history.forget("a", 4, 10) == 0
+    # Three entries have room for one whole history.
+    assert history.forget("b", 3, 10) == 1
     assert history.forget("a", 0, 1) == 1
-    assert left() == {"a": [3, 0, 0, 1], "b": [3, 0, 1, 1]}, "in portions"
+    assert left() == {"a": [2, 0, 0, 1], "b": [2, 0, 1, 1]}, "in portions"
     assert history.forget("a", 0, 1) == 1
     assert history.crowded(0) == ("b",)
 

@@ -69,6 +69,15 @@ def test_what_begins_to_be_deleted_says_why(reason, expected):
     assert (told.verb, told.reason) == (expected, str(reason))
 
 
+@pytest.mark.parametrize("reason", EndReason)
+def test_a_deletion_is_told_once_when_it_begins(reason):
+    going = replace(LEASE, status=LeaseStatus.DELETING, end_reason=reason)
+    assert verb(going, replace(going, deleted_at=NOON), by=CURIE) is None
+    # An earlier version began it, and said nothing.
+    untold = replace(going, end_reason=None)
+    assert verb(untold, replace(untold, deleted_at=NOON, end_reason=EndReason.DELETED)) is Verb.DELETED
+
+
 def test_a_release_is_told_once_with_the_end_that_is_brought_forward():
     used = replace(LEASE, status=LeaseStatus.ACTIVE)
     released = replace(used, window=Window(NOON, NOON + HOUR / 2), end_reason=EndReason.UNUSED)
