@@ -78,7 +78,9 @@ def test_a_lease_that_waited_in_vain_says_so(http, world):
     world.run()
     lease = ask(http, "GET", f"/v1/leases/{id_}").json["lease"]
     assert (lease["wait"]["estimated_start"], hours(lease)) == (None, ["12:00", "13:00", "14:00"])
-    assert lease["wait"]["reason"] == "it fits from 2030-04-01 14:00 UTC on, when it has given up"
+    assert lease["wait"]["reason"] == (
+        "it would fit from 2030-04-01 14:00 UTC on, but it waits only until 2030-04-01 13:00 UTC"
+    )
     world.run_to(NOON + timedelta(hours=1))
     lease = ask(http, "GET", f"/v1/leases/{id_}").json["lease"]
     assert hours(lease) == ["12:00", "13:00", "14:00"], "as it was asked for"

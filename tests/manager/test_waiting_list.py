@@ -274,12 +274,12 @@ def test_what_no_waiting_helps_is_told(world):
     assert status(world, other) is LeaseStatus.ACTIVE
 
 
-def test_one_that_fits_only_after_it_gives_up_is_told_so(world):
+def test_one_that_fits_only_after_it_gives_up_is_told_both_times(world):
     lease = waits(world, a_host(3), wait=HOUR)
     world.run()
     found = world.now(lease).wait
     assert found.estimate is None
-    assert found.reason == "it fits from 2030-04-01 14:00 UTC on, when it has given up"
+    assert found.reason == "it would fit from 2030-04-01 14:00 UTC on, but it waits only until 2030-04-01 13:00 UTC"
 
 
 @pytest.mark.parametrize(

@@ -272,7 +272,11 @@ class WaitingList(BackgroundThread):
         rest = [each for each in board.order() if each.lease_id not in granted]
         starts = {each.lease_id: each.start for each in plan.placed}
         starts |= {each.lease_id: each.start for each in plan.estimates if each.start is not None}
-        late = {each.lease_id: _too_late(each.start) for each in plan.estimates if each.start and not each.in_time}
+        late = {
+            each.lease_id: _too_late(wanted[each.lease_id].lease, each.start)
+            for each in plan.estimates
+            if each.start and not each.in_time
+        }
         # One that gives up before it fits will probably not start at all.
         in_time = {id_: start for id_, start in starts.items() if id_ not in late}
         probably = {id_: board.expected(wanted[id_].lease, start) for id_, start in in_time.items()}
@@ -470,8 +474,15 @@ def _told(
     return Told(lease.id, position, estimate, window.start, window.end, reason)
 
 
-def _too_late(start: int) -> str:
-    return f"it fits from {said(instant(start))} UTC on, when it has given up"
+def _too_late(lease: Lease, start: int) -> str:
+    """Return that a lease stops waiting, or may not start any more, before it fits."""
+    wait = lease.wait
+    assert wait is not None
+    if wait.latest is not None and wait.latest < wait.until:
+        bound = f"it is to start at {said(wait.latest)} UTC at the latest"
+    else:
+        bound = f"it waits only until {said(wait.until)} UTC"
+    return f"it would fit from {said(instant(start))} UTC on, but {bound}"
 
 
 _NOTHING_FREE = "not enough is free for it, and what becomes free is for those who wait; ask for less, or wait, too"
