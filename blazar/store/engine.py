@@ -15,16 +15,14 @@ MariaDB    REPEATABLE READ                   READ COMMITTED
 from __future__ import annotations
 
 import inspect
-import time
 from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.engine import URL, Connection, Engine, ExceptionContext, make_url
+from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import (
     ArgumentError,
-    DisconnectionError,
     InterfaceError,
     NoSuchModuleError,
     OperationalError,
@@ -32,6 +30,7 @@ from sqlalchemy.exc import (
 )
 
 from blazar.model.errors import InvalidInput
+from blazar.store.lost_connections import mind_lost_connections
 
 WRITES = "blazar_writes"
 """Execution option of a connection for writes."""
@@ -39,7 +38,6 @@ WRITES = "blazar_writes"
 LOCK_SECONDS = 20
 STATEMENT_SECONDS = 60
 CONNECT_SECONDS = 10
-IDLE_SECONDS = 5
 
 
 def connect(
@@ -67,7 +65,7 @@ def connect(
     if backend == "sqlite":
         event.listen(engine, "connect", _sqlite_pragmas)
     else:
-        _mind_lost_connections(engine)
+        mind_lost_connections(engine)
     if backend in ("mysql", "mariadb"):
         _check_for_pymysql(engine, parsed)
         event.listen(engine, "do_connect", _sharing_contexts(engine))
@@ -127,6 +125,7 @@ def _postgresql() -> dict[str, Any]:
     return {
         "connect_args": {"connect_timeout": CONNECT_SECONDS, "options": f"{limits} {manners}"},
         "isolation_level": "READ COMMITTED",
+        "pool_reset_on_return": None,
     }
 
 
@@ -140,6 +139,7 @@ def _mysql() -> dict[str, Any]:
             "init_command": f"SET SESSION innodb_lock_wait_timeout={LOCK_SECONDS}, sql_mode='TRADITIONAL'",
         },
         "isolation_level": "READ COMMITTED",
+        "pool_reset_on_return": None,
     }
 
 
@@ -155,39 +155,6 @@ def for_reading(engine: Engine) -> Engine:
     if engine.dialect.name != "postgresql":
         return engine
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-
-
-def _mind_lost_connections(engine: Engine) -> None:
-    """Check a connection before it is used, if there is doubt whether it is still open; most need no check.
-
-    There is doubt after an idle time, and after another connection was lost since its last use. Then the server may
-    have restarted, or not: so a connection is never discarded only because another one was lost.
-    """
-    lost_at = float("-inf")
-
-    def note_idle(connection: object, record: Any) -> None:
-        record.info["idle_since"] = time.monotonic()
-
-    def check(connection: Any, record: Any, proxy: object) -> None:
-        since = record.info.get("idle_since")
-        if since is None or (since > lost_at and time.monotonic() - since < IDLE_SECONDS):
-            return
-        try:
-            alive = engine.dialect.do_ping(connection)
-        except engine.dialect.loaded_dbapi.Error:
-            alive = False
-        if not alive:
-            raise DisconnectionError("the connection was closed while it was idle")
-
-    def note_lost(context: ExceptionContext) -> None:
-        nonlocal lost_at
-        if context.is_disconnect:
-            context.invalidate_pool_on_disconnect = False
-            lost_at = time.monotonic()
-
-    event.listen(engine, "checkin", note_idle)
-    event.listen(engine, "checkout", check)
-    event.listen(engine, "handle_error", note_lost)
 
 
 def _sharing_contexts(engine: Engine) -> Callable[..., Any]:

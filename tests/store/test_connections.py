@@ -6,7 +6,7 @@ from __future__ import annotations
 import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 
 import pytest
@@ -85,7 +85,7 @@ def test_a_value_that_does_not_fit_is_the_callers_mistake(engine):
 def test_a_connection_that_the_server_closed_is_replaced(engine, monkeypatch):
     store, lease = Store(engine), a_lease(hours(0, 1))
     store.calendar.book(lease, Plan())
-    monkeypatch.setattr("blazar.store.engine.IDLE_SECONDS", 0)
+    monkeypatch.setattr("blazar.store.lost_connections.IDLE_SECONDS", 0)
     with engine.connect() as connection:
         connection.connection.driver_connection.close()
     assert store.leases.one(lease.id) == lease
@@ -136,6 +136,76 @@ def test_after_a_restart_of_the_database_one_statement_fails_and_not_one_on_ever
     assert [read_from(engine, 1) for _ in range(4)] == [1, 0, 0, 0]
     assert read_from(engine, 5) == 0
     assert len(made) == 10
+
+
+@pytest.fixture
+def cut_at_return(far):
+    """A store whose connections are cut when they are returned, after each commit, until that list is empty."""
+    engine, proxy, _ = far
+    upgrade(engine)
+    cuts = []
+    event.listen(engine, "reset", lambda *_: cuts and (cuts.pop(), proxy.break_latest()), insert=True)
+    engine.dispose()
+    return Store(engine), cuts
+
+
+def book_one(store):
+    lease = a_lease(hours(0, 1))
+    store.calendar.book(lease, Plan())
+    return lease
+
+
+def test_connections_that_are_cut_after_a_commit_are_logged_in_one_sentence_and_replaced(cut_at_return, caplog):
+    store, cuts = cut_at_return
+    caplog.set_level("WARNING")
+    leases = []
+    for _ in range(3):
+        cuts.append(1)
+        leases.append(book_one(store))
+        # PostgreSQL's driver has nothing to roll back, and so the next one meets it.
+        with suppress(StoreUnavailable):
+            store.leases.of_project(None)
+    assert {lease.id for lease in store.leases.of_project(None)} == {lease.id for lease in leases}
+    assert not [record for record in caplog.records if record.exc_info]
+    assert not cuts
+    assert len(caplog.records) == 1
+    assert caplog.records[0].levelname == ("WARNING" if "was cut" in caplog.text else "ERROR")
+
+
+@pytest.mark.parametrize("far", ["mariadb"], indirect=True)
+def test_the_log_says_when_connections_are_not_cut_any_more(cut_at_return, caplog, monkeypatch):
+    store, cuts = cut_at_return
+    monkeypatch.setattr("blazar.model.trouble.CALM", 0)
+    caplog.set_level("INFO", "blazar.store")
+    cuts.append(1)
+    book_one(store)
+    book_one(store)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert "Connections to the database stay open again" in caplog.text
+
+
+def test_an_error_at_the_return_of_a_connection_that_is_not_cut_is_logged_with_its_traceback(far, caplog, monkeypatch):
+    engine, _, _ = far
+
+    def fail(connection):
+        raise engine.dialect.loaded_dbapi.ProgrammingError(1064, "a bug")
+
+    with engine.connect():
+        monkeypatch.setattr(engine.dialect, "do_rollback", fail)
+    assert "a bug" in caplog.text
+    assert [record.levelname for record in caplog.records if record.exc_info] == ["ERROR"]
+
+
+def test_a_transaction_that_nobody_ended_is_rolled_back_when_its_connection_is_returned(far):
+    engine, _, made = far
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE kept (number INTEGER)")
+    raw = engine.raw_connection()
+    raw.cursor().execute("INSERT INTO kept VALUES (1)")
+    raw.close()
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM kept").scalar_one() == 0
+    assert len(made) == 1
 
 
 @pytest.fixture
