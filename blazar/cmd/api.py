@@ -8,7 +8,6 @@ import logging
 import signal
 import sys
 import threading
-from types import FrameType
 
 from keystoneauth1 import exceptions as ksa
 from oslo_config import cfg
@@ -146,25 +145,22 @@ def _serve(conf: cfg.ConfigOpts) -> None:
         ) from error
 
     serving = web.Serving(server)
-
-    def stop(signum: int, frame: FrameType | None) -> None:
-        LOG.info("blazar-api is stopping")
-        systemd.say_stopping()
-        signal.signal(signum, signal.default_int_handler)
-        serving.begin_stop()
-
     try:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, stop)
+        serving.stop_on_signals()
         signal.signal(signal.SIGHUP, lambda *_: config.read_again(conf))
         manager.connect()
         LOG.info("blazar-api is listening on %s port %d", host, conf.port)
         systemd.say_ready(f"listening on {host} port {conf.port}")
-        serving.run()
+        serving.run(_say_stopping)
     except KeyboardInterrupt:
         LOG.info("blazar-api stops at once, as it is asked again")
     finally:
         server.close()
+
+
+def _say_stopping() -> None:
+    LOG.info("blazar-api is stopping")
+    systemd.say_stopping()
 
 
 def _is_ipv6(host: str) -> bool:

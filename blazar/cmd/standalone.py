@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 from typing import TextIO
 
 from flask import Flask
@@ -129,27 +128,28 @@ def _run(options: argparse.Namespace) -> int:
     asked = served or app
     asked = ExchangeLog(asked) if conf.log_exchange else asked
     server = web.server(AccessLog(asked), listener=listener, threads=THREADS, trusts_proxy=False)
-
-    def stop(signum: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
+    serving = web.Serving(server)
     process.settle()
     manager.start(alone=True)
     try:
-        signal.signal(signal.SIGTERM, stop)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         if not options.no_hosts and not options.demo:
             _register(clouds, manager)
+        serving.stop_on_signals()
         _welcome(manager, clouds, listener, data, has_pages=served is not None)
-        server.run()
+        serving.run(_say_stopping)
     except KeyboardInterrupt:
-        pass
+        _say_stopping()
     finally:
-        print("\nStopping, after finishing the work in progress.", file=sys.stderr)
         server.close()
         manager.stop()
         engine.dispose()
         lock.close()
     return 0
+
+
+def _say_stopping() -> None:
+    print("\nStopping, after finishing the work in progress.", file=sys.stderr, flush=True)
 
 
 def application(conf: cfg.ConfigOpts, manager: ManagerService, data: Path) -> Flask:

@@ -7,10 +7,13 @@ lock out all other clients. Here the connections that have been idle for the lon
 
 from __future__ import annotations
 
+import signal
 import socket
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
+from types import FrameType
 from typing import Any
 
 from waitress import wasyncore
@@ -115,12 +118,23 @@ class Serving:
             if isinstance(each, _Server):
                 each.trigger.pull_trigger()
 
-    def run(self) -> None:
-        """Serve until it is to stop."""
+    def stop_on_signals(self) -> None:
+        """Begin to stop at SIGTERM or Ctrl-C; a second one of a kind raises KeyboardInterrupt."""
+
+        def stop(signum: int, frame: FrameType | None) -> None:
+            signal.signal(signum, signal.default_int_handler)
+            self.begin_stop()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)
+
+    def run(self, say_stopping: Callable[[], None] = lambda: None) -> None:
+        """Serve until it is to stop; then call ``say_stopping``, and finish the work in progress."""
         step = partial(self._server.asyncore.loop, map=self._sockets, use_poll=True, count=1)
         try:
             while not self._stopping.is_set():
                 step(timeout=1)
+            say_stopping()
             for each in self._open(_Server):
                 each.is_stopping = True
                 # Not its trigger, which wakes this loop.

@@ -6,11 +6,15 @@ from __future__ import annotations
 import copy
 import json
 import os
+import signal
+import socket
 import stat
 import urllib.error
 import urllib.request
 from collections import Counter
+from http.client import HTTPResponse
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from oslo_config import cfg
@@ -66,6 +70,34 @@ def test_the_first_lease_is_one_command_and_what_is_kept_is_for_nobody_else(tmp_
         assert program.stop() == 0
     for path in (tmp_path / "data", *(tmp_path / "data").iterdir()):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+
+
+def test_a_standalone_that_stops_answers_what_is_sent_on_a_connection_that_is_open(tmp_path):
+    program, url = begun(tmp_path)
+    head, rest = b"GET /healthcheck HTTP/1.1\r\n", b"Host: localhost\r\n\r\n"
+    try:
+        with socket.create_connection(("127.0.0.1", urlsplit(url).port), timeout=30) as connection:
+            connection.sendall(head + rest)
+            assert heard(connection).status == 200
+            connection.sendall(head)
+            program.process.send_signal(signal.SIGTERM)
+            program.says("Stopping, after finishing")
+            connection.sendall(rest)
+            answer = heard(connection)
+        assert (answer.status, answer.getheader("Connection")) == (200, "close")
+        assert program.ended() == 0
+    finally:
+        program.process.kill()
+    assert program.said.count("Stopping") == 1
+    assert "Traceback" not in program.said
+
+
+def heard(connection: socket.socket) -> HTTPResponse:
+    """Return the next answer on a connection, read to its end."""
+    answer = HTTPResponse(connection)
+    answer.begin()
+    answer.read()
+    return answer
 
 
 @pytest.mark.slow
