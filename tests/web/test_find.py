@@ -81,6 +81,42 @@ def test_the_question_is_in_the_address(demo, page_of):
     expect(page.get_by_role("heading", name="Openings for 3 days")).to_be_visible()
 
 
+def test_more_is_asked_for_with_a_button(demo, page_of):
+    page = page_of(f"{demo}?min=2", ALICE)
+    page.get_by_role("button", name="or more", exact=True).click()
+    expect(page.get_by_label("At most", exact=True)).to_have_value("3")
+    page.wait_for_url(lambda _: query_of(page)["max"] == ["3"])
+    page.get_by_role("button", name="Exactly 2", exact=True).click()
+    expect(page.get_by_role("button", name="or more", exact=True)).to_be_visible()
+
+
+def test_what_has_nothing_registered_comes_last_and_cannot_be_chosen(shared, page_of):
+    page = page_of(shared, ALICE)
+    nothing = page.get_by_label("Of what", exact=True).locator("optgroup")
+    expect(nothing).to_have_attribute("label", "Nothing registered here")
+    expect(nothing.locator("option").first).to_be_disabled()
+    assert nothing.evaluate("group => group === group.parentElement.lastElementChild")
+    assert nothing.evaluate("group => [...group.children].every((option) => option.disabled)")
+
+
+def test_a_window_of_full_hours_is_drawn_on_the_strip(shared, page_of):
+    page = page_of(f"{shared}?for=P1D&within=P7D", ALICE, timezone_id="UTC")
+    strip = page.get_by_role("img", name=re.compile("^Free hosts from"))
+    strip.scroll_into_view_if_needed()
+    box = strip.bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.4, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.6, middle, steps=5)
+    expect(strip.locator(".strip-drawn")).to_be_visible()
+    page.mouse.up()
+    page.wait_for_url(lambda _: {"start", "end"} <= query_of(page).keys())
+    ends = [datetime.fromisoformat(query_of(page)[name][0]) for name in ("start", "end")]
+    assert all((end.minute, end.second) == (0, 0) for end in ends)
+    assert ends[0] < ends[1]
+
+
 def hosts_of(pages: str) -> int:
     return int(asked(pages, ALICE, "GET", "v1/capacity")["capacity"]["series"][0]["total"][0])
 

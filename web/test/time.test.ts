@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import "temporal-polyfill/global";
 import { ticksOf } from "../src/grid/ticks.ts";
-import { daysBetween, duration, range, relative, spoken } from "../src/time/format.ts";
+import { daysBetween, duration, exactly, range, relative, spoken } from "../src/time/format.ts";
 import { fromWall, startOfDay, toWall, toWire } from "../src/time/zone.ts";
 
 const HOUR = 3_600_000;
@@ -81,6 +81,16 @@ test("instants are said as people say them", () => {
   // Late in the evening in UTC it is tomorrow in Berlin.
   assert.equal(daysBetween(at("2026-11-23T22:30:00Z"), at("2026-11-23T23:30:00Z"), BERLIN), 1);
   assert.equal(range(at("2026-11-26T15:00:00Z"), at("2026-11-26T17:30:00Z"), BERLIN, now), "Thu 26 Nov 16:00 – 18:30");
+});
+
+test("seconds are shown where they matter", () => {
+  const now = at("2026-11-23T10:15:42Z");
+  const start = at("2026-11-26T15:00:27Z");
+  assert.equal(exactly(start, BERLIN, now), "Thu 26 Nov 16:00:27");
+  assert.equal(exactly(at("2026-11-26T15:00:00Z"), BERLIN, now), "Thu 26 Nov 16:00");
+  const soon = at("2026-11-26T15:01:05Z");
+  assert.equal(range(start, soon, BERLIN, now), "Thu 26 Nov 16:00:27 – Thu 26 Nov 16:01:05");
+  assert.equal(range(start, start + HOUR, BERLIN, now), "Thu 26 Nov 16:00 – 17:00");
 });
 
 test("durations have their two largest units", () => {
