@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Lease, Reservation } from "../src/api/types.ts";
-import { cutBody, hostsOf, isOperable, mayMerge, swapInWords, maySplit } from "../src/words/surgery.ts";
+import { cutBody, hostsOf, isOperable, mayMerge, mergeQueries, swapInWords, maySplit } from "../src/words/surgery.ts";
 
 function lease(id: string, changes: object = {}, hosts: readonly string[] = ["h-1", "h-2"]): Lease {
   const allocations = hosts.map((name) => ({
@@ -62,4 +62,15 @@ test("a split is offered where something would be left of the lease", () => {
   assert.equal(maySplit({ status: "ACTIVE", reservations: one }), false);
   assert.equal(maySplit({ status: "PENDING", reservations: [part("virtual:floatingip")] }), false);
   assert.equal(maySplit({ status: "ACTIVE", reservations: [...one, part("virtual:floatingip")] }), true);
+});
+
+test("the questions for what may be merged are by dates and states, so that their answers are short", () => {
+  const one = lease("a", { status: "ACTIVE" });
+  const { same, after } = mergeQueries(one);
+  assert.deepEqual(
+    [same.project_id, same.status, same.start_date, same.end_date],
+    ["physics", "ACTIVE", one.start_date, one.end_date],
+  );
+  assert.deepEqual([after.project_id, after.status, after.start_date], ["physics", "PENDING", one.end_date]);
+  assert.equal(after.end_date, undefined);
 });

@@ -109,38 +109,50 @@ export interface Listed<T> {
 /** The service cuts longer pages. */
 const PAGE = 1000;
 
-type Part<T> = Answer<Record<string, T[]> & { count?: number; links: Link[] }>;
+type Body = Record<string, unknown> & { links: Link[] };
+type Part = Answer<Body>;
 
-/** Watches the first `wanted` items of a list with their number in all; `key` is the name of the list in the answer. */
+/** What of the answer to a page is the list. */
+type Of<T> = (body: Body) => { items: readonly T[]; count?: number | undefined };
+
+/**
+ * Watches the first `wanted` items of a list with their number in all, Infinity for the whole of it; `key` is the name
+ * of the list in the answer, or finds it there.
+ */
 export function useLiveList<T>(
   path: string,
-  key: string,
+  key: string | Of<T>,
   query: Options["query"],
   wanted: number,
   everySeconds = 15,
 ): Watch<Listed<T>> {
   const asked = `${path}?${JSON.stringify(query)} ${wanted}`;
-  return useWatch<Listed<T>>(asked, pagesOf<T>(path, key, query, wanted), everySeconds)!;
+  const of: Of<T> =
+    typeof key === "string"
+      ? (body) => ({ items: (body[key] ?? []) as T[], count: body.count as number | undefined })
+      : key;
+  return useWatch<Listed<T>>(asked, pagesOf<T>(path, of, query, wanted), everySeconds)!;
 }
 
-function pagesOf<T>(path: string, key: string, query: Options["query"], wanted: number): Ask<Listed<T>> {
-  let kept = new Map<string, Part<T>>();
+function pagesOf<T>(path: string, of: Of<T>, query: Options["query"], wanted: number): Ask<Listed<T>> {
+  let kept = new Map<string, Part>();
   let last: Answer<Listed<T>> | null = null;
   return async (_known, signal) => {
     const items: T[] = [];
-    const now = new Map<string, Part<T>>();
+    const now = new Map<string, Part>();
     let count: number | undefined;
     let changed = last === null;
     let next: URL | null = address(path, { ...query, with_count: true });
     while (next && items.length < wanted) {
       next.searchParams.set("limit", String(Math.min(PAGE, wanted - items.length)));
       const before = kept.get(next.href);
-      const read: Part<T> = await request("GET", next, { known: before?.etag ?? undefined, signal });
-      const part: Part<T> = read.status === 304 && before ? before : read;
+      const read: Part = await request("GET", next, { known: before?.etag ?? undefined, signal });
+      const part: Part = read.status === 304 && before ? before : read;
       changed ||= part !== before;
       now.set(next.href, part);
-      items.push(...(part.data[key] ?? []));
-      count ??= part.data.count;
+      const list = of(part.data);
+      items.push(...list.items);
+      count ??= list.count;
       next = nextPage(part.data.links, next);
       next?.searchParams.delete("with_count");
     }

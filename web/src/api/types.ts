@@ -396,6 +396,9 @@ export interface Host {
   updated_at: Instant | null;
 }
 
+/** A host by its name. */
+export type NamedHost = Pick<Host, "id" | "hypervisor_hostname">;
+
 /** A resource of any kind. Members see less of it. */
 export interface Resource {
   id: string;

@@ -18,13 +18,14 @@ import { againParams } from "../words/again.ts";
 import { momentsOf, sentence } from "../words/events.ts";
 import { conditionInWords, countdownOf, isInLine, isPast, lengthOf, whatOfLease } from "../words/lease.ts";
 import { otherThanMarked } from "../words/marked.ts";
-import { hostsOf, isOperable, mayMerge, maySplit } from "../words/surgery.ts";
+import { hostsOf, isOperable, maySplit } from "../words/surgery.ts";
 import { resourceName } from "../words/use.ts";
 import { estimateOf, endInSentence, waitInWords } from "../words/waiting.ts";
 import { FeedsDialog } from "./lease/feeds.tsx";
 import { History } from "./lease/history.tsx";
 import { endingOf, mayEnd } from "./lease/end-now.tsx";
 import { MaintenanceBars } from "./lease/maintenance.tsx";
+import { useMergeable } from "./lease/mergeable.ts";
 import { ExtensionOffer } from "./lease/offer.tsx";
 import { RoomPanel } from "./lease/room.tsx";
 import { Reservations } from "./lease/reservations.tsx";
@@ -261,12 +262,12 @@ function More({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
 
 /** Says whether there is a lease to merge it with, so that nobody opens a dialog for nothing. */
 function MergeChoice({ lease, onChoose }: { lease: Lease; onChoose: () => void }) {
-  const watch = useLive<{ leases: Lease[] }>("v1/leases", { project_id: lease.project_id, limit: 500 }, 60)!;
-  const { data } = watch.state.value;
-  const none = data !== null && !data.leases.some((one) => mayMerge(lease, one));
+  // The first that fits is enough.
+  const { leases, error } = useMergeable(lease, 2);
+  const none = leases?.length === 0;
   return (
     <>
-      <button type="button" disabled={data === null || none} onClick={onChoose}>
+      <button type="button" disabled={(leases === null && error === null) || none} onClick={onChoose}>
         Merge it with another
       </button>
       {none && <p class="hint menu-hint">No other lease has the same dates, or begins where this one ends.</p>}

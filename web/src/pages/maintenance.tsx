@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** For operators: maintenance windows; one with its leases; planning one. */
 import { Refused } from "../api/errors.ts";
-import { useLive } from "../api/live.ts";
+import { useLive, useLiveList } from "../api/live.ts";
 import type { Maintenance } from "../api/maintenance.ts";
 import { may } from "../api/session.ts";
-import type { Host, Link } from "../api/types.ts";
+import type { Link, NamedHost } from "../api/types.ts";
 import { Chips, Empty, PageHead, Skeleton, Trouble } from "../parts/basics.tsx";
 import { List } from "../parts/list.tsx";
 import { Phase } from "../parts/state.tsx";
@@ -36,10 +36,16 @@ export function MaintenancePage() {
 }
 
 function Planning() {
-  const watch = useLive<{ hosts: Host[] }>("v1/os-hosts", { limit: 1000 }, 120)!;
+  const watch = useNamedHosts(120);
   const { data, error } = watch.state.value;
   if (!data) return error ? <Trouble error={error} retry={() => void watch.read()} /> : <Skeleton lines={8} />;
-  return <Plan all={data.hosts} />;
+  return <Plan all={data.items} />;
+}
+
+/** Watches all hosts, however many, with their names. */
+function useNamedHosts(everySeconds: number) {
+  const query = { fields: "hypervisor_hostname" };
+  return useLiveList<NamedHost>("v1/os-hosts", "hosts", query, Number.POSITIVE_INFINITY, everySeconds);
 }
 
 const OPEN = ["PLANNED", "STARTING", "ACTIVE", "ENDING"];
@@ -120,7 +126,7 @@ function timesOf(window: Maintenance): string {
 function One({ id }: { id: string }) {
   const watch = useLive<{ maintenance: Maintenance }>(`v1/maintenances/${encodeURIComponent(id)}`, {}, 10)!;
   // Where leases are moved to has names, too.
-  const hosts = useLive<{ hosts: Host[] }>("v1/os-hosts", { limit: 1000 }, 300)!.state.value.data?.hosts ?? [];
+  const hosts = useNamedHosts(300).state.value.data?.items ?? [];
   const { data, error, etag } = watch.state.value;
   const show = (doing: string | null) => setParams({ do: doing });
   if (!data && error instanceof Refused && [403, 404].includes(error.status)) {

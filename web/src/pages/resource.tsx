@@ -41,6 +41,7 @@ function One({ kind, id }: { kind: Kind; id: string }) {
   const { data, error, loading } = watch.state.value;
   const promises = usePromised(
     kind.resource_types.find((one) => one.startsWith("physical:")) ?? kind.resource_types[0]!,
+    id,
   );
   const [open, setOpen] = useState<ResourceAction | null>(null);
   if (loading) return <Skeleton lines={6} />;

@@ -49,6 +49,18 @@ export function mayMerge(lease: Lease, other: Lease): boolean {
   return (same && other.status === lease.status) || (other.start_date === lease.end_date && other.status === "PENDING");
 }
 
+/**
+ * Returns the two questions for the leases of which `mayMerge` is true: those of the same dates, with the lease itself
+ * among them, and those that begin where it ends.
+ */
+export function mergeQueries(lease: Lease): { same: Record<string, string>; after: Record<string, string> } {
+  const of = { project_id: lease.project_id, fields: "name,status,project_id,start_date,end_date,reservations" };
+  return {
+    same: { ...of, status: lease.status, start_date: lease.start_date, end_date: lease.end_date },
+    after: { ...of, status: "PENDING", start_date: lease.end_date },
+  };
+}
+
 /** Returns what a swap does: "It gives up cn1, and gets cn3." */
 export function swapInWords(before: Pick<Lease, "reservations">, after: Pick<Lease, "reservations">): string {
   const had = hostsOf(before).map((one) => one.name);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Surgery on a lease: another host for one of its own, two leases of one, one of two. What comes of it is shown first. */
 import { useState } from "preact/hooks";
-import { useLive } from "../../api/live.ts";
 import { may } from "../../api/session.ts";
 import type { Lease } from "../../api/types.ts";
-import { Segments, Skeleton } from "../../parts/basics.tsx";
+import { Segments, Skeleton, Trouble } from "../../parts/basics.tsx";
 import { DateTimeField } from "../../parts/datetime.tsx";
 import { Field } from "../../parts/field.tsx";
 import { NumberInput } from "../../parts/number.tsx";
@@ -12,7 +11,8 @@ import { range, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire, zone } from "../../time/zone.ts";
 import { nounOf, whatOf, whatOfLease } from "../../words/lease.ts";
-import { type Cut, cutBody, hostsOf, mayMerge, swapInWords } from "../../words/surgery.ts";
+import { type Cut, cutBody, hostsOf, swapInWords } from "../../words/surgery.ts";
+import { useMergeable } from "./mergeable.ts";
 import { Operation } from "./operation.tsx";
 import type { LeaseDialogProps } from "./shared.tsx";
 
@@ -203,9 +203,7 @@ function outside(at: number | null, { start_date, end_date }: Lease): string | u
 export function MergeDialog(props: LeaseDialogProps) {
   const { lease } = props;
   const [other, setOther] = useState("");
-  const watch = useLive<{ leases: Lease[] }>("v1/leases", { project_id: lease.project_id, limit: 500 }, 60)!;
-  const { data } = watch.state.value;
-  const others = (data?.leases ?? []).filter((one) => mayMerge(lease, one));
+  const { leases: others, error, again } = useMergeable(lease);
   return (
     <Operation<Answered>
       {...operated(props)}
@@ -220,11 +218,11 @@ export function MergeDialog(props: LeaseDialogProps) {
     >
       {(fields) => (
         <>
-          {!data && <Skeleton lines={2} />}
-          {data && others.length === 0 && (
+          {!others && (error === null ? <Skeleton lines={2} /> : <Trouble error={error} retry={again} />)}
+          {others?.length === 0 && (
             <p>No other lease of the project has the same dates, or begins where this one ends.</p>
           )}
-          {others.length > 0 && (
+          {others && others.length > 0 && (
             <Field
               label="Take over"
               hint="That lease ends with it; nothing is handed over again."

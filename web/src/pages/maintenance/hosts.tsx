@@ -2,7 +2,7 @@
 /** Which hosts go into maintenance: by their names, or by what they have in common. */
 import { useRef, useState } from "preact/hooks";
 import { Requirement, type Parts } from "../../forms/requirement.tsx";
-import type { Host } from "../../api/types.ts";
+import type { NamedHost } from "../../api/types.ts";
 import { Segments } from "../../parts/basics.tsx";
 import { plural } from "../../time/format.ts";
 
@@ -12,7 +12,7 @@ const SHOWN = 100;
 export type By = "names" | "property";
 
 export interface HostsFieldProps {
-  all: readonly Host[];
+  all: readonly NamedHost[];
   by: By;
   chosen: ReadonlySet<string>;
   parts: Parts;

@@ -5,7 +5,7 @@ import { useAsked } from "../../api/ask.ts";
 import { newKey, postOnce } from "../../api/client.ts";
 import { Refused, sentencesOf } from "../../api/errors.ts";
 import type { Impact, Maintenance } from "../../api/maintenance.ts";
-import type { Host } from "../../api/types.ts";
+import type { NamedHost } from "../../api/types.ts";
 import { type Span, keptLength } from "../../forms/gate.ts";
 import type { Parts } from "../../forms/requirement.tsx";
 import { note } from "../../parts/announce.tsx";
@@ -28,7 +28,7 @@ const DAY = 24 * HOUR;
 const POINTERS = ["/name", "/reason", "/start_date", "/end_date", "/hosts", "/requirement"];
 
 /** The page `?do=plan`; `hosts=` are chosen already, `start=` and `end=` too. */
-export function Plan({ all }: { all: readonly Host[] }) {
+export function Plan({ all }: { all: readonly NamedHost[] }) {
   const { params } = place.value;
   const opened = useRef(present.value).current;
   const [by, setBy] = useState<By>("names");

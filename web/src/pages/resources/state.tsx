@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The state of a resource: failed, out of use, promised until, free. */
 import { now as serviceNow } from "../../api/client.ts";
-import { useLive } from "../../api/live.ts";
+import { useLiveList } from "../../api/live.ts";
 import type { Block, CalendarPage, CalendarResource, Host } from "../../api/types.ts";
 import { When } from "../../parts/basics.tsx";
 import { StateMark } from "../../parts/state.tsx";
@@ -55,13 +55,19 @@ export function maintenanceSoon(resources: readonly CalendarResource[], now: num
   return closed;
 }
 
-/** Reads until when resources of a type are promised. */
-export function usePromised(type: string): Promises {
+/** Returns what a page of the calendar lists. */
+function inCalendar(body: Record<string, unknown>): { items: CalendarResource[]; count: number | undefined } {
+  const { resources, count } = body.calendar as CalendarPage;
+  return { items: resources, count };
+}
+
+/** Reads until when all resources of a type are promised, or that one of them whose id or label is given. */
+export function usePromised(type: string, only?: string): Promises {
   const hour = Math.floor(serviceNow() / HOUR) * HOUR;
   const to = hour + AHEAD * 24 * HOUR;
-  const query = { from: toWire(hour), to: toWire(to), limit: 1000, fields: "blocks", resource_type: type };
-  const calendar = useLive<{ calendar: CalendarPage }>("v1/calendar", query, 60)!.state.value.data?.calendar;
-  const resources = calendar?.resources ?? [];
+  const query = { from: toWire(hour), to: toWire(to), fields: "blocks", resource_type: type, resource: only };
+  const watch = useLiveList<CalendarResource>("v1/calendar", inCalendar, query, Number.POSITIVE_INFINITY, 60);
+  const resources = watch.state.value.data?.items ?? [];
   return {
     until: promisedUntil(resources, present.value, to),
     closed: maintenanceSoon(resources, present.value),
