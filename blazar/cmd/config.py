@@ -22,7 +22,7 @@ from blazar.api.bounds import ApiBounds, PageBounds
 from blazar.calendar.placement import Strategy
 from blazar.clouds.openstack import options as cloud
 from blazar.cmd import former_options
-from blazar.cmd.config_files import files, names, sections
+from blazar.cmd.config_files import explain_encoding, files, given, names, sections
 from blazar.cmd.options import DEFAULT_CLI_OPTIONS, GROUPS
 from blazar.cmd.use_options import SECTION as USE
 from blazar.cmd.use_options import use_policies
@@ -141,7 +141,8 @@ def read_again(conf: cfg.ConfigOpts) -> None:
     try:
         conf.mutate_config_files()
     except (Exception, SystemExit) as error:
-        LOG.error("Configuration cannot be reloaded and stays unchanged: %s", error)
+        reason = explain_encoding(files(conf)) or error
+        LOG.error("Configuration cannot be reloaded and stays unchanged: %s", reason)
 
 
 def _parse(conf: cfg.ConfigOpts, arguments: list[str], program: str, files: list[str] | None) -> None:
@@ -158,8 +159,16 @@ def _parse(conf: cfg.ConfigOpts, arguments: list[str], program: str, files: list
         raise
     except cfg.NoSuchOptError as error:
         raise ConfigurationError(f"${error.opt_name}: the configuration {DOLLAR}") from error
-    except (OSError, UnicodeError) as error:
+    except cfg.ConfigFileParseError as error:
+        if (reason := explain_encoding([error.config_file])) is None:
+            raise
+        raise ConfigurationError(f"the configuration cannot be read: {reason}") from error
+    except OSError as error:
         raise ConfigurationError(f"the configuration cannot be read: {error}") from error
+    except UnicodeError as error:
+        # This error does not name its file.
+        reason = explain_encoding(given(conf, arguments))
+        raise ConfigurationError(f"the configuration cannot be read: {reason or error}") from error
     sys.stderr.write(said.getvalue())
 
 

@@ -21,6 +21,7 @@ from oslo_context.context import RequestContext
 from oslo_log import log
 
 from blazar.cmd.config import ConfigurationError
+from blazar.cmd.config_files import explain_encoding
 from blazar.context import CallerIds, current
 from blazar.model.log_text import escaped, printable
 
@@ -78,9 +79,8 @@ def _check_file(path: Path) -> None:
     try:
         parser.read_string(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ConfigParserError) as error:
-        raise ConfigurationError(
-            f"[DEFAULT] log_config_append {path} cannot be read: {' '.join(str(error).split())}"
-        ) from error
+        reason = explain_encoding([str(path)]) or " ".join(str(error).split())
+        raise ConfigurationError(f"[DEFAULT] log_config_append {path} cannot be read: {reason}") from error
     if missing := [name for name in ("loggers", "handlers", "formatters") if not parser.has_section(name)]:
         raise ConfigurationError(f"[DEFAULT] log_config_append {path} has no section {', '.join(missing)}; add it")
 

@@ -408,6 +408,43 @@ def test_a_file_that_is_none_is_named(tmp_path, text):
         config.load(["--config-file", str(path)], program="blazar-test")
 
 
+WINDOWS = {
+    "BOM": ("utf-8-sig", "begins with a byte order mark (BOM), as editors on Windows add it; save it as UTF-8 without"),
+    "UTF-16": ("utf-16", "is in UTF-16, as editors on Windows save it; save it as UTF-8 without BOM"),
+    "Latin 1": ("latin-1", "is not in UTF-8, see line 2; save it as UTF-8"),
+}
+
+
+@pytest.mark.parametrize(("encoding", "words"), WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize("option", ["--config-file", "--config-dir", "by default"])
+@pytest.mark.parametrize("first", ["[DEFAULT]", "# Settings", ""])
+def test_a_file_that_an_editor_on_windows_saved_is_named_with_what_to_do(tmp_path, encoding, words, option, first):
+    path = tmp_path / "blazar.conf"
+    path.write_bytes(f"{first}\n# Plätze\n[DEFAULT]\nhost = 127.0.0.1\n".encode(encoding))
+    named = {"--config-file": [option, str(path)], "--config-dir": [option, str(tmp_path)]}.get(option, [])
+    with pytest.raises(ConfigurationError) as refused:
+        config.load(named, program="blazar-test", files=None if named else [str(path)])
+    assert f"{path} {words}" in refused.value.message
+
+
+@pytest.mark.parametrize(("encoding", "words"), WINDOWS.values(), ids=WINDOWS)
+def test_a_file_of_the_log_that_an_editor_on_windows_saved_is_named_with_what_to_do(load, tmp_path, encoding, words):
+    path = tmp_path / "logging.conf"
+    path.write_bytes("[loggers]\n# Plätze\nkeys = root\n".encode(encoding))
+    with pytest.raises(ConfigurationError) as refused:
+        logs.start(load("[DEFAULT]", f"log_config_append = {path}"))
+    assert f"{path} {words}" in refused.value.message
+
+
+def test_a_file_that_gets_a_mark_later_is_named_and_changes_nothing(load, tmp_path, caplog):
+    conf = load("[DEFAULT]", "debug = false")
+    (tmp_path / "blazar.conf").write_text("[DEFAULT]\ndebug = true\n", encoding="utf-8-sig")
+    config.read_again(conf)
+    assert "stays unchanged" in caplog.text
+    assert f"{tmp_path / 'blazar.conf'} begins with a byte order mark" in caplog.text
+    assert not conf.debug
+
+
 def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(ConfigurationError, match="cannot be read"):
         config.load(["--config-file", str(tmp_path)], program="blazar-test")
