@@ -60,8 +60,9 @@ def out_of_use(
 ) -> list[Block]:
     """Return why a resource takes no new allocations in a window, a block for each cause; usually none.
 
-    ``closed`` are its maintenance windows. The causes of today are taken to last, except where the operator has said
-    until when.
+    ``closed`` are its maintenance windows. The causes of today are taken to last: a resource that its operator has
+    disabled until a date takes no new allocation before it is enabled, whatever the window, so that what is after the
+    date is not free either.
     """
     found = [
         Block(
@@ -91,14 +92,18 @@ def _causes(resource: Resource) -> Iterator[tuple[OutOfUse, datetime | None, dat
     """Yield the causes for which a resource is out of use: code, since, until, reason."""
     if resource.reservable:
         return
+    until = resource.disabled_until
     if resource.disabled:
         since = resource.disabled_since
-        yield OutOfUse.DISABLED, since and _second(since), resource.disabled_until, resource.disabled_reason
+        yield OutOfUse.DISABLED, since and _second(since), until, resource.disabled_reason
     if resource.failed_since is not None:
         yield OutOfUse.FAILED, _second(resource.failed_since), None, resource.failure
-    if not resource.disabled and resource.failed_since is None:
-        is_open = resource.evacuable and not resource.withdrawn
-        yield OutOfUse.EVACUABLE if is_open else OutOfUse.BEING_REMOVED, None, None, None
+    elif not resource.disabled or until is not None:
+        if resource.withdrawn or not (resource.disabled or resource.evacuable):
+            code = OutOfUse.BEING_REMOVED
+        else:
+            code = OutOfUse.EVACUABLE if resource.evacuable else OutOfUse.TO_BE_ENABLED
+        yield code, until, None, resource.disabled_reason if code is OutOfUse.TO_BE_ENABLED else None
 
 
 def _blocks(use: Use, kind: BlockKind, window: Window) -> Iterator[Block]:

@@ -40,6 +40,8 @@ class OutOfUse(StrEnum):
     """Why a resource takes no new allocations."""
 
     DISABLED = "disabled"
+    TO_BE_ENABLED = "to_be_enabled"
+    """After the date until which it is disabled: it takes allocations of that time once it is enabled, at the date."""
     FAILED = "failed"
     BEING_REMOVED = "being_removed"
     MAINTENANCE = "maintenance"

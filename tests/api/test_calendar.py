@@ -131,9 +131,10 @@ def test_operators_see_labels_and_names_and_why_a_host_is_out_of_use(http, world
     (row,) = shown(http, ROOT, "resource=2")["resources"]
     assert (row["id"], row["name"], row["reservable"]) == ("2", "node-2", False)
     out = {"kind": "out_of_use", "start": "2030-04-01T12:00:00Z", "end": "2030-04-01T13:00:00Z", "code": "disabled"}
-    assert row["blocks"] == [{**out, "reason": "fan replaced"}]
+    later = {**out, "start": out["end"], "end": None}
+    assert row["blocks"] == [{**each, "reason": "fan replaced"} for each in (out, later)]
     (same,) = shown(http, query=f"resource={row['label']}")["resources"]
-    assert same["blocks"] == [{**out, "reason": None}]
+    assert same["blocks"] == [{**out, "reason": None}, {**later, "reason": None}]
     assert (same["id"], same["name"]) == (row["label"], None)
 
 

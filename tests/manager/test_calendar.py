@@ -116,16 +116,17 @@ def test_hosts_out_of_use_say_until_when_and_only_operators_why(world):
     world.manager.resources.change(
         HOST, "1", ResourceChange({}, disabled=True, disabling=Disabling("fan", NOON + 3 * HOUR))
     )
-    (block,) = (block for row in page(world, OPERATOR).rows for block in row.blocks)
+    block, later = (block for row in page(world, OPERATOR).rows for block in row.blocks)
     assert (block.kind, block.code, block.start, block.end) == (
         BlockKind.OUT_OF_USE,
         OutOfUse.DISABLED,
         NOON,
         NOON + 3 * HOUR,
     )
-    assert block.reason == "fan"
+    assert (later.code, later.start, later.end) == (OutOfUse.TO_BE_ENABLED, NOON + 3 * HOUR, None)
+    assert block.reason == later.reason == "fan"
     assert page(world).rows != ()
-    assert [block.reason for row in page(world).rows for block in row.blocks] == [None]
+    assert [block.reason for row in page(world).rows for block in row.blocks] == [None, None]
 
 
 def test_hosts_for_other_projects_and_private_properties_are_not_there_for_members(world):

@@ -7,7 +7,7 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.web.conftest import ADMIN, ALICE, serious
+from tests.web.conftest import ADMIN, ALICE, drawn, serious
 from tests.web.service import asked, booked, leases_of
 
 FEED = re.compile(r"/feeds/.*\.ics")
@@ -180,3 +180,26 @@ def test_there_is_one_list_of_hosts_and_the_page_of_one_says_who_has_and_had_it(
     page.get_by_role("link", name=other, exact=True).click()
     past = page.locator(".resource-leases").filter(has_text="Who had it")
     expect(past.get_by_role("link", name="gone")).to_be_visible()
+
+
+def test_a_host_that_is_disabled_until_a_date_is_not_drawn_as_free_after_it(small, page_of):
+    host = asked(small, ADMIN, "GET", "v1/os-hosts?limit=1")["hosts"][0]
+    hosts = asked(small, ADMIN, "GET", "v1/os-hosts?with_count=true&limit=1")["count"]
+    disabled = {"disabled": {"reason": "fan replaced", "until": "+P2D"}}
+    asked(small, ADMIN, "PUT", f"v1/os-hosts/{host['id']}", disabled)
+    page = page_of(small + "calendar?by=none", ADMIN)
+    later = drawn(page).locator(".block-out.block-later")
+    expect(later).to_have_count(1)
+    expect(later).to_have_attribute("aria-label", re.compile("^Takes new leases once enabled, from .* on$"))
+    expect(page.get_by_role("list", name="What the blocks mean")).to_contain_text("takes new leases once enabled")
+    assert serious(page) == []
+    later.click()
+    expect(page.get_by_role("dialog")).to_contain_text("No lease of this time can be booked before it is enabled")
+    page.goto(small + "calendar?by=none&view=table")
+    row = page.get_by_role("row", name=re.compile(f"^{host['hypervisor_hostname']} "))
+    expect(row).to_contain_text("Out of use: disabled: fan replaced: ")
+    expect(row).to_contain_text("Takes new leases once enabled: from ")
+    # The overview counts no more of them as free at the end of what it shows.
+    page.goto(small + "overview")
+    free = f"{hosts - 1} of {hosts} hosts are free"
+    expect(page.get_by_role("img", name=re.compile(f"^Now at least {free}"))).to_be_visible()

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CalendarResource, Capacity } from "../src/api/types.ts";
 import { sizeInWords } from "../src/grid/layout.ts";
-import { Rows, type View, groupsOf, projectsOf, sourceOf, wantedOnly } from "../src/pages/calendar/data.ts";
-import { sayCell, sayGroup, sayRow, timesOf } from "../src/pages/calendar/words.ts";
+import { Rows, type View, freeOnly, groupsOf, projectsOf, sourceOf, wantedOnly } from "../src/pages/calendar/data.ts";
+import { saidOf, sayCell, sayGroup, sayRow, timesOf } from "../src/pages/calendar/words.ts";
 import { ofGroup } from "../src/pages/calendar/reading.ts";
 
 const NOON = Date.parse("2031-03-03T12:00:00Z");
@@ -205,4 +205,63 @@ test("leases of other projects are dimmed while those of one are looked for", ()
   assert.deepEqual(dimmed("biology"), [true, false, false]);
   assert.deepEqual(dimmed("physics"), [false, true, false]);
   assert.deepEqual(dimmed(null), [false, false, false]);
+});
+
+test("the time after the date until which a host is disabled is drawn and said as not free yet", () => {
+  const disabled = { kind: "out_of_use", start: "2031-03-03T12:00:00Z", end: "2031-03-03T15:00:00Z", reason: "fan" };
+  const blocks = [
+    { ...disabled, code: "disabled" },
+    { ...disabled, code: "to_be_enabled", start: disabled.end, end: null },
+  ];
+  const resource = { ...host("h-1"), blocks } as unknown as CalendarResource;
+  const [row] = new Rows().of([resource], VIEW);
+  assert.deepEqual(
+    row!.blocks.map(({ kind, mark, label }) => [kind, mark, label]),
+    [
+      ["out", undefined, "fan"],
+      ["out", "later", "once enabled"],
+    ],
+  );
+  assert.deepEqual(sayRow(row!, NOON, "UTC", VIEW), [
+    "Out of use: disabled: fan: Mon 3 Mar 12:00 – 15:00",
+    "Takes new leases once enabled: from Mon 3 Mar 15:00 on",
+  ]);
+  const [, later] = row!.blocks;
+  assert.equal(
+    sayCell(later!, later!.start, later!.end, NOON, "UTC", VIEW),
+    "Takes new leases once enabled, from Mon 3 Mar 15:00 on",
+  );
+  assert.deepEqual(freeOnly([row!], [resource], { start: NOON + 4 * HOUR, end: NOON + 5 * HOUR }).rows, []);
+});
+
+test("why a host is out of use is said in words, not in the service's code", () => {
+  const block = { kind: "out_of_use", code: "being_removed", start: "2031-03-03T12:00:00Z", end: null, reason: null };
+  const [row] = new Rows().of([{ ...host("h-1"), blocks: [block] } as unknown as CalendarResource], VIEW);
+  assert.deepEqual(sayRow(row!, NOON, "UTC", VIEW), ["Out of use: being removed: from Mon 3 Mar 12:00 on"]);
+});
+
+test("the table lists the times of the project that is looked for, and counts those of others", () => {
+  const lease = (project_id: string, hour: number) => {
+    const [start, end] = [hour, hour + 1].map((one) => `2031-03-03T${one}:00:00Z`);
+    return { kind: "lease", lease_id: `${project_id}-${hour}`, project_id, name: "run", status: "PENDING", start, end };
+  };
+  const leases = [lease("biology", 13), lease("art", 15), lease("biology", 17), lease("art", 18), lease("biology", 20)];
+  const shared = { ...host("h-1"), blocks: leases } as unknown as CalendarResource;
+  const of = (only: string | null) => new Rows().of([shared], { ...VIEW, only })[0]!;
+  const said = ({ blocks, ...counts }: ReturnType<typeof saidOf>) => ({
+    ...counts,
+    said: sayRow({ blocks }, NOON, "UTC", VIEW),
+  });
+  const one = (project: string, hour: number) => `${project}: run, booked: Mon 3 Mar ${hour}:00 – ${hour + 1}:00`;
+  assert.deepEqual(said(saidOf(of("biology"), 2)), {
+    said: [one("biology", 13), one("biology", 17)],
+    more: 1,
+    others: 2,
+  });
+  assert.deepEqual(said(saidOf(of("art"), 9)), { said: [one("art", 15), one("art", 18)], more: 0, others: 3 });
+  assert.deepEqual(said(saidOf(of(null), 9)), {
+    said: leases.map((each) => one(each.project_id, Number(each.start!.slice(11, 13)))),
+    more: 0,
+    others: 0,
+  });
 });

@@ -44,7 +44,13 @@ COMPONENTS: Json = {
             "project_id": TEXT,
             "user_id": TEXT,
             "status": {**one_of(LeaseStatus), "description": "of the lease"},
-            "code": {**one_of(OutOfUse), "description": "why the resource is out of use"},
+            "code": {
+                **one_of(OutOfUse),
+                "description": (
+                    "why the resource is out of use; to_be_enabled, from 1.3 on, is the time after the date until "
+                    "which it is disabled: new leases of that time are taken once it is enabled"
+                ),
+            },
             "reason": {**TEXT_OR_NULL, "description": "for operators, as it was given or found"},
         },
         optional=_OPTIONAL,

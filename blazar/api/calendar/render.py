@@ -51,7 +51,7 @@ def row(value: CalendarRow, leases: Mapping[str, BlockLease], version: Version |
 
 
 def _earlier(value: Block) -> Block:
-    unknown = (OutOfUse.MAINTENANCE, OutOfUse.EVACUABLE)
+    unknown = (OutOfUse.MAINTENANCE, OutOfUse.EVACUABLE, OutOfUse.TO_BE_ENABLED)
     return replace(value, code=OutOfUse.DISABLED) if value.code in unknown else value
 
 

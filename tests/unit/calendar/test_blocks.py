@@ -129,9 +129,16 @@ def test_a_host_is_out_of_use_since_then_and_until_then():
     assert shown(reasons=False, **broken) == [(OutOfUse.FAILED, at(2), None, None)]
     assert shown(window=Window(at(-9), at(1)), **broken) == []
     disabled = {"disabled": True, "disabled_reason": "fan", "disabled_since": at(-60), "disabled_until": at(60)}
-    assert shown(**disabled) == [(OutOfUse.DISABLED, NOON, at(60), "fan")]
+    later = (OutOfUse.TO_BE_ENABLED, at(60), None, "fan")
+    assert shown(**disabled) == [(OutOfUse.DISABLED, NOON, at(60), "fan"), later]
+    assert [reason for *_, reason in shown(reasons=False, **disabled)] == [None, None]
     assert shown(window=hours(0, 0.5), **disabled) == [(OutOfUse.DISABLED, NOON, at(30), "fan")]
-    assert shown(window=hours(1, 2), **disabled) == []
+    assert shown(window=hours(1, 2), **disabled) == [later]
+    assert shown(window=hours(2, 3), **disabled) == [(OutOfUse.TO_BE_ENABLED, at(120), None, "fan")]
+    assert shown(window=hours(-2, -1), **disabled) == []
+    assert shown(**{**disabled, "disabled_until": None}) == [(OutOfUse.DISABLED, NOON, None, "fan")]
+    for code, more in ((OutOfUse.EVACUABLE, open_to_all), (OutOfUse.BEING_REMOVED, {**open_to_all, "withdrawn": True})):
+        assert shown(**disabled, **more)[1:] == [(code, at(60), None, None)]
     assert [code for code, *_ in shown(**disabled, **broken)] == [OutOfUse.DISABLED, OutOfUse.FAILED]
 
 

@@ -217,20 +217,28 @@ function kindOf(block: WireBlock, view: View): Block["kind"] {
   return block.kind;
 }
 
+/** The code of the time after the date until which a resource is disabled: nobody can book it before then. */
+export const ENABLED_LATER = "to_be_enabled";
+
 /** Reasons enough to be named on the block. */
 const OUT_OF_USE: Readonly<Record<string, string>> = {
   failed: "failed",
   maintenance: "maintenance",
   evacuable: "open to all",
+  [ENABLED_LATER]: "once enabled",
 };
 
 function labelOf(block: WireBlock, view: View): string {
   if (block.kind === "lease" && block.project_id !== view.project) return `${block.project_id}: ${block.name}`;
-  if (block.kind === "out_of_use") return block.reason ?? OUT_OF_USE[block.code ?? ""] ?? "";
+  if (block.kind === "out_of_use") {
+    const named = OUT_OF_USE[block.code ?? ""] ?? "";
+    return block.code === ENABLED_LATER ? named : (block.reason ?? named);
+  }
   return block.name ?? "";
 }
 
-function markOf(block: WireBlock, start: number, view: View): Mark | null {
+function markOf(block: WireBlock, start: number, view: View): Mark | "later" | null {
+  if (block.code === ENABLED_LATER) return "later";
   if (block.kind !== "mine" && block.kind !== "lease") return null;
   return phaseOf({ status: block.status ?? "PENDING" }, start, view.now).mark;
 }

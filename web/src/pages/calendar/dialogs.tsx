@@ -13,8 +13,8 @@ import { hrefOf } from "../../router.ts";
 import { relative } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire, zone } from "../../time/zone.ts";
-import { sourceOf } from "./data.ts";
-import { type Read, timesOf, whatOf } from "./words.ts";
+import { ENABLED_LATER, sourceOf } from "./data.ts";
+import { type Read, codeInWords, timesOf, whatOf } from "./words.ts";
 
 /** The card beside what the pointer or the focus is on. The grid's cell says the same to screen readers. */
 export function Card({ pointed, read }: { pointed: Pointed; read: Read }) {
@@ -116,12 +116,18 @@ export function BlockDialog({
         {source?.block.code && (
           <>
             <dt>Why</dt>
-            <dd>{source.block.reason ?? source.block.code}</dd>
+            <dd>{source.block.reason ?? codeInWords(source.block.code)}</dd>
           </>
         )}
       </dl>
       {block.kind === "other" && (
         <p class="muted">Others have reserved it then. Who, is not shown to other projects.</p>
+      )}
+      {source?.block.code === ENABLED_LATER && (
+        <p class="muted">
+          It is disabled until then. No lease of this time can be booked before it is enabled, which happens by itself
+          at that date; an operator can enable it earlier.
+        </p>
       )}
     </Dialog>
   );

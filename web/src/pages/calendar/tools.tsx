@@ -303,6 +303,7 @@ export function Legend({ owners, hours, projects, project }: LegendProps) {
     ["own past", "past"],
     ...(owners ? [] : [["other", "promised to others"] as [string, string]]),
     ["out", "out of use"],
+    ["out later", "takes new leases once enabled"],
   ];
   return (
     <ul class="legend" aria-label="What the blocks mean">

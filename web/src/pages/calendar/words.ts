@@ -5,7 +5,7 @@ import { type Block, type Group, type Row, sizeInWords } from "../../grid/layout
 import { clock, daysBetween, duration, moment, range } from "../../time/format.ts";
 import { phaseOf } from "../../words/lease.ts";
 import { capacityInWords } from "../../words/values.ts";
-import { sourceOf } from "./data.ts";
+import { ENABLED_LATER, sourceOf } from "./data.ts";
 
 /** Returns what a block is, without its times: "gan-training, active". */
 export function whatOf(block: Block | null, now: number): string {
@@ -20,11 +20,18 @@ export function whatOf(block: Block | null, now: number): string {
     case "cleaning":
       return "Cleaning between two users";
     case "out":
+      // Why it is disabled is said of the time before.
+      if (source?.code === ENABLED_LATER) return "Takes new leases once enabled";
       if (source?.code === "maintenance") return ["Maintenance", source.reason].filter(Boolean).join(": ");
-      return ["Out of use", source?.code, source?.reason].filter(Boolean).join(": ");
+      return ["Out of use", codeInWords(source?.code), source?.reason].filter(Boolean).join(": ");
     default:
       return source?.used ? `Promised to others: ${capacityInWords(source.used).join(", ")}` : "Promised to others";
   }
+}
+
+/** Returns why a resource is out of use in words. */
+export function codeInWords(code: string | undefined): string {
+  return code?.replaceAll("_", " ") ?? "";
 }
 
 /** What of time the calendar has read: an end of a block that lies there is where it was cut, not its own. */
@@ -79,8 +86,20 @@ export function sayGroup(group: Group, now: number, zone: string): string {
   return `${present}${least ? `fewest: ${least.free} free, ${range(least.start, least.end, zone, now)}` : ""}`;
 }
 
+/** Returns what of a row the table says at first, and how many more times there are, by whose they are. */
+export function saidOf(row: Pick<Row, "blocks">, most: number): { blocks: Block[]; more: number; others: number } {
+  const busy = row.blocks.filter((block) => block.kind !== "cleaning");
+  // Of other projects than the one that is looked for.
+  const wanted = busy.filter((block) => !block.dim);
+  return {
+    blocks: wanted.slice(0, most),
+    more: Math.max(0, wanted.length - most),
+    others: busy.length - wanted.length,
+  };
+}
+
 /** Returns rows for the table: what is not free, in sentences. */
-export function sayRow(row: Row, now: number, zone: string, read: Read): string[] {
+export function sayRow(row: Pick<Row, "blocks">, now: number, zone: string, read: Read): string[] {
   return row.blocks
     .filter((block) => block.kind !== "cleaning")
     .map((block) => `${whatOf(block, now)}: ${timesOf(block, read, zone, now)[0]}`);
