@@ -244,7 +244,7 @@ export function CalendarPage() {
       {error !== null && <Trouble error={error} retry={again} />}
       {groups === null && error === null && <Skeleton lines={9} />}
       {groups?.length === 0 && <Nothing filtered={filtered || filter.length > 0} type={type} />}
-      {groups && groups.length > 0 && table && <CalendarTable groups={groups} read={read} />}
+      {groups && groups.length > 0 && table && <CalendarTable groups={groups} read={read} project={wanted.project} />}
       {groups && groups.length > 0 && !table && (
         <>
           <GridView

@@ -3,21 +3,32 @@
 import { useState } from "preact/hooks";
 import type { Group, Row } from "../../grid/layout.ts";
 import { Rows } from "../../parts/list.tsx";
-import { plural } from "../../time/format.ts";
+import { plural, range } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
-import { type Read, sayRow } from "./words.ts";
+import { type Read, saidOf, sayRow } from "./words.ts";
 
 const AT_ONCE = 100;
 /** So many times of one resource are shown at once; a service that is booked by the hour has hundreds. */
 const TIMES = 12;
 
+interface Props {
+  groups: readonly Group[];
+  read: Read;
+  /** The project whose leases are looked for: those of others are listed when one asks for them. */
+  project: string | null;
+}
+
 /** Lists what of each resource is not free. The page scrolls, nothing in it does. */
-export function CalendarTable({ groups, read }: { groups: readonly Group[]; read: Read }) {
+export function CalendarTable({ groups, read, project }: Props) {
   const [shown, setShown] = useState(AT_ONCE);
   const rows = groups.flatMap((group) => group.rows.map((row) => ({ group, row })));
   return (
     <div class="calendar-table">
+      <p class="muted">
+        {project === null ? "" : `Resources with leases of ${project}, without the times of others: `}
+        {range(read.from, read.to, zone.value, present.value)}
+      </p>
       <Rows heads={["Resource", "Group", "Not free"]}>
         {rows.slice(0, shown).map(({ group, row }) => (
           <tr key={row.key}>
@@ -45,19 +56,19 @@ export function CalendarTable({ groups, read }: { groups: readonly Group[]; read
 
 function Times({ row, read }: { row: Row; read: Read }) {
   const [all, setAll] = useState(false);
-  const sentences = sayRow(row, present.value, zone.value, read);
-  if (sentences.length === 0) return <>free all the time shown</>;
-  const rest = all ? 0 : Math.max(0, sentences.length - TIMES);
+  const { blocks, more, others } = saidOf(row, TIMES);
+  const sentences = sayRow(all ? row : { blocks }, present.value, zone.value, read);
+  if (sentences.length === 0 && others === 0) return <>free all the time shown</>;
   return (
     <>
       <ul>
-        {sentences.slice(0, sentences.length - rest).map((sentence) => (
+        {sentences.map((sentence) => (
           <li key={sentence}>{sentence}</li>
         ))}
       </ul>
-      {rest > 0 && (
+      {!all && more + others > 0 && (
         <button type="button" class="link" aria-label={`Show all times of ${row.name}`} onClick={() => setAll(true)}>
-          and {plural(rest, "more time")}
+          and {[more > 0 && plural(more, "more time"), others > 0 && `${others} of others`].filter(Boolean).join(", ")}
         </button>
       )}
     </>
