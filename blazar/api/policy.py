@@ -120,6 +120,8 @@ class Policy:
         named = location is not None and location.location not in _UNNAMED
         if named and conf.find_file(section.policy_file) is None:
             LOG.error("[oslo_policy] policy_file %s does not exist; the default rules apply", section.policy_file)
+        if self.unread is not None:
+            LOG.error("%s", explain_unread(self.unread))
 
     def allows(self, rule: str, caller: Caller, target: Mapping[str, str] | None = None) -> bool:
         """Return whether the rule allows the caller to act on the target (default: the caller's own project)."""
@@ -149,6 +151,21 @@ class Policy:
         """Raise Denied, which names the rule, if the rule does not allow it."""
         if not self.allows(rule, caller, target):
             raise Denied(f"Policy doesn't allow {rule} to be performed.", data={"rule": rule})
+
+    @property
+    def file(self) -> Path | None:
+        """The policy file that was read, apart from those in folders."""
+        path = self._current().policy_path
+        return Path(path) if path else None
+
+    @property
+    def unread(self) -> Path | None:
+        """Rules in JSON that are not read, because the name of the policy file is now that of a file in YAML."""
+        name = Path(self._conf.oslo_policy.policy_file)
+        if self.file is not None or name.suffix not in (".yaml", ".yml"):
+            return None
+        found = self._conf.find_file(str(name.with_suffix(".json")))
+        return Path(found) if found else None
 
     @property
     def given(self) -> Mapping[str, str]:
@@ -222,6 +239,14 @@ class Policy:
             except OSError as error:
                 LOG.debug("Policy in %s cannot be read: %s", path, error)
         return found
+
+
+def explain_unread(file: Path) -> str:
+    """Return one sentence on rules in JSON that are not read."""
+    return (
+        f"{file} is not read, so none of its rules apply; convert it to policy.yaml with "
+        "oslopolicy-convert-json-to-yaml, or name it as [oslo_policy] policy_file"
+    )
 
 
 def _denials(check: object) -> int:

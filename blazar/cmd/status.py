@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from blazar import RELEASE
 from blazar.api import policy_advice
 from blazar.api.parts import installed
-from blazar.api.policy import Policy, list_rules
+from blazar.api.policy import Policy, explain_unread, list_rules
 from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.prometheus.http import Prometheus
@@ -136,18 +136,25 @@ def _policy_file(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     except BlazarError as error:
         yield Finding("Policy file", Verdict.FAILURE, error.message)
         return
-    path = conf.find_file(conf.oslo_policy.policy_file)
-    if path and _is_json(Path(path)):
-        yield Finding(
-            "Policy file", Verdict.FAILURE, f"{path} is JSON; convert it with oslopolicy-convert-json-to-yaml"
-        )
-        return
+    yield from (found := [*_policy_json(rules), *_policy_checks(rules)])
+    if not found:
+        yield Finding("Policy file", Verdict.SUCCESS)
+    yield from _policy_rules(rules.given)
+
+
+def _policy_json(rules: Policy) -> Iterator[Finding]:
+    """Warn of rules in JSON: those that the service reads, for JSON is YAML as well, and those that it does not."""
+    if rules.file is not None and _is_json(rules.file):
+        text = f"{rules.file} is JSON, which is read as YAML; convert it with oslopolicy-convert-json-to-yaml"
+        yield Finding("Policy file", Verdict.WARNING, text)
+    if rules.unread is not None:
+        yield Finding("Policy file", Verdict.WARNING, explain_unread(rules.unread))
+
+
+def _policy_checks(rules: Policy) -> Iterator[Finding]:
     for name in rules.not_understood:
         text = f"{name} cannot be understood: {rules.given[name]!r}; what cannot be read of it allows nobody"
         yield Finding("Policy file", Verdict.FAILURE, text)
-    if not rules.not_understood:
-        yield Finding("Policy file", Verdict.SUCCESS)
-    yield from _policy_rules(rules.given)
 
 
 def _policy_rules(given: Mapping[str, str]) -> Iterator[Finding]:

@@ -282,6 +282,24 @@ def test_a_missing_configured_policy_file_is_logged_once_and_the_defaults_apply(
     assert told.endswith("polcy.yaml does not exist; the default rules apply")
 
 
+def test_rules_in_json_that_are_not_read_are_logged_once(tmp_path, at_once, caplog):
+    (tmp_path / "policy.json").write_text('{"blazar:leases:get": "!"}', encoding="utf-8")
+    (tmp_path / "blazar.conf").write_text("[DEFAULT]\n", encoding="utf-8")
+    conf = cfg.ConfigOpts()
+    conf(["--config-file", str(tmp_path / "blazar.conf")], project="blazar")
+    rules = Policy(conf)
+    for _ in range(3):
+        assert rules.allows("blazar:leases:get", READER_OF_ART, THEIRS)
+    (told,) = errors(caplog)
+    assert told.startswith(f"{tmp_path / 'policy.json'} is not read, so none of its rules apply; convert it")
+
+
+def test_a_policy_file_in_json_is_read_as_yaml(tmp_path):
+    (tmp_path / "policy.json").write_text('{"blazar:leases:get": "!"}', encoding="utf-8")
+    rules = policy(tmp_path, policy_file=str(tmp_path / "policy.json"))
+    assert not rules.allows("blazar:leases:get", READER_OF_ART, THEIRS)
+
+
 def test_the_default_policy_file_may_be_missing(caplog):
     assert Policy().allows("blazar:leases:get", READER_OF_ART, THEIRS)
     assert not errors(caplog)

@@ -57,16 +57,30 @@ def test_an_unknown_plugin_is_a_failure(check, working):
     assert "dummy.vm.plugin" in found["Plugins"]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [('{"blazar:leases:get": "@"}', "is JSON; convert it"), ("just a text", "is invalid")],
-    ids=["json", "text"],
-)
-def test_a_policy_file_that_is_none_is_a_failure(check, working, tmp_path, text, words):
+@pytest.mark.parametrize("text", ["just a text", '{"blazar:leases:get":\t"@"'], ids=["text", "half a file in JSON"])
+def test_a_policy_file_that_is_none_is_a_failure(check, working, tmp_path, text):
     (tmp_path / "policy.yaml").write_text(text, encoding="utf-8")
     code, found = check(*working())
     assert (code, list(found)) == (2, ["Policy file"])
-    assert words in found["Policy file"]
+    assert "is invalid" in found["Policy file"]
+
+
+@pytest.mark.parametrize("name", ["policy.yaml", "policy.json"])
+def test_a_policy_file_in_json_that_a_service_reads_is_a_warning(check, working, tmp_path, name):
+    (tmp_path / name).write_text('{"blazar:leases:get": "@"}', encoding="utf-8")
+    code, found = check(*working(), "[oslo_policy]", f"policy_file = {name}")
+    assert code == 1
+    assert found["Policy file"].startswith(f"Warning: {tmp_path / name} is JSON, which is read as YAML; convert it")
+    assert "Policy rules" in found
+
+
+def test_a_policy_file_in_json_that_no_service_reads_is_a_warning(check, working, tmp_path):
+    (tmp_path / "policy.json").write_text('{"blazar:leases:get": "!"}', encoding="utf-8")
+    code, found = check(*working())
+    assert code == 1
+    assert found["Policy file"].startswith(f"Warning: {tmp_path / 'policy.json'} is not read, so none of its rules")
+    (tmp_path / "policy.yaml").write_text("{}", encoding="utf-8")
+    assert check(*working()) == (0, {})
 
 
 @pytest.mark.parametrize("text", ["", "{}", "{ }\n", "# nothing\n", "---\n", "null\n"], ids=repr)
