@@ -116,6 +116,23 @@ def test_an_extension_stops_where_others_have_booked(shared, page_of):
     assert show(shared, lease)["end_date"] == "2031-03-04T20:00:00Z"
 
 
+def test_a_field_that_nobody_has_typed_in_is_not_said_to_be_wrong(shared, page_of):
+    lease = booked(shared, ALICE, "mine", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
+    page = page_of(shared + "leases", ALICE, timezone_id="UTC")
+    # How far it can go is not known yet, so no end is proposed.
+    page.route("**/v1/availability", lambda route: None)
+    page.goto(lease_page(shared, lease, do="extend"))
+    end = page.get_by_role("dialog", name="Extend mine").get_by_label("New end", exact=True)
+    end.focus()
+    end.blur()
+    expect(end).to_have_value("")
+    expect(end).not_to_have_attribute("aria-invalid", "true")
+    end.fill("x")
+    end.fill("")
+    end.blur()
+    expect(end).to_have_attribute("aria-invalid", "true")
+
+
 def test_the_reminder_is_shown_where_new_dates_bring_it(shared, page_of):
     lease = booked(shared, ALICE, "moved", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
     page = page_of(lease_page(shared, lease, do="change"), ALICE, timezone_id="UTC")

@@ -31,8 +31,7 @@ export interface Typed {
 /** Keeps what is typed beside what it means. While it means nothing, the form around it sends nothing. */
 export function useTyped<T>({ value, show, read, onChange, optional = false, wrong }: TypedProps<T>): Typed {
   const [typed, setTyped] = useState<string | null>(null);
-  // An empty field is waited for; anything else that is no value is said.
-  const [said, setSaid] = useState(value !== null);
+  const [said, setSaid] = useState(false);
   const text = typed ?? (value === null ? "" : show(value));
   const empty = text.trim() === "";
   const found = empty && optional ? {} : read(text);
@@ -45,13 +44,15 @@ export function useTyped<T>({ value, show, read, onChange, optional = false, wro
     if (meant === undefined || show(meant) !== show(value)) setTyped(null);
   }, [value === null ? null : show(value)]);
   useEffect(() => {
-    if (said) return;
+    if (said || typed === null) return;
     const timer = setTimeout(() => setSaid(true), PAUSE_MS);
     return () => clearTimeout(timer);
   }, [said, typed]);
+  // A field that nobody has typed in is not to blame for being empty; what the form proposed may be wrong at once.
+  const shown = typed === null ? value !== null : said;
   return {
     text,
-    problem: said ? problem : undefined,
+    problem: shown ? problem : undefined,
     type: (next) => {
       setTyped(next);
       setSaid(false);
