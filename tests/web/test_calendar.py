@@ -160,6 +160,26 @@ def test_a_lease_is_moved_and_rows_are_marked_by_keyboard(shared, page_of):
     expect(dialog.get_by_label("How many")).to_have_value("2")
 
 
+def test_the_card_of_a_lease_that_was_moved_tells_its_new_dates(shared, page_of):
+    lease = book(shared, "24", "+P1D")
+    page = page_of(shared + "calendar?by=none", ALICE, timezone_id="UTC")
+    drawn(page).locator(".block-own").focus()
+    card = page.locator(".grid-card")
+    before = card.inner_text()
+    page.keyboard.press("m")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Change mine")
+    expect(dialog.get_by_text("This fits")).to_be_visible()
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(dialog).to_have_count(0)
+    # The focus is back on the block, whose card is shown again.
+    expect(card).not_to_have_text(before, use_inner_text=True)
+    moved = send(shared, "GET", f"v1/leases/{lease['id']}")["lease"]
+    start = datetime.fromisoformat(moved["start_date"])
+    expect(card).to_contain_text(f"{start:%a} {start.day} {start:%b %H:%M}")
+
+
 def test_n_books_with_the_focus_in_the_grid_too(shared, page_of):
     page = page_of(shared + "calendar?by=none", ALICE)
     drawn(page).locator(".line-name").first.focus()

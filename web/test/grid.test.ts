@@ -21,6 +21,8 @@ import {
   type Row,
 } from "../src/grid/layout.ts";
 
+import { renewed } from "../src/grid/pointed.ts";
+
 const HOUR = 3_600_000;
 
 function block(start: number, end: number, more: Partial<Block> = {}): Block {
@@ -212,4 +214,18 @@ test("the text of a preview is never cut at an edge", () => {
   assert.equal(shiftInto(200, 120, 100, 400), 0);
   // One that is longer than all that is seen begins where that begins.
   assert.equal(200 + shiftInto(200, 900, 100, 400), 100);
+});
+
+test("what is pointed at is what is there by now: at its new time, or no more", () => {
+  const mine = block(10, 20, { key: "mine" });
+  const before = row([mine]);
+  const was = { row: before, block: mine, start: 10, end: 20 };
+  const moved = block(15, 25, { key: "mine" });
+  const after = row([moved]);
+  assert.deepEqual(renewed(was, after), { row: after, block: moved, start: 15, end: 25 });
+  assert.equal(renewed(was, row([])), null);
+  assert.equal(renewed(was, undefined), null);
+  const gap = { row: before, block: null, start: 20, end: 30 };
+  assert.equal(renewed(gap, after), null, "free time that is taken by now");
+  assert.deepEqual(renewed(gap, row([mine])), { ...gap, row: row([mine]) });
 });

@@ -9,6 +9,7 @@ import { HEADER, LINE, element, placed } from "./dom.ts";
 import { forgetColours } from "./heat.ts";
 import { Keys } from "./keys.ts";
 import { type Block, type Group, type Line, type Row, Scale, linesOf } from "./layout.ts";
+import { type Pointed, PointedAt } from "./pointed.ts";
 import { Pointer } from "./pointer.ts";
 import { LineView } from "./line.ts";
 import { ticksOf } from "./ticks.ts";
@@ -26,15 +27,6 @@ export interface Marked {
   rows: Row[];
   start: number;
   end: number;
-}
-
-/** What the pointer or the focus is on. */
-export interface Pointed {
-  row: Row;
-  block: Block | null;
-  start: number;
-  end: number;
-  box: DOMRect;
 }
 
 export interface Callbacks {
@@ -73,6 +65,7 @@ export class Grid {
   readonly #nowLine = element("div", "grid-now");
   readonly #views = new Map<string, LineView>();
   readonly keys: Keys;
+  readonly pointed = new PointedAt(this);
   readonly #pointer: Pointer;
   readonly #resized: ResizeObserver;
   readonly #themes = matchMedia("(prefers-color-scheme: dark)");
@@ -292,6 +285,7 @@ export class Grid {
     if (more) this.draw();
     else {
       this.#setBusy(false);
+      this.pointed.renew();
       this.#cutSoon();
     }
   }

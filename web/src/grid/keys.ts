@@ -86,7 +86,7 @@ export class Keys {
     if (!view) return;
     if (target === view.header || view.line.kind === "group") {
       this.#spot = { line, at: null };
-      this.grid.callbacks.onPoint(null);
+      this.grid.pointed.tell(null);
       return;
     }
     const { row } = view.line;
@@ -96,13 +96,13 @@ export class Keys {
       this.#spot = { line, at: Math.min(Math.max(block.start, from), Math.max(block.start, to - 1)) };
     }
     const [start, end] = block ? [block.start, block.end] : [Number(target.dataset.start), Number(target.dataset.end)];
-    this.grid.callbacks.onPoint({ row, block, start, end, box: target.getBoundingClientRect() });
+    this.grid.pointed.tell({ row, block, start, end, box: target.getBoundingClientRect() });
   };
 
   #left = (event: FocusEvent): void => {
     if (!this.grid.box.contains(event.relatedTarget as Node | null)) {
       this.#cancel();
-      this.grid.callbacks.onPoint(null);
+      this.grid.pointed.tell(null);
     }
   };
 

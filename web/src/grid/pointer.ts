@@ -105,7 +105,7 @@ export class Pointer {
   /** Takes a block with a finger that has rested on it. */
   #grab(change: Change, event: PointerEvent): void {
     this.#drag = change;
-    this.grid.callbacks.onPoint(null);
+    this.grid.pointed.tell(null);
     this.#show(change.line, change.line, change.block.start, change.block.end, "");
     this.grid.box.setPointerCapture(event.pointerId);
   }
@@ -141,7 +141,7 @@ export class Pointer {
     if (!drag.to && Math.hypot(event.clientX - drag.x, event.clientY - drag.y) < CLICK) return;
     const end = this.#snapped(this.grid.instantAt(event.clientX), Math.ceil);
     drag.to = { line: this.grid.lineAt(event.clientY), end };
-    this.grid.callbacks.onPoint(null);
+    this.grid.pointed.tell(null);
     const { rows, free, start, until } = this.#marked(drag);
     const problem =
       free.length === rows.length ? "" : free.length === 0 ? "not free" : `${free.length} of ${rows.length} free`;
@@ -187,7 +187,7 @@ export class Pointer {
     const step = snapStep(this.grid.scale.pixelsPerMs);
     drag.to = movedTo(block, edges, this.#snapped(at, Math.round), { step, now });
     this.#dragged = true;
-    this.grid.callbacks.onPoint(null);
+    this.grid.pointed.tell(null);
     const fits =
       edges === "end" ? drag.to.end <= freeUntil(row, block, to) : isFreeFor(row, block, drag.to.start, drag.to.end);
     this.#show(drag.line, drag.line, drag.to.start, drag.to.end, fits ? "" : "promised to somebody else");
@@ -248,11 +248,11 @@ export class Pointer {
     this.#over = target;
     const found = target ? this.#blockOf(target) : null;
     if (!target || !found) {
-      this.grid.callbacks.onPoint(null);
+      this.grid.pointed.tell(null);
       return;
     }
     const { row, block } = found;
-    this.grid.callbacks.onPoint({
+    this.grid.pointed.tell({
       row,
       block,
       start: block.start,
@@ -306,7 +306,7 @@ export class Pointer {
   #leave = (): void => {
     if (this.#drag) return;
     this.#over = null;
-    this.grid.callbacks.onPoint(null);
+    this.grid.pointed.tell(null);
   };
 
   /** What was below the pointer has moved away from under it. */
