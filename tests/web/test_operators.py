@@ -99,10 +99,14 @@ def test_a_resource_of_any_kind_is_registered_by_the_form_of_its_kind(small, pag
 
 
 def test_an_address_that_the_cloud_does_not_give_out_is_chosen_and_registered(small, page_of, complaints):
-    complaints.expected.add("status of 409")
+    complaints.expected |= {"status of 400", "status of 409"}
     page = page_of(small + "resources?kind=floatingip", ADMIN)
     page.get_by_role("button", name="Register a floating IP").click()
     dialog = page.get_by_role("dialog", name="Register a floating IP")
+    dialog.get_by_role("button", name="Register", exact=True).click()
+    # What is refused has the name that its field shows.
+    expect(dialog.get_by_text("Floating network id is missing")).to_be_visible()
+    expect(dialog.get_by_text("Floating IP address is missing")).to_be_visible()
     offered = dialog.get_by_label("What the cloud has (126)")
     expect(offered.get_by_role("option")).to_have_count(127)
     offered.select_option(label="203.0.113.7 on public")

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Refused, faultsOf, isGone, plain, sentencesOf, stillTrue } from "../src/api/errors.ts";
+import type { Schema } from "../src/api/kinds.ts";
+import { fieldsOf, labelsOf } from "../src/forms/schema.ts";
 import { inPageWords } from "../src/words/refusal.ts";
 
 const NOW = Date.parse("2026-11-26T15:30:00Z");
@@ -34,6 +36,51 @@ test("fields are said as the page calls them, and what is gone without the quest
   );
   assert.equal(said("'start_date' is missing"), "'start_date' is missing");
   assert.equal(said("Lease with {'lease_id': '93c55306'} not found"), "There is no such lease any more");
+});
+
+test("beside a field the service's sentence calls it by its label", () => {
+  const fault = (pointer: string, detail: string) => ({ status: 400, code: "c", title: "", detail, pointer });
+  const beside = (pointer: string, detail: string, labels?: Record<string, string>) =>
+    sentencesOf(
+      new Refused(400, [fault(pointer, detail)]),
+      [pointer],
+      new Map(Object.entries(labels ?? {})),
+    ).fields.get(pointer);
+  const network = "/floating_network_id";
+  assert.equal(
+    beside(network, "floating_network_id is missing; give the id of an external network", { [network]: "Its network" }),
+    "Its network is missing; give the id of an external network",
+  );
+  assert.equal(beside(network, "floating_network_id is missing"), "Floating network is missing");
+  assert.equal(
+    beside("/reservations/1/min", "reservations[1].min is 0, which is less than 1", {
+      "/reservations/1/min": "Devices, at least",
+    }),
+    "Devices, at least is 0, which is less than 1",
+  );
+  assert.equal(beside("/subnet/gateway_ip", "subnet.gateway_ip: 'x' is no address"), "'x' is no address");
+  assert.equal(beside("/end_date", "end_date is missing"), "The end is missing");
+  // What is only called alike stays.
+  assert.equal(beside("/hosts", "hosts of another zone are free"), "Hosts of another zone are free");
+  assert.equal(beside("/host", "'host' is taken"), "'host' is taken");
+});
+
+test("fields in objects have their labels by the pointers of refusals", () => {
+  const schema = {
+    properties: {
+      network_id: { type: "string", title: "Network" },
+      subnet: { type: "object", properties: { cidr: { type: "string", title: "Range" }, dhcp: { type: "boolean" } } },
+    },
+  };
+  assert.deepEqual(
+    [...labelsOf(fieldsOf(schema as Schema), "/reservations/0")],
+    [
+      ["/reservations/0/network_id", "Network"],
+      ["/reservations/0/subnet", "Subnet"],
+      ["/reservations/0/subnet/cidr", "Range"],
+      ["/reservations/0/subnet/dhcp", "Dhcp"],
+    ],
+  );
 });
 
 test("what somebody has typed, and what is no name of a field, stays", () => {

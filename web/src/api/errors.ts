@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a request can end with instead of an answer, and which sentence belongs beside which field. */
 import { zone } from "../time/zone.ts";
-import { inPageWords } from "../words/refusal.ts";
+import { inPageWords, withLabel } from "../words/refusal.ts";
 import type { Fault } from "./types.ts";
 
 /** The service answered, and refused. */
@@ -67,9 +67,14 @@ export interface Sentences {
 
 /**
  * Splits the faults of an error between the fields of a form.
- * A pointer that no field has goes to the longest known pointer above it, else to the others.
+ * A pointer that no field has goes to the longest known pointer above it, else to the others. `labels` are those of
+ * fields, by their pointers, where the key in words is another one.
  */
-export function sentencesOf(error: unknown, pointers: readonly string[]): Sentences {
+export function sentencesOf(
+  error: unknown,
+  pointers: readonly string[],
+  labels: ReadonlyMap<string, string> = new Map(),
+): Sentences {
   const fields = new Map<string, string>();
   const others: string[] = [];
   if (!(error instanceof Refused)) return { fields, others: error ? [plain(error)] : [] };
@@ -77,7 +82,8 @@ export function sentencesOf(error: unknown, pointers: readonly string[]): Senten
   if (error.status === 401 && error.signIn) return { fields, others };
   for (const fault of error.faults) {
     const pointer = nearest(fault.pointer, pointers);
-    const detail = inPageWords(fault.detail, zone.value, Date.now());
+    const { pointer: place = "" } = fault;
+    const detail = inPageWords(withLabel(fault.detail, place, labels.get(place)), zone.value, Date.now());
     if (pointer === undefined) others.push(detail);
     else fields.set(pointer, [fields.get(pointer), detail].filter(Boolean).join(" "));
   }

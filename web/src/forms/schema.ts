@@ -98,6 +98,16 @@ function fieldOf(name: string, schema: Schema, required: boolean): FormField {
   };
 }
 
+/** Returns the labels of the fields and of those in them by their JSON pointers, which begin as the `place` of the object. */
+export function labelsOf(fields: readonly FormField[], place = ""): Map<string, string> {
+  return new Map(
+    fields.flatMap(({ name, label, fields: inside }): [string, string][] => [
+      [`${place}/${name}`, label],
+      ...labelsOf(inside, `${place}/${name}`),
+    ]),
+  );
+}
+
 /** The ways in which a value can be written. */
 function waysOf(schema: Schema): Schema[] {
   const ways = schema.anyOf ?? schema.oneOf;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Sentences of the service in the words of a page: without names of fields and options, in its zone. Pure. */
 import { moment } from "../time/format.ts";
+import { nameInWords } from "./parameters.ts";
 
 const FIELDS =
   /^(?:(?:reservations|start_date|end_date|before_end_date|name|duration|wait|until|min|max|amount|kind|rule|earliest|latest)(?:, )?)+: /;
@@ -21,6 +22,35 @@ const NOT_FOUND = /^(\w[\w ]*) with \{.*\} not found\.?$/;
 const OPTION = / \([a-z]+(?:_[a-z]+)+(?: is \d+)?\)/g;
 /** An instant in UTC, as the service says it; what is in quotes is what somebody has typed. */
 const INSTANT = /(?<!['"“\d-])(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)(?::\d\d)?(?:Z| UTC)?(?!['"”\d:])/g;
+
+/** What follows a name that is a word of its own, where a sentence names a field by it. */
+const VERB = /^ (?:is|are|has|have|may|must|cannot|needs?|names?|refers?|takes?) /;
+
+/**
+ * Returns a sentence of the service about the field of a JSON pointer, which calls it by its key or its place in the
+ * body, with the label of the field instead: "reservations[0].network_id is missing" is "Network is missing".
+ */
+export function withLabel(text: string, pointer: string, label?: string): string {
+  const parts = pointer
+    .split("/")
+    .slice(1)
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+  const key = parts.findLast((part) => !isNumber(part)) ?? "";
+  if (key === "" || key in NAMES) return text;
+  const path = parts.map((part, index) => (isNumber(part) ? `[${part}]` : index > 0 ? `.${part}` : part)).join("");
+  const name = label ?? nameInWords(key.replace(/(?<=.)_id$/, ""));
+  for (const called of new Set([path, key])) {
+    if (!text.startsWith(called)) continue;
+    const rest = text.slice(called.length);
+    if (rest.startsWith(": ")) return rest.slice(2);
+    if (VERB.test(rest)) return name + rest;
+  }
+  return text;
+}
+
+function isNumber(part: string): boolean {
+  return /^\d+$/.test(part);
+}
 
 /** Returns a sentence of its own as the page says it: "The lease would last 9 days; the limit is 7 days; choose an end by Thu 3 Dec 10:00." */
 export function inPageWords(text: string, zone: string, now: number): string {

@@ -8,7 +8,7 @@ import { info } from "../../api/session.ts";
 import type { BeforeEnd, Lease, Reservation } from "../../api/types.ts";
 import { disorder } from "../../forms/gate.ts";
 import { SchemaFields } from "../../forms/schema-fields.tsx";
-import { type FormField, fieldsOf as schemaFields, setIn, setsOf } from "../../forms/schema.ts";
+import { type FormField, fieldsOf as schemaFields, labelsOf, setIn, setsOf } from "../../forms/schema.ts";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton } from "../../parts/basics.tsx";
 import { DateTimeField } from "../../parts/datetime.tsx";
@@ -61,7 +61,11 @@ export function ChangeDialog(props: LeaseDialogProps & { proposed?: Pick<Form, "
   const named = (change.reservations ?? []).flatMap((part, index) =>
     Object.keys(part).map((name) => `/reservations/${index}/${name}`),
   );
-  const { fields, others } = sentencesOf(refused, [...pointers, ...whole, ...named]);
+  const labels = (change.reservations ?? []).flatMap(({ id }, index) => {
+    const type = seen.reservations.find((one) => one.id === id)?.resource_type;
+    return type && bySchema(type) ? [...labelsOf(schemaFields(parametersOf(type)), `/reservations/${index}`)] : [];
+  });
+  const { fields, others } = sentencesOf(refused, [...pointers, ...whole, ...named], new Map(labels));
   const sentencesFor = (id: string) => {
     const index = change.reservations?.findIndex((one) => one.id === id) ?? -1;
     const start = `/reservations/${index}`;

@@ -8,7 +8,7 @@ import type { Kind } from "../../api/kinds.ts";
 import { may } from "../../api/session.ts";
 import type { Json, Resource } from "../../api/types.ts";
 import { SchemaFields } from "../../forms/schema-fields.tsx";
-import { type Values, fieldsOf } from "../../forms/schema.ts";
+import { type Values, fieldsOf, labelsOf } from "../../forms/schema.ts";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton, Skeleton, Trouble } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -85,7 +85,8 @@ export function RegisterDialog({ kind, onClose }: { kind: Kind; onClose: () => v
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<{ error: unknown; typed: Values } | null>(null);
   const typed: Values = { ...values, authorized_projects: projects };
-  const said = sentencesOf(refused?.error, ["/authorized_projects", ...fields.map(({ name }) => `/${name}`)]);
+  const pointers = ["/authorized_projects", ...fields.map(({ name }) => `/${name}`)];
+  const said = sentencesOf(refused?.error, pointers, labelsOf(fields));
   const errors = stillTrue(said, refused?.typed ?? {}, typed);
   const submit = async () => {
     if (busy) return;
