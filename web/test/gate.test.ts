@@ -10,6 +10,7 @@ import {
   impatience,
   leaseBody,
   misplaced,
+  firstFit,
   newBooking,
   planInWords,
   planOf,
@@ -240,6 +241,18 @@ function part(form: Booking, first: number, random: Random): Partial<Booking> {
       return { ends: form.ends.map(() => random.one(["default", "none", "snapshot"])) };
   }
 }
+
+test("it is proposed to wait beyond the first start that fits, however far ahead that is", () => {
+  const question = questionOf(new URLSearchParams("min=2&for=P2D"));
+  const at = (hours: number) => ({ start_date: new Date(NOW + hours * HOUR).toISOString() });
+  const proposed = (found: object | null) =>
+    newBooking(subjectOf(question, null, null, NOW, firstFit(found as Parameters<typeof firstFit>[0]))).patience;
+  assert.equal(proposed(null), NOW + 7 * 24 * HOUR);
+  assert.equal(proposed({ openings: [at(2)], alternatives: [] }), NOW + 7 * 24 * HOUR);
+  assert.equal(proposed({ openings: [at(11 * 24), at(12 * 24)], alternatives: [] }), NOW + 12 * 24 * HOUR);
+  const time = { change: "time", ...at(20 * 24) };
+  assert.equal(proposed({ openings: [], alternatives: [{ change: "count", ...at(1) }, time] }), NOW + 21 * 24 * HOUR);
+});
 
 test("the summary names a zone once", () => {
   const question = questionOf(new URLSearchParams("min=2&for=P2D"));

@@ -7,7 +7,7 @@ import { sentencesOf } from "../api/errors.ts";
 import { emptyKinds, kinds, kindsRead, loadEmptyKinds, parametersOf } from "../api/kinds.ts";
 import { info, may } from "../api/session.ts";
 import type { Availability, Opening } from "../api/types.ts";
-import { type Values, initialValues, known, parted } from "../forms/schema.ts";
+import { type Values, fieldsOf, initialValues, known, labelsOf, parted } from "../forms/schema.ts";
 import { FieldsOf, useNewFields } from "../forms/settled.tsx";
 import { announce } from "../parts/announce.tsx";
 import { Empty, PageHead, Skeleton } from "../parts/basics.tsx";
@@ -17,6 +17,7 @@ import { StateMark } from "../parts/state.tsx";
 import { place, setParams } from "../router.ts";
 import { present } from "../time/now.ts";
 import { zone } from "../time/zone.ts";
+import { firstFit } from "../words/booking.ts";
 import {
   type Question,
   applied,
@@ -32,7 +33,7 @@ import {
 import { withUsualStarts } from "../words/offers.ts";
 import { referables, withoutWant } from "../words/references.ts";
 import { WAITING_MEANS, tooFew } from "../words/waiting.ts";
-import { BookDialog } from "./find/booking.tsx";
+import { BookDialog, type BookProps } from "./find/booking.tsx";
 import { Alternatives, Limits, Openings, Why, answerInWords } from "./find/openings.tsx";
 import { Strip, isMeasured } from "./find/strip.tsx";
 import { RoomOffer, mayMakeRoom } from "./find/room.tsx";
@@ -50,10 +51,10 @@ export function FindPage() {
   // What is on the page is read while the next answer is awaited; only the answer to what the fields ask is booked.
   const found = asked.data?.availability ?? null;
   const fields = useNewFields();
-  const [booked, setBooked] = useState<{ opening: Opening | null; question: Question; marked: string[] } | null>(null);
+  const [booked, setBooked] = useState<Omit<BookProps, "onClose"> | null>(null);
   const book = (opening: Opening | null) => {
     const marked = (place.value.params.get("marked") ?? "").split(",").filter(Boolean);
-    setBooked({ opening, question, marked });
+    setBooked({ opening, question, fits: firstFit(found), marked });
     if (!opening) setParams({ book: "wait" });
   };
   // What was refused is not what half typed fields show.
@@ -305,7 +306,10 @@ function split(error: unknown, question: Question): { errors: Map<string, string
     bySchema(want.type) ? Object.keys(parametersOf(want.type)?.properties ?? {}) : SENTENCE_FIELDS;
   const pointers = question.wants.flatMap((want, index) => named(want).map((name) => `/reservations/${index}/${name}`));
   const whole = question.wants.map((_, index) => `/reservations/${index}`);
-  const { fields, others } = sentencesOf(error, [...pointers, ...whole]);
+  const labels = question.wants.flatMap(({ type }, index) => [
+    ...labelsOf(bySchema(type) ? fieldsOf(parametersOf(type)) : [], `/reservations/${index}`),
+  ]);
+  const { fields, others } = sentencesOf(error, [...pointers, ...whole], new Map(labels));
   const errors = question.wants.map(() => new Map<string, string>());
   for (const [pointer, sentence] of fields) {
     const [, , index, name = ""] = pointer.split("/");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The form that books, between what it shows and what is sent. Pure: the summary and the body are made of one plan. */
-import type { BeforeEnd, LeaseKind, Opening } from "../api/types.ts";
+import type { Availability, BeforeEnd, LeaseKind, Opening } from "../api/types.ts";
 import { duration, formatted, moment, range, spoken } from "../time/format.ts";
 import { offsetName, shortName, toWire } from "../time/zone.ts";
 import { whatOf } from "./lease.ts";
@@ -10,7 +10,8 @@ import { type Repeat, whenOf } from "./series.ts";
 
 const MINUTE = 60_000;
 const FIVE_MINUTES = 5 * MINUTE;
-const WEEK = 7 * 86_400_000;
+const DAY = 86_400_000;
+const WEEK = 7 * DAY;
 
 /** What a request that waits leaves open; null: nothing. */
 export interface Flexible {
@@ -47,6 +48,8 @@ export interface Subject {
   length: number;
   /** Nothing was found: it waits. */
   unplaced: boolean;
+  /** Of what waits: the first start that is known to fit; null if none is. */
+  fits: number | null;
   opened: number;
 }
 
@@ -61,10 +64,19 @@ export function subjectOf(
   opening: Opening | null,
   window: { start: number; end: number } | null,
   opened: number,
+  fits: number | null = null,
 ): Subject {
   const shown = window ?? unplaced(question, opened);
   const last = opening ? cut(Date.parse(opening.last_start_date)) : shown.start;
-  return { question, first: shown.start, last, length: shown.end - shown.start, unplaced: opening === null, opened };
+  return {
+    question,
+    first: shown.start,
+    last,
+    length: shown.end - shown.start,
+    unplaced: opening === null,
+    fits,
+    opened,
+  };
 }
 
 /** The window of what waits: the one that is asked for, or one from the earliest start on. */
@@ -91,9 +103,15 @@ export function newBooking(subject: Subject): Booking {
   };
 }
 
-/** Returns until when it is proposed to wait: a week beyond the earliest start. */
-export function patienceFrom(subject: Pick<Subject, "first">, now: number): number {
-  return cut(Math.max(now, subject.first) + WEEK);
+/** Returns until when it is proposed to wait: a week beyond the earliest start, and beyond the first one that fits. */
+export function patienceFrom({ first, fits }: Pick<Subject, "first" | "fits">, now: number): number {
+  return cut(Math.max(Math.max(now, first) + WEEK, fits === null ? 0 : fits + DAY));
+}
+
+/** Returns the first start that an answer knows to fit, in milliseconds; null if it knows none. */
+export function firstFit(found: Pick<Availability, "openings" | "alternatives"> | null): number | null {
+  const one = found?.openings[0] ?? found?.alternatives.find(({ change }) => change === "time");
+  return one ? Date.parse(one.start_date) : null;
 }
 
 /** What would be done. */

@@ -23,6 +23,7 @@ import {
 } from "../../words/booking.ts";
 import { whatOf } from "../../words/lease.ts";
 import { type Question, wishOf } from "../../words/question.ts";
+import { beforeOf } from "../../words/waiting.ts";
 import { DetailFields } from "./details.tsx";
 import { HandingOver, Instead, PatienceField } from "./kinds.tsx";
 import { Why, windowOf } from "./openings.tsx";
@@ -33,6 +34,8 @@ export interface BookProps {
   question: Question;
   /** What is booked; null: it waits in line for its turn. */
   opening: Opening | null;
+  /** Of what waits: the first start that the page knows to fit; null if it knows none. */
+  fits: number | null;
   /** The names of what was marked in the calendar; a lease that has others says so. */
   marked: readonly string[];
   onClose: () => void;
@@ -61,9 +64,11 @@ const WORDS: Record<Plan["way"], { title: string; doing: string; verb: string }>
 };
 
 /** Asks for a name and what happens at the end, shows the summary, books, and goes to the lease. */
-export function BookDialog({ question, opening, marked, onClose }: BookProps) {
+export function BookDialog({ question, opening, fits, marked, onClose }: BookProps) {
   const opened = useRef(present.value).current;
-  const [subject, setSubject] = useState(() => subjectOf(question, opening, opening && windowOf(opening), opened));
+  const [subject, setSubject] = useState(() =>
+    subjectOf(question, opening, opening && windowOf(opening), opened, fits),
+  );
   const [form, setForm] = useState<Booking>(() => newBooking(subject));
   const { busy, error, setError, send } = useSending(marked);
   const edit = (part: Partial<Booking>) => {
@@ -75,6 +80,7 @@ export function BookDialog({ question, opening, marked, onClose }: BookProps) {
   const { way } = plan;
   // That others wait is said below, with what to do instead.
   const othersWait = error instanceof Refused && error.has("others_wait");
+  const later = othersWait ? (beforeOf(error.data("others_wait"))?.opening ?? null) : null;
   const { fields, others } = sentencesOf(othersWait ? null : error, POINTERS);
   const fitting = way === "recurs" ? JSON.stringify(seriesBody(subject, form, plan, zone.value)) : null;
   const some = fitting !== null && form.some === fitting;
@@ -135,7 +141,7 @@ export function BookDialog({ question, opening, marked, onClose }: BookProps) {
         onWait={
           way === "waits" || way === "recurs"
             ? null
-            : () => edit({ patience: patienceFrom({ first: plan.start }, present.value) })
+            : () => edit({ patience: patienceFrom({ first: plan.start, fits: later }, present.value) })
         }
       />
       {busy && way === "immediate" && <HandingOver />}
