@@ -321,7 +321,7 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         explain_refusals=conf.api.explain_refusals,
         offer_lifetime=timedelta(hours=conf.api.transfer_expiry),
         idempotency_retention=timedelta(hours=conf.api.idempotency_retention),
-        deleted_history=None if conf.api.deleted_history_entries < 0 else conf.api.deleted_history_entries,
+        past_history=None if conf.api.past_history_entries < 0 else conf.api.past_history_entries,
         kinds=_kinds(conf.api),
         immediate_timeout=timedelta(seconds=conf.api.immediate_timeout),
         use_policies=_use_policies(conf[USE]),

@@ -136,13 +136,13 @@ OPTIONS: tuple[cfg.Opt, ...] = (
         "how many were left out between them. blazar-manager reads it.",
     ),
     cfg.IntOpt(
-        "deleted_history_entries",
-        default=10000,
+        "past_history_entries",
+        default=50000,
         min=-1,
         max=10000000,
-        help="How many entries the histories of the deleted leases of a project have together; of more, those of the "
-        "leases that were deleted first are forgotten, with their whole history, every ten minutes. -1 for any number. "
-        "blazar-manager reads it.",
+        help="How many entries the histories of the leases of a project that are past their end, or deleted, have "
+        "together; of more, those of the leases that ended or were deleted first are forgotten, with their whole "
+        "history, every ten minutes. -1 for any number. blazar-manager reads it.",
     ),
     cfg.IntOpt(
         "idempotency_retention",

@@ -27,6 +27,7 @@ from blazar.model.history import (
 from blazar.model.lease import EventType, Lease, LeaseStatus
 from blazar.model.paging import Page, Position, unknown_marker
 from blazar.model.requests import Actor
+from blazar.store import use_queries
 from blazar.store.rows import chunks
 from blazar.store.tables import lease_history, leases, reservations, resources
 from blazar.store.transactions import HISTORY_ENTRIES, KEPT_ENTRIES, Transactions
@@ -203,13 +204,12 @@ class HistoryStore:
         following = Position(None, shown[-1].id) if len(wanted) > page.limit else None
         return HistoryPage(shown, following, len(numbers) if page.with_count else None, projects)
 
-    def crowded(self, keep: int) -> tuple[str, ...]:
-        """Return the projects whose deleted leases have more entries than that together, in one statement."""
-        of_deleted = lease_history.join(leases, leases.c.id == lease_history.c.lease_id)
+    def crowded(self, keep: int, *, now: datetime) -> tuple[str, ...]:
+        """Return the projects whose past leases have more entries than that together, in one statement."""
         query = (
             sa.select(leases.c.project_id)
-            .select_from(of_deleted)
-            .where(leases.c.deleted_at.is_not(None))
+            .select_from(lease_history.join(leases, leases.c.id == lease_history.c.lease_id))
+            .where(_is_past(now))
             .group_by(leases.c.project_id)
             .having(sa.func.count() > keep)
             .order_by(leases.c.project_id)
@@ -217,23 +217,24 @@ class HistoryStore:
         with self._transactions.reading() as connection:
             return tuple(connection.execute(query).scalars())
 
-    def forget(self, project_id: str, keep: int, limit: int) -> int:
-        """Forget histories of deleted leases of a project beyond so many entries; return of how many leases.
+    def forget(self, project_id: str, keep: int, limit: int, *, now: datetime) -> int:
+        """Forget histories of past leases of a project beyond so many entries; return of how many leases.
 
-        The leases that were deleted first lose all of theirs: a history is whole, or gone. At most ``limit`` leases;
-        which, one statement says, so that managers that do so at once forget no more than one would.
+        The leases that were deleted, or else ended, first lose all that they have. At most ``limit`` leases; which, one
+        statement says, so that managers that do so at once forget no more than one would.
         """
+        over_at = sa.func.coalesce(leases.c.deleted_at, leases.c.ends_at)
         each = (
-            sa.select(leases.c.id, leases.c.deleted_at, sa.func.count().label("entries"))
+            sa.select(leases.c.id, over_at.label("over_at"), sa.func.count().label("entries"))
             .select_from(lease_history.join(leases, leases.c.id == lease_history.c.lease_id))
-            .where(leases.c.project_id == project_id, leases.c.deleted_at.is_not(None))
-            .group_by(leases.c.id, leases.c.deleted_at)
+            .where(leases.c.project_id == project_id, _is_past(now))
+            .group_by(leases.c.id, leases.c.deleted_at, leases.c.ends_at)
             .subquery()
         )
-        from_the_last = sa.func.sum(each.c.entries).over(order_by=(each.c.deleted_at.desc(), each.c.id.desc()))
-        counted = sa.select(each.c.id, each.c.deleted_at, from_the_last.label("total")).subquery()
+        from_the_last = sa.func.sum(each.c.entries).over(order_by=(each.c.over_at.desc(), each.c.id.desc()))
+        counted = sa.select(each.c.id, each.c.over_at, from_the_last.label("total")).subquery()
         many = sa.select(counted.c.id).where(counted.c.total > keep)
-        first = many.order_by(counted.c.deleted_at, counted.c.id).limit(limit)
+        first = many.order_by(counted.c.over_at, counted.c.id).limit(limit)
 
         def work(connection: Connection) -> int:
             ids = list(connection.execute(first).scalars())
@@ -242,6 +243,11 @@ class HistoryStore:
             return len(ids)
 
         return self._transactions.write(work)
+
+
+def _is_past(now: datetime) -> sa.ColumnElement[bool]:
+    """Select the leases whose number no limit of their project bounds: all but those to come, in use, and waiting."""
+    return sa.and_(sa.not_(use_queries.counted(now)), leases.c.status != str(LeaseStatus.WAITING))
 
 
 def _place(after: Position | str) -> int:

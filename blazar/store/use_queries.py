@@ -67,6 +67,11 @@ def of_project(connection: Connection, project_id: str, window: Window, besides:
     return ProjectUse(project_id, version or 0, uses)
 
 
+def counted(now: datetime) -> sa.ColumnElement[bool]:
+    """Select the leases that count against the limits of their project: they have not ended and are not deleted."""
+    return sa.and_(leases.c.ends_at > now, leases.c.deleted_at.is_(None), leases.c.status.not_in(GIVEN_BACK))
+
+
 def count(connection: Connection, project_id: str, now: datetime) -> tuple[int, int]:
     """Return the number of leases of a project that have not ended, and the number of their reservations.
 
@@ -75,12 +80,7 @@ def count(connection: Connection, project_id: str, now: datetime) -> tuple[int, 
     row = connection.execute(
         sa.select(sa.func.count(leases.c.id.distinct()), sa.func.count(reservations.c.id))
         .select_from(leases.outerjoin(reservations, reservations.c.lease_id == leases.c.id))
-        .where(
-            leases.c.project_id == project_id,
-            leases.c.ends_at > now,
-            leases.c.deleted_at.is_(None),
-            leases.c.status.not_in(GIVEN_BACK),
-        )
+        .where(leases.c.project_id == project_id, counted(now))
     ).one()
     return int(row[0]), int(row[1])
 

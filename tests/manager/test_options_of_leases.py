@@ -120,18 +120,20 @@ def test_a_history_has_as_many_last_entries_as_the_file_says(start):
     assert len(entries) == 20 + 10 + 1
 
 
-@pytest.mark.parametrize(("number", "kept"), [(-1, 3), (2, 1), (0, 0)])
-def test_histories_of_deleted_leases_have_as_many_entries_as_the_file_says(start, number, kept):
-    service = start("[api]", f"deleted_history_entries = {number}")
+@pytest.mark.parametrize(("past", "entries"), [("ended", 3), ("deleted", 2)])
+@pytest.mark.parametrize(("number", "kept"), [(-1, 3), (3, 1), (0, 0)])
+def test_histories_of_past_leases_have_as_many_entries_as_the_file_says(start, number, kept, past, entries):
+    service = start("[api]", f"past_history_entries = {number}")
     ids = []
-    for _ in range(3):
-        lease = service.book(start="2030-04-02T08:00:00Z", end="2030-04-02T09:00:00Z").json["lease"]
-        assert service.ask("DELETE", f"/v1/leases/{lease['id']}").status_code == 204
-        service.pass_time(minutes=1)
+    for day in (2, 3, 4):
+        lease = service.book(start=f"2030-04-0{day}T08:00:00Z", end=f"2030-04-0{day}T09:00:00Z").json["lease"]
+        if past == "deleted":
+            assert service.ask("DELETE", f"/v1/leases/{lease['id']}").status_code == 204
+        service.pass_time(days=1)
         ids.append(lease["id"])
     assert service.manager.forgetting.run_once() == 3 - kept
     found = [len(service.store.history.page(id_, Page(100, "at")).items) for id_ in ids]
-    assert found == [0] * (3 - kept) + [2] * kept
+    assert found == [0] * (3 - kept) + [entries] * kept
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+import sqlalchemy as sa
 
 from blazar.context import scope
 from blazar.model.errors import CloudUnavailable
@@ -15,6 +16,7 @@ from blazar.model.paging import Page
 from blazar.model.requests import Actor
 from blazar.model.surgery import SwapRequest
 from blazar.store.store import Store
+from blazar.store.tables import lease_history
 from tests.manager.healing.steps import look
 from tests.manager.surgery.steps import OPERATOR
 from tests.statements import counted
@@ -83,27 +85,70 @@ def test_of_deleted_leases_a_project_keeps_so_many_entries_and_the_oldest_go_fir
         world.manager.leases.delete(lease.id)
         world.clock.by(minutes=1)
     world.run()
-    history = world.store.history
+    history, now = world.store.history, world.clock.now()
 
     def left() -> dict[str, list[int]]:
         return {project: [len(history.page(each.id, PAGE).items) for each in of] for project, of in leases.items()}
 
     assert left() == {"a": [2, 2, 2, 1], "b": [2, 2, 1, 1]}
     with counted(engine) as statements:
-        assert history.crowded(4) == ("a",)
+        assert history.crowded(4, now=now) == ("a",)
     assert statements.count == 1
-    assert history.crowded(3) == ("a", "b")
+    assert history.crowded(3, now=now) == ("a", "b")
     with counted(engine) as statements:
-        assert history.forget("a", 4, 10) == 1
+        assert history.forget("a", 4, 10, now=now) == 1
     assert statements.count == 2
     assert left() == {"a": [2, 2, 0, 1], "b": [2, 2, 1, 1]}, "the one that was deleted first"
-    assert history.forget("a", 4, 10) == 0
+    assert history.forget("a", 4, 10, now=now) == 0
     # Three entries have room for one whole history.
-    assert history.forget("b", 3, 10) == 1
-    assert history.forget("a", 0, 1) == 1
+    assert history.forget("b", 3, 10, now=now) == 1
+    assert history.forget("a", 0, 1, now=now) == 1
     assert left() == {"a": [2, 0, 0, 1], "b": [2, 0, 1, 1]}, "in portions"
-    assert history.forget("a", 0, 1) == 1
-    assert history.crowded(0) == ("b",)
+    assert history.forget("a", 0, 1, now=now) == 1
+    assert history.crowded(0, now=now) == ("b",)
+
+
+def test_whatever_becomes_of_a_lease_its_entries_count_unless_a_limit_bounds_such_leases(engine):
+    world = World(engine, hosts=3)
+    world.waits = True
+    ended = world.lease(hours=1)
+    in_vain = world.lease(a_host(4), start=HOUR, wait=HOUR)
+    busy = world.lease(start=HOUR, hours=1)
+    deleted, active, coming = (world.lease(start=start, hours=9) for start in (HOUR, HOUR, 20 * HOUR))
+    waiting = world.lease(a_host(4), start=HOUR, hours=1, wait=99 * HOUR)
+    world.run_to(world.clock.now() + 2 * HOUR - timedelta(minutes=1))
+    world.faults.fail_before("remove_host", CloudUnavailable("no answer"), times=1000)
+    world.run_to(world.clock.now() + 2 * HOUR)
+    world.manager.leases.delete(deleted.id)
+    world.clock.by(hours=1)
+    every = (ended, in_vain, busy, active, coming, waiting)
+    states = [str(world.now_of(lease.id).status) for lease in every]
+    assert states == ["TERMINATED", "TIMED_OUT", "TERMINATING", "ACTIVE", "PENDING", "WAITING"]
+    history, now = world.store.history, world.clock.now()
+    assert history.crowded(0, now=now) == ("physics",)
+    with counted(engine) as statements:
+        assert history.forget("physics", 0, 10, now=now) == 4
+    assert statements.count == 2
+    kept = [len(history.page(each.id, PAGE).items) > 0 for each in (*every, deleted)]
+    assert kept == [False, False, False, True, True, True, False]
+    # What is done to it later is told.
+    world.manager.leases.delete(ended.id)
+    world.run()
+    assert verbs(world, ended) == ["deleted"]
+
+
+def test_leases_that_are_changed_all_day_and_end_leave_as_many_entries_as_are_kept(engine):
+    world = World(engine, hosts=1)
+    for _ in range(8):
+        lease = world.lease(hours=1)
+        for number in range(10):
+            world.change(lease, name=f"n{number}")
+        world.run_to(lease.window.end + HOUR)
+        now = world.clock.now()
+        for project in world.store.history.crowded(30, now=now):
+            world.store.history.forget(project, 30, 10, now=now)
+        with engine.connect() as connection:
+            assert connection.execute(sa.select(sa.func.count()).select_from(lease_history)).scalar_one() <= 30
 
 
 def verbs(world: World, lease) -> list[str]:

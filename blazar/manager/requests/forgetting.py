@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forgets what would grow without end: keys of requests that nobody sends again, histories of deleted leases."""
+"""Forgets what would grow without end: keys of requests that nobody sends again, histories of past leases."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Forgetting(BackgroundThread):
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(
             "forgetting",
-            work="Old keys of requests, and histories of deleted leases, cannot be forgotten",
+            work="Old keys of requests, and histories of past leases, cannot be forgotten",
             retry=PAUSE_SECONDS,
             first_pause=60,
         )
@@ -33,7 +33,7 @@ class Forgetting(BackgroundThread):
         self._history = runtime.store.history
         self._clock = runtime.clock
         self._retention = runtime.settings.idempotency_retention
-        self._kept = runtime.settings.deleted_history
+        self._kept = runtime.settings.past_history
 
     def run_once(self) -> int:
         """Forget what is old; return how many keys, and histories of leases, that were."""
@@ -44,8 +44,9 @@ class Forgetting(BackgroundThread):
         keep, total = self._kept, 0
         if keep is None:
             return 0
-        for project_id in self._history.crowded(keep):
-            total += self._in_portions(partial(self._history.forget, project_id, keep, LEASES), LEASES)
+        now = self._clock.now()
+        for project_id in self._history.crowded(keep, now=now):
+            total += self._in_portions(partial(self._history.forget, project_id, keep, LEASES, now=now), LEASES)
         return total
 
     def _in_portions(self, forget: Callable[[], int], portion: int) -> int:
