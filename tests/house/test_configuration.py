@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -103,3 +105,58 @@ def test_the_page_names_every_option():
         for option in options:
             assert isinstance(option, cfg.Opt)
             assert f"`{option.name}`" in page or f"`[{group}] {option.name}`" in page
+
+
+DEFAULTS = re.compile(r"^\| option(?: of `\[(\w+)\]`)?[^|]*\| default \|")
+
+
+def defaults(page: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield the section, the option and its default of each row of the tables of options on a page."""
+    section = None
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if (head := DEFAULTS.match(line)) is not None:
+            section = head[1] or ""
+        elif section is not None and line.startswith("| `"):
+            names, values = (cell.strip() for cell in line.split("|")[1:3])
+            group = section
+            found = re.findall(r"`(?:\[([\w:]+)\] )?(\w+)`", names)
+            # A default of several words of a list belongs to one option.
+            each = values.split(", ") if len(found) > 1 else [values]
+            for (of, name), value in zip(found, each, strict=True):
+                group = of or group
+                yield group, name, value
+        elif not line.startswith("|"):
+            section = None
+
+
+def written(default: object) -> set[str]:
+    """Return how a table may write a default."""
+    if default is None or default == "" or default == []:
+        return {"", "empty"}
+    if isinstance(default, list):
+        return {f"`{','.join(default)}`", ", ".join(f"`{each}`" for each in default)}
+    text = str(default).lower() if isinstance(default, bool) else str(default)
+    return {text, f"`{text}`"}
+
+
+def test_every_default_in_a_table_of_options_is_the_one_that_is_read():
+    ours = {(group, option.name): option.default for group, options in config.GROUPS.items() for option in options}
+    rows = [row for page in sorted((ROOT / "docs").rglob("*.md")) for row in defaults(page)]
+    assert {
+        ("manager", "plugins"),
+        ("physical:host", "notification_topics"),
+        ("enforcement", "leases_per_project"),
+    } <= {(section, name) for section, name, _ in rows}
+    # Those of libraries, and what is said in words.
+    rows = [row for row in rows if row[0] not in ("oslo_policy", "api_paste") and row[2] != "CPU policies and topology"]
+    wrong = [row for row in rows if re.sub(r" \(was \w+\)", "", row[2]) not in written(ours[row[0], row[1]])]
+    assert wrong == []
+
+
+def test_the_resource_types_that_are_installed_are_those_on_by_default_and_their_number_is_told():
+    installed = {one.name for one in entry_points(group="blazar.resource.plugins")}
+    (plugins,) = (option.default for option in config.GROUPS["manager"] if option.name == "plugins")
+    assert sorted(plugins) == sorted(installed)
+    row = "| `[manager] plugins` by default | `dummy.vm.plugin` | the ten resource types |"
+    assert row in (ROOT / "docs" / "different.md").read_text(encoding="utf-8")
+    assert len(installed) == 10, "docs/different.md tells their number"
