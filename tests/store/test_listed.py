@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
+from blazar.model.errors import CloudRefused, CloudUnavailable
 from blazar.model.lease import Lease, LeaseStatus
 from blazar.store.engine import WRITES
 from blazar.store.store import Store
@@ -59,3 +60,31 @@ def test_a_list_has_what_is_not_over_and_the_last_of_what_is(engine):
     assert listed("physics") == ids(*late, coming)
     assert len(same) == MOST + 2
     assert sorted(each.id for each in Store(engine).leases.of_project("physics")) == ids(*mine, *late, coming, *same)
+
+
+def test_what_has_failed_is_listed_until_its_end_is_done_and_is_over_then(engine):
+    world = World(engine)
+    store = Store(engine, ended_leases=MOST).leases
+    failed = []
+    for number in range(MOST + 2):
+        lease = world.lease(start=HOUR, hours=1, name=f"fails {number}")
+        world.faults.fail_before("add_host", CloudRefused("no such host"))
+        world.run_to(lease.window.start)
+        assert world.now(lease).status is LeaseStatus.ERROR
+        # Before its end it is listed beside those that are over.
+        assert lease.id in {each.id for each in store.of_project(None)}
+        world.run_to(lease.window.end)
+        assert world.now(lease).status is LeaseStatus.TERMINATED
+        failed.append(lease.id)
+    # One has a part that the cloud does not give back: its end is still to be worked on, however long that takes.
+    late = world.lease(a_host(), a_host(), start=HOUR, hours=1, name="late")
+    world.faults.fail_before("add_host", CloudRefused("no such host"))
+    world.run_to(late.window.start)
+    assert world.now(late).status is LeaseStatus.ERROR
+    world.faults.fail_before("remove_host", CloudUnavailable("no answer"), times=1000)
+    world.run_to(late.window.end + HOUR)
+    with world.engine.connect() as connection:
+        beyond = sa.select(leases.c.id).where(leases.c.ends_at <= world.clock.now())
+        over = beyond.where(leases.c.status == str(LeaseStatus.TERMINATED))
+        assert set(connection.execute(beyond).scalars()) - set(connection.execute(over).scalars()) == {late.id}
+    assert {each.id for each in store.of_project(None)} == {*failed[-MOST:], late.id}
