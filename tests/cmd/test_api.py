@@ -13,6 +13,7 @@ from blazar.cmd.config import ConfigurationError
 from blazar.model.errors import InvalidInput
 from tests.cmd.conftest import Program
 from tests.cmd.stub import PASSWORD
+from tests.conftest import RABBITMQ
 
 LOGIN = [
     "[keystone_authtoken]",
@@ -112,6 +113,16 @@ def test_an_api_does_not_wait_for_a_database_that_does_not_answer(load, monkeypa
 def test_an_unknown_message_bus_is_refused(load):
     with pytest.raises(InvalidInput, match="transport_url"):
         api.build(load("[DEFAULT]", "transport_url = pigeon://", *LOGIN))
+
+
+def test_a_message_bus_that_does_not_let_us_in_is_said_at_the_start_and_no_reason_to_end(start):
+    bus = RABBITMQ.replace("guest:guest", "guest:se-cret")
+    program = start("api", "[DEFAULT]", f"transport_url = {bus}", "host = 127.0.0.1", "port = 0", *LOGIN)
+    told = program.says("Message bus cannot be used: AccessRefused")
+    assert "check user, password and virtual host in [DEFAULT] transport_url" in told
+    assert program.stop() == 0
+    assert "se-cret" not in program.said
+    assert program.said.count("Message bus cannot be used") == 1
 
 
 def test_a_port_that_is_taken_is_told_in_one_sentence(start, taken):
