@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -124,6 +125,20 @@ def _acting(call: Call, method: str) -> AbstractContextManager[object]:
     return scope(actor=Actor(caller.user_id, caller.project_id, call.is_operator))
 
 
+def _named(row: Route, parameters: Mapping[str, str]) -> dict[str, str]:
+    """Return what the path of a request names, for the policy, which logs it and may send it to a server."""
+    if row.is_open:
+        return {}
+    uuids = {parameter.name for parameter in row.parameters if parameter.is_uuid}
+    return {
+        name: "-" if name in uuids and not _UUID.fullmatch(text) else identifier(text)
+        for name, text in parameters.items()
+    }
+
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
 class _View:
     """Serves a URL by the row for the method and the microversion of the request."""
 
@@ -139,8 +154,9 @@ class _View:
         call = Call(services(), g.get("caller", _NOBODY), row, modern, g.version)
         if not row.on_target:
             # What the path names is part of the target: a rule may tell kinds of resources apart.
-            named = {name: identifier(text) for name, text in parameters.items()}
-            call.authorize({**named, "project_id": call.caller.project_id, "user_id": call.caller.user_id})
+            call.authorize(
+                {**_named(row, parameters), "project_id": call.caller.project_id, "user_id": call.caller.user_id}
+            )
         with effects(), _acting(call, method):
             response = _response(row, row.handler(call, **parameters))
         return answers.finished(response, row.caching) if modern else response

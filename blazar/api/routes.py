@@ -66,7 +66,8 @@ class Parameter:
     """A parameter of a path or a query, or a header. ``policy_name`` is its name in the policy document, if another.
 
     From 1.1 on ``reader`` reads the value of a query parameter, which is sent at most ``most`` times; with
-    ``operators`` it is a filter. ``blazar/api/queries.py`` makes such parameters.
+    ``operators`` it is a filter. ``blazar/api/queries.py`` makes such parameters. Of a part of a path with ``is_uuid``
+    the policy is told nothing else, for it may be a secret that somebody took for the id.
     """
 
     name: str
@@ -76,11 +77,12 @@ class Parameter:
     reader: Reader | None = None
     operators: tuple[Operator, ...] = ()
     most: int = 1
+    is_uuid: bool = False
 
 
-def in_path(name: str, description: str, *, policy_name: str | None = None) -> Parameter:
+def in_path(name: str, description: str, *, policy_name: str | None = None, is_uuid: bool = False) -> Parameter:
     """Return a path parameter."""
-    return Parameter(name, "path", description, policy_name)
+    return Parameter(name, "path", description, policy_name, is_uuid=is_uuid)
 
 
 def in_query(name: str, description: str) -> Parameter:

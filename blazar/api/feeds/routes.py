@@ -126,7 +126,7 @@ def _itself(value: Json) -> Json:
     return value
 
 
-_ID = in_path("feed_id", "the id of the feed")
+_ID = in_path("feed_id", "the id of the feed", is_uuid=True)
 _PERSON = Text(1, 255)
 _on_list = partial(Route, root=Root.V1, path="/feeds", caching=Caching.NONE, since=(1, 1))
 _on_feed = partial(
