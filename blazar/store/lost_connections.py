@@ -75,7 +75,7 @@ class _Connections:
         try:
             dialect.do_rollback(connection)
         except dialect.loaded_dbapi.Error as error:
-            if record is None or not dialect.is_disconnect(error, connection, None):
+            if record is None or not self._is_lost(error, connection):
                 raise
             self._lost_at = time.monotonic()
             reason = str(error).partition("\n")[0]
@@ -86,3 +86,14 @@ class _Connections:
             record.invalidate(error)
         else:
             self._cut.over()
+
+    def _is_lost(self, error: Exception, connection: Any) -> bool:
+        """Return whether a rollback failed since the connection can serve no more.
+
+        Some that were cut among several statements at once are not yet known to be: psycopg then says that they cannot
+        leave pipeline mode. A rollback has no other cause for an operational error.
+        """
+        if self._engine.dialect.is_disconnect(error, connection, None):  # type: ignore[arg-type]
+            return True
+        dbapi = self._engine.dialect.loaded_dbapi
+        return isinstance(error, (dbapi.OperationalError, dbapi.InterfaceError))

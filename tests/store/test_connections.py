@@ -184,6 +184,23 @@ def test_the_log_says_when_connections_are_not_cut_any_more(cut_at_return, caplo
     assert "Connections to the database stay open again" in caplog.text
 
 
+@pytest.mark.parametrize("far", ["postgresql"], indirect=True)
+def test_a_connection_that_is_cut_among_statements_sent_together_is_replaced_in_one_sentence(far, caplog):
+    engine, _, made = far
+    caplog.set_level("WARNING")
+    with engine.connect() as connection:
+        # So psycopg leaves it where it is cut while several rows are inserted.
+        driver = connection.connection.driver_connection
+        driver.execute("SELECT 1")
+        driver.pgconn.enter_pipeline_mode()
+        driver.pgconn.send_query_params(b"SELECT 1", [])
+    assert [(record.levelname, record.exc_info) for record in caplog.records] == [("WARNING", None)]
+    assert "was cut, and is replaced" in caplog.text
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT 1").scalar_one() == 1
+    assert len(made) == 2
+
+
 def test_an_error_at_the_return_of_a_connection_that_is_not_cut_is_logged_with_its_traceback(far, caplog, monkeypatch):
     engine, _, _ = far
 
