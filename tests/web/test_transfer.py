@@ -80,6 +80,29 @@ def test_a_lease_goes_to_another_project_that_accepts_it(shared, page_of, compla
     expect(page.get_by_role("heading", name="There is no such lease")).to_be_visible()
 
 
+def test_the_link_of_an_offered_lease_leads_who_may_take_it_to_the_offer(shared, page_of, complaints):
+    complaints.expected.add("status of 404")
+    lease = leased(shared, ALICE, "training", 2, **LATER)
+    offered(shared, lease, message="for your course")
+    page = page_of(page_of_lease(shared, lease), BOB)
+    offer = page.get_by_role("region", name="Offered to you")
+    expect(offer.get_by_role("heading", name="training", exact=True)).to_be_visible()
+    expect(offer).to_contain_text("This lease is offered to chemistry.")
+    expect(offer).to_contain_text("“for your course”")
+    assert serious(page) == []
+    offer.get_by_role("link", name="Decline").click()
+    expect(page.get_by_role("dialog", name="Decline training")).to_be_visible()
+    page.goto(page_of_lease(shared, lease))
+    offer.get_by_role("link", name="Accept").click()
+    dialog = page.get_by_role("dialog", name="Accept training")
+    expect(dialog.get_by_role("status")).to_contain_text("You get 2 hosts")
+    dialog.get_by_role("button", name="Accept", exact=True).click()
+    expect(page.get_by_role("heading", name="training", exact=True)).to_be_visible()
+    # To all others it is no lease.
+    page = page_of(page_of_lease(shared, lease), "eve:geology:member")
+    expect(page.get_by_role("heading", name="There is no such lease", exact=True)).to_be_visible()
+
+
 def test_an_offer_is_withdrawn(shared, page_of, complaints):
     complaints.expected.add("status of 404")
     lease = leased(shared, ALICE, "training", **LATER)

@@ -4,10 +4,10 @@ import { CalendarPlus } from "lucide";
 import { useState } from "preact/hooks";
 import { Refused } from "../api/errors.ts";
 import { useLive } from "../api/live.ts";
-import { info, may, session } from "../api/session.ts";
+import { info, may } from "../api/session.ts";
 import type { Lease } from "../api/types.ts";
 import { Menu } from "../frame/menu.tsx";
-import { Empty, Skeleton, Trouble, When } from "../parts/basics.tsx";
+import { Skeleton, Trouble, When } from "../parts/basics.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { LeaseState } from "../parts/state.tsx";
 import { hrefOf, place, setParams } from "../router.ts";
@@ -26,6 +26,7 @@ import { History } from "./lease/history.tsx";
 import { endingOf, mayEnd } from "./lease/end-now.tsx";
 import { MaintenanceBars } from "./lease/maintenance.tsx";
 import { useMergeable } from "./lease/mergeable.ts";
+import { NoLease } from "./lease/no-lease.tsx";
 import { ExtensionOffer } from "./lease/offer.tsx";
 import { RoomPanel } from "./lease/room.tsx";
 import { Reservations } from "./lease/reservations.tsx";
@@ -51,25 +52,7 @@ export function LeasePage() {
   const refused = state?.error instanceof Refused && [403, 404].includes(state.error.status);
   // What was deleted here is shown once more, and a dialog says by itself that there is nothing to send.
   const shown = state?.data && (state.data.lease.deleted_at || place.value.params.get("do"));
-  if (!id || (refused && !shown)) {
-    const action = (
-      <a class="button primary" href={hrefOf("leases")}>
-        My leases
-      </a>
-    );
-    if (state?.data) {
-      return (
-        <Empty title="There is no such lease any more" action={action}>
-          It was deleted, or belongs to another project now.
-        </Empty>
-      );
-    }
-    return (
-      <Empty title="There is no such lease" action={action}>
-        It may belong to another project{session.value?.project ? ` than ${session.value.project.name}` : ""}.
-      </Empty>
-    );
-  }
+  if (!id || (refused && !shown)) return <NoLease key={id} id={id} known={Boolean(state?.data)} />;
   if (!state?.data)
     return state?.error ? <Trouble error={state.error} retry={() => void watch?.read()} /> : <Skeleton lines={8} />;
   const changed = (lease: Lease) => {

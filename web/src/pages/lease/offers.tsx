@@ -198,7 +198,8 @@ function AcceptDialog({ of, etag, onClose, onStale }: AcceptProps) {
   );
 }
 
-function Facts({ of }: { of: Transfer }) {
+/** What is offered, when, and by whom. */
+export function Facts({ of }: { of: Transfer }) {
   return (
     <dl class="facts">
       <dt>What</dt>
