@@ -10,7 +10,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-slow soak test-cloud test-one cloud cloud-down lint format web test-web coverage bench simulate changelog db-revision sample-config client-manual clean
+.PHONY: help run demo test test-slow soak test-cloud test-one test-options cloud cloud-down lint format web test-web coverage bench simulate changelog db-revision sample-config client-manual clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ SLOW = $(SIZES) $(BIN)/python -m pytest -q -m "slow and not cloud$(CHOSEN)" --ti
 test-slow: $(BIN)/.dev ## the slow tests: races, kill -9, a thousand cases, the upstream client and dashboard; FULL=1 all
 	$(SLOW) $(TWO) $(SIDE_BY_SIDE) $(ARGS)
 	$(SLOW) $(SIDE_BY_SIDE:%=--ignore %) tests $(ARGS)
+
+test-options: $(BIN)/.dev ## each option taken out of the file of the test that observes it, which has to fail (6 minutes)
+	$(BIN)/python -m tests.house.unobserved $(ARGS)
 
 soak: $(BIN)/.dev ## real processes that are killed and stopped, with checks: MINUTES=15 SEED=… DATABASE=postgresql|mariadb CUT=seconds
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),15) --database $(or $(DATABASE),postgresql) $(if $(SEED),--seed $(SEED)) $(if $(CUT),--cut $(CUT))

@@ -2,7 +2,8 @@
 """List options whose test in ``options.txt`` passes although their line is taken out of the configuration file.
 
 ``python -m tests.house.unobserved [PART …]`` looks at the lines that have one of these parts, or at all; that takes
-some minutes. A test that starts a process of its own reads its file there, and is not looked at.
+some minutes. A test that starts a process of its own reads its file there, and is not looked at. One that fails with
+its option as well shows nothing, and is listed, too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import io
 import re
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +28,6 @@ ELSEWHERE = frozenset({"[DEFAULT] host", "[DEFAULT] port", "[generic] master_sec
 """Options of tests that read their file in another process, or by another way than ``config.load``."""
 WITHOUT_EFFECT = frozenset({"[nova] project_id_key"})
 """Options whose help says that they have none."""
-
-
-class _Outcome:
-    """Counts the tests that fail."""
-
-    def __init__(self) -> None:
-        self.failed = 0
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        self.failed += report.failed
 
 
 def _take_out(file: Path, group: str, name: str) -> None:
@@ -60,11 +52,21 @@ def _passes_without(option: str, test: str) -> bool:
                 _take_out(Path(argument), group, name)
         return load(arguments, **more)
 
-    outcome = _Outcome()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config, "load", without)
-        pytest.main(["-q", "-m", "", "-p", "no:cacheprovider", test], plugins=[outcome])
-    return not outcome.failed
+        # Only a test that fails has seen that the option is away.
+        return _run(test) != pytest.ExitCode.TESTS_FAILED
+
+
+def _run(test: str) -> int:
+    """Run a test; return the exit code."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        return pytest.main(["-q", "-m", "", "-p", "no:cacheprovider", test])
+
+
+@cache
+def _passes(test: str) -> bool:
+    return _run(test) == pytest.ExitCode.OK
 
 
 def main(parts: Sequence[str]) -> int:
@@ -72,9 +74,15 @@ def main(parts: Sequence[str]) -> int:
     found = 0
     for option, test in listed().items():
         wanted = not parts or any(part in f"{option} = {test}" for part in parts)
-        if wanted and option not in ELSEWHERE | WITHOUT_EFFECT and _passes_without(option, test):
-            print(f"{option} = {test}", flush=True)
-            found += 1
+        if not wanted or option in ELSEWHERE | WITHOUT_EFFECT:
+            continue
+        if not _passes(test):
+            print(f"{option} = {test} fails with the option, too", flush=True)
+        elif _passes_without(option, test):
+            print(f"{option} = {test} passes without the option", flush=True)
+        else:
+            continue
+        found += 1
     return found
 
 
