@@ -38,6 +38,8 @@ WRITES = "blazar_writes"
 LOCK_SECONDS = 20
 STATEMENT_SECONDS = 60
 CONNECT_SECONDS = 10
+CHECKPOINT_MILLISECONDS = 500
+_SQLITE_WAITS = "busy_timeout=30000"
 
 
 def connect(
@@ -146,8 +148,23 @@ def _mysql() -> dict[str, Any]:
 def _sqlite_pragmas(connection: Any, _: object) -> None:
     # Transactions begin where our code begins them (below), not where the driver guesses.
     connection.isolation_level = None
-    for pragma in ("busy_timeout=30000", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+    for pragma in (_SQLITE_WAITS, "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
+    # What is deleted is written over. In the write-ahead log it stays until a checkpoint.
+    connection.execute("PRAGMA secure_delete=ON")
+
+
+def checkpoint(connection: Any) -> bool:
+    """Empty the write-ahead log of SQLite, of a connection without a transaction; return False if a reader needs it."""
+    cursor = connection.cursor()
+    # Writers wait as long as this waits for readers.
+    cursor.execute(f"PRAGMA busy_timeout={CHECKPOINT_MILLISECONDS}")
+    try:
+        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        busy, _, _ = cursor.fetchone()
+    finally:
+        cursor.execute(f"PRAGMA {_SQLITE_WAITS}")
+    return not busy
 
 
 def for_reading(engine: Engine) -> Engine:

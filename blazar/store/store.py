@@ -66,3 +66,7 @@ class Store:
         self.extensions = ExtensionStore(self.transactions)
         self.waiting_list = WaitingListStore(self.transactions)
         self.maintenances = MaintenanceStore(self.transactions, catalogs)
+
+    def erase(self) -> bool:
+        """Write over what was deleted or replaced in files that are our own; return whether it is gone from them."""
+        return self.transactions.erase()

@@ -8,7 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from sqlalchemy.engine import Connection, Engine
@@ -20,7 +20,7 @@ from blazar.context import may_change
 from blazar.model.errors import BlazarError, Conflict, InvalidInput, StoreUnavailable
 from blazar.model.trouble import Trouble
 from blazar.store import state_log
-from blazar.store.engine import WRITES, for_reading
+from blazar.store.engine import WRITES, checkpoint, for_reading
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -116,6 +116,19 @@ class Transactions:
                     raise self._translated(error, self._unwritable) from error
             # Full jitter: transactions that conflicted once should not conflict again.
             time.sleep(random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))))
+
+    def erase(self) -> bool:
+        """Write over what was deleted or replaced in the files of SQLite; return whether it is gone from all of them.
+
+        It is not while somebody reads an earlier state. Other databases clean up by themselves.
+        """
+        if self.engine.dialect.name != "sqlite":
+            return True
+        try:
+            with self._turn, closing(self.engine.raw_connection()) as connection:
+                return checkpoint(connection)
+        except self.engine.dialect.loaded_dbapi.Error as error:
+            raise self._translated(error, self._unwritable) from error
 
     @contextmanager
     def _place(self) -> Iterator[None]:

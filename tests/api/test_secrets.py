@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,6 +138,9 @@ class Service:
         assert MARK not in repr((told, asked, committed, self.books.asked, self.books.told))
         places = {place for place, row in self._rows() if MARK in row}
         assert places <= ({"reservations", "series"} if needed else set())
+        if not needed:
+            self.world.manager.forgetting.run_once()
+            assert not self._files_with(MARK)
         assert MARK[:-1] not in self.heard()
 
     def heard(self) -> str:
@@ -166,6 +170,11 @@ class Service:
             for url in urls:
                 if "{" not in url:
                     yield url, versions if row.root is Root.V1 else ["1.0"]
+
+    def _files_with(self, text: str) -> list[str]:
+        """Return the files of the database in which a text is, as of rows that were deleted or written over."""
+        file = Path(str(self.world.engine.url.database))
+        return [each.name for each in file.parent.glob(f"{file.name}*") if text.encode() in each.read_bytes()]
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         with self.world.engine.connect() as connection:

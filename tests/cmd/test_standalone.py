@@ -70,6 +70,8 @@ def test_the_first_lease_is_one_command_and_what_is_kept_is_for_nobody_else(tmp_
         assert program.stop() == 0
     for path in (tmp_path / "data", *(tmp_path / "data").iterdir()):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+    # The write-ahead log has what was forgotten since its last checkpoint.
+    assert not list((tmp_path / "data").glob("*-wal"))
 
 
 def test_a_standalone_that_stops_answers_what_is_sent_on_a_connection_that_is_open(tmp_path):

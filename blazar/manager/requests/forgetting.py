@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forgets what would grow without end: keys of requests that nobody sends again, histories of past leases."""
+"""Forgets what would grow without end: keys of requests that nobody sends again, histories of past leases.
+
+What was forgotten meanwhile, as secrets of leases that are over, is written over in the files of standalone mode.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,7 @@ class Forgetting(BackgroundThread):
             retry=PAUSE_SECONDS,
             first_pause=60,
         )
+        self._store = runtime.store
         self._keys = runtime.store.idempotency
         self._history = runtime.store.history
         self._clock = runtime.clock
@@ -38,7 +42,10 @@ class Forgetting(BackgroundThread):
     def run_once(self) -> int:
         """Forget what is old; return how many keys, and histories of leases, that were."""
         keys = self._in_portions(lambda: self._keys.purge(self._clock.now() - self._retention, PORTION), PORTION)
-        return keys + self._forget_histories()
+        histories = self._forget_histories()
+        if not self._store.erase():
+            LOG.debug("What was forgotten stays in the log of the database until nobody reads it")
+        return keys + histories
 
     def _forget_histories(self) -> int:
         keep, total = self._kept, 0
