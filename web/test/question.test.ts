@@ -183,6 +183,24 @@ test("a lease that is booked again refers by number", () => {
   assert.equal(again.also, '[{"networks":[{"reservation":0},"n3"],"resource_type":"a:b"}]');
 });
 
+test("again is asked for as long as was asked for before, though what began at once has some seconds more or less", () => {
+  const reservations = [{ id: "r1", resource_type: "physical:host", min: 1, max: 1 }] as unknown as Reservation[];
+  const length = (start: string, end: string) =>
+    questionOf(
+      new URLSearchParams(
+        Object.entries(againParams({ start_date: start, end_date: end, reservations }))
+          .filter(([, value]) => value !== null)
+          .map(([name, value]) => [name, String(value)]),
+      ),
+    ).length;
+  assert.equal(length("2026-11-26T08:00:00Z", "2026-11-28T08:00:00Z"), "P2D");
+  assert.equal(length("2026-11-26T08:00:27Z", "2026-11-28T08:01:00Z"), "P2D");
+  assert.equal(length("2026-11-26T08:00:10Z", "2026-11-26T18:00:00Z"), "PT10H");
+  assert.equal(length("2026-11-26T08:00:10Z", "2026-11-27T08:01:00Z"), "P1D");
+  assert.equal(length("2026-11-26T08:00:00Z", "2026-11-26T09:30:00Z"), "PT90M");
+  assert.equal(length("2026-11-26T08:00:00Z", "2026-11-26T08:00:30Z"), "PT1M");
+});
+
 test("references follow when a reservation is taken away", () => {
   const own = (values: object) => ({ ...newWant("a:b"), values: values as Values });
   const wants = [

@@ -3,6 +3,9 @@
 import { type Unit, isoOf, lengthOf } from "../words/question.ts";
 import { NumberInput } from "./number.tsx";
 
+/** Five years, as far as a length can be read: that of a lease that is booked again is one, too. */
+const MOST: Record<Unit, number> = { minutes: 2_635_200, hours: 43_920, days: 1830, weeks: 261 };
+
 const UNITS: readonly Unit[] = ["minutes", "hours", "days", "weeks"];
 
 /** Asks for a duration; gives it as the API takes it, such as "P3D". */
@@ -12,7 +15,7 @@ export function LengthInput(props: { value: string; onChange: (iso: string) => v
     <span class="pair">
       <NumberInput
         value={count}
-        max={unit === "minutes" ? 100_000 : 1830}
+        max={MOST[unit]}
         label={`${props.label}: how many`}
         wrong={props.wrong ?? false}
         onChange={(value) => props.onChange(isoOf(value, unit))}

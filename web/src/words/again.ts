@@ -8,7 +8,7 @@ import { DEFAULT_WITHIN, bySchema, isoOf, paramsOf, wantOf } from "./question.ts
 export function againParams(
   lease: Pick<Lease, "start_date" | "end_date" | "reservations">,
 ): Record<string, string | number | null> {
-  const minutes = Math.max(1, Math.round((Date.parse(lease.end_date) - Date.parse(lease.start_date)) / 60_000));
+  const minutes = minutesOf(Date.parse(lease.end_date) - Date.parse(lease.start_date));
   const length =
     minutes % 1440 === 0
       ? isoOf(minutes / 1440, "days")
@@ -18,6 +18,19 @@ export function againParams(
   const wants = lease.reservations.map((one) => wantOf(wishAgain(one, lease.reservations)));
   if (wants.length === 0) return {};
   return paramsOf({ wants, length, from: null, within: DEFAULT_WITHIN, to: null, exactly: null });
+}
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+/**
+ * Returns a length in minutes. What was booked for "now" begins at a second and ends with a minute: of a day that is
+ * up to a minute more or less than was asked for, which is not what anybody wants again.
+ */
+function minutesOf(length: number): number {
+  const hours = Math.round(length / HOUR);
+  if (hours > 0 && Math.abs(length - hours * HOUR) <= MINUTE) return hours * 60;
+  return Math.max(1, Math.round(length / MINUTE));
 }
 
 /** The flavor of a reservation of a flavor is one that was made for it: what it was made from is asked for by its size. */
