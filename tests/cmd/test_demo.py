@@ -123,6 +123,12 @@ def test_something_of_each_kind_is_in_use_now_and_by_the_member_who_looks(demo, 
         assert blocks & now
 
 
+def test_no_lease_is_some_seconds_shorter_than_whole_hours(store):
+    lengths = {lease.name: lease.window.end - lease.window.start for lease in store.leases.of_project(None)}
+    short = {name: str(length) for name, length in lengths.items() if length % timedelta(hours=1)}
+    assert short == {}
+
+
 def test_there_is_a_series_whose_occurrences_are_over_booked_and_cancelled(demo):
     (series,) = demo.read("/v1/series")["series"]
     assert series["name"] == "hpc-course"
@@ -154,7 +160,7 @@ def test_leases_are_offered_prolonged_and_had_room_made(demo):
     assert [one["name"] for one in leases if one["extend_if_free"]] == ["lattice-tail"]
     (prolonged,) = (one for one in leases if one["name"] == "reanalysis-tail")
     # As far as it was to go on.
-    assert prolonged["end_date"] == (NOW + timedelta(days=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert prolonged["end_date"] == (NOW + timedelta(days=2, minutes=1)).strftime("%Y-%m-%dT%H:%M:00Z")
     assert [one["status"] for one in leases if one["kind"] == "best_effort"] == ["ACTIVE"]
 
 

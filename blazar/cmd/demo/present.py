@@ -95,8 +95,9 @@ def _instruments(stage: Stage, chance: random.Random) -> None:
 def _book_what_is_prolonged(stage: Stage, now: datetime) -> Lease | None:
     """Book leases that go on by themselves; return the one whose end is near, and that nobody else wants."""
     make = people.volumes(200, 1, volume_type="large")
-    hours = (now + timedelta(minutes=30) - stage.minute) / _HOUR
-    until = now + 2 * _DAY
+    start = stage.not_before(stage.clock.now())
+    hours = (now + timedelta(minutes=30) - start) / _HOUR
+    until = start + BEGINS + 2 * _DAY
     owner = ("climate", "ivan")
     host = people.whole_hosts(1, 1, properties=_PLAIN)(random.Random(0))
     stage.book(_ALICE, "lattice-tail", stage.clock.now(), 36, host, extend_until=now + 4 * _DAY)

@@ -49,6 +49,10 @@ class Stage:
         """Return the present minute."""
         return self.clock.now().replace(second=0, microsecond=0)
 
+    def not_before(self, instant: datetime) -> datetime:
+        """Return the minute of an instant, or the next minute if that is later."""
+        return max(instant.replace(second=0, microsecond=0), self.minute + timedelta(minutes=1))
+
     def run_to(self, instant: datetime) -> None:
         """Let time pass until then; the manager works on events when they are due."""
         while (due := self.store.events.next_due()) is not None and due <= instant:
@@ -78,12 +82,13 @@ class Stage:
         None if it is refused, as in life. ``more`` are further values of ``LeaseRequest``.
         """
         project, user = owner
-        begin = self.minute if start is NOW else start.replace(second=0, microsecond=0)
+        # As long as it is asked for, however late it begins.
+        begin = self.clock.now().replace(microsecond=0) if start is NOW else self.not_before(start)
         request = LeaseRequest(
             name=name,
             user_id=user,
             project_id=project,
-            start=start if start is NOW else max(begin, self.minute + timedelta(minutes=1)),
+            start=start if start is NOW else begin,
             end=begin + timedelta(hours=hours),
             reservations=reservations,
             **more,
