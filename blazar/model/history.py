@@ -159,7 +159,7 @@ def entry(
     ``operation`` names what a request does where the values do not tell; ``sure``: it is what this write does, whatever
     the values tell. ``other`` is the id of the lease that it is done with.
     """
-    changes = tuple(_changes(before, after))
+    changes = tuple(_changes(before, after, by))
     verb = _verb(before, after, changes, moves, by)
     if operation is not None and (verb in _GENERAL or (verb is None and sure)):
         verb = Verb(operation)
@@ -234,17 +234,19 @@ def _of_changes(
 ) -> Verb:
     if before.is_promised and by is None and after.window.start < before.window.start:
         return Verb.ADVANCED
-    alone = not moves and [each.field for each in changes] == ["end_date"]
+    alone = not moves and [each.field for each in changes if each.field not in _PLANS] == ["end_date"]
     return Verb.EXTENDED if alone and after.window.end > before.window.end else Verb.CHANGED
 
 
-def _changes(before: Lease | None, after: Lease) -> Iterator[FieldChange]:
+def _changes(before: Lease | None, after: Lease, by: Actor | None) -> Iterator[FieldChange]:
     old = {} if before is None else _fields(before)
     for field, value in _fields(after).items():
         if old.get(field) != value:
             yield FieldChange(field, old.get(field), value)
     if before is None:
         return
+    if by is not None:
+        yield from _plans(before, after)
     if before.project_id != after.project_id:
         yield FieldChange(PROJECT_ID, before.project_id, after.project_id)
     elif before.offer != after.offer:
@@ -259,6 +261,33 @@ def _changes(before: Lease | None, after: Lease) -> Iterator[FieldChange]:
         for key in sorted(was | became) if kept else ["resource_type"]:
             if was.get(key) != became.get(key):
                 yield FieldChange(key, was.get(key), became.get(key), reservation_id)
+
+
+_PLANS = ("before_end_date", "extend_if_free")
+"""Times that follow the dates of the lease by themselves."""
+
+
+def _plans(before: Lease, after: Lease) -> Iterator[FieldChange]:
+    """Yield what was changed of the warning and of how far the lease goes on, unless it has only followed the dates."""
+    was, became = _warned_at(before), _warned_at(after)
+    if was != became and (was is None or became is None or before.window.end - was != after.window.end - became):
+        yield FieldChange("before_end_date", _zulu_or_none(was), _zulu_or_none(became))
+    was, became = _goes_on_until(before), _goes_on_until(after)
+    if was != became and (was is None or became is None or was - before.window.start != became - after.window.start):
+        yield FieldChange("extend_if_free", _zulu_or_none(was), _zulu_or_none(became))
+
+
+def _warned_at(lease: Lease) -> datetime | None:
+    warning = lease.event(EventType.BEFORE_END)
+    return None if warning is None else warning.time
+
+
+def _goes_on_until(lease: Lease) -> datetime | None:
+    return None if lease.extend is None else lease.extend.until
+
+
+def _zulu_or_none(instant: datetime | None) -> str | None:
+    return None if instant is None else zulu(instant)
 
 
 def _offered_to(lease: Lease) -> str | None:

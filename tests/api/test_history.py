@@ -76,6 +76,20 @@ def test_a_life_is_told_in_order_with_who_did_what(world, http):
     assert told[-1]["reason"] == "deleted"
 
 
+def test_a_change_of_nothing_but_the_warning_or_how_far_it_goes_on_is_told(http):
+    lease_id = book(http)
+    for change in ({"before_end_date": "-PT30M"}, {"extend_if_free": {"until": "+P1D"}}, {"extend_if_free": None}):
+        assert http.put(f"/v1/leases/{lease_id}", json=change, headers=MEMBER).status_code == 200
+    told = history(http, lease_id)[1:]
+    assert [(each["verb"], each["by"]["user_id"]) for each in told] == [("changed", "curie")] * 3
+    until = zulu(NOON + 27 * HOUR)
+    assert [[(c["field"], c["before"], c["after"]) for c in each["changes"]] for each in told] == [
+        [("before_end_date", zulu(NOON + 2 * HOUR), zulu(NOON + 2.5 * HOUR))],
+        [("extend_if_free", None, until)],
+        [("extend_if_free", until, None)],
+    ]
+
+
 def test_a_lease_that_is_deleted_before_its_start_has_not_ended_as_well(world, http):
     lease_id = book(http)
     http.delete(f"/v1/leases/{lease_id}", headers=MEMBER)

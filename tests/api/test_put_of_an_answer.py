@@ -59,6 +59,24 @@ def test_the_answer_of_a_lease_changes_nothing(world, resource_type, start):  # 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_a_warning_at_the_start_is_as_it_was_shown_and_follows_the_dates(world, version):  # noqa: F811
+    caller = Caller(world, version, token())
+    short = {"start_date": "2030-04-01T13:00:00Z", "end_date": "2030-04-01T13:30:00Z"}
+    hosts = {"resource_type": "physical:host", **OF_TYPE["physical:host"]}
+    made = caller.ask("POST", "/v1/leases", {"name": "short", **short, "reservations": [hosts]}).json["lease"]
+    assert made["before_end_date"] == made["start_date"]
+    path = f"/v1/leases/{made['id']}"
+    before = caller.ask("GET", path)
+    after = caller.ask("PUT", path, before.json["lease"])
+    assert (after.status_code, after.json) == (200, before.json), after.text
+    longer = caller.ask("PUT", path, {**before.json["lease"], "end_date": "2030-04-01T18:00:00Z"})
+    assert longer.json["lease"]["before_end_date"] == "2030-04-01T17:00:00Z"
+    # It cannot be asked for where it was not shown.
+    refused = caller.ask("PUT", path, {"before_end_date": "2030-04-01T13:00:00Z"})
+    assert (refused.status_code, refused.json["errors"][0]["pointer"]) == (400, "/before_end_date")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_change_of_the_answer_is_made_and_nothing_else(world, version):  # noqa: F811
     path = lease_of(world, "physical:host", "2030-04-01T13:00:00Z")
     caller = Caller(world, version, token())

@@ -9,7 +9,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from blazar.model.history import LONGEST, ResourceMove, Verb, entry
-from blazar.model.lease import Content, EndReason, Lease, LeaseStatus, Reservation, ReservationStatus, Wait
+from blazar.model.lease import (
+    Content,
+    EndReason,
+    Event,
+    EventStatus,
+    EventType,
+    ExtendIfFree,
+    Lease,
+    LeaseStatus,
+    Reservation,
+    ReservationStatus,
+    Wait,
+)
 from blazar.model.requests import Actor
 from blazar.model.window import Window
 
@@ -108,6 +120,32 @@ def test_a_later_end_alone_extends_and_an_earlier_start_of_a_promise_is_told_as_
     earlier = replace(promised, window=Window(NOON - HOUR, NOON))
     assert verb(promised, earlier) is Verb.ADVANCED
     assert verb(promised, earlier, by=CURIE) is Verb.CHANGED
+
+
+def test_a_change_of_the_warning_or_of_how_far_it_goes_on_is_told_but_not_that_it_follows_the_dates():
+    def warned(lease: Lease, at: datetime) -> Lease:
+        return replace(lease, events=(Event("e1", EventType.BEFORE_END, at, EventStatus.UNDONE, NOON),))
+
+    def told_of(before: Lease, after: Lease, by: Actor | None = CURIE):
+        told = entry(before, after, at=NOON, by=by)
+        return told and (told.verb, [(c.field, c.before, c.after) for c in told.changes])
+
+    before = warned(LEASE, NOON + HOUR / 2)
+    after = warned(LEASE, NOON + HOUR / 4)
+    assert told_of(before, after) == (
+        Verb.CHANGED,
+        [("before_end_date", "2030-05-01T12:30:00Z", "2030-05-01T12:15:00Z")],
+    )
+    assert told_of(LEASE, after) == (Verb.CHANGED, [("before_end_date", None, "2030-05-01T12:15:00Z")])
+    assert told_of(before, after, by=None) is None
+    longer = replace(LEASE, window=Window(NOON, NOON + 2 * HOUR))
+    end = ("end_date", "2030-05-01T13:00:00Z", "2030-05-01T14:00:00Z")
+    assert told_of(before, warned(longer, NOON + 3 * HOUR / 2)) == (Verb.EXTENDED, [end])
+    goes_on = replace(LEASE, extend=ExtendIfFree(NOON + 3 * HOUR))
+    assert told_of(LEASE, goes_on) == (Verb.CHANGED, [("extend_if_free", None, "2030-05-01T15:00:00Z")])
+    assert told_of(goes_on, LEASE) == (Verb.CHANGED, [("extend_if_free", "2030-05-01T15:00:00Z", None)])
+    why = replace(goes_on, extend=ExtendIfFree(NOON + 3 * HOUR, "others want it"))
+    assert told_of(goes_on, why) is None
 
 
 def test_amounts_and_reservations_that_come_and_go_are_told_and_long_texts_are_cut():

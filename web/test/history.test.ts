@@ -56,6 +56,18 @@ test("what was changed is told before and after", () => {
     change("end_date", "2026-11-26T08:00:00Z", "2026-11-27T08:00:00Z", null),
     "End: Thu 26 Nov 08:00 → Fri 27 Nov 08:00",
   );
+  assert.equal(
+    change("before_end_date", "2026-11-26T08:00:00Z", "2026-11-26T09:00:00Z", null),
+    "Reminder: Thu 26 Nov 08:00 → Thu 26 Nov 09:00",
+  );
+  assert.equal(
+    change("extend_if_free", null, "2026-11-27T08:00:00Z", null),
+    "Goes on by itself until: Fri 27 Nov 08:00",
+  );
+  assert.equal(
+    change("extend_if_free", "2026-11-27T08:00:00Z", null, null),
+    "Goes on by itself until: Fri 27 Nov 08:00 → none",
+  );
   assert.equal(change("name", null, "training", null), "Name: training");
   assert.equal(change("other_lease", null, "7f3a", null), "Other lease: 7f3a");
   assert.equal(change("memory_mb", "2048", "4096"), "Memory: 2 GiB → 4 GiB");

@@ -98,8 +98,13 @@ def asked_before_end(asked: BeforeEnd, window: Window, default: timedelta | None
 def changed_before_end(
     current: datetime | None, window: Window, after: Window, asked: datetime | None, lead: timedelta
 ) -> datetime | None:
-    """Return when to warn before the end of a lease with new dates: as requested, else as ``moved_warning`` says."""
-    if asked is not None:
+    """Return when to warn before the end of a lease with new dates: as requested, else as ``moved_warning`` says.
+
+    That of a lease that is shorter than the operator's time is at its start, and where work is saved it may be at the
+    end: neither can be asked for, and one that is sent back as it was shown asks for nothing.
+    """
+    shown = asked == current and asked is not None and not window.start < asked < window.end
+    if asked is not None and not shown:
         return _inside(asked, after)
     return None if current is None else moved_warning(current, window, after, lead)
 

@@ -82,6 +82,8 @@ const FIELDS: Readonly<Record<string, string>> = {
   name: "Name",
   start_date: "Start",
   end_date: "End",
+  before_end_date: "Reminder",
+  extend_if_free: "Goes on by itself until",
   min: "At least",
   max: "At most",
   amount: "Number",
@@ -132,7 +134,7 @@ function typeOf(lease: Lease, reservation: string): string {
 function valueInWords(field: string, value: string | null, zone: string, now: number): string {
   if (value === null && field === "project_id") return "another project";
   if (value === null || value === "") return "none";
-  if (field.endsWith("_date")) return moment(Date.parse(value), zone, now);
+  if (field.endsWith("_date") || field === "extend_if_free") return moment(Date.parse(value), zone, now);
   if (field.endsWith("_properties")) return inWords([list(value)]) || value;
   const amount = Number(value);
   if (field === "memory_mb" && Number.isFinite(amount)) return gib(amount);
