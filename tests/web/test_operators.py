@@ -207,3 +207,66 @@ def test_a_host_that_is_disabled_until_a_date_is_not_drawn_as_free_after_it(smal
     page.goto(small + "overview")
     free = f"{hosts - 1} of {hosts} hosts are free"
     expect(page.get_by_role("img", name=re.compile(f"^Now at least {free}"))).to_be_visible()
+
+
+def sent(page, method, path):
+    """Hold back requests to change something; return the list of those that were sent, and what lets them go on."""
+    held = []
+
+    def hold(route):
+        if route.request.method == method:
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route(path, hold)
+
+    def go_on():
+        for route in held:
+            route.continue_()
+        page.unroute(path, hold)
+
+    return held, go_on
+
+
+def test_register_hosts_leads_to_what_registers_them_and_pressed_twice_sends_once(empty, page_of):
+    page = page_of(empty + "resources", ADMIN)
+    page.get_by_role("link", name="Register hosts").click()
+    dialog = page.get_by_role("dialog", name="Register hosts")
+    dialog.get_by_role("list").get_by_role("checkbox").first.check()
+    held, go_on = sent(page, "POST", re.compile("/v1/os-hosts$"))
+    dialog.get_by_role("button", name="Register 1 host").dblclick()
+    expect(dialog.get_by_role("button", name="Registering…")).to_be_visible()
+    page.keyboard.press("Enter")
+    # What is being registered is not offered once more: the dialog stays until it is done.
+    page.keyboard.press("Escape")
+    expect(dialog.get_by_role("button", name="Cancel")).to_be_disabled()
+    assert len(held) == 1
+    go_on()
+    expect(dialog).to_have_count(0)
+    expect(page.locator("tbody tr")).to_have_count(1)
+    # Who closed it, and comes back to the page, is not asked again.
+    page.reload()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(dialog).to_have_count(0)
+
+
+def test_disable_and_remove_pressed_twice_send_once(small, page_of):
+    name = asked(small, ADMIN, "GET", "v1/os-hosts?limit=1")["hosts"][0]["hypervisor_hostname"]
+    page = page_of(small + "hosts", ADMIN)
+    dialog = page.get_by_role("dialog")
+
+    def press_twice(method, word):
+        held, go_on = sent(page, method, re.compile("/v1/os-hosts/"))
+        dialog.get_by_role("button", name=word, exact=True).dblclick()
+        expect(dialog.get_by_role("button", name=re.compile("…$"))).to_have_attribute("aria-busy", "true")
+        page.keyboard.press("Enter")
+        assert len(held) == 1
+        go_on()
+        expect(dialog).to_have_count(0)
+
+    page.get_by_role("button", name=f"Disable {name}", exact=True).click()
+    press_twice("PUT", "Disable")
+    page.get_by_role("button", name=f"More for {name}", exact=True).click()
+    page.get_by_role("button", name="Remove", exact=True).click()
+    press_twice("DELETE", f"Remove {name}")

@@ -263,7 +263,10 @@ export function Nothing({ filtered, type }: { filtered: boolean; type: string })
       title={`There are no ${nouns} to reserve yet`}
       action={
         operator ? (
-          <a class="button primary" href={hosts ? hrefOf("hosts") : hrefOf("resources", { kind: kind?.name })}>
+          <a
+            class="button primary"
+            href={hosts ? hrefOf("hosts", { register: 1 }) : hrefOf("resources", { kind: kind?.name, register: 1 })}
+          >
             Register {nouns}
           </a>
         ) : undefined

@@ -26,6 +26,7 @@ export function RegisterDialog({ onDone, onClose }: { onDone: () => void; onClos
     setChosen(next);
   };
   const register = async () => {
+    if (busy || chosen.size === 0) return;
     setBusy(true);
     const problems = new Map<string, string>();
     const properties = Object.fromEntries(
@@ -48,9 +49,15 @@ export function RegisterDialog({ onDone, onClose }: { onDone: () => void; onClos
       void watch.read();
     }
   };
+  // Not while hosts are being registered: opened again, it would offer them.
+  const close = () => {
+    if (busy) return;
+    if (refused.size > 0) onDone();
+    else onClose();
+  };
   const actions = (
     <>
-      <button type="button" onClick={refused.size > 0 ? onDone : onClose}>
+      <button type="button" disabled={busy} onClick={close}>
         {refused.size > 0 || all.length === 0 ? "Close" : "Cancel"}
       </button>
       {all.length > 0 && (
@@ -61,13 +68,7 @@ export function RegisterDialog({ onDone, onClose }: { onDone: () => void; onClos
     </>
   );
   return (
-    <Dialog
-      title="Register hosts"
-      wide
-      onClose={onClose}
-      onSubmit={() => void (chosen.size > 0 && !busy && register())}
-      actions={actions}
-    >
+    <Dialog title="Register hosts" wide onClose={close} onSubmit={() => void register()} actions={actions}>
       <p class="muted">Hypervisors of the cloud that are not registered. A host must have no servers.</p>
       {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
       {loading && <Skeleton />}

@@ -159,6 +159,7 @@ function FeedRow({ feed, onGone }: { feed: Feed; onGone: () => void }) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const revoke = async () => {
+    if (busy) return;
     setBusy(true);
     try {
       await request("DELETE", `v1/feeds/${feed.id}`);

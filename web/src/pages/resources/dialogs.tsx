@@ -45,6 +45,7 @@ function useChange(subject: Subject, onDone: () => void) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const send = async (body: object, said: string) => {
+    if (busy) return;
     setBusy(true);
     setError(null);
     try {
@@ -184,6 +185,7 @@ export function DeleteDialog({ subject, onDone, onClose }: Props) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const remove = async () => {
+    if (busy) return;
     setBusy(true);
     try {
       await request("DELETE", subject.path);
