@@ -57,6 +57,8 @@ def test_what_a_window_would_do_is_seen_before_it_is_opened(shared, page_of):
     expect(impact.get_by_role("row", name=re.compile("gan-training"))).to_contain_text("→")
     assert serious(page) == []
     assert windows(shared) == []
+    said = re.compile("^Opening the window books the hosts out: .* leases get what is shown above, .* cancel it.$")
+    expect(page.get_by_role("button", name="Open the window")).to_have_accessible_description(said)
     page.get_by_role("button", name="Open the window").click()
     # Without a name nothing is sent.
     expect(page.get_by_label("Name", exact=True)).to_have_attribute("aria-invalid", "true")

@@ -41,6 +41,17 @@ export function maintenanceState(
   return { ...PHASES[window.status], next };
 }
 
+/** Says what opening a window does; `now`: its start is the present. */
+export function openingInWords({ now, leases }: { now: boolean; leases: boolean }): string {
+  const shown = leases ? ", leases get what is shown above, and their owners are told" : "";
+  return (
+    `Opening the window books the hosts out: from its start to its end nobody can book them${shown}. ` +
+    (now
+      ? "It starts at once and ends by itself, or earlier if you end it."
+      : "It starts and ends by itself; until it starts, you can change or cancel it.")
+  );
+}
+
 /** What becomes of a lease, in the order of how much its owner notices. */
 export const OUTCOMES: readonly Outcome[] = [
   "needs_other_time",

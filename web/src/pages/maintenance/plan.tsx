@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Planning a window: which hosts and when, what it would do to leases, and only then opening it. */
-import { useRef, useState } from "preact/hooks";
+import { useId, useRef, useState } from "preact/hooks";
 import { useAsked } from "../../api/ask.ts";
 import { newKey, postOnce } from "../../api/client.ts";
 import { Refused, sentencesOf } from "../../api/errors.ts";
@@ -16,7 +16,7 @@ import { go, hrefOf, place } from "../../router.ts";
 import { plural } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire } from "../../time/zone.ts";
-import { impactInWords, isPainless } from "../../words/maintenance.ts";
+import { impactInWords, isPainless, openingInWords } from "../../words/maintenance.ts";
 import { requirementOf } from "../../words/question.ts";
 import { instant } from "../../words/reading.ts";
 import { type By, HostsField } from "./hosts.tsx";
@@ -51,6 +51,7 @@ export function Plan({ all }: { all: readonly NamedHost[] }) {
   const [error, setError] = useState<unknown>(null);
   const [changedImpact, setChangedImpact] = useState(false);
   const key = useRef(newKey());
+  const explained = useId();
   const requirement = requirementOf(parts);
   const some = by === "names" ? chosen.size > 0 : requirement.length > 0;
   const orderly = start !== null && end !== null && end > start;
@@ -228,6 +229,9 @@ export function Plan({ all }: { all: readonly NamedHost[] }) {
             </>
           )}
           <FormErrors sentences={others} />
+          <p id={explained} class="hint">
+            {openingInWords({ now, leases: Boolean(window && impact && impact.leases.length > 0) })}
+          </p>
           <div class="row end">
             <a class="button" href={hrefOf("maintenance")}>
               Cancel
@@ -237,6 +241,7 @@ export function Plan({ all }: { all: readonly NamedHost[] }) {
               class="primary"
               busy={busy}
               doing="Opening…"
+              aria-describedby={explained}
               disabled={!window || !impact || asked.loading}
             >
               Open the window
