@@ -117,8 +117,11 @@ def test_an_address_that_the_cloud_does_not_give_out_is_chosen_and_registered(sm
     version = {"OpenStack-API-Version": "reservation 1.2"}
     (made,) = asked(small, ADMIN, "GET", "v1/resources/floatingip", **version)["resources"]
     assert made["attributes"]["floating_ip_address"] == "203.0.113.7"
-    page.goto(small + "resources?kind=floatingip")
-    page.get_by_role("button", name="Register a floating IP").click()
+    # A link opens the form; it proposes what can be registered, and not what is.
+    page.goto(small + "resources?kind=floatingip&register=1")
+    proposed = dialog.get_by_role("group", name=re.compile("^Floating IP address: one of"))
+    expect(proposed.get_by_role("button").first).to_be_visible()
+    expect(proposed.get_by_role("button", name="203.0.113.7", exact=True)).to_have_count(0)
     expect(dialog.get_by_label("What the cloud has (125)")).to_be_visible()
     expect(dialog.get_by_role("option", name="203.0.113.7 on public")).to_have_count(0)
     dialog.get_by_label("Floating network id").fill(made["attributes"]["floating_network_id"])

@@ -10,6 +10,7 @@ import {
   initialValues,
   known,
   missingField,
+  proposalsOf,
   setIn,
   setsOf,
   withSet,
@@ -177,4 +178,23 @@ test("rows that could not be sent as they stand are said", () => {
     ]),
     "There are two values for gpu; keep one.",
   );
+});
+
+test("for a new resource nothing is proposed that is registered already", () => {
+  const addresses = [
+    { value: "203.0.113.1", count: 1 },
+    { value: "203.0.113.2", count: 1 },
+  ];
+  const free = [{ floating_network_id: "public", floating_ip_address: "203.0.113.3" }, {}];
+  assert.deepEqual(proposalsOf("floating_ip_address", addresses, free), ["203.0.113.3"]);
+  assert.deepEqual(proposalsOf("floating_ip_address", addresses, []), []);
+  const networks = [
+    { value: "public", count: 2 },
+    { value: "campus", count: 1 },
+  ];
+  assert.deepEqual(proposalsOf("floating_network_id", networks, free), ["public"]);
+  assert.deepEqual(proposalsOf("floating_network_id", networks, []), ["public"]);
+  // Who books chooses among what is registered.
+  assert.deepEqual(proposalsOf("floating_ip_address", addresses, undefined), ["203.0.113.1", "203.0.113.2"]);
+  assert.deepEqual(proposalsOf("segment_id", [{ value: 7, count: 1 }], undefined), ["7"]);
 });

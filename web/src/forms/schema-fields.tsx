@@ -13,7 +13,7 @@ import { DocumentInput, FilesField } from "./documents.tsx";
 import { ListField, NamedInput } from "./named.tsx";
 import { type Pair, PropertyRows } from "./pairs.tsx";
 import { Requirement } from "./requirement.tsx";
-import { type FormField, type Values, decoded, encoded, withValue } from "./schema.ts";
+import { type FormField, type Values, decoded, encoded, proposalsOf, withValue } from "./schema.ts";
 
 /** Another reservation of the lease, which a field can refer to. */
 export interface Referable {
@@ -33,10 +33,13 @@ export interface SchemaFieldsProps {
   /** The resource type whose properties a requirement names. */
   type?: ResourceType | undefined;
   others?: readonly Referable[];
+  /** They are of a new resource: what could be registered is proposed, not what is. */
+  registering?: readonly Values[] | undefined;
 }
 
 /** Draws the fields, one below the other. */
-export function SchemaFields({ fields, values, onChange, errors, type, others = [] }: SchemaFieldsProps) {
+export function SchemaFields(props: SchemaFieldsProps) {
+  const { fields, values, onChange, errors, type, others = [], registering } = props;
   return (
     <>
       {fields.map((field) => (
@@ -48,6 +51,7 @@ export function SchemaFields({ fields, values, onChange, errors, type, others = 
           errors={errors}
           type={type}
           others={others.filter((one) => field.refers.includes(one.type))}
+          registering={registering}
         />
       ))}
     </>
@@ -65,6 +69,7 @@ interface OneProps {
   errors: ReadonlyMap<string, string>;
   type: ResourceType | undefined;
   others: readonly Referable[];
+  registering?: readonly Values[] | undefined;
 }
 
 function SchemaField(props: OneProps) {
@@ -125,7 +130,8 @@ function SchemaField(props: OneProps) {
   }
 }
 
-function Plain({ field, value, onChange, others, control, type }: OneProps & { control: ControlProps }) {
+function Plain(props: OneProps & { control: ControlProps }) {
+  const { field, value, onChange, others, control } = props;
   switch (field.control) {
     case "named":
       return <NamedInput field={field} value={value} onChange={onChange} others={others} control={control} />;
@@ -172,7 +178,7 @@ function Plain({ field, value, onChange, others, control, type }: OneProps & { c
         />
       );
     default:
-      return <TextInput field={field} value={value} onChange={onChange} type={type} control={control} />;
+      return <TextInput {...props} />;
   }
 }
 
@@ -207,10 +213,11 @@ const SHOWN = 8;
 
 /** A text; what resources of the type have there is proposed. */
 function TextInput(props: Omit<OneProps, "errors" | "others"> & { control: ControlProps }) {
-  const { field, value, onChange, type, control } = props;
+  const { field, value, onChange, type, control, registering } = props;
   const attribute = type !== undefined && field.name in (kindOfType(type)?.attributes ?? {});
   const watch = useLive<{ properties: Property[] }>(attribute ? "v1/properties" : null, { resource_type: type }, 120);
-  const found = watch?.state.value.data?.properties.find(({ name }) => name === field.name)?.values ?? [];
+  const values = watch?.state.value.data?.properties.find(({ name }) => name === field.name)?.values ?? [];
+  const found = proposalsOf(field.name, values, registering);
   return (
     <>
       <input
@@ -226,12 +233,12 @@ function TextInput(props: Omit<OneProps, "errors" | "others"> & { control: Contr
         <>
           <datalist id={`${control.id}-known`}>
             {found.map((one) => (
-              <option key={one.value} value={String(one.value)} />
+              <option key={one} value={one} />
             ))}
           </datalist>
           <Chips
             label={`${field.label}: one of those that there are`}
-            options={found.slice(0, SHOWN).map((one) => ({ value: String(one.value), text: String(one.value) }))}
+            options={found.slice(0, SHOWN).map((one) => ({ value: one, text: one }))}
             chosen={[textOf(value)]}
             onChange={(chosen) => onChange(chosen.find((one) => one !== textOf(value) && one !== ""))}
           />

@@ -242,6 +242,22 @@ export function missingField(schema: Schema, values: Values): FormField | null {
   return fieldsOf(schema).find((one) => one.required && !(one.name in values)) ?? null;
 }
 
+/**
+ * Returns what is proposed for a field: the values that resources have there. For a new resource (`registering`: what is
+ * known of those that the cloud has and that are not registered) that is what one of these would have, and what two
+ * resources share: what one alone has, as its name or address, is registered already.
+ */
+export function proposalsOf(
+  name: string,
+  values: readonly { value: string | number; count: number }[],
+  registering: readonly Values[] | undefined,
+): string[] {
+  if (registering === undefined) return values.map(({ value }) => String(value));
+  const offered = registering.map((one) => one[name]).filter((one) => typeof one === "string");
+  const shared = values.filter(({ count }) => count > 1).map(({ value }) => String(value));
+  return [...new Set([...offered, ...shared])];
+}
+
 /** Returns the values with one changed; undefined takes it away. */
 export function withValue(values: Values, name: string, value: Json | undefined): Values {
   const { [name]: _, ...rest } = values;

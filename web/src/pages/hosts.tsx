@@ -3,13 +3,13 @@
 import { useState } from "preact/hooks";
 import { may } from "../api/session.ts";
 import { Empty, PageHead } from "../parts/basics.tsx";
-import { useOpened } from "../parts/opened.ts";
+import { opened } from "../parts/opened.ts";
 import { HostList } from "./hosts/list.tsx";
 import { RegisterDialog } from "./hosts/register.tsx";
 
 /** The page. */
 export function HostsPage() {
-  const [open, setOpen] = useOpened("register");
+  const [open, setOpen] = opened("register");
   const [registered, setRegistered] = useState(0);
   const register = may("blazar:oshosts:post") && (
     <button type="button" class="primary" onClick={() => setOpen(true)}>

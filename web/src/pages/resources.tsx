@@ -6,7 +6,7 @@ import { useLiveList } from "../api/live.ts";
 import { may } from "../api/session.ts";
 import type { Resource } from "../api/types.ts";
 import { Chips, Empty, PageHead, Skeleton, Trouble } from "../parts/basics.tsx";
-import { useOpened } from "../parts/opened.ts";
+import { opened } from "../parts/opened.ts";
 import { More, useMore } from "../parts/list.tsx";
 import { Search } from "../parts/search.tsx";
 import { hrefOf, place, setParams } from "../router.ts";
@@ -72,7 +72,7 @@ function NoHosts() {
 }
 
 function Register({ kind }: { kind: Kind }) {
-  const [open, setOpen] = useOpened("register");
+  const [open, setOpen] = opened("register");
   if (!may("blazar:resources:post") || !kind.registration) return null;
   if (kind.name === "host") {
     // Hosts have a page of their own, which offers the hypervisors of the cloud.

@@ -2,7 +2,7 @@
 /** Registering a resource of any kind, by the form that its kind describes. */
 import { useState } from "preact/hooks";
 import { request } from "../../api/client.ts";
-import { useLive } from "../../api/live.ts";
+import { type Watch, useLive } from "../../api/live.ts";
 import { sentencesOf, stillTrue } from "../../api/errors.ts";
 import type { Kind } from "../../api/kinds.ts";
 import { may } from "../../api/session.ts";
@@ -28,10 +28,11 @@ interface Candidate {
 /** Pools and addresses of two regions may have one id. */
 const keyOf = ({ id, region = "" }: Candidate) => `${region} ${id}`;
 
+type CandidatesWatch = Watch<{ candidates: Candidate[] }>;
+
 /** What the cloud has and is not registered, to choose from; what is chosen fills the fields. */
-function Candidates({ kind, onChoose }: { kind: Kind; onChoose: (values: Values) => void }) {
-  const path = `v1/resources/${encodeURIComponent(kind.name)}/candidates`;
-  const watch = useLive<{ candidates: Candidate[] }>(path, { registered: false }, 120)!;
+function Candidates(props: { kind: Kind; watch: CandidatesWatch; onChoose: (values: Values) => void }) {
+  const { kind, watch, onChoose } = props;
   const { data, error } = watch.state.value;
   if (error !== null) return <Trouble error={error} retry={() => void watch.read()} />;
   if (!data) return <Skeleton lines={1} />;
@@ -84,6 +85,9 @@ export function RegisterDialog({ kind, onClose }: { kind: Kind; onClose: () => v
   const [projects, setProjects] = useState("");
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<{ error: unknown; typed: Values } | null>(null);
+  const path = `v1/resources/${encodeURIComponent(kind.name)}/candidates`;
+  const offers: CandidatesWatch | null = useLive(kind.has_candidates ? path : null, { registered: false }, 120);
+  const registering = (offers?.state.value.data?.candidates ?? []).map((one) => one.registration ?? {});
   const typed: Values = { ...values, authorized_projects: projects };
   const pointers = ["/authorized_projects", ...fields.map(({ name }) => `/${name}`)];
   const said = sentencesOf(refused?.error, pointers, labelsOf(fields));
@@ -99,6 +103,8 @@ export function RegisterDialog({ kind, onClose }: { kind: Kind; onClose: () => v
       const path = `v1/resources/${encodeURIComponent(kind.name)}`;
       const { data } = await request<{ resource: Resource }>("POST", path, { body });
       note(`${data.resource.name ?? data.resource.id} is registered.`);
+      // Who comes back to the list finds no form that is empty.
+      onClose();
       go("resource", { kind: kind.name, id: data.resource.id });
     } catch (problem) {
       setRefused({ error: problem, typed });
@@ -117,13 +123,14 @@ export function RegisterDialog({ kind, onClose }: { kind: Kind; onClose: () => v
   );
   return (
     <Dialog title={`Register a ${kind.noun}`} onClose={onClose} onSubmit={() => void submit()} actions={actions}>
-      {kind.has_candidates && <Candidates kind={kind} onChoose={setValues} />}
+      {offers && <Candidates kind={kind} watch={offers} onChoose={setValues} />}
       <SchemaFields
         fields={fields}
         values={values}
         onChange={setValues}
         errors={errors.fields}
         type={kind.resource_types[0]}
+        registering={registering}
       />
       <Field
         label="Only for these projects (optional)"
