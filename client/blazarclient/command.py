@@ -233,8 +233,15 @@ class UpdateCommand(BlazarCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Change it."""
         body = self.args2body(parsed_args)
+        # Sent without a change, too: that there is no such resource is an error all the same.
         getattr(self.get_client(), self.resource).update(self.id_of(parsed_args.id), **body)
-        print(f"Updated {self.resource}: {parsed_args.id}", file=self.app.stdout)
+        self.tell_changed(parsed_args, bool(body), "no option says what to change; --help lists them")
+
+    def tell_changed(self, parsed_args: argparse.Namespace, changed: bool, why_not: str) -> None:
+        """Say that it was changed, or why it was not."""
+        done = f"Updated {self.resource}: {parsed_args.id}"
+        nothing = f"Nothing was changed of {self.resource} {parsed_args.id}: {why_not}"
+        print(done if changed else nothing, file=self.app.stdout)
 
 
 class DeleteCommand(BlazarCommand):

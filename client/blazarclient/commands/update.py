@@ -74,11 +74,12 @@ class UpdateLease(LibraryCommand, old.UpdateLease):
             return
         body = self.args2body(parsed_args)
         changes = [forms.changed(each) for each in body.get("reservations", ())]
+        changed = True
         try:
             lease = self.library.leases.find(parsed_args.id)
             dates = self.dates(lease, parsed_args)
             with in_words_of(_places(parsed_args)):
-                self.library.leases.change(
+                after = self.library.leases.change(
                     str(lease.id),
                     name=parsed_args.name or None,
                     start_date=dates.start,
@@ -88,9 +89,11 @@ class UpdateLease(LibraryCommand, old.UpdateLease):
                     reservations=changes or None,
                     if_match=lease.etag,
                 )
+            # A change to the present values leaves the revision as it was.
+            changed = after.revision != lease.revision
         except UnsupportedVersion as error:
             self.changed_at_old(body, parsed_args, error)
-        print(f"Updated lease: {parsed_args.id}", file=self.app.stdout)
+        self.tell_changed(parsed_args, changed, "it is so already")
 
     def changed_at_old(self, body: dict[str, Any], parsed_args: argparse.Namespace, error: UnsupportedVersion) -> None:
         """Change a lease at microversion 1.0, which has whole minutes, and no change of the warning."""

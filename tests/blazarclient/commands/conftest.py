@@ -74,7 +74,7 @@ def service(requests_mock: Any) -> Any:
     requests_mock.get(f"{URL}/leases", **says("leases", [{"id": ID, "name": "training"}]))
     requests_mock.get(f"{URL}/leases/{ID}", **says("lease", LEASE, headers={"ETag": '"3.1.m"'}))
     requests_mock.post(f"{URL}/leases", **says("lease", LEASE, status_code=201))
-    requests_mock.put(f"{URL}/leases/{ID}", **says("lease", LEASE))
+    requests_mock.put(f"{URL}/leases/{ID}", **says("lease", {**LEASE, "revision": 4}))
     requests_mock.delete(f"{URL}/leases/{ID}", status_code=204, headers=NEW)
     return requests_mock
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.blazarclient.commands.conftest import ID, Run, refusal, sent
+from tests.blazarclient.commands.conftest import ID, LEASE, URL, Run, refusal, says, sent
 
 RESERVATION = "33333333-2222-4333-8444-000000000003"
 
@@ -85,6 +85,20 @@ def test_times_are_of_the_zone_of_the_user_but_for_options_of_the_existing_clien
     [request] = sent(service, "PUT")
     assert request.headers["OpenStack-API-Version"] == "reservation 1.1"
     assert request.headers["If-Match"] == '"3.1.m"'
+
+
+def test_where_nothing_was_changed_that_is_said(run: Run, service: Any) -> None:
+    assert run("lease", "update", ID) == (
+        0,
+        f"Nothing was changed of lease {ID}: no option says what to change; --help lists them\n",
+        "",
+    )
+    assert not changes(service)
+    # The service leaves the revision as it was.
+    service.put(f"{URL}/leases/{ID}", **says("lease", LEASE))
+    told = run("lease", "update", "training", "--end", "2026-11-26 11:15:42")
+    assert told == (0, "Nothing was changed of lease training: it is so already\n", "")
+    assert len(changes(service)) == 1
 
 
 @pytest.mark.parametrize(
