@@ -20,9 +20,9 @@ from blazar.resources.floating_ips.registration import (
     NETWORK,
     SUBNET,
     AddressRegistration,
-    address_text,
     attributes_of,
     name_of,
+    registrable_text,
 )
 from blazar.resources.kinds import CloudResource, Polled, Uses
 from blazar.resources.parameters import text_of
@@ -45,7 +45,7 @@ SHAPE = KindShape(
             ADDRESS: {
                 "type": "string",
                 "maxLength": 64,
-                "description": "an IP address in a subnet of the network, outside its allocation pools",
+                "description": "an IPv4 address in a subnet of the network, outside its allocation pools",
             },
         },
     },
@@ -77,7 +77,7 @@ class FloatingIps:
         if network_id is None:
             raise InvalidInput(f"Missing parameter {NETWORK}; give the id of an external network")
         with pointing_at(f"/{ADDRESS}"):
-            address = address_text(request.given.get(ADDRESS), ADDRESS)
+            address = registrable_text(request.given.get(ADDRESS))
         return CloudResource(str(uuid.uuid4()), name_of(network_id, address), {NETWORK: network_id, ADDRESS: address})
 
     def candidates(self, registered: Collection[Resource]) -> tuple[Candidate, ...]:

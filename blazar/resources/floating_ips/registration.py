@@ -149,8 +149,23 @@ def address_text(value: object, field: str) -> str:
     except ValueError:
         parsed = None
     if parsed is None or (isinstance(parsed, IPv6Address) and parsed.scope_id):
-        raise InvalidInput(f"{field} is {quoted(value)}; give an IP address, as 203.0.113.10 or 2001:db8::10")
+        raise InvalidInput(f"{field} is {quoted(value)}; give an IP address, as 203.0.113.10")
     return str(parsed)
+
+
+def registrable_text(value: object) -> str:
+    """Return an address that can be registered, in its shortest form; InvalidInput if it is none.
+
+    Neutron (29) makes no floating IP of an IPv6 address, so that each lease with one would fail at its start. One that
+    was registered all the same stays readable, and can be deleted.
+    """
+    address = address_text(value, ADDRESS)
+    if ip_address(address).version != 4:
+        raise InvalidInput(
+            f"{ADDRESS} is {address}, an IPv6 address, of which Neutron makes no floating IP; give an IPv4 address, as "
+            "203.0.113.10"
+        )
+    return address
 
 
 def by_network(resources: Iterable[Resource]) -> Mapping[str, Mapping[str, Resource]]:

@@ -27,6 +27,9 @@ FLOATING_IPS = [
         address(f"address {v}", {**NEW_ADDRESS, "floating_ip_address": v}, "give an IP address")
         for v in ("203.0.113.256", "203.0.113.0/24", "203.0.113.020", "::1%lo", "2001:db8::g", "host.example")
     ),
+    address(
+        "of IPv6", {**NEW_ADDRESS, "floating_ip_address": "2001:db8::1"}, "floating_ip_address is 2001:db8::1, an IPv6"
+    ),
     *(
         address(f"{key} cannot be given", {**NEW_ADDRESS, key: "x"}, key)
         for key in ("id", "subnet_id", "reservable", "created_at", "project_id")

@@ -7,7 +7,8 @@ from datetime import timedelta
 
 from blazar.clouds.ports import FloatingIp
 from blazar.model.errors import CloudUnavailable
-from blazar.model.resource import FLOATING_IP
+from blazar.model.resource import FLOATING_IP, ResourceDetails, ResourceInventory
+from blazar.resources.floating_ips.registration import attributes_of, name_of
 from tests.world import PROJECT, World
 
 DOWN = CloudUnavailable("the cloud does not answer")
@@ -32,6 +33,19 @@ def in_cloud(world: World) -> dict[int, FloatingIp]:
         ids = {found.address: found.id for found in state.floating_ips.values()}
     found = {f.address: f for f in world.simulated.network.floating_ips()} if ids else {}
     return {int(address.rpartition(".")[2]): f for address, f in found.items()}
+
+
+def add_ipv6(world: World, network_id: str, subnet_id: str, address: str) -> None:
+    """Put an address of IPv6 on the calendar, as it was registered before that was refused."""
+    details = ResourceDetails(attributes_of(network_id, subnet_id, address), ResourceInventory())
+    world.store.resources.add(
+        KIND,
+        external_id="six",
+        name=name_of(network_id, address),
+        details=details,
+        capabilities={},
+        at=world.clock.now(),
+    )
 
 
 def created(world: World, number: int, *, project: str = PROJECT, description: str = "") -> FloatingIp:

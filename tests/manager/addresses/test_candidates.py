@@ -13,7 +13,7 @@ from blazar.model.requests import Registration
 from blazar.model.resource import FLOATING_IP
 from blazar.resources.floating_ips import candidates
 from blazar.resources.floating_ips.candidates import MOST
-from tests.manager.addresses.steps import DOWN, HOUR, KIND, created, ip
+from tests.manager.addresses.steps import DOWN, HOUR, KIND, add_ipv6, created, ip
 from tests.world import NOON, addresses
 
 
@@ -115,8 +115,7 @@ def test_pools_are_passed_over_without_a_look_at_their_addresses(empty, monkeypa
 def test_addresses_of_ipv6_are_listed_only_if_they_are_registered(empty):
     add(empty, "n", SubnetState("six", "2001:db8::/64"), SubnetState("four", "192.0.2.1/32"), name="both")
     assert names(empty) == ["192.0.2.1 on both"]
-    given = {"floating_network_id": "n", "floating_ip_address": "2001:db8::10"}
-    empty.manager.resources.register(FLOATING_IP, Registration(given))
+    add_ipv6(empty, "n", "six", "2001:db8::10")
     assert names(empty) == ["192.0.2.1 on both", "2001:db8::10 on both"]
     assert names(empty, registered=True) == ["2001:db8::10 on both"]
 

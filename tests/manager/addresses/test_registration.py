@@ -8,7 +8,7 @@ import pytest
 from blazar.model.errors import Conflict, InvalidInput, NotFound
 from blazar.model.lease import LeaseStatus
 from blazar.model.resource import FLOATING_IP, HOST
-from tests.manager.addresses.steps import HOUR, KIND, created, ip
+from tests.manager.addresses.steps import HOUR, KIND, add_ipv6, created, ip
 from tests.world import NOON, address_request, addresses
 
 
@@ -26,16 +26,39 @@ def test_an_address_is_registered_with_its_subnet_and_an_id_of_its_own(a_world):
     assert world.simulated.network.floating_ips() == ()
 
 
-def test_the_same_address_is_registered_once_however_it_is_written(a_world):
+def test_the_same_address_is_registered_once(a_world):
     world = a_world(hosts=0)
+    world.register_addresses(10)
+    with pytest.raises(Conflict, match="registered already"):
+        world.register_addresses(10)
+
+
+def on_ipv6(world):
+    """Give the external network a subnet of IPv6."""
     with world.simulated.change_state() as state:
         state.networks["public"].subnets[0].cidr = "2001:db8::/64"
         state.networks["public"].subnets[0].gateway = "2001:db8::1"
         state.networks["public"].subnets[0].pools = []
-    found = world.manager.resources.register(FLOATING_IP, address_request("public", "2001:DB8:0:0::0010"))
+
+
+@pytest.mark.parametrize("address", ["2001:DB8:0:0::0010", "2001:db8::10", "::ffff:203.0.113.10"])
+def test_an_address_of_ipv6_is_refused_as_neutron_makes_no_floating_ip_of_it(a_world, address):
+    world = a_world(hosts=0)
+    on_ipv6(world)
+    with pytest.raises(InvalidInput, match="^floating_ip_address is .* an IPv6 address, .* give an IPv4") as error:
+        world.manager.resources.register(FLOATING_IP, address_request("public", address))
+    assert error.value.pointer == "/floating_ip_address"
+    assert world.manager.resources.all(FLOATING_IP) == ()
+
+
+def test_an_address_of_ipv6_that_was_registered_before_is_shown_and_deleted(a_world):
+    world = a_world(hosts=0)
+    on_ipv6(world)
+    add_ipv6(world, "public", "public-subnet", "2001:db8::10")
+    (found,) = world.manager.resources.all(FLOATING_IP)
     assert found.attributes["floating_ip_address"] == "2001:db8::10"
-    with pytest.raises(Conflict, match="registered already"):
-        world.manager.resources.register(FLOATING_IP, address_request("public", "2001:db8::10"))
+    world.manager.resources.unregister(FLOATING_IP, found.external_id)
+    assert world.manager.resources.all(FLOATING_IP) == ()
 
 
 @pytest.mark.parametrize(

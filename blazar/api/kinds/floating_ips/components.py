@@ -39,7 +39,7 @@ FLOATING_IP_CREATE: Schema = {
         "floating_ip_address": {
             "type": "string",
             "maxLength": 64,
-            "description": "an IP address in a subnet of the network, outside its allocation pools",
+            "description": "an IPv4 address in a subnet of the network, outside its allocation pools",
         },
     },
 }
