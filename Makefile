@@ -60,7 +60,7 @@ test-slow: $(BIN)/.dev ## the slow tests: races, kill -9, a thousand cases, the 
 	$(SLOW) $(TWO) $(SIDE_BY_SIDE) $(ARGS)
 	$(SLOW) $(SIDE_BY_SIDE:%=--ignore %) tests $(ARGS)
 
-test-options: $(BIN)/.dev ## each option taken out of the file of the test that observes it, which has to fail (6 minutes)
+test-options: $(BIN)/.dev ## each option taken out of the file of the test that observes it, which has to fail (5 minutes)
 	$(BIN)/python -m tests.house.unobserved $(ARGS)
 
 soak: $(BIN)/.dev ## real processes that are killed and stopped, with checks: MINUTES=15 SEED=… DATABASE=postgresql|mariadb CUT=seconds

@@ -124,6 +124,14 @@ def test_no_number_of_cases_is_smaller_each_night():
         assert all(each[name] < full[name] for name in each)
 
 
+def test_the_walks_that_the_page_times_are_there():
+    table = PAGE.partition("## Walks")[2].partition("\n## ")[0]
+    walks = re.findall(r"^\| `(?:make )?([\w/.-]+)` \|", table, re.M)
+    targets = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert len(walks) == 10
+    assert [one for one in walks if one not in FILES and f"\n{one}: " not in targets] == []
+
+
 @pytest.mark.parametrize("what", ["mark", "size"])
 def test_the_page_names_all_that_only_the_night_runs(what):
     if what == "size":
