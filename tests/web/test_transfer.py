@@ -43,6 +43,7 @@ def test_a_lease_goes_to_another_project_that_accepts_it(shared, page_of, compla
     dialog.get_by_label("Project", exact=True).fill("chemistry")
     dialog.get_by_label("Message").fill("for your course")
     expect(dialog.get_by_role("status")).to_contain_text("It can go to any member of chemistry. The offer stands until")
+    expect(dialog.get_by_role("status")).to_contain_text("Nobody has checked that there is a project chemistry")
     assert serious(page) == []
     assert shown(shared, lease["id"])["transfer"] is None
     dialog.get_by_role("button", name="Offer it").click()

@@ -9,6 +9,7 @@ import {
   offerBody,
   projectIdOf,
   takerInWords,
+  uncheckedInWords,
   takingMeans,
   whatOfOffer,
 } from "../src/words/transfer.ts";
@@ -80,4 +81,12 @@ test("a project of one's own is named by its name, another one by its id", () =>
   assert.equal(projectIdOf(" chemistry ", known), "4f1c");
   assert.equal(projectIdOf("lab", known), "lab", "two of a name are told apart by their ids alone");
   assert.equal(projectIdOf("9c0d", known), "9c0d");
+});
+
+test("that nobody has checked whether there is a project is said, but of those that the giver knows", () => {
+  const lease = { project_id: "physics" };
+  const said = (project_id: string) => uncheckedInWords({ project_id }, lease, [{ id: "chemistry" }]);
+  assert.equal(said("physics"), null);
+  assert.equal(said("chemistry"), null);
+  assert.equal(said("chemstry"), "Nobody has checked that there is a project chemstry: see that its id is right.");
 });

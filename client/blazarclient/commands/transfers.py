@@ -82,6 +82,9 @@ class OfferLease(One):
             self.tell("Nothing was changed. The lease could go; the offer would be:")
         else:
             self.tell(f"They accept it with: transfer accept {lease.id}")
+        # One that Keystone has told the id of is there.
+        if project and project == parsed_args.to_project:
+            self.tell(f"Nobody has checked that there is a project {project}; see that its id is right.")
         found = {"lease_id": lease.id, "lease_name": lease.name}
         values = ({**found, **{key: getattr(offer, key) for key in _OF_OFFER}}[key] for key in OFFERED)
         return [OFFERED, tuple(self.cell(value, zone, parsed_args) for value in values)]

@@ -62,7 +62,10 @@ def offers(service: Any) -> Any:
 def test_a_lease_is_offered_by_its_name(run: Run, offers: Any) -> None:
     words = ("--to-project", "chemistry", "--to-user", "lavoisier", "--message", "for your course")
     code, out, err = run("lease", "transfer", "training", *words)
-    assert (code, err) == (0, f"They accept it with: transfer accept {ID}\n")
+    assert (code, err) == (
+        0,
+        f"They accept it with: transfer accept {ID}\nNobody has checked that there is a project chemistry; see that its id is right.\n",
+    )
     for told in (ID, "training", "chemistry", "for your course", "2026-11-24 11:15:42+01:00"):
         assert told in out
     (request,) = sent(offers, "POST")
@@ -74,7 +77,11 @@ def test_a_dry_run_only_says_whether_the_lease_could_go(run: Run, offers: Any) -
     tried = {**OFFER, "offered_at": None, "expires_at": None}
     offers.post(f"{URL}/leases/{ID}/transfer", json={"transfer": tried}, headers=NEW)
     code, out, err = run("lease", "transfer", "training", "--to-project", "chemistry", "--dry-run")
-    assert (code, err) == (0, "Nothing was changed. The lease could go; the offer would be:\n")
+    assert err.startswith("Nothing was changed. The lease could go; the offer would be:\n")
+    assert (code, err.endswith("has checked that there is a project chemistry; see that its id is right.\n")) == (
+        0,
+        True,
+    )
     assert "chemistry" in out
     (request,) = sent(offers, "POST")
     assert request.qs == {"dry_run": ["true"]}

@@ -45,6 +45,16 @@ export function takerInWords(
   return project === lease.project_id ? `the user ${user}` : `the user ${user} of ${project}`;
 }
 
+/** Returns what is not known of who an offer is for: the service does not ask Keystone which projects there are; else null. */
+export function uncheckedInWords(
+  { project_id: project }: Pick<TransferOffer, "project_id">,
+  lease: Pick<Lease, "project_id">,
+  known: readonly { id: string }[],
+): string | null {
+  if (project === lease.project_id || known.some(({ id }) => id === project)) return null;
+  return `Nobody has checked that there is a project ${project}: see that its id is right.`;
+}
+
 /** Returns what giving a lease away means, one sentence each. */
 export function givingMeans(within: boolean): string[] {
   return [

@@ -11,7 +11,15 @@ import { Field } from "../../parts/field.tsx";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { isPast } from "../../words/lease.ts";
-import { type Gift, givingMeans, isStanding, offerBody, projectIdOf, takerInWords } from "../../words/transfer.ts";
+import {
+  type Gift,
+  givingMeans,
+  isStanding,
+  offerBody,
+  projectIdOf,
+  takerInWords,
+  uncheckedInWords,
+} from "../../words/transfer.ts";
 import { about } from "../../words/waiting.ts";
 import { Operation } from "./operation.tsx";
 import type { LeaseDialogProps } from "./shared.tsx";
@@ -42,7 +50,8 @@ export function GiveDialog({ lease, etag, onDone, onClose }: LeaseDialogProps) {
       outcome={({ transfer }) => (
         <p class="preview">
           It can go to {takerInWords(transfer, lease)}. The offer stands until{" "}
-          {about(transfer.expires_at, zone.value, present.value)}, and nothing changes before it is accepted.
+          {about(transfer.expires_at, zone.value, present.value)}, and nothing changes before it is accepted.{" "}
+          {uncheckedInWords(transfer, lease, others)}
         </p>
       )}
     >
