@@ -64,7 +64,8 @@ def test_a_lease_is_offered_by_its_name(run: Run, offers: Any) -> None:
     code, out, err = run("lease", "transfer", "training", *words)
     assert (code, err) == (
         0,
-        f"They accept it with: transfer accept {ID}\nNobody has checked that there is a project chemistry; see that its id is right.\n",
+        f"They accept it with: transfer accept {ID}\n"
+        "Nobody has checked that there is a project chemistry; see that its id is right.\n",
     )
     for told in (ID, "training", "chemistry", "for your course", "2026-11-24 11:15:42+01:00"):
         assert told in out
