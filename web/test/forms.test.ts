@@ -17,7 +17,7 @@ import {
   withValue,
 } from "../src/forms/schema.ts";
 import { lineOf, linesOf } from "../src/words/lines.ts";
-import { attributeInWords, capacityInWords } from "../src/words/values.ts";
+import { attributeInWords, capacityInWords, leftOutInWords } from "../src/words/values.ts";
 
 const REFERENCE: Schema = {
   type: "object",
@@ -197,4 +197,15 @@ test("for a new resource nothing is proposed that is registered already", () => 
   // Who books chooses among what is registered.
   assert.deepEqual(proposalsOf("floating_ip_address", addresses, undefined), ["203.0.113.1", "203.0.113.2"]);
   assert.deepEqual(proposalsOf("segment_id", [{ value: 7, count: 1 }], undefined), ["7"]);
+});
+
+test("it is said how many hypervisors no number counts", () => {
+  assert.equal(
+    leftOutInWords(1),
+    "1 hypervisor of the cloud is not registered: it is not listed, and no number counts it.",
+  );
+  assert.equal(
+    leftOutInWords(3),
+    "3 hypervisors of the cloud are not registered: they are not listed, and no number counts them.",
+  );
 });

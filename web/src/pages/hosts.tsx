@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /** For operators: hosts, their state and properties; registering, disabling, restricting. */
 import { useState } from "preact/hooks";
+import { useLive } from "../api/live.ts";
 import { may } from "../api/session.ts";
+import type { Hypervisor } from "../api/types.ts";
 import { Empty, PageHead } from "../parts/basics.tsx";
 import { opened } from "../parts/opened.ts";
+import { leftOutInWords } from "../words/values.ts";
 import { HostList } from "./hosts/list.tsx";
 import { RegisterDialog } from "./hosts/register.tsx";
+
+/** Says how many hosts of the cloud the list and all numbers leave out. */
+function Unregistered() {
+  const asked = may("blazar:oshosts:post") ? "v1/hypervisors" : null;
+  const watch = useLive<{ hypervisors: Hypervisor[] }>(asked, { registered: false }, 120);
+  const left = watch?.state.value.data?.hypervisors.length ?? 0;
+  return left > 0 ? <p class="muted">{leftOutInWords(left)}</p> : null;
+}
 
 /** The page. */
 export function HostsPage() {
@@ -25,6 +36,7 @@ export function HostsPage() {
       <PageHead title="Hosts" lead="What can be reserved as whole hosts, and carries reserved servers.">
         {register}
       </PageHead>
+      <Unregistered key={`left ${registered}`} />
       <HostList
         key={registered}
         empty={

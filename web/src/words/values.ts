@@ -47,3 +47,10 @@ export function capacityInWords(capacity: Readonly<Record<string, number>>): str
       return `${size} ${unit}`;
     });
 }
+
+/** Says that hypervisors of the cloud are not registered, and so counted nowhere. */
+export function leftOutInWords(count: number): string {
+  return count === 1
+    ? "1 hypervisor of the cloud is not registered: it is not listed, and no number counts it."
+    : `${count} hypervisors of the cloud are not registered: they are not listed, and no number counts them.`;
+}
