@@ -132,6 +132,13 @@ def test_a_window_is_changed_with_its_impact_shown_and_cancelled(shared, page_of
     expect(page.get_by_role("button", name="Change")).to_have_count(0)
 
 
+def test_the_owner_of_a_lease_of_years_reads_of_a_window_on_its_hosts(shared, page_of):
+    lease = leased(shared, ALICE, "for years", end_date="2041-01-01T00:00:00Z")
+    opened(shared, "firmware", on(shared, lease))
+    page = page_of(page_of_lease(shared, lease), ALICE)
+    expect(page.locator(".conditions")).to_contain_text("in maintenance")
+
+
 def test_a_window_that_has_begun_is_ended_and_its_owners_read_of_it(shared, page_of):
     lease = leased(shared, ALICE, "running")
     address = opened(shared, "at once", on(shared, lease), start="now")

@@ -228,7 +228,12 @@ const routes = {
       before_end: { default: "notification", lead_seconds: 3600 },
       cleaning_seconds: 1800,
       limits: [{ limit: "max_lease_duration", value: 30 * 86400, unit: "seconds" }],
-      bounds: { page: 1000, availability_range_seconds: 31622400 },
+      bounds: {
+        page: 1000,
+        availability_range_seconds: 31622400,
+        range_seconds: 31622400,
+        range_ahead_seconds: 157852800,
+      },
       idempotency_seconds: 86400,
     },
   }),

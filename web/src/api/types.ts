@@ -448,7 +448,13 @@ export interface Info {
   before_end: { default: BeforeEnd; lead_seconds: number };
   cleaning_seconds: number;
   limits: { limit: string; value: number; unit: string }[];
-  bounds: { page: number; availability_range_seconds: number };
+  bounds: {
+    page: number;
+    availability_range_seconds: number;
+    /** The longest range of the calendar, and how far ahead it may end. */
+    range_seconds: number;
+    range_ahead_seconds: number;
+  };
   idempotency_seconds: number;
 }
 
