@@ -82,20 +82,24 @@ def explain(
 
 
 def _counted(search: KindSearch, demand: Demand, occupancy: Occupancy, parts: Sequence[Part]) -> _Count:
-    count = _Count(search, demand, occupancy)
+    held = demand.pinned.union(demand.kept)
+    count = _Count(search, demand, occupancy, tuple(r for r in search.resources if r.id in held) if held else ())
     count.narrow(parts)
-    if demand.pinned or demand.kept:
-        count.keep(demand, search.resources)
+    count.keep()
     return count
 
 
 @dataclass(slots=True)
 class _Count:
-    """Counts what is left after each reason."""
+    """Counts what is left after each reason. Each resource is taken away by one reason only.
+
+    What the reservation has in use (``held``) stays, whatever it is like by now: only ``keep`` takes it away.
+    """
 
     search: KindSearch
     demand: Demand
     occupancy: Occupancy
+    held: Sequence[Resource] = ()
     steps: list[Step] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     left: Sequence[Resource] = ()
@@ -111,10 +115,11 @@ class _Count:
     def narrow(self, parts: Sequence[Part]) -> None:
         """Take away what does not match, cannot be used, is too small, and is promised."""
         demand = self.demand
-        self.left = self.search.matching(Anything())
+        known = {resource.id for resource in self.held}
+        self.left = [*self.held, *(r for r in self.search.matching(Anything()) if r.id not in known)]
         self.add(StepCode.REGISTERED, len(self.left), f"{len(self.left)} {_plural(demand, len(self.left))}")
         for part in parts:
-            self.left = [r for r in self.left if matches(part.requirement, r.properties)]
+            self.left = [r for r in self.left if r.id in known or matches(part.requirement, r.properties)]
             words = f"{len(self.left)} with {words_of(part.requirement)}"
             self.add(StepCode.REQUIREMENT, len(self.left), words, pointer=part.pointer)
         self._remove(StepCode.TRAITS, lambda r: not demand.traits.met_by(r.traits), "without the traits of the flavor")
@@ -125,24 +130,25 @@ class _Count:
             self._remove(StepCode.TOO_SMALL, lambda r: not r.count_beside(Amounts(), size), "too small")
         self._take_promised()
         self.free = self._free()
-        names = {resource.name for resource in self.left}
-        if lost := len(demand.required - names):
-            self.lost = lost
-            self.free = max(0, min(self.free, demand.min_count - lost))
-            self.words.append(f"{lost} of those required by name not free")
 
-    def keep(self, demand: Demand, resources: Sequence[Resource]) -> None:
-        """Count what the reservation has already, and what of that is promised to others, or has no room for more."""
-        held = demand.pinned.union(demand.kept)
-        mine = [r for r in resources if r.id in held]
-        lost = [r for r in mine if not self._holds(r, demand.kept.get(r.id, 1))]
-        known = {r.id for r in self.left}
-        self.free += sum(1 for r in mine if demand.whole and r.id not in known)
-        if lost:
-            self.lost = len(lost)
+    def keep(self) -> None:
+        """Take away what must be chosen and cannot be, and what could be chosen in its place only."""
+        demand = self.demand
+        gone = [resource for resource in self.held if not self._holds(resource)]
+        if gone:
             why = "and promised to others" if demand.whole else "with too little room"
-            words = f"{len(lost)} in use by the reservation {why}"
-            self.add(StepCode.IN_USE, len(mine) - len(lost), words, removed=len(lost))
+            words = f"{len(gone)} in use by the reservation {why}"
+            self.add(StepCode.IN_USE, len(self.left) - len(gone), words, removed=len(gone))
+        unnamed = len(demand.required - {resource.name for resource in self.left})
+        self.lost = unnamed + sum(demand.kept.get(each.id, 1) - self._room(each) for each in gone)
+        if not self.lost:
+            return
+        free = max(0, min(self.free, demand.min_count - self.lost))
+        # Of what is shared, resources are counted until here.
+        if demand.whole and (others := self.free - free):
+            words = f"{others} that cannot replace what is {'required by name' if unnamed else 'in use'}"
+            self.add(StepCode.NO_SUBSTITUTE, free, words, removed=others)
+        self.free = free
 
     def add(
         self, code: StepCode, remaining: int, words: str, *, removed: int | None = None, pointer: str | None = None
@@ -167,7 +173,9 @@ class _Count:
 
     def _remove(self, code: StepCode, gone: Callable[[Resource], bool], words: str) -> int:
         """Take resources away and return how many; a reason that takes none is no step."""
-        left = [resource for resource in self.left if not gone(resource)]
+        demand = self.demand
+        stays = demand.pinned.union(demand.kept)
+        left = [resource for resource in self.left if resource.id in stays or not gone(resource)]
         removed = len(self.left) - len(left)
         self.left = left
         if removed:
@@ -191,14 +199,16 @@ class _Count:
             return int(self.occupancy.is_free(resource.id))
         return self.occupancy.count_free(resource, size)
 
-    def _holds(self, resource: Resource, count: int) -> bool:
-        return self.demand.entitled or self._room(resource) >= count
+    def _holds(self, resource: Resource) -> bool:
+        if self.demand.whole:
+            return self.occupancy.is_free(resource.id)
+        return self.demand.entitled or self._room(resource) >= self.demand.kept[resource.id]
 
     def _free(self) -> int:
         """Return how many the demand could get if it were the only one."""
         kept = self.demand.kept
         # What it keeps on a host that takes nothing more, it has all the same.
-        rooms = {**kept, **{resource.id: self._room(resource) for resource in self.left}}
+        rooms = {each.id: max(kept.get(each.id, 0), self._room(each)) for each in self.left}
         total = sum(rooms.values())
         match self.demand.affinity:
             case Affinity.TOGETHER if kept:
@@ -206,7 +216,7 @@ class _Count:
             case Affinity.TOGETHER if not self.demand.whole:
                 free, words = max(rooms.values(), default=0), "on one host"
             case Affinity.APART:
-                free, words = len(rooms), "on different hosts"
+                free, words = sum(1 for room in rooms.values() if room), "on different hosts"
             case _:
                 return total
         if free < self.demand.min_count <= total:
@@ -254,9 +264,9 @@ def _words(requirement: Requirement) -> str:
         case Membership(key, values):
             return f"{key} in {', '.join(values)}"
         case All(terms):
-            return " and ".join(f"({_words(term)})" for term in terms)
+            return " and ".join(f"({_words(term)})" if isinstance(term, AnyOf) else _words(term) for term in terms)
         case AnyOf(terms):
-            return " or ".join(f"({_words(term)})" for term in terms)
+            return " or ".join(f"({_words(term)})" if isinstance(term, All) else _words(term) for term in terms)
         case Not(term):
             return f"not ({_words(term)})"
     return "anything"

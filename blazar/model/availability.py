@@ -74,6 +74,8 @@ class StepCode(StrEnum):
     AFFINITY = "affinity"
     OTHER_RESERVATIONS = "other_reservations"
     IN_USE = "in_use"
+    NO_SUBSTITUTE = "no_substitute"
+    """Free, but not in the place of what must be chosen and cannot be: what is in use, or required by name."""
 
 
 @dataclass(frozen=True, slots=True)

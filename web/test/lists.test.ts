@@ -57,14 +57,14 @@ test("what does not fit says how much of it is free", () => {
     refusalOf({ openings: [], reasons: [] }),
     "This does not fit: what it has is booked for a part of that time.",
   );
-  // It has what it asks for, but cannot keep it: the hosts of others that end sooner do not help.
-  const steps = [{ code: "promised", removed: 54, remaining: 0, until: "2026-11-28T01:57:00Z" }];
-  const longer = { ...why, asked: 1, free: 1, steps };
+  // It cannot keep what it has: the hosts of others that end sooner do not help.
+  const steps = [{ code: "promised", removed: 54, remaining: 1, until: "2026-11-28T01:57:00Z" }];
+  const longer = { ...why, asked: 1, free: 0, steps: [...steps, { code: "in_use", removed: 1, remaining: 0 }] };
   assert.equal(
     refusalOf({ openings: [], reasons: [longer] }, true),
     "This does not fit: what it has is booked for a part of that time.",
   );
-  const more = { ...longer, asked: 3 };
+  const more = { ...why, asked: 3, free: 1, steps };
   assert.equal(
     refusalOf({ openings: [], reasons: [more] }, true),
     "This does not fit: only 1 of 3 is free for the whole time.",

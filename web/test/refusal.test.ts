@@ -20,6 +20,18 @@ test("a limit is said in plain words and in the zone of the page", () => {
   assert.equal(said("the project may have no leases (leases_per_project is 0)"), "The project may have no leases");
 });
 
+test("a requirement in a refusal is said as the page says it elsewhere", () => {
+  assert.equal(
+    said("Not enough hosts. 4 asked for; 59 hosts; 9 with node_type == compute or node_type == storage; 0 free"),
+    "Not enough hosts. 4 asked for; 59 hosts; 9 with node_type = compute or node_type = storage; 0 free",
+  );
+  assert.equal(
+    said("2 with (memory_mb >= 65536 or vcpus > 8) and gpu != none"),
+    "2 with (memory ≥ 64 GiB or vCPUs > 8) and gpu ≠ none",
+  );
+  assert.equal(said("'a == b' is no requirement"), "'a == b' is no requirement");
+});
+
 test("fields are said as the page calls them, and what is gone without the question for it", () => {
   assert.equal(
     said("start_date 2026-11-20T10:00:00Z is in the past; it is 2026-11-26T15:30:00Z now"),

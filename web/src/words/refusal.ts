@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Sentences of the service in the words of a page: without names of fields and options, in its zone. Pure. */
 import { moment } from "../time/format.ts";
+import { inWords } from "./lease.ts";
 import { nameInWords } from "./parameters.ts";
 
 const FIELDS =
@@ -22,6 +23,9 @@ const NOT_FOUND = /^(\w[\w ]*) with \{.*\} not found\.?$/;
 const OPTION = / \([a-z]+(?:_[a-z]+)+(?: is \d+)?\)/g;
 /** An instant in UTC, as the service says it; what is in quotes is what somebody has typed. */
 const INSTANT = /(?<!['"“\d-])(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)(?::\d\d)?(?:Z| UTC)?(?!['"”\d:])/g;
+
+/** A comparison of a requirement, as the service says it; what is in quotes is what somebody has typed. */
+const COMPARISON = /(?<!['"“$\w])([a-z][\w:.-]*) (==|!=|>=|<=|>|<) ([^\s;,()'"”]+)/gi;
 
 /** What follows a name that is a word of its own, where a sentence names a field by it. */
 const VERB = /^ (?:is|are|has|have|may|must|cannot|needs?|names?|refers?|takes?) /;
@@ -66,6 +70,7 @@ export function withinSentence(text: string, zone: string, now: number): string 
     .replace(PART, "")
     .replace(NAME, (field) => NAMES[field]!)
     .replace(OPTION, "")
+    .replace(COMPARISON, (_, name: string, sign: string, value: string) => inWords([[sign, `$${name}`, value]]))
     .replace(INSTANT, (found, day: string, clock: string) => {
       const at = Date.parse(`${day}T${clock}:00Z`);
       return Number.isNaN(at) ? found : moment(at, zone, now);

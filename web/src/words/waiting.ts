@@ -52,7 +52,7 @@ export function waitInWords(wait: Wait, long: string, zone: string, now: number)
 }
 
 /** Steps of a reason that time alone undoes. */
-const PASSING: readonly string[] = ["promised", "in_use", "affinity", "other_reservations"];
+const PASSING: readonly string[] = ["promised", "in_use", "affinity", "other_reservations", "no_substitute"];
 
 /** Returns how many of a reservation there are at all, if no waiting helps because these are too few; else null. */
 export function tooFew(reasons: readonly Pick<WhyNot, "asked" | "steps">[]): number | null {

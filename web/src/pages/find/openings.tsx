@@ -157,7 +157,8 @@ const LEFT_OUT: Record<string, string> = {
   promised: "booked for a part of that time",
   affinity: "not where the servers may run together",
   other_reservations: "taken by the other parts of this lease",
-  in_use: "still in use",
+  in_use: "in use and booked by others then",
+  no_substitute: "no replacement for what must stay",
 };
 
 /**

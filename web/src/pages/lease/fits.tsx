@@ -70,8 +70,7 @@ export function refusalOf(
 const TAKEN = "what it has is booked for a part of that time";
 
 function missingOf(reason: Availability["reasons"][number], startStays: boolean): string {
-  // It has enough now, and cannot keep it.
-  if (reason.free >= reason.asked) return TAKEN;
+  if (reason.steps.some(({ code }) => code === "in_use")) return TAKEN;
   const until = startStays ? undefined : [...reason.steps].reverse().find((step) => step.until)?.until;
   const back = until ? `, again from ${spoken(Date.parse(until), zone.value, present.value)}` : "";
   const free =
