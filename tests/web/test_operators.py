@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 from playwright.sync_api import expect
 
@@ -41,10 +42,33 @@ def test_the_overview_says_what_is_free_of_every_kind(small, page_of):
     # Kinds of which the site has nothing are left out.
     expect(kinds.get_by_role("button")).to_have_count(2)
     expect(kinds.get_by_role("button", name="Hosts")).to_have_attribute("aria-pressed", "true")
-    kinds.get_by_role("button", name="Volume pools 1 of 1 free").click()
-    expect(page.get_by_role("img", name=re.compile("^Now at least 1 of 1 volume pools are free"))).to_be_visible()
+    kinds.get_by_role("button", name="Volume pools 2,000 of 2,000 GiB free").click()
+    expect(page.get_by_role("img", name=re.compile("^Now 2,000 of 2,000 GiB in volume pools are free"))).to_be_visible()
     page.wait_for_url(re.compile(r"type=virtual:volume|type=virtual%3Avolume"))
     assert serious(page) == []
+
+
+def test_a_lease_that_begins_soon_counts_for_no_number_of_now(shared, page_of):
+    soon = (datetime.now(UTC) + timedelta(minutes=25)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    lease = booked(shared, ALICE, "soon", start=soon, end="+P1D")
+    hosts = len(asked(shared, ADMIN, "GET", "v1/os-hosts")["hosts"])
+    volume = {"pool": "storage-1@ssd#pool1", "volume_type": "fast", "gigabytes": 2000}
+    pool = asked(shared, ADMIN, "POST", "v1/resources/volume", volume, **{"OpenStack-API-Version": "reservation 1.2"})
+    page = page_of(shared + "overview", ADMIN)
+    tile = page.get_by_role("group", name="Kind of resource").get_by_role(
+        "button", name=f"Hosts {hosts} of {hosts} free"
+    )
+    expect(tile).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile(f"^Now {hosts} of {hosts} hosts are free"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile(f"now on: {hosts - 1}, "))).to_be_visible()
+    asked(shared, ADMIN, "DELETE", f"v1/leases/{lease['id']}")
+    asked(
+        shared,
+        ADMIN,
+        "DELETE",
+        f"v1/resources/volume/{pool['resource']['id']}",
+        **{"OpenStack-API-Version": "reservation 1.2"},
+    )
 
 
 def test_a_host_gets_a_link_for_calendars(small, page_of):

@@ -610,7 +610,7 @@ const routes = {
   },
   "GET /v1/capacity": ({ query }) => {
     const from = parse(query.get("from"), Date.now(), "from");
-    const to = query.has("to") ? Date.parse(query.get("to")) : from + 14 * DAY;
+    const to = query.has("to") ? parse(query.get("to"), from, "to") : from + 14 * DAY;
     const step = query.has("step") ? length(query.get("step")) : Math.ceil((to - from) / 200 / MINUTE) * MINUTE;
     const requirement = query.has("requirement") ? JSON.parse(query.get("requirement")) : [];
     const by = query.getAll("group_by");
@@ -644,12 +644,21 @@ const routes = {
               promised[index]++;
             }
       }
+      const busy = hosts.filter(
+        (host) => usable(host) && uses.get(host.id).some((use) => use.start <= from && use.end > from),
+      ).length;
       return {
         group,
         total: promised.map(() => hosts.length),
         free: promised.map((count, index) => hosts.length - count - out[index]),
         promised,
         out_of_use: out,
+        at_start: {
+          total: hosts.length,
+          free: hosts.length - busy - (out[0] ?? 0),
+          promised: busy,
+          out_of_use: out[0] ?? 0,
+        },
       };
     });
     return {

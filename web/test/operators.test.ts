@@ -1,27 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CalendarResource } from "../src/api/types.ts";
+import type { CalendarResource, Capacity } from "../src/api/types.ts";
 import { changesOf } from "../src/forms/pairs.tsx";
 import { maintenanceSoon, promisedUntil } from "../src/pages/resources/state.tsx";
-import { busiest, useInWords } from "../src/pages/overview/sums.ts";
+import { busiest, nextStep, useInWords } from "../src/pages/overview/sums.ts";
+import { fromNow } from "../src/words/steps.ts";
 
 const HOUR = 3_600_000;
 const NOW = Date.parse("2026-11-23T10:00:00Z");
 
-test("what is out of use is told without what is promised, so that the numbers add up", () => {
-  const numbers = { free: [9, 8, 5, 8], total: [12, 12, 12, 12], promised: [1, 2, 5, 2], out_of_use: [2, 2, 2, 2] };
-  const capacity = {
-    from: "2026-11-23T06:00:00Z",
-    to: "2026-11-23T22:00:00Z",
-    step_seconds: 14_400,
-    series: [{ group: {}, ...numbers }],
+/** A capacity of twelve hosts with these free, and the numbers of its beginning. */
+function capacityOf(from: string, hours: number, free: number[], promised = 2, atStart?: number): Capacity {
+  const start = Date.parse(from);
+  const point = { total: 12, free: atStart ?? 0, promised, out_of_use: 12 - promised - (atStart ?? 0) };
+  const series = {
+    group: {},
+    free,
+    total: free.map(() => 12),
+    promised: free.map(() => promised),
+    out_of_use: free.map((count) => 12 - promised - count),
+    ...(atStart === undefined ? {} : { at_start: point }),
   };
+  const to = new Date(start + hours * free.length * HOUR).toISOString();
+  return { as_of: from, from, to, step_seconds: hours * 3600, measure: "resource", series: [series] };
+}
+
+test("what is said of now is of now itself, not of the fewest in the step that goes on", () => {
+  // Hosts were given back in this step; in half an hour two more will be promised.
+  const whole = capacityOf("2026-11-23T06:00:00Z", 4, [9, 3, 6, 8]);
+  const near = capacityOf("2026-11-23T10:00:00Z", 0.5, [8, 6, 6, 6, 6, 6, 6, 6, 5, 6, 6, 6], 2, 8);
+  const said = (capacity: Capacity, beside: Capacity | null) =>
+    useInWords(capacity, beside, { zone: "UTC", now: NOW, noun: "hosts" });
   assert.equal(
-    useInWords(capacity, numbers, { zone: "UTC", now: NOW, noun: "hosts" }),
-    "Now at least 8 of 12 hosts are free; of the others 2 are promised, 2 out of use and promised to nobody. " +
-      "Fewest free from now on: 5, Mon 23 Nov 14:00.",
+    said(whole, near),
+    "Now 8 of 12 hosts are free; of the others 2 are promised, 2 out of use and promised to nobody. " +
+      "Fewest free from now on: 6, Mon 23 Nov 10:30.",
   );
+  assert.equal(said(whole, null), "");
+  const free = capacityOf("2026-11-23T10:00:00Z", 0.5, Array(16).fill(6), 2, 6);
+  assert.match(said(capacityOf("2026-11-23T08:00:00Z", 4, [3, 6, 7]), free), /Fewest free from now on: 6, now\.$/);
+  assert.match(said(capacityOf("2026-11-24T08:00:00Z", 4, [7, 5]), null), /^At first at least 7 of 12 hosts are free/);
+});
+
+test("what is read of now reaches beyond the step that goes on", () => {
+  const whole = capacityOf("2026-11-23T06:00:00Z", 4, [9, 3, 6, 8]);
+  assert.equal(nextStep(whole, NOW + HOUR), Date.parse("2026-11-23T18:00:00Z"));
+  assert.equal(nextStep(whole, NOW + 90 * HOUR), null);
+});
+
+test("the strip of time begins with what is free now", () => {
+  const { values, at } = fromNow([43, 43, 50], 49);
+  assert.deepEqual(
+    values.map((value, index) => [at(index), value]),
+    [
+      [0, 49],
+      [0.5, 43],
+      [1, 43],
+      [2, 50],
+    ],
+  );
+  assert.deepEqual(fromNow([43, 50], 43).values, [43, 50]);
 });
 
 test("hours of projects are added up, the busiest first", () => {

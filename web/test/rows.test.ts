@@ -185,7 +185,7 @@ test("of a group it is said how many are free at least, and when the fewest are"
   const group = { key: "A100", name: "gpu A100", open: false, size: 12, rows: [], heat };
   assert.equal(
     sayGroup(group, NOON + HOUR / 2, "UTC"),
-    "at least 10 of 12 free now; fewest: 0 free, Mon 3 Mar 14:00 – 16:00",
+    "at least 10 of 12 free in this hour; fewest: 0 free, Mon 3 Mar 14:00 – 16:00",
   );
 });
 

@@ -4,13 +4,26 @@ import { HAS_SERVERS } from "./lease.ts";
 import type { Want } from "./question.ts";
 import type { ResourceType } from "../api/types.ts";
 
+/** Of which resource class they are, and in a word. */
+export interface Units {
+  of: string;
+  noun: string;
+  on: string;
+}
+
 export interface Measure {
   /** The type whose resources are counted. */
   type: ResourceType;
-  /** Units of them: of which resource class, and in a word; null: whole resources. */
-  units: { of: string; noun: string; on: string } | null;
+  /** Units of them; null: whole resources. */
+  units: Units | null;
   /** How many are asked for. */
   asked: number;
+}
+
+/** Returns in what resources are counted that several leases share; null: each is promised whole, or counts so. */
+export function sharedUnits(type: ResourceType): Units | null {
+  if (type === "virtual:volume") return { of: "GIGABYTES", noun: "GiB", on: "in" };
+  return type === "generic" ? { of: "UNIT", noun: "units", on: "of" } : null;
 }
 
 /** Returns the measure of a reservation; null if it has none, as a stack, which is made of reservations of several types. */
@@ -22,10 +35,10 @@ export function measureOf(want: Want): Measure | null {
     return { type: "physical:host", units: { of: "VCPU", noun: "vCPUs", on: "on" }, asked: count * each };
   }
   if (type === "virtual:volume") {
-    return { type, units: { of: "GIGABYTES", noun: "GiB", on: "in" }, asked: count * numberIn(values.size, 0) };
+    return { type, units: sharedUnits(type), asked: count * numberIn(values.size, 0) };
   }
   if (type === "generic" && "amount" in values) {
-    return { type, units: { of: "UNIT", noun: "units", on: "of" }, asked: count };
+    return { type, units: sharedUnits(type), asked: count };
   }
   return { type, units: null, asked: count };
 }

@@ -81,8 +81,10 @@ export function sayGroup(group: Group, now: number, zone: string): string {
     free: heat.free.slice(Math.max(0, index)),
     from: heat.from + Math.max(0, index) * heat.step,
   });
-  // A step has the fewest that are free at any time of it.
-  const present = free === undefined ? "" : `at least ${free} of ${heat.total[index]} free now; `;
+  // A step has the fewest that are free at any time of it, which need not be now.
+  const hours = Math.round(heat.step / 3_600_000);
+  const step = hours === 1 ? "in this hour" : `in these ${hours} hours`;
+  const present = free === undefined ? "" : `at least ${free} of ${heat.total[index]} free ${step}; `;
   return `${present}${least ? `fewest: ${least.free} free, ${range(least.start, least.end, zone, now)}` : ""}`;
 }
 

@@ -6,7 +6,7 @@ import { duration, formatted, moment, plural, range } from "../../time/format.ts
 import { present } from "../../time/now.ts";
 import { startOfDay, zone } from "../../time/zone.ts";
 import { drawnWindow, fullHour, openOf } from "../../words/offers.ts";
-import { stepPath } from "../../words/steps.ts";
+import { fromNow, stepPath } from "../../words/steps.ts";
 
 const WIDTH = 1000;
 const HEIGHT = 72;
@@ -76,7 +76,8 @@ export function Steps(props: StepsProps) {
   const { pointing, handlers } = usePointing(start, end, props);
   const x = (at: number) => (Math.max(0, Math.min(end - start, at - start)) / (end - start)) * WIDTH;
   const y = (value: number) => HEIGHT - 1 - (value / total) * (HEIGHT - 4);
-  const path = stepPath(series.free, (index) => (index / count) * WIDTH, y);
+  const { values, at } = fromNow(series.free, series.at_start?.free);
+  const path = stepPath(values, (index) => (at(index) / count) * WIDTH, y);
   const least = Math.min(...series.free);
   const most = Math.max(...series.free);
   const enough = series.free.findIndex((free) => free >= asked);

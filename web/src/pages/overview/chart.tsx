@@ -11,6 +11,8 @@ const BOTTOM = 22;
 
 export interface ChartProps {
   capacity: Capacity;
+  /** What begins now; null while it is not read. */
+  near: Capacity | null;
   series: CapacitySeries;
   zone: string;
   now: number;
@@ -18,7 +20,7 @@ export interface ChartProps {
 }
 
 /** Draws one series; a sentence says the same to screen readers. */
-export function CapacityChart({ capacity, series, zone, now, noun }: ChartProps) {
+export function CapacityChart({ capacity, near, series, zone, now, noun }: ChartProps) {
   const from = Date.parse(capacity.from);
   const to = Date.parse(capacity.to);
   const most = Math.max(1, ...series.total);
@@ -29,17 +31,17 @@ export function CapacityChart({ capacity, series, zone, now, noun }: ChartProps)
   const used = promised.map((count, index) => count + series.out_of_use[index]!);
   const path = (values: readonly number[]) =>
     `M${LEFT} ${y(0)}${values.map((count, index) => `V${y(count)}H${x(Math.min(to, from + (index + 1) * step))}`).join("")}V${y(0)}Z`;
-  const summary = useInWords(capacity, series, { zone, now, noun });
+  const summary = useInWords(capacity, near, { zone, now, noun });
   const { minor } = ticksOf(from, to, WIDTH / (to - from), zone, 76);
   const marks = [...new Set([0, Math.round(most / 2), most])];
   return (
     <figure class="chart">
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={summary}>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={summary || `How many ${noun} are free over time`}>
         {marks.map((count) => (
           <g key={count}>
             <line class="chart-line" x1={LEFT} x2={WIDTH} y1={y(count)} y2={y(count)} />
             <text x={LEFT - 8} y={y(count) + 4} text-anchor="end">
-              {count}
+              {count.toLocaleString("en")}
             </text>
           </g>
         ))}
@@ -65,7 +67,7 @@ export function CapacityChart({ capacity, series, zone, now, noun }: ChartProps)
           <li>
             <span class="legend-block chart-key-free" aria-hidden="true" /> free
           </li>
-          <li class="muted">{summary}</li>
+          {summary && <li class="muted">{summary}</li>}
           {series.out_of_use.some((count) => count > 0) && (
             <li class="muted">What is out of use but promised counts as promised.</li>
           )}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What an operator wants to know of capacity, added up. */
-import type { Capacity, CapacitySeries } from "../../api/types.ts";
+import type { Capacity, CapacityPoint } from "../../api/types.ts";
 import { moment } from "../../time/format.ts";
 
 /** Returns the number of the step of an answer in which a moment lies. */
@@ -10,24 +10,56 @@ export function stepAt(capacity: Pick<Capacity, "from" | "step_seconds" | "serie
   return Math.min(steps - 1, Math.max(0, since));
 }
 
-/** Returns what a capacity says now, or at first, in two sentences; each step has what is free when the fewest are. */
+/** Returns the end of the step after the one that goes on now; null if now is not in the range of an answer. */
+export function nextStep(capacity: Steps, now: number): number | null {
+  if (now < Date.parse(capacity.from) || now >= Date.parse(capacity.to)) return null;
+  return Date.parse(capacity.from) + (stepAt(capacity, now) + 2) * capacity.step_seconds * 1000;
+}
+
+type Steps = Pick<Capacity, "from" | "to" | "step_seconds" | "series">;
+
+/** Returns when the fewest are free from now on; `near` begins now, and reaches beyond the step of `capacity` that goes on. */
+function fewestFrom(near: Steps, capacity: Steps, now: number): { at: number | null; free: number } {
+  const [close, far] = [near.series[0]!, capacity.series[0]!];
+  const next = Date.parse(capacity.from) + (stepAt(capacity, now) + 1) * capacity.step_seconds * 1000;
+  const points = ({ from, step_seconds: step }: Steps, free: readonly number[]) =>
+    free.map((count, index) => ({ at: Date.parse(from) + index * step * 1000, free: count }));
+  const later = [
+    ...points(near, close.free).filter(({ at }) => at < next),
+    ...points(capacity, far.free).filter(({ at }) => at >= next),
+  ];
+  let fewest: { at: number | null; free: number } = { at: null, free: close.at_start!.free };
+  for (const one of later) if (one.free < fewest.free) fewest = one;
+  return fewest;
+}
+
+/**
+ * Returns what a capacity says now, or at first, in two sentences; "" while that is not known. What is free now `near`
+ * tells, which begins now: a step of the other has what is free when the fewest are, and may have begun long ago.
+ */
 export function useInWords(
-  capacity: Pick<Capacity, "from" | "to" | "step_seconds" | "series">,
-  { free, total, promised, out_of_use: out }: Pick<CapacitySeries, "free" | "total" | "promised" | "out_of_use">,
+  capacity: Steps,
+  near: Steps | null,
   { zone, now, noun }: { zone: string; now: number; noun: string },
 ): string {
-  const [from, step] = [Date.parse(capacity.from), capacity.step_seconds * 1000];
-  const index = stepAt(capacity, now);
-  const within = now >= from && now < Date.parse(capacity.to);
-  const used = promised.map((count, at) => count + out[at]!);
-  const fullest = used.reduce((best, count, at) => (at >= index && count > used[best]! ? at : best), index);
-  // A point is the first instant of its step, which is past if the step has begun.
-  const least = within && fullest === index ? "now" : moment(from + fullest * step, zone, now);
-  return (
-    `${within ? "Now" : "At first"} at least ${free[index]} of ${total[index]} ${noun} are free; of the others ` +
-    `${promised[index]} are promised, ${out[index]} out of use and promised to nobody. ` +
-    `Fewest free${within ? " from now on" : ""}: ${free[fullest]}, ${least}.`
-  );
+  const within = now >= Date.parse(capacity.from) && now < Date.parse(capacity.to);
+  const series = capacity.series[0];
+  const number = (count: number) => count.toLocaleString("en");
+  const said = ({ free, total, promised, out_of_use: out }: CapacityPoint) =>
+    `${number(free)} of ${number(total)} ${noun} are free; of the others ${number(promised)} are promised, ` +
+    `${number(out)} out of use and promised to nobody.`;
+  if (within) {
+    const present = near?.series[0]?.at_start;
+    if (!near || !present || !series) return "";
+    const { at, free } = fewestFrom(near, capacity, now);
+    return `Now ${said(present)} Fewest free from now on: ${number(free)}, ${at === null ? "now" : moment(at, zone, now)}.`;
+  }
+  if (!series || series.free.length === 0) return "";
+  const [free, total, promised, out] = [series.free[0]!, series.total[0]!, series.promised[0]!, series.out_of_use[0]!];
+  const fullest = series.free.reduce((best, count, index) => (count < series.free[best]! ? index : best), 0);
+  const at = moment(Date.parse(capacity.from) + fullest * capacity.step_seconds * 1000, zone, now);
+  const first = said({ free, total, promised, out_of_use: out });
+  return `At first at least ${first} Fewest free: ${number(series.free[fullest]!)}, ${at}.`;
 }
 
 /** Returns resource-hours by project, the busiest first, and how much of all hours of the same range these are. */

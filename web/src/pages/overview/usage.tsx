@@ -3,7 +3,7 @@
 import { ChevronLeft, ChevronRight } from "lucide";
 import { now as serviceNow } from "../../api/client.ts";
 import { useLive } from "../../api/live.ts";
-import type { Capacity } from "../../api/types.ts";
+import type { Capacity, ResourceType } from "../../api/types.ts";
 import { Bar } from "../../parts/bar.tsx";
 import { Segments, Skeleton, Trouble } from "../../parts/basics.tsx";
 import { Icon } from "../../parts/icon.tsx";
@@ -11,9 +11,10 @@ import { hrefOf, place, setParams } from "../../router.ts";
 import { range } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { startOfDay, toWire, zone } from "../../time/zone.ts";
+import { sharedUnits } from "../../words/measure.ts";
 import { CapacityChart } from "./chart.tsx";
-import { KindsNow, resourcesOf } from "./kinds.tsx";
-import { busiest } from "./sums.ts";
+import { EVERY_S, KindsNow, askedOf, countedOf, resourcesOf } from "./kinds.tsx";
+import { busiest, nextStep } from "./sums.ts";
 
 const RANGES = [
   { value: "week", text: "Week", days: 7, step: "PT1H" },
@@ -34,10 +35,16 @@ export function Usage() {
   const from = startOfDay(serviceNow(), zone.value, ahead * length.days - Math.floor(length.days / 3));
   const to = startOfDay(from, zone.value, length.days);
   const span = { from: toWire(from), to: toWire(to), step: length.step };
-  const query = { ...span, resource_type: type };
+  const query = { ...span, ...askedOf(type) };
   const all = useLive<{ capacity: Capacity }>("v1/capacity", query, 60)!;
   const projects = useLive<{ capacity: Capacity }>("v1/capacity", { ...query, group_by: "project_id" }, 300)!;
   const { data, error, loading } = all.state.value;
+  const next = data ? nextStep(data.capacity, present.value) : null;
+  const near = useLive<{ capacity: Capacity }>(
+    next ? "v1/capacity" : null,
+    { from: "now", to: toWire(next ?? 0), ...askedOf(type) },
+    EVERY_S,
+  );
   const step = (by: number) => setParams({ ahead: ahead + by === 0 ? null : ahead + by });
   return (
     <section class="card usage" aria-labelledby="usage">
@@ -70,20 +77,23 @@ export function Usage() {
       {data?.capacity.series[0] && (
         <CapacityChart
           capacity={data.capacity}
+          near={near?.state.value.data?.capacity ?? null}
           series={data.capacity.series[0]}
           zone={zone.value}
           now={present.value}
-          noun={resourcesOf(type)}
+          noun={countedOf(type)}
         />
       )}
       {data && !data.capacity.series[0] && <p class="muted">There are no {resourcesOf(type)} to reserve.</p>}
-      <Busiest all={data?.capacity ?? null} by={projects.state.value.data?.capacity ?? null} noun={resourcesOf(type)} />
+      <Busiest all={data?.capacity ?? null} by={projects.state.value.data?.capacity ?? null} type={type} />
     </section>
   );
 }
 
 /** Who has most of it in the range, of all that can be had. */
-function Busiest({ all, by, noun }: { all: Capacity | null; by: Capacity | null; noun: string }) {
+function Busiest({ all, by, type }: { all: Capacity | null; by: Capacity | null; type: ResourceType }) {
+  const noun = countedOf(type);
+  const unit = sharedUnits(type)?.noun;
   const shares = all && by ? busiest(by, all) : [];
   if (shares.length === 0) return null;
   return (
@@ -95,7 +105,7 @@ function Busiest({ all, by, noun }: { all: Capacity | null; by: Capacity | null;
             <a href={hrefOf("all-leases", { project })}>{project}</a>
             <Bar share={percent / 100} />
             <span class="number muted" title={`of all hours of ${noun} in this range`}>
-              {hours.toLocaleString("en")} h, {percent === 0 ? "< 1" : percent} %
+              {hours.toLocaleString("en")} {unit && `${unit} ×`} h, {percent === 0 ? "< 1" : percent} %
             </span>
           </li>
         ))}
