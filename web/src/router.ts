@@ -10,7 +10,8 @@ export interface Place {
   params: URLSearchParams;
 }
 
-export type Params = Record<string, string | number | boolean | null | undefined>;
+/** Values of the address by name. There are no booleans: what is on is 1 or a word, so that who reads it knows which. */
+export type Params = Record<string, string | number | null | undefined>;
 
 function here(): Place {
   const { pathname, search } = window.location;
@@ -83,8 +84,7 @@ function query(params: URLSearchParams): string {
 export function hrefOf(page: string, params: Params = {}): string {
   const url = new URL(page || ".", BASE);
   for (const [name, value] of Object.entries(params)) {
-    if (value !== null && value !== undefined && value !== "" && value !== false)
-      url.searchParams.set(name, String(value));
+    if (value !== null && value !== undefined && value !== "") url.searchParams.set(name, String(value));
   }
   return url.pathname + url.search;
 }
@@ -100,7 +100,7 @@ export function go(page: string, params: Params = {}): void {
 export function setParams(changes: Params): void {
   const params = new URLSearchParams(place.value.params);
   for (const [name, value] of Object.entries(changes)) {
-    if (value === null || value === undefined || value === "" || value === false) params.delete(name);
+    if (value === null || value === undefined || value === "") params.delete(name);
     else params.set(name, String(value));
   }
   // A layer keeps its step in the history.

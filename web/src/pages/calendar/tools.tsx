@@ -126,7 +126,7 @@ export function RowTools(props: RowToolsProps) {
           ))}
         </Choose>
       )}
-      <button type="button" class="chip" aria-pressed={mine} onClick={() => setParams({ mine: !mine })}>
+      <button type="button" class="chip" aria-pressed={mine} onClick={() => setParams({ mine: mine ? null : 1 })}>
         Mine only
       </button>
       {free && (
