@@ -47,31 +47,53 @@ function meets(one: MarkedResource, requirement: Requirement): boolean {
   return operator === "==" && value === requirement[2];
 }
 
+const of = (count: number, all: MarkedResource[] | null = null) => ({ known: KNOWN, all, count });
+
+test("more hosts like one are asked for by what at least so many have, not by its place or by what it lacks", () => {
+  const a100 = (rack: string, vcpus = 128) => row(null, vcpus, { gpu: "A100", node_type: "compute", rack });
+  const all = [a100("r1"), a100("r1"), a100("r2"), a100("r2"), a100("r2", 48), BIG];
+  const words = (count: number, among: MarkedResource[] | null) =>
+    inWords([wishOfRows([all[0]!], of(count, among), [], false).requirement]);
+  assert.equal(words(4, all), "gpu = A100 and node_type = compute and vCPUs = 128");
+  assert.equal(words(5, all), "node_type = compute and vCPUs = 128", "the rarest is dropped until so many fit");
+  assert.equal(words(13, null), "node_type = compute and vCPUs = 128", "only twelve have the GPU");
+  assert.equal(words(40, null), "vCPUs = 128");
+  const network = text("network", ["100G", 6], ["25G", 30]);
+  const bare = wishOfRows([BIG], { known: [network], all: null, count: 4 }, [], false);
+  assert.deepEqual(bare.requirement, [], "that it lacks a network is no wish");
+});
+
+test("a property that is another one of each host is not asked for, not even for one host like this", () => {
+  const serial = text("serial", ["s1", 1], ["s2", 1]);
+  const rows = [row(null, 8, { serial: "s1" })];
+  assert.deepEqual(sharedBy(rows, { known: [serial], all: null, count: 1 }), []);
+});
+
 test("who may ask for names asks for exactly the rows that were drawn", () => {
-  const wish = wishOfRows([row("cn1", 8, {}), row("cn2", 8, {})], KNOWN, ["==", "$gpu", "A100"], true);
+  const wish = wishOfRows([row("cn1", 8, {}), row("cn2", 8, {})], of(2), ["==", "$gpu", "A100"], true);
   assert.deepEqual(wish, {
     exact: true,
     requirement: ["or", ["==", "$hypervisor_hostname", "cn1"], ["==", "$hypervisor_hostname", "cn2"]],
   });
-  assert.equal(wishOfRows([BIG], KNOWN, [], true).exact, false, "what has no name cannot be asked for by it");
+  assert.equal(wishOfRows([BIG], of(1), [], true).exact, false, "what has no name cannot be asked for by it");
 });
 
 test("others ask for what all marked rows share, and for nothing that they do not", () => {
-  const { exact, requirement } = wishOfRows([BIG, BIGGER], KNOWN, [], false);
+  const { exact, requirement } = wishOfRows([BIG, BIGGER], of(2), [], false);
   assert.equal(exact, false);
-  assert.equal(inWords([requirement]), "gpu neither A100 nor H100 and node_type = compute and vCPUs = 128");
+  assert.equal(inWords([requirement]), "node_type = compute and vCPUs = 128");
   assert.ok(meets(BIG, requirement) && meets(BIGGER, requirement));
   assert.ok(!meets(STORE, requirement), "a storage node is not like two big ones");
-  assert.ok(!meets(row(null, 128, { node_type: "compute", gpu: "H100" }), requirement), "nor is one with a GPU");
 });
 
 test("a group and a filter are asked for once", () => {
   const { requirement } = wishOfRows(
     [BIG],
-    KNOWN,
+    of(1),
     ["and", ["==", "$rack", "r1"], ["==", "$node_type", "compute"]],
     false,
   );
+  assert.equal(inWords([requirement]), "rack = r1 and node_type = compute and vCPUs = 128");
   assert.equal(requirement.filter((part) => JSON.stringify(part).includes("rack")).length, 1);
 });
 
@@ -85,8 +107,9 @@ test("of random rows each is like all of them together", () => {
       const given = Object.entries(properties).filter((entry): entry is [string, string] => entry[1] !== undefined);
       return row(null, seed % 3 === 0 ? 48 : 128, Object.fromEntries(given));
     });
-    for (const part of sharedBy(some, KNOWN)) for (const one of some) assert.ok(meets(one, part), JSON.stringify(part));
-    const { requirement } = wishOfRows(some, KNOWN, [], false);
+    for (const part of sharedBy(some, of(some.length)))
+      for (const one of some) assert.ok(meets(one, part), JSON.stringify(part));
+    const { requirement } = wishOfRows(some, of(some.length), [], false);
     for (const one of some) assert.ok(meets(one, requirement), `seed ${seed}`);
   }
 });

@@ -279,7 +279,8 @@ export function CalendarPage() {
         <MarkedDialog
           marked={open.marked}
           type={type}
-          requirement={requirementOf(filter, grouped, open.value)}
+          requirement={requirementOf(filter, type === "physical:host" ? "" : grouped, open.value)}
+          all={partly || mine ? null : resources}
           known={known}
           named={(properties?.data?.properties ?? []).some(({ name }) => name === BY_NAME)}
           onOnlyFree={(window) => {

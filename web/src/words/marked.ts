@@ -22,19 +22,27 @@ const SIZES: readonly (readonly [string, string])[] = [
   ["local_gb", "DISK_GB"],
 ];
 
-/** Returns what is asked for by rows of hosts. `known`: the properties that tell something; `named`: names may be asked for. */
-export function wishOfRows(
-  rows: readonly MarkedResource[],
-  known: readonly Property[],
-  filter: Requirement,
-  named: boolean,
-): Wish {
+/** Where a resource stands, which is not what it is. */
+const PLACES: readonly string[] = ["availability_zone", "zone", "site", "building", "room", "row", "rack", "chassis"];
+
+/** Among what one asks. */
+export interface Among {
+  /** The properties that tell something. */
+  known: readonly Property[];
+  /** All resources that the filter leaves; null if they are not known. */
+  all: readonly MarkedResource[] | null;
+  /** How many are asked for. */
+  count: number;
+}
+
+/** Returns what is asked for by rows of hosts; `named`: names may be asked for. */
+export function wishOfRows(rows: readonly MarkedResource[], among: Among, filter: Requirement, named: boolean): Wish {
   const names = rows.map(({ name }) => name);
   if (named && names.every((name) => name !== null)) {
     const parts = names.map((name): Requirement => ["==", `$${BY_NAME}`, name]);
     return { exact: true, requirement: parts.length > 1 ? ["or", ...parts] : (parts[0] ?? []) };
   }
-  const parts = [...(filter.length > 0 ? conjuncts(filter) : []), ...sharedBy(rows, known)];
+  const parts = [...(filter.length > 0 ? conjuncts(filter) : []), ...sharedBy(rows, among)];
   const unique = [...new Map(parts.map((part) => [JSON.stringify(part), part])).values()];
   return { exact: false, requirement: unique.length > 1 ? ["and", ...unique] : (unique[0] ?? []) };
 }
@@ -43,20 +51,40 @@ function conjuncts(requirement: Requirement): Requirement[] {
   return requirement[0] === "and" ? (requirement.slice(1) as Requirement[]) : [requirement];
 }
 
-/** Returns what all rows have in common, also that they have a property not: "without gpu" asks for hosts without one. */
-export function sharedBy(rows: readonly MarkedResource[], known: readonly Property[]): Requirement[] {
+/**
+ * Returns what makes of rows one kind: what all have in common, but not where they stand, and nothing that fewer have
+ * than are asked for. That a row lacks a property is no wish of anybody.
+ */
+export function sharedBy(rows: readonly MarkedResource[], { known, all, count }: Among): Requirement[] {
   const most = Math.max(0, ...known.map(countOf));
-  return known.flatMap((property): Requirement[] => {
+  const shared = known.flatMap((property): Part[] => {
     // What all resources have alike tells nothing.
     if (property.values.length === 1 && !property.truncated && countOf(property) === most) return [];
+    if (PLACES.includes(property.name)) return [];
     const values = new Set(rows.map((row) => JSON.stringify(valueIn(row, property.name) ?? null)));
     if (values.size !== 1) return [];
     const value = JSON.parse([...values][0]!) as Json;
-    if (value !== null) return isPlain(value) ? [["==", `$${property.name}`, value]] : [];
-    const others = property.values.map((one): Requirement => ["==", `$${property.name}`, one.value]);
-    if (property.truncated || property.type === "number" || others.length === 0) return [];
-    return [["not", others.length > 1 ? ["or", ...others] : others[0]!]];
+    if (!isPlain(value)) return [];
+    const having = property.values.find((one) => one.value === value)?.count ?? (property.truncated ? rows.length : 0);
+    // What only one has is its name.
+    return having < Math.max(2, count) ? [] : [{ name: property.name, value, having }];
   });
+  const meets = (one: MarkedResource) => shared.every(({ name, value }) => valueIn(one, name) === value);
+  while (all !== null && all.length >= count && shared.length > 0 && all.filter(meets).length < count) {
+    const rarest = Math.min(...shared.map(({ having }) => having));
+    shared.splice(
+      shared.findIndex(({ having }) => having === rarest),
+      1,
+    );
+  }
+  return shared.map(({ name, value }) => ["==", `$${name}`, value]);
+}
+
+/** One property of a kind, and how many have this value. */
+interface Part {
+  name: string;
+  value: string | number;
+  having: number;
 }
 
 function countOf({ values }: Property): number {

@@ -2,7 +2,7 @@
 /** The dialog that books what was drawn in the calendar: exactly these rows, or some like these, as its title says. */
 import { useState } from "preact/hooks";
 import { parametersOf } from "../../api/kinds.ts";
-import type { Json, Property } from "../../api/types.ts";
+import type { CalendarResource, Json, Property } from "../../api/types.ts";
 import { disorder } from "../../forms/gate.ts";
 import { type Values, initialValues } from "../../forms/schema.ts";
 import type { Marked } from "../../grid/grid.ts";
@@ -16,7 +16,7 @@ import { duration } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire } from "../../time/zone.ts";
 import { inWords } from "../../words/lease.ts";
-import { sharedBy, wishOfRows } from "../../words/marked.ts";
+import { type Among, sharedBy, wishOfRows } from "../../words/marked.ts";
 import { bySchema, countOf } from "../../words/question.ts";
 import { type Span, resourceOf } from "./data.ts";
 
@@ -25,6 +25,8 @@ export interface MarkedProps {
   type: string;
   /** What the rows in sight have in common by the page's filter and their group. */
   requirement: Json[];
+  /** All resources that the filter leaves; null if they were not all read. */
+  all: readonly CalendarResource[] | null;
   /** The properties that tell something, and whether a host may be asked for by its name. */
   known: readonly Property[];
   named: boolean;
@@ -34,13 +36,14 @@ export interface MarkedProps {
 }
 
 /** Books what was marked: how many, when, of which kind; the next page asks the rest. */
-export function MarkedDialog({ marked, type, requirement, known, named, onOnlyFree, onClose }: MarkedProps) {
+export function MarkedDialog({ marked, type, requirement, all, known, named, onOnlyFree, onClose }: MarkedProps) {
   const [start, setStart] = useState<number | null>(marked.start);
   const [end, setEnd] = useState<number | null>(marked.end);
   const [count, setCount] = useState(marked.rows.length);
   const resources = marked.rows.map(resourceOf).filter((one) => one !== undefined);
   const hosts = type === "physical:host";
-  const wish = hosts ? wishOfRows(resources, known, requirement, named) : { exact: false, requirement };
+  const among = { known, all, count };
+  const wish = hosts ? wishOfRows(resources, among, requirement, named) : { exact: false, requirement };
   const names = marked.rows.map((row) => row.name);
   const many = wish.exact ? marked.rows.length : count;
   const book = () => {
@@ -49,8 +52,7 @@ export function MarkedDialog({ marked, type, requirement, known, named, onOnlyFr
     // What begins now is asked for as now: the minute passes while one reads.
     const from = start <= present.value + 60_000 ? toWire(Math.max(start, present.value)) : toWire(start);
     const window = { start: from, end: toWire(end), book: 1, marked: names.join(",") };
-    if (bySchema(type))
-      go("", { type, with: JSON.stringify(valuesOf(type, many, requirement, marked, known)), ...window });
+    if (bySchema(type)) go("", { type, with: JSON.stringify(valuesOf(type, among, requirement, marked)), ...window });
     else go("", { type, min: many, req, ...window });
   };
   const words = inWords([wish.requirement]);
@@ -98,17 +100,11 @@ export function MarkedDialog({ marked, type, requirement, known, named, onOnlyFr
 }
 
 /** Returns the parameters for what was marked, as far as the rows tell them: numbers, a requirement, a class. */
-function valuesOf(
-  type: string,
-  count: number,
-  requirement: Json[],
-  { rows }: Marked,
-  known: readonly Property[],
-): Values {
+function valuesOf(type: string, among: Among, requirement: Json[], { rows }: Marked): Values {
   const schema = parametersOf(type);
   const resources = rows.map(resourceOf).filter((one) => one !== undefined);
   const values: Record<string, Json> = { ...initialValues(schema) };
-  for (const name of Object.keys(values)) values[name] = count;
+  for (const name of Object.keys(values)) values[name] = among.count;
   const asked = new Set<string>();
   for (const name of schema?.required ?? []) {
     const found = new Set(resources.map(({ properties }) => properties[name]));
@@ -120,7 +116,7 @@ function valuesOf(
     }
   }
   const shared = schema?.properties?.resource_properties
-    ? sharedBy(resources, known).filter((one) => !asked.has(String(one[1])))
+    ? sharedBy(resources, among).filter((one) => !asked.has(String(one[1])))
     : [];
   const parts = [...(requirement.length > 0 ? [requirement] : []), ...shared];
   if (parts.length > 0) values.resource_properties = parts.length > 1 ? ["and", ...parts] : parts[0]!;
