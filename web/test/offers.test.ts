@@ -15,7 +15,7 @@ import {
   usualStarts,
   withUsualStarts,
 } from "../src/words/offers.ts";
-import { tooFew } from "../src/words/waiting.ts";
+import { shortageInWords, shortageOf } from "../src/words/waiting.ts";
 
 await loadTemporal();
 const BERLIN = "Europe/Berlin";
@@ -74,6 +74,26 @@ test("an opening that may start at any time is offered at usual ones, none after
   assert.equal(withUsualStarts([refused], "P1D", BERLIN, NOW).length, 1);
 });
 
+test("an opening that was found at a usual start is listed once, in the order of the starts", () => {
+  const opening = (start: string, end: string, last: string) => ({
+    start_date: start,
+    end_date: end,
+    last_start_date: last,
+    open_until: null,
+    reservations: [{ count: 3 }],
+    refusals: [],
+  });
+  const first = opening("2026-11-26T15:37:12Z", "2026-11-26T23:37:12Z", "2026-12-03T12:00:00Z");
+  const monday = opening("2026-11-30T08:00:00Z", "2026-11-30T16:00:00Z", "2026-11-30T09:00:00Z");
+  const listed = withUsualStarts([first, monday], "PT8H", BERLIN, NOW);
+  assert.deepEqual(
+    listed.map((one) => one.start_date),
+    [first.start_date, "2026-11-27T08:00:00Z", monday.start_date, "2026-12-03T08:00:00Z"],
+  );
+  const onMonday = usualStarts(Date.parse("2026-11-30T12:00:00Z"), BERLIN);
+  assert.equal(new Set(onMonday.map(({ at }) => at)).size, onMonday.length, "no start has two names");
+});
+
 test("how many there are at another start than the one that was searched is not made up", () => {
   const hosts = { ...newWant("physical:host"), count: 1, most: 40 };
   assert.equal(foundInWords(hosts, 22, true), "22 hosts");
@@ -96,17 +116,35 @@ test("an opening is all the time in which its length may lie", () => {
   assert.equal(openOf(later).end, end);
 });
 
-test("more than there is cannot be waited for", () => {
+test("more than there is cannot be waited for, but what is out of use or broken comes back", () => {
   const steps = [
     { code: "registered", remaining: 59 },
     { code: "disabled", removed: 3, remaining: 56 },
-    { code: "promised", removed: 20, remaining: 36 },
+    { code: "failed", removed: 1, remaining: 55 },
+    { code: "promised", removed: 20, remaining: 35 },
   ];
-  assert.equal(tooFew([{ asked: 40, steps }]), null);
-  assert.equal(tooFew([{ asked: 999_999, steps }]), 56);
-  const back = [steps[0]!, { ...steps[1]!, until: "2026-12-01T00:00:00Z" }, steps[2]!];
-  assert.equal(tooFew([{ asked: 58, steps: back }]), null, "those that are disabled come back");
-  assert.equal(tooFew([]), null);
+  const said = (asked: number, some: Step[] = steps, type = "physical:host") => {
+    const short = shortageOf([{ pointer: "/reservations/0", asked, steps: some }], () => type);
+    return short && shortageInWords(short, (many) => (many === 1 ? "1 host" : `${many} hosts`));
+  };
+  assert.equal(said(40), null);
+  assert.equal(said(70), "There are only 59 hosts of what you ask for, so no waiting helps. Ask for less.");
+  assert.equal(
+    said(56),
+    "Only 55 of 59 hosts take new leases now: 3 are out of use and 1 is broken. Yours can begin once enough of them take leases again. The calendar shows until when one is out of use, if a date is known.",
+  );
+  const one = [steps[0]!, { code: "requirement", remaining: 1 }];
+  assert.equal(
+    said(2, one),
+    "There is only 1 host of what you ask for, so no waiting helps. Ask for less, or take away a property.",
+  );
+  const none = [steps[0]!, { code: "requirement", remaining: 0 }];
+  assert.equal(said(1, none), "There is none of what you ask for, so no waiting helps. Take away a property.");
+  assert.equal(said(70, steps, "virtual:instance"), null, "of instances the steps count hosts");
+  assert.equal(
+    shortageOf([], () => undefined),
+    null,
+  );
 });
 
 test("a screen reader hears how many openings are listed, later starts of one opening too", () => {

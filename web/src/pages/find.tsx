@@ -26,13 +26,14 @@ import {
   lengthOf,
   type Want,
   bySchema,
+  countOf,
   missingOf,
   paramsOf,
   questionOf,
 } from "../words/question.ts";
 import { withUsualStarts } from "../words/offers.ts";
 import { referables, withoutWant } from "../words/references.ts";
-import { WAITING_MEANS, tooFew } from "../words/waiting.ts";
+import { WAITING_MEANS, shortageInWords, shortageOf } from "../words/waiting.ts";
 import { BookDialog, type BookProps } from "./find/booking.tsx";
 import { Alternatives, Limits, Openings, Why, answerInWords } from "./find/openings.tsx";
 import { Strip, isMeasured } from "./find/strip.tsx";
@@ -165,7 +166,9 @@ function Results({ question, found, current, loading, failed, ask, onBook }: Res
   const none = found.openings.length === 0;
   const first = found.openings[0];
   const late = first !== undefined && found.reasons.length > 0;
-  const few = first === undefined ? tooFew(found.reasons) : null;
+  const typeAt = (index: number) => question.wants[index]?.type;
+  const short = first === undefined ? shortageOf(found.reasons, typeAt) : null;
+  const never = short !== null && short.away.length === 0;
   return (
     <section class={current ? "results" : "results waiting"} aria-busy={loading} aria-label="What fits">
       <fieldset class="plain" disabled={!current}>
@@ -178,17 +181,15 @@ function Results({ question, found, current, loading, failed, ask, onBook }: Res
             onTake={(one) => ask(taken(question, one))}
           />
         )}
-        {none && few === null && <Further question={question} ask={ask} alone={found.alternatives.length === 0} />}
+        {none && short === null && <Further question={question} ask={ask} alone={found.alternatives.length === 0} />}
         <div class="openings-and-line">
           {!none && <Openings question={question} found={found} onBook={onBook} />}
-          {few !== null && (
-            <p class="hint">
-              There are only {few} of what you ask for, so no waiting helps. Ask for less, or take away a property.
-            </p>
+          {short !== null && (
+            <p class="hint">{shortageInWords(short, (many) => countOf(many, typeAt(short.index) ?? ""))}</p>
           )}
           {isLate(question, first) && may("blazar:leases:post") && (
             <div class="stack">
-              {few === null && <Line onWait={() => onBook(null)} />}
+              {!never && <Line onWait={() => onBook(null)} />}
               {/* Hosts that can be emptied are none of those that anybody can wait for. */}
               {mayMakeRoom(question) && <RoomOffer question={question} />}
             </div>

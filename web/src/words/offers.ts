@@ -40,7 +40,8 @@ export function usualStarts(now: number, zone: string): UsualStart[] {
   const weekday = new Date(`${toWall(now, zone).slice(0, 10)}T00:00:00Z`).getUTCDay();
   const untilMonday = (8 - weekday) % 7 || 7;
   const starts = [{ text: "tomorrow 09:00", at: morning(now, zone, 1) }];
-  if (untilMonday > 1) starts.push({ text: "Monday 09:00", at: morning(now, zone, untilMonday) });
+  // On a Sunday that is tomorrow, on a Monday it is in a week.
+  if (untilMonday > 1 && untilMonday < 7) starts.push({ text: "Monday 09:00", at: morning(now, zone, untilMonday) });
   starts.push({ text: "in a week", at: morning(now, zone, 7) });
   return starts;
 }
@@ -61,10 +62,12 @@ export function withUsualStarts(openings: readonly Opening[], length: string, zo
   const last = Date.parse(first.last_start_date);
   const later = usualStarts(Math.max(begin, now), zone)
     .filter(({ at }) => at > begin + HOUR && at <= last)
+    // What begins then is among those that were found: it is one opening.
+    .filter(({ at }) => rest.every((one) => Math.abs(Date.parse(one.start_date) - at) >= MINUTE))
     .map(({ at }): Opening => {
       return { ...first, start_date: toWire(at), end_date: toWire(endAfter(at, length, zone)) };
     });
-  return [first, ...later, ...rest];
+  return [first, ...[...later, ...rest].sort((a, b) => Date.parse(a.start_date) - Date.parse(b.start_date))];
 }
 
 /**

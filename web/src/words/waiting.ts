@@ -54,16 +54,63 @@ export function waitInWords(wait: Wait, long: string, zone: string, now: number)
 /** Steps of a reason that time alone undoes. */
 const PASSING: readonly string[] = ["promised", "in_use", "affinity", "other_reservations", "no_substitute"];
 
-/** Returns how many of a reservation there are at all, if no waiting helps because these are too few; else null. */
-export function tooFew(reasons: readonly Pick<WhyNot, "asked" | "steps">[]): number | null {
-  for (const { asked, steps } of reasons) {
-    const lasting = steps.filter((step) => !PASSING.includes(step.code) && !step.until);
-    const left = Math.min(...lasting.map((step) => step.remaining));
-    // A step that ends gives back what it took.
-    const back = steps.filter((step) => step.until && !PASSING.includes(step.code));
-    if (lasting.length > 0 && back.length === 0 && left < asked) return left;
+/** Steps of a reason that somebody undoes: what they take away takes new leases again one day. */
+const RETURNING: Readonly<Record<string, string>> = { disabled: "out of use", failed: "broken" };
+
+/** Types of which a step counts what is asked for; of others it counts what they lie on. */
+const COUNTED: readonly string[] = ["physical:host", "virtual:floatingip"];
+
+/** What there is of a reservation of which more is asked for, whatever is booked. */
+export interface Shortage {
+  /** Place of the reservation in the request. */
+  index: number;
+  /** How many there are at all, and how many of them take new leases now. */
+  all: number;
+  now: number;
+  /** Why the others take none: "3 are out of use", "1 is broken". */
+  away: readonly string[];
+  /** Something may be taken away from the request, so that more match. */
+  narrowed: boolean;
+}
+
+/** Returns of which reservation more is asked for than takes new leases now; null if of none. */
+export function shortageOf(
+  reasons: readonly Pick<WhyNot, "pointer" | "asked" | "steps">[],
+  typeAt: (index: number) => string | undefined,
+): Shortage | null {
+  const found = reasons.flatMap(({ pointer, asked, steps }): Shortage[] => {
+    const index = Number(pointer.split("/")[2] ?? 0);
+    let [all, gone] = [Number.POSITIVE_INFINITY, 0];
+    const away: string[] = [];
+    for (const step of steps.filter(({ code }) => !PASSING.includes(code))) {
+      const why = RETURNING[step.code];
+      const removed = step.removed ?? 0;
+      if (why === undefined) all = step.remaining + gone;
+      else {
+        gone += removed;
+        away.push(`${removed} ${removed === 1 ? "is" : "are"} ${why}`);
+      }
+    }
+    const now = all - gone;
+    const short = COUNTED.includes(typeAt(index) ?? "") ? now < asked : now === 0;
+    const narrowed = steps.some(({ code }) => code === "requirement");
+    return short ? [{ index, all, now, away: all < Math.max(1, asked) ? [] : away, narrowed }] : [];
+  });
+  // What never comes counts before what comes back.
+  return found.find(({ away }) => away.length === 0) ?? found[0] ?? null;
+}
+
+/** Returns a shortage as sentences; `count` says how many of a kind: "54 hosts". */
+export function shortageInWords({ all, now, away, narrowed }: Shortage, count: (many: number) => string): string {
+  const be = (many: number) => (many === 1 ? "is" : "are");
+  if (away.length === 0) {
+    const less = [...(all > 0 ? ["Ask for less"] : []), ...(narrowed ? ["take away a property"] : [])].join(", or ");
+    const only = all === 0 ? "is none" : `${be(all)} only ${count(all)}`;
+    const help = less ? ` ${less[0]!.toUpperCase()}${less.slice(1)}.` : "";
+    return `There ${only} of what you ask for, so no waiting helps.${help}`;
   }
-  return null;
+  const take = `${now === 0 ? "None" : `Only ${now}`} of ${count(all)} ${now === 1 ? "takes" : "take"} new leases now`;
+  return `${take}: ${away.join(" and ")}. Yours can begin once enough of them take leases again. The calendar shows until when one is out of use, if a date is known.`;
 }
 
 /** What an estimated start is, so that nobody takes it for a booking. */

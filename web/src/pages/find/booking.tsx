@@ -133,6 +133,7 @@ export function BookDialog({ question, opening, fits, marked, onClose }: BookPro
       )}
       <Instead
         error={error}
+        types={question.wants.map(({ type }) => type)}
         onStart={(at) => {
           // A refusal names a start that delays nobody: taken, it stands in the place of the opening's own.
           setSubject({ ...subject, first: at, last: at });

@@ -11,7 +11,7 @@ import { spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { lengthOf } from "../../words/question.ts";
-import { WAITING_MEANS, beforeInWords, beforeOf, tooFew } from "../../words/waiting.ts";
+import { WAITING_MEANS, beforeInWords, beforeOf, shortageOf } from "../../words/waiting.ts";
 
 interface KindProps {
   kind: LeaseKind;
@@ -143,13 +143,19 @@ export function MoreField(props: {
 }
 
 /** What to do instead after a refusal: a start that delays nobody, or to wait, each a click. */
-export function Instead(props: { error: unknown; onStart: (at: number) => void; onWait: (() => void) | null }) {
-  const { error, onStart, onWait } = props;
+export function Instead(props: {
+  error: unknown;
+  types: readonly string[];
+  onStart: (at: number) => void;
+  onWait: (() => void) | null;
+}) {
+  const { error, types, onStart, onWait } = props;
   if (!(error instanceof Refused)) return null;
   const others = error.has("others_wait");
   if (!others && !error.has("not_enough_resources")) return null;
   const reasons = (error.data("not_enough_resources")?.reasons ?? []) as unknown as WhyNot[];
-  const helps = tooFew(reasons) === null;
+  // What is out of use or broken comes back; more than there is never fits.
+  const helps = shortageOf(reasons, (index) => types[index])?.away.length !== 0;
   const before = others ? beforeOf(error.data("others_wait")) : null;
   const { opening = null } = before ?? {};
   return (

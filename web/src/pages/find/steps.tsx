@@ -182,7 +182,7 @@ function Legend({ series, total, start, step, asked, noun, openings, pointed, dr
       )}
       {openings.some((one) => one.refusals.length === 0) && (
         <>
-          <span class="key key-opening" /> openings
+          <span class="key key-opening" /> free for what you ask
         </>
       )}
       {openings.some((one) => one.refusals.length > 0) && (
@@ -190,9 +190,17 @@ function Legend({ series, total, start, step, asked, noun, openings, pointed, dr
           <span class="key key-refused" /> would be refused
         </>
       )}
-      <span class="strip-hint">Click to search from there, drag to ask for just that time.</span>
+      <span class="strip-hint">
+        {shownInWords(series.free.length * step)} Click to search from there, drag to ask for just that time.
+      </span>
     </p>
   );
+}
+
+/** The strip ends where the first openings can be seen, though the search may go on: how much of it is shown. */
+function shownInWords(long: number): string {
+  const days = Math.round(long / 86_400_000);
+  return `${days > 1 ? `${days} days are` : `${duration(long)} is`} shown; the search may go on beyond.`;
 }
 
 /** Returns at most eight midnights of the zone between two instants. */
