@@ -71,6 +71,26 @@ def test_a_lease_that_begins_soon_counts_for_no_number_of_now(shared, page_of):
     )
 
 
+def test_a_pool_of_which_a_part_is_promised_is_not_called_full(small, page_of):
+    version = {"OpenStack-API-Version": "reservation 1.2"}
+    fields = {"pool": "storage-1@ssd#pool1", "volume_type": "fast", "gigabytes": 2000}
+    pool = asked(small, ADMIN, "POST", "v1/resources/volume", fields, **version)["resource"]
+    volume = {"resource_type": "virtual:volume", "size": 500, "volume_type": "fast", "amount": 1}
+    wanted = {"name": "data", "start_date": "now", "end_date": "+P3D", "reservations": [volume]}
+    asked(small, ALICE, "POST", "v1/leases", wanted, **version)
+    page = page_of(small + "resources?kind=volume", ADMIN)
+    row = page.get_by_role("row", name=re.compile("storage-1"))
+    expect(row).to_contain_text("partly promised")
+    expect(row).to_contain_text("1,500 GiB of 2,000 GiB free, promised until")
+    page.goto(f"{small}resource?kind=volume&id={pool['id']}")
+    expect(page.get_by_role("row", name=re.compile("^data"))).to_contain_text("500 GiB")
+    assert serious(page) == []
+    page.goto(small + "calendar?type=virtual:volume&by=volume_type")
+    heat = drawn(page).locator(".heat").first
+    expect(heat).to_have_attribute("title", re.compile("1500 of 2000 GiB free in this hour"))
+    expect(page.get_by_text("Numbers: how many GiB are free")).to_be_visible()
+
+
 def test_a_host_gets_a_link_for_calendars(small, page_of):
     host = asked(small, ADMIN, "GET", "v1/os-hosts?limit=1")["hosts"][0]
     name = host["hypervisor_hostname"]

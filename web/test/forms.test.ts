@@ -144,6 +144,7 @@ test("nobody has to read JSON", () => {
     "4 gpu",
   ]);
   assert.deepEqual(capacityInWords({ UNIT: 1 }), []);
+  assert.deepEqual(capacityInWords({ GIGABYTES: 20000, VOLUMES: 20000 }), ["20,000 GiB"]);
 });
 
 test("of numbers that are given instead of each other one set is filled in", () => {

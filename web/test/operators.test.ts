@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CalendarResource, Capacity } from "../src/api/types.ts";
+import type { CalendarResource, Capacity, Lease } from "../src/api/types.ts";
 import { changesOf } from "../src/forms/pairs.tsx";
 import { maintenanceSoon, promisedUntil } from "../src/pages/resources/state.tsx";
+import { shareInWords } from "../src/pages/resources/leases.tsx";
 import { busiest, nextStep, useInWords } from "../src/pages/overview/sums.ts";
 import { fromNow } from "../src/words/steps.ts";
 
@@ -117,8 +118,8 @@ test("a host is promised until its lease ends, or for longer than what was read"
   assert.deepEqual(
     [...promisedUntil(rows, NOW, NOW + 24 * HOUR)],
     [
-      ["ends", new Date(NOW + 5 * HOUR).toISOString()],
-      ["goes on", null],
+      ["ends", { until: new Date(NOW + 5 * HOUR).toISOString(), part: null }],
+      ["goes on", { until: null, part: null }],
     ],
   );
 });
@@ -138,4 +139,30 @@ test("a host is in maintenance while its window goes on, and until it begins tha
     row("broken", { ...window(-1, 5), code: "failed" }),
   ];
   assert.deepEqual([...maintenanceSoon(rows, NOW).keys()], ["now", "soon"]);
+});
+
+test("of a shared resource it is said how much is free, and until when something of it is promised", () => {
+  const at = (hours: number) => new Date(NOW + hours * HOUR).toISOString();
+  const block = (hours: number, UNIT: number) => ({ kind: "lease", start: at(-1), end: at(hours), used: { UNIT } });
+  const row = (...blocks: object[]) =>
+    [{ id: "solver", capacity: { UNIT: 20 }, blocks }] as unknown as CalendarResource[];
+  const found = (...blocks: object[]) => promisedUntil(row(...blocks), NOW, NOW + 24 * HOUR).get("solver");
+  assert.deepEqual(found(block(2, 6), block(9, 4)), {
+    until: at(9),
+    part: { free: "10 of 20 units free", none: false, first: at(2) },
+  });
+  assert.deepEqual(found(block(24, 6), block(9, 14)), {
+    until: null,
+    part: { free: "0 of 20 units free", none: true, first: at(9) },
+  });
+});
+
+test("how much of a shared resource a lease has is what its allocations of it use", () => {
+  const got = (id: string, used: Record<string, number> | null) => ({ resource: { id }, used });
+  const lease = (...allocations: object[]) => ({ reservations: [{ allocations }] }) as unknown as Lease;
+  const both = lease(got("solver", { UNIT: 6 }), got("other", { UNIT: 3 }), got("solver", { UNIT: 2 }));
+  assert.equal(shareInWords(both, "solver"), "8 units");
+  assert.equal(shareInWords(lease(got("pool", { GIGABYTES: 1500, VOLUMES: 2 })), "pool"), "1,500 GiB, 2 volumes");
+  assert.equal(shareInWords(lease(got("solver", { UNIT: 1 })), "solver"), "1 unit");
+  assert.equal(shareInWords(lease(got("solver", null)), "solver"), "all of it");
 });

@@ -189,6 +189,16 @@ test("of a group it is said how many are free at least, and when the fewest are"
   );
 });
 
+test("the head of a group of shared resources counts units, and no resources by them", () => {
+  const series = { group: { class: "solver" }, free: [10], total: [20], promised: [10], out_of_use: [0] };
+  const [from, to] = ["2031-03-03T12:00:00Z", "2031-03-03T13:00:00Z"];
+  const capacity = { as_of: from, from, to, step_seconds: 3600, measure: "UNIT", series: [series] };
+  const solver = { ...host("solver"), properties: { class: "solver" } };
+  const [group] = groupsOf(new Rows().of([solver], VIEW), [solver], "class", capacity, () => true, { filtered: true });
+  assert.equal(sizeInWords(group!), "1");
+  assert.match(sayGroup(group!, NOON, "UTC"), /^at least 10 of 20 units free in this hour; fewest: 10 units free/);
+});
+
 test("leases of other projects are dimmed while those of one are looked for", () => {
   const lease = (project_id: string, hour: number) => {
     const [start, end] = [hour, hour + 1].map((one) => `2031-03-03T${one}:00:00Z`);

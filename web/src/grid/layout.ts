@@ -38,6 +38,8 @@ export interface Heat {
   step: number;
   free: readonly number[];
   total: readonly number[];
+  /** What is counted, if not rows: "units". */
+  noun?: string | undefined;
 }
 
 export interface Group {

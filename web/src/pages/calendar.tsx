@@ -259,6 +259,7 @@ export function CalendarPage() {
           <Legend
             owners={may("blazar:calendar:get_owners")}
             hours={heat ? heat.step / HOUR : null}
+            noun={heat?.noun}
             projects={projects}
             project={wanted.project}
           />

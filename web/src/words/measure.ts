@@ -26,6 +26,12 @@ export function sharedUnits(type: ResourceType): Units | null {
   return type === "generic" ? { of: "UNIT", noun: "units", on: "of" } : null;
 }
 
+/** Returns the word for what a capacity counts by a measure; undefined: it counts resources. */
+export function nounOfMeasure(measure: string): string | undefined {
+  if (measure === "GIGABYTES") return "GiB";
+  return measure === "UNIT" ? "units" : undefined;
+}
+
 /** Returns the measure of a reservation; null if it has none, as a stack, which is made of reservations of several types. */
 export function measureOf(want: Want): Measure | null {
   const { type, count, values } = want;

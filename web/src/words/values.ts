@@ -33,19 +33,36 @@ function partsOf(value: Json): string | null {
   return parts.map(([name, part]) => `${nameInWords(name).toLowerCase()} ${part}`).join(", ");
 }
 
+/** Returns the size and the unit of an amount: "4 GiB" of "memory"; GiB of volumes are of nothing else. */
+function amountOf(name: string, amount: number): { size: string; unit: string } {
+  if (name === "MEMORY_MB") return { size: valueInWords("memory_mb", amount), unit: "memory" };
+  if (name === "GIGABYTES") return { size: `${amount.toLocaleString("en")} GiB`, unit: "" };
+  if (name.endsWith("_GB")) {
+    const unit = CAPACITY[name] ?? name.replace(/_GB$/, "").replaceAll("_", " ").toLowerCase();
+    return { size: `${amount} GiB`, unit };
+  }
+  const unit = CAPACITY[name] ?? nameInWords(name.replace(/^CUSTOM_/, "").toLowerCase()).toLowerCase();
+  return { size: String(amount), unit };
+}
+
 /** Returns the amounts of a capacity in words: "16 vCPUs", "3 units"; a resource that is reserved whole has none. */
 export function capacityInWords(capacity: Readonly<Record<string, number>>): string[] {
-  return Object.entries(capacity)
-    .filter(([name, amount]) => !(name === "UNIT" && amount === 1))
-    .map(([name, amount]) => {
-      const [unit, size] =
-        name === "MEMORY_MB"
-          ? ["memory", valueInWords("memory_mb", amount)]
-          : name === "DISK_GB" || name.endsWith("_GB")
-            ? [CAPACITY[name] ?? name.replace(/_GB$/, "").replaceAll("_", " ").toLowerCase(), `${amount} GiB`]
-            : [CAPACITY[name] ?? nameInWords(name.replace(/^CUSTOM_/, "").toLowerCase()).toLowerCase(), String(amount)];
-      return `${size} ${unit}`;
-    });
+  return (
+    Object.entries(capacity)
+      .filter(([name, amount]) => !(name === "UNIT" && amount === 1))
+      // A pool without a bound of its own has as many volumes as GiB: that says nothing.
+      .filter(([name, amount]) => !(name === "VOLUMES" && amount === capacity.GIGABYTES))
+      .map(([name, amount]) => {
+        const { size, unit } = amountOf(name, amount);
+        return `${size} ${unit}`.trim();
+      })
+  );
+}
+
+/** Returns how much is left of an amount: "10 of 20 units free". */
+export function freeInWords(name: string, left: number, all: number): string {
+  const { size, unit } = amountOf(name, all);
+  return `${amountOf(name, left).size} of ${size} ${unit} free`.replace("  ", " ");
 }
 
 /** Says that hypervisors of the cloud are not registered, and so counted nowhere. */

@@ -4,6 +4,7 @@ import { nextPage, address, request, type Options } from "../../api/client.ts";
 import type { Block as WireBlock, CalendarPage, CalendarResource, Capacity, Json, Link } from "../../api/types.ts";
 import type { Block, Group, Heat, Row } from "../../grid/layout.ts";
 import { type Mark, gib, phaseOf } from "../../words/lease.ts";
+import { nounOfMeasure } from "../../words/measure.ts";
 import { capacityInWords } from "../../words/values.ts";
 import { propertyLabel } from "../../words/property.ts";
 
@@ -134,7 +135,7 @@ export function detailOf(
 /** Of what is no host: its amounts, and the first of its properties that are short and not its name once more. */
 function otherDetail({ capacity, properties, name }: Parameters<typeof detailOf>[0]): string {
   const short = Object.entries(properties)
-    .filter(([key, value]) => key !== "capacity" && value !== null && String(value) !== name)
+    .filter(([key, value]) => !["capacity", "gigabytes"].includes(key) && value !== null && String(value) !== name)
     .map(([key, value]) => (Number.isNaN(Number(value)) ? String(value) : `${key} ${value}`))
     .filter((value) => value.length <= 20);
   return [...capacityInWords(capacity), ...short.slice(0, 3)].join(", ");
@@ -295,7 +296,7 @@ export function groupsOf(
     .map(([key, members]) => {
       const name = !by ? "" : key === "" ? `without ${propertyLabel(by)}` : `${propertyLabel(by)} ${key}`;
       const heat = heatOf(capacity, by, key);
-      const all = Math.max(members.length, ...(heat?.total ?? []));
+      const all = Math.max(members.length, ...(heat?.noun ? [] : (heat?.total ?? [])));
       const made = { key, name, open: isOpen(key), size: partly ? all : members.length, rows: members, heat };
       return filtered && all > made.size ? { ...made, of: all } : made;
     });
@@ -313,11 +314,10 @@ function heatOf(capacity: Capacity | null, by: string, key: string): Heat | null
   heats.set(capacity, known);
   if (!known.has(key)) {
     const series = capacity.series.find((one) => text(one.group[by]) === key);
-    const { from, step_seconds: step } = capacity;
-    known.set(
-      key,
-      series ? { from: Date.parse(from), step: step * 1000, free: series.free, total: series.total } : null,
-    );
+    const { from, step_seconds: step, measure } = capacity;
+    const noun = nounOfMeasure(measure);
+    const { free, total } = series ?? { free: [], total: [] };
+    known.set(key, series ? { from: Date.parse(from), step: step * 1000, free, total, noun } : null);
   }
   return known.get(key)!;
 }

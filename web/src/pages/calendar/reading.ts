@@ -6,6 +6,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useLive } from "../../api/live.ts";
 import type { CalendarPage, CalendarResource, Capacity, Json } from "../../api/types.ts";
+import { sharedUnits } from "../../words/measure.ts";
 import { CalendarReader, groupKeys } from "./data.ts";
 
 /** With more rows the groups are closed at first. */
@@ -47,15 +48,18 @@ export function ofGroup(filter: Json[], by: string, key: string, keys: readonly 
 export function useCalendar({ query, filter, by, step, whole, toggled }: Asked): Reading {
   const [turn, setTurn] = useState(0);
   const { occupied_by: mine, ...rest } = query;
+  const units = sharedUnits(query.resource_type ?? "");
   const first = useLive<{ calendar: CalendarPage }>("v1/calendar", { ...query, limit: 1, with_count: true }, 300);
   const capacity = useLive<{ capacity: Capacity }>(
     by ? "v1/capacity" : null,
-    { ...rest, group_by: by ?? "", step },
+    { ...rest, group_by: by ?? "", step, ...(units ? { measure: units.of } : {}) },
     30,
   );
   const counted = first?.state.value.data?.calendar.count;
   const heat = capacity?.state.value.data?.capacity ?? null;
-  const isPartly = Boolean(by) && !whole && mine === undefined && counted !== undefined && counted > MANY_ROWS;
+  // Heads of groups that count units do not tell how many resources there are: all of these are read.
+  const isPartly =
+    Boolean(by) && !whole && units === null && mine === undefined && counted !== undefined && counted > MANY_ROWS;
   const keys = isPartly && heat && by ? groupKeys(heat, by) : [];
   const open = keys.filter((key) => toggled.has(key));
   const questions = useMemo(() => {

@@ -283,9 +283,9 @@ export function Nothing({ filtered, type }: { filtered: boolean; type: string })
 }
 
 /** Says what the numbers in the heads of groups are. */
-function numbersInWords(hours: number): string {
+function numbersInWords(hours: number, noun: string | undefined): string {
   const step = hours === 1 ? "each hour" : `each ${hours} hours`;
-  return `Numbers: how many are free, the fewest in ${step}; “3–8”: it changes, at least 3 are free all the time.`;
+  return `Numbers: how many ${noun ? `${noun} ` : ""}are free, the fewest in ${step}; “3–8”: it changes, at least 3 are free all the time.`;
 }
 
 const MOST_IN_LEGEND = 12;
@@ -294,12 +294,14 @@ interface LegendProps {
   owners: boolean;
   /** Of how many hours each step of the heads of groups is; null: they have no numbers. */
   hours: number | null;
+  /** What they count, if not resources. */
+  noun: string | undefined;
   projects: readonly string[];
   project: string | null;
 }
 
 /** What the blocks mean. Operators see whose they are: by the name on each block, by its colour, and here. */
-export function Legend({ owners, hours, projects, project }: LegendProps) {
+export function Legend({ owners, hours, noun, projects, project }: LegendProps) {
   const meanings: [string, string][] = [
     ["own", "own"],
     ["own booked", "booked"],
@@ -331,7 +333,7 @@ export function Legend({ owners, hours, projects, project }: LegendProps) {
           </button>
         </li>
       ))}
-      {hours !== null && <li class="muted">{numbersInWords(hours)}</li>}
+      {hours !== null && <li class="muted">{numbersInWords(hours, noun)}</li>}
       <li class="muted narrow-hidden">
         Drag over free time to book, an own lease or its edges to move it. Keys: T today, ← → earlier and later, N
         books; in the grid M moves a lease, S its start. Ctrl + wheel zooms.

@@ -82,10 +82,11 @@ export function sayGroup(group: Group, now: number, zone: string): string {
     from: heat.from + Math.max(0, index) * heat.step,
   });
   // A step has the fewest that are free at any time of it, which need not be now.
+  const counted = heat.noun ? ` ${heat.noun}` : "";
   const hours = Math.round(heat.step / 3_600_000);
   const step = hours === 1 ? "in this hour" : `in these ${hours} hours`;
-  const present = free === undefined ? "" : `at least ${free} of ${heat.total[index]} free ${step}; `;
-  return `${present}${least ? `fewest: ${least.free} free, ${range(least.start, least.end, zone, now)}` : ""}`;
+  const present = free === undefined ? "" : `at least ${free} of ${heat.total[index]}${counted} free ${step}; `;
+  return `${present}${least ? `fewest: ${least.free}${counted} free, ${range(least.start, least.end, zone, now)}` : ""}`;
 }
 
 /** Returns what of a row the table says at first, and how many more times there are, by whose they are. */

@@ -9,7 +9,19 @@ import { LeaseState } from "../../parts/state.tsx";
 import { hrefOf } from "../../router.ts";
 import { range } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
+import { capacityInWords } from "../../words/values.ts";
 import { zone } from "../../time/zone.ts";
+
+/** Returns what of a resource the reservations of a lease have: "6 units"; "all of it" where nobody shares it. */
+export function shareInWords({ reservations }: Pick<Lease, "reservations">, id: string): string {
+  const sum: Record<string, number> = {};
+  const of = reservations.flatMap(({ allocations }) => allocations).filter(({ resource }) => resource.id === id);
+  for (const { used } of of) {
+    if (!used) return "all of it";
+    for (const [name, amount] of Object.entries(used)) sum[name] = (sum[name] ?? 0) + amount;
+  }
+  return capacityInWords(sum).join(", ") || (sum.UNIT === 1 ? "1 unit" : "");
+}
 
 const FIELDS = "name,status,degraded,start_date,end_date,deleted_at,project_id,user_id,end_reason,wait";
 
@@ -34,7 +46,9 @@ function Some(props: { resource: Resource; past: boolean; title: string; none: s
   const order = past
     ? { state: "past", sort_key: "end_date", sort_dir: "desc" }
     : { state: "current", sort_key: "start_date" };
-  const query = { resource: resource.label ?? resource.id, fields: FIELDS, ...order };
+  const shared = isShared(resource);
+  const fields = shared ? `${FIELDS},reservations` : FIELDS;
+  const query = { resource: resource.label ?? resource.id, fields, ...order };
   const { wanted, more } = useMore(JSON.stringify(query), 10);
   const watch = useLiveList<Lease>("v1/leases", "leases", query, wanted, 30);
   const { data, error, loading } = watch.state.value;
@@ -47,9 +61,9 @@ function Some(props: { resource: Resource; past: boolean; title: string; none: s
       {data?.items.length === 0 && <p class="muted">{none}</p>}
       {data && data.items.length > 0 && (
         <>
-          <Rows heads={["Lease", "Project and user", "State", "When"]}>
+          <Rows heads={["Lease", ...(shared ? ["Has of it"] : []), "Project and user", "State", "When"]}>
             {data.items.map((lease) => (
-              <Row key={lease.id} lease={lease} />
+              <Row key={lease.id} lease={lease} share={shared ? shareInWords(lease, resource.id) : null} />
             ))}
           </Rows>
           <More shown={data.items.length} count={data.count} onMore={more} />
@@ -59,7 +73,12 @@ function Some(props: { resource: Resource; past: boolean; title: string; none: s
   );
 }
 
-function Row({ lease }: { lease: Lease }) {
+/** True of what several leases can have at once. */
+function isShared({ capacity }: Resource): boolean {
+  return capacityInWords(capacity).length > 0;
+}
+
+function Row({ lease, share }: { lease: Lease; share: string | null }) {
   const { id, name, project_id, user_id, start_date, end_date } = lease;
   const project = <span>{project_id}</span>;
   return (
@@ -67,6 +86,7 @@ function Row({ lease }: { lease: Lease }) {
       <th scope="row">
         <a href={hrefOf("lease", { id })}>{name || "without a name"}</a>
       </th>
+      {share !== null && <td>{share}</td>}
       <td>
         {may("blazar:calendar:get_owners") ? (
           <a href={hrefOf("all-leases", { project: project_id })}>{project_id}</a>

@@ -5,6 +5,7 @@ import { useLiveList } from "../../api/live.ts";
 import type { Block, CalendarPage, CalendarResource, Host } from "../../api/types.ts";
 import { When } from "../../parts/basics.tsx";
 import { StateMark } from "../../parts/state.tsx";
+import { freeInWords } from "../../words/values.ts";
 import { spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire, zone } from "../../time/zone.ts";
@@ -15,23 +16,51 @@ const AHEAD = 30;
 
 type Conditioned = Partial<Pick<Host, "failure" | "disabled">> & { id: string; reservable: boolean };
 
-/** Until when a resource is promised; null if that is beyond what was read. */
-export type PromisedUntil = ReadonlyMap<string, string | null>;
+/** That a resource is promised. Instants are null beyond what was read. */
+export interface Promised {
+  /** When nothing of it is promised any more, as far as it is now. */
+  until: string | null;
+  /** Of a shared resource: what is left of that of which the least is, and when more will be. */
+  part: { free: string; none: boolean; first: string | null } | null;
+}
+export type PromisedUntil = ReadonlyMap<string, Promised>;
 
-/** Returns until when each resource is promised now, as blocks up to `to` tell; those that are free now are missing. */
+/** Returns how each resource is promised now, as blocks up to `to` tell; those that are free now are missing. */
 export function promisedUntil(resources: readonly CalendarResource[], now: number, to: number): PromisedUntil {
-  const until = new Map<string, string | null>();
-  for (const { id, blocks } of resources) {
-    const current = blocks.find(
+  const found = new Map<string, Promised>();
+  // Blocks are cut at the range: one that reaches its end may go on.
+  const endOf = ({ end }: Block) => (end !== null && Date.parse(end) < to ? end : null);
+  for (const { id, blocks, capacity } of resources) {
+    const current = blocks.filter(
       ({ kind, start, end }) =>
         (kind === "lease" || kind === "mine" || kind === "other") &&
         Date.parse(start) <= now &&
         (end === null || Date.parse(end) > now),
     );
-    // Blocks are cut at the range: one that reaches its end may go on.
-    if (current) until.set(id, current.end !== null && Date.parse(current.end) < to ? current.end : null);
+    const whole = current.find(({ used }) => !used);
+    if (whole) found.set(id, { until: endOf(whole), part: null });
+    else if (current.length > 0) {
+      const ends = current.map(endOf);
+      const known = ends.filter((end) => end !== null).sort();
+      const until = known.length < ends.length ? null : known[known.length - 1]!;
+      found.set(id, { until, part: { ...leftOf(capacity ?? {}, current), first: known[0] ?? null } });
+    }
   }
-  return until;
+  return found;
+}
+
+/** Returns what is left of that of which the smallest share is left. */
+function leftOf(
+  capacity: Readonly<Record<string, number>>,
+  current: readonly Block[],
+): { free: string; none: boolean } {
+  let scarcest = { name: "", left: 0, all: 0, share: Number.POSITIVE_INFINITY };
+  for (const [name, all] of Object.entries(capacity)) {
+    const left = Math.max(0, all - current.reduce((sum, { used }) => sum + (used?.[name] ?? 0), 0));
+    if (all > 0 && left / all < scarcest.share) scarcest = { name, left, all, share: left / all };
+  }
+  const { name, left, all } = scarcest;
+  return name === "" ? { free: "", none: false } : { free: freeInWords(name, left, all), none: left === 0 };
 }
 
 /** Until when the resources of a type are promised; `read` has those of which that is known. */
@@ -65,7 +94,7 @@ function inCalendar(body: Record<string, unknown>): { items: CalendarResource[];
 export function usePromised(type: string, only?: string): Promises {
   const hour = Math.floor(serviceNow() / HOUR) * HOUR;
   const to = hour + AHEAD * 24 * HOUR;
-  const query = { from: toWire(hour), to: toWire(to), fields: "blocks", resource_type: type, resource: only };
+  const query = { from: toWire(hour), to: toWire(to), fields: "blocks,capacity", resource_type: type, resource: only };
   const watch = useLiveList<CalendarResource>("v1/calendar", inCalendar, query, Number.POSITIVE_INFINITY, 60);
   const resources = watch.state.value.data?.items ?? [];
   return {
@@ -104,7 +133,7 @@ export function ResourceState({ of, promises }: { of: Conditioned; promises: Pro
 
 /** What is promised of it, or why nothing can be; a resource that is closed is neither free nor out of use for good. */
 function Use({ of, promises, closed }: { of: Conditioned; promises: Promises; closed: boolean }) {
-  const end = promises.until.get(of.id);
+  const promised = promises.until.get(of.id);
   if (of.failure) {
     return (
       <span class="state state-failed">
@@ -129,7 +158,7 @@ function Use({ of, promises, closed }: { of: Conditioned; promises: Promises; cl
       </span>
     );
   }
-  if (closed && end === undefined) return null;
+  if (closed && promised === undefined) return null;
   if (!of.reservable) {
     return (
       <span class="state state-past">
@@ -146,7 +175,7 @@ function Use({ of, promises, closed }: { of: Conditioned; promises: Promises; cl
       </span>
     );
   }
-  if (end === undefined) {
+  if (promised === undefined) {
     return (
       <span class="state">
         <StateMark mark="free" />
@@ -157,10 +186,18 @@ function Use({ of, promises, closed }: { of: Conditioned; promises: Promises; cl
   return (
     <span class="state">
       <StateMark mark="active" />
-      <span class="state-word">promised</span>
-      <span class="state-next">
-        {end ? `until ${spoken(Date.parse(end), zone.value, present.value)}` : `for ${AHEAD} days and more`}
-      </span>
+      <span class="state-word">{promised.part && !promised.part.none ? "partly promised" : "promised"}</span>
+      <span class="state-next">{promisedInWords(promised)}</span>
     </span>
   );
+}
+
+/** "until tomorrow 12:00", and how much of a shared resource is free until then. */
+function promisedInWords({ until, part }: Promised): string {
+  const said = (at: string) => spoken(Date.parse(at), zone.value, present.value);
+  const when = until ? `until ${said(until)}` : `for ${AHEAD} days and more`;
+  if (!part) return when;
+  const sooner =
+    part.none && part.first !== null && part.first !== until ? `, less of it from ${said(part.first)} on` : "";
+  return [part.free, `${when}${sooner}`].filter(Boolean).join(", promised ");
 }

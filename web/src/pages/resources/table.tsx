@@ -57,6 +57,7 @@ const NOTED = [
   "memory_mb",
   "local_gb",
   "capacity",
+  "gigabytes",
   "cpu_info",
   "hypervisor_type",
   "hypervisor_version",
