@@ -226,7 +226,7 @@ STILL = """
 
 
 def serious(page: Page, *rules: str) -> list[str]:
-    """Return what axe finds that is serious or critical, and where; only by these rules, if any is named."""
+    """Return what axe finds, of any impact, and where; only by these rules, if any is named."""
     if not AXE.exists():
         sentence = "axe-core is not installed; `make web` installs it"
         if os.environ.get("CI") == "true":
@@ -239,8 +239,4 @@ def serious(page: Page, *rules: str) -> list[str]:
     # What is not looked at is not gathered: that is most of axe's time.
     options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
     result = page.evaluate("(options) => axe.run(options)", options)
-    return [
-        f"{found['id']}: {found['nodes'][0]['html'][:160]}"
-        for found in result["violations"]
-        if found["impact"] in ("serious", "critical")
-    ]
+    return [f"{found['id']}: {found['nodes'][0]['html'][:160]}" for found in result["violations"]]
