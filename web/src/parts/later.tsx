@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Parts of the pages that are fetched when they are first drawn, so that the first page is there sooner. */
+/** Pages that are fetched when they are first drawn, so that the first page is there sooner. */
 import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { Skeleton, Trouble } from "./basics.tsx";
 
-const FAILED = new Error("This page could not be loaded. The service has been updated, or the connection was lost.");
+const FAILED = new Error("The service has been updated, or the connection was lost.");
 
 /** Returns a component that stands for the one that is fetched. */
 export function later(fetched: () => Promise<ComponentType>): ComponentType {
@@ -25,6 +25,12 @@ export function later(fetched: () => Promise<ComponentType>): ComponentType {
     const Found = found.value;
     if (Found) return <Found />;
     // After an update the names of the files are others, which only a new page knows.
-    return failed.value ? <Trouble error={FAILED} retry={() => window.location.reload()} /> : <Skeleton lines={8} />;
+    if (!failed.value) return <Skeleton lines={8} />;
+    return (
+      <>
+        <h1>This page could not be loaded</h1>
+        <Trouble error={FAILED} retry={() => window.location.reload()} />
+      </>
+    );
   };
 }
