@@ -66,6 +66,7 @@ test("what an offered lease has is said by what was asked for", () => {
 test("what giving and taking mean depends on whether the project stays", () => {
   assert.match(givingMeans(false)[1]!, /counts for their project/);
   assert.match(givingMeans(true)[1]!, /The project keeps it/);
+  assert.match(givingMeans(false)[2]!, /ends by itself/, "nobody takes it for one that stands forever");
   assert.match(takingMeans(offered({}))[0]!, /counts for your project/);
   assert.match(takingMeans(offered({ from_project_id: "chemistry" }))[0]!, /You become its user/);
   const active = { ...offered({}).lease, status: "ACTIVE" };

@@ -64,7 +64,7 @@ export function AllLeasesPage() {
           chosen={kindsOf(params.get("kind"))}
           onChange={(next) => setParams({ kind: next.join(",") })}
         />
-        <Meanings of={KINDS} />
+        <Meanings of={[...KINDS]} />
       </Filters>
       <LeaseListView list={list} whose="all" empty={<Nothing filtered={active > 0} />} />
     </>

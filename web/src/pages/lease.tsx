@@ -118,7 +118,7 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
       {doing === "split" && isOperable(lease) && <SplitDialog {...dialog} />}
       {doing === "merge" && isOperable(lease) && <MergeDialog {...dialog} />}
       {doing === "give" && isOperable(lease) && <GiveDialog {...dialog} />}
-      {doing === "feed" && <FeedsDialog onClose={() => show(null)} />}
+      {doing === "feed" && <FeedsDialog beside={lease.name} onClose={() => show(null)} />}
     </>
   );
 }
@@ -182,7 +182,7 @@ function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
         )}
         {may("blazar:feeds:post") && (
           <button type="button" onClick={() => show("feed")}>
-            <Icon of={CalendarPlus} /> Calendar link
+            <Icon of={CalendarPlus} /> Calendar link of all my leases
           </button>
         )}
         <More lease={lease} show={show} />

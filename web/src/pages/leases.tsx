@@ -85,7 +85,7 @@ export function LeasesPage() {
           onChange={(chosen) => setParams({ kind: chosen.join(",") })}
         />
         <Search name="text" label="Name" least={2} />
-        <Meanings of={KINDS} />
+        <Meanings of={[...(past ? [] : FILTERS), ...KINDS]} />
       </Filters>
       <LeaseListView
         list={list}

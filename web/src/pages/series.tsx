@@ -49,7 +49,7 @@ function All() {
         retry={() => void watch.read()}
         empty={
           <Empty title="There are no series">
-            Find a time, choose Book, and say how often it recurs: each Monday until a day, for example.
+            Find a time, choose Book, open More, and say under Repeat how often: each Monday until a day, for example.
           </Empty>
         }
         row={(one) => (

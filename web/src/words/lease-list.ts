@@ -5,19 +5,36 @@ import type { LeaseKind } from "../api/types.ts";
 
 export type Filter = "active" | "booked" | "waiting" | "trouble" | "degraded";
 
-export const FILTERS: readonly { value: Filter; text: string }[] = [
-  { value: "active", text: "Running" },
-  { value: "booked", text: "Booked" },
-  { value: "waiting", text: "Waiting in line" },
-  { value: "trouble", text: "Failed" },
-  { value: "degraded", text: "Degraded" },
+/** The states to choose from, and what each word means. */
+export const FILTERS: readonly { value: Filter; text: string; meaning: string }[] = [
+  { value: "active", text: "Running", meaning: "in use, or just being started or ended" },
+  { value: "booked", text: "Booked", meaning: "has what it needs from its start on, which is still to come" },
+  { value: "waiting", text: "Waiting in line", meaning: "has nothing yet: it is booked when it is its turn" },
+  {
+    value: "trouble",
+    text: "Failed",
+    meaning: "could not be started, changed or ended as it should; its page says why",
+  },
+  {
+    value: "degraded",
+    text: "Degraded",
+    meaning: "in any state: something that it has is broken, replaced or missing",
+  },
 ];
 
-/** When the resources of a lease are handed over, and what each word means. */
+/** When the resources of a lease are handed over, and what each word means. Waiting in line is a state. */
 export const KINDS: readonly { value: LeaseKind; text: string; meaning: string }[] = [
-  { value: "scheduled", text: "Scheduled", meaning: "from one date to another, as booked" },
+  {
+    value: "scheduled",
+    text: "Scheduled",
+    meaning: "handed over at its start; also what waits in line for a start, if a failed start is not tried again",
+  },
   { value: "immediate", text: "Immediate", meaning: "at once, or not at all" },
-  { value: "retries", text: "Tried again", meaning: "waits in line until it can be had; what fails is tried again" },
+  {
+    value: "retries",
+    text: "Tried again",
+    meaning: "as scheduled; but what could not be handed over goes back to its place in line, and is tried again",
+  },
   { value: "best_effort", text: "Room is made", meaning: "servers of others are moved away, so that it can start" },
 ];
 

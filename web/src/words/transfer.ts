@@ -62,6 +62,7 @@ export function givingMeans(within: boolean): string[] {
     within
       ? "From then on it is theirs. The project keeps it."
       : "From then on it is theirs and counts for their project; yours does not see it any more.",
+    "The offer ends by itself if nobody accepts it. When is said below, before you offer it, as soon as it is known to whom.",
   ];
 }
 

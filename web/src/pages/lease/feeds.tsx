@@ -17,10 +17,12 @@ export interface FeedsProps {
   onClose: () => void;
   /** For operators: a link that shows all leases on this resource. */
   resource?: { label: string; name: string };
+  /** Opened beside this lease, of which alone there is no link. */
+  beside?: string;
 }
 
 /** The dialog "Calendar links". */
-export function FeedsDialog({ onClose, resource }: FeedsProps) {
+export function FeedsDialog({ onClose, resource, beside }: FeedsProps) {
   const watch = useLive<{ feeds: Feed[] }>("v1/feeds", {}, 60);
   const [made, setMade] = useState<Feed | null>(null);
   const state = watch!.state.value;
@@ -32,7 +34,8 @@ export function FeedsDialog({ onClose, resource }: FeedsProps) {
     <Dialog title={resource ? `Calendar links of ${resource.name}` : "Calendar links"} onClose={onClose}>
       <p class="muted">
         A calendar that subscribes to a link shows {resource ? "all leases on this host" : "your leases"} and reminds
-        you of their ends. Anybody with the link can read it: it needs no password.
+        you of their ends{beside && `: ${beside} and all others, those to come as well`}. Anybody with the link can read
+        it: it needs no password.
       </p>
       {made?.url ? (
         <div class="stack made" role="status">
