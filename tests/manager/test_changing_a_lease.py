@@ -134,7 +134,8 @@ def test_an_active_reservation_grows_at_once(world):
 def test_an_active_reservation_cannot_give_up_a_host(world):
     lease = world.lease(a_host(2))
     world.run()
-    with pytest.raises(NotEnoughResources, match="cannot shrink"):
+    sentence = "^the reservation of 2 hosts is in use and cannot shrink to 1; end the lease, or split it and end "
+    with pytest.raises(NotEnoughResources, match=sentence):
         world.resize(lease, min=1, max=1)
     with pytest.raises(NotEnoughResources, match="would no longer match"):
         world.resize(lease, resource_properties='["==", "$hypervisor_hostname", "node-99"]')

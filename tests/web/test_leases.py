@@ -49,6 +49,39 @@ def test_the_list_says_what_was_booked_and_what_happens_at_the_end(shared, page_
     expect(row).to_be_visible()
 
 
+def test_what_the_words_mean_is_told_of_states_too_and_moves_no_field(shared, page_of):
+    booked(shared, ALICE, "later", start="2031-03-03T08:00:00Z")
+    page = page_of(shared + "leases", ALICE)
+    expect(page.get_by_role("row", name=re.compile("later"))).to_be_visible()
+    fields = page.locator(".filters button, .filters input")
+    before = [field.bounding_box() for field in fields.all()]
+    assert len(before) > 8
+    page.get_by_text("What these words mean").click()
+    words = page.locator(".meanings")
+    for said in ("also what waits in line for a start", "goes back to its place in line", "could not be started"):
+        expect(words.get_by_text(re.compile(said))).to_be_visible()
+    expect(words.get_by_text("Degraded", exact=True)).to_be_visible()
+    assert [field.bounding_box() for field in fields.all()] == before
+    page.get_by_role("row", name=re.compile("later")).get_by_role("link").first.click()
+    page.get_by_role("button", name="Calendar link of all my leases").click()
+    dialog = page.get_by_role("dialog", name="Calendar links")
+    expect(dialog).to_contain_text("later and all others")
+
+
+def test_fewer_hosts_than_are_in_use_are_not_offered_and_it_is_said_what_to_do_instead(shared, page_of):
+    lease = booked(shared, ALICE, "running", min=2, max=2)
+    page = page_of(lease_page(shared, lease), ALICE)
+    expect(page.get_by_role("button", name="End now")).to_be_visible()
+    page.get_by_role("button", name="Change", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Change running")
+    least, most = dialog.get_by_label("How many hosts, from … to …"), dialog.get_by_label("At most")
+    for field in (least, most):
+        expect(field).to_have_attribute("min", "2")
+    expect(dialog).to_contain_text("2 are in use: until its end it can only grow.")
+    most.fill("3")
+    expect(dialog.get_by_text("This fits.")).to_be_visible()
+
+
 def test_a_filter_that_is_refused_leaves_no_rows_of_another_one(shared, page_of, complaints):
     complaints.expected.add("status of 503")
     booked(shared, ALICE, "unlike", start="2031-03-03T08:00:00Z")

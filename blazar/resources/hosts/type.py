@@ -165,8 +165,8 @@ class PhysicalHost:
             fresh = replace(fresh, max_count=max(fresh.max_count, len(held)))
         if fresh.max_count < len(held):
             raise NotEnoughResources(
-                f"reservation {task.reservation.id} is in use on {len(held)} hosts and cannot shrink to "
-                f"max {fresh.max_count}; a reservation can only grow while it is active",
+                f"the reservation of {len(held)} hosts is in use and cannot shrink to {fresh.max_count}; end the "
+                f"lease, or split it and end the part that is not needed",
                 pointer="/max",
             )
         if fresh.requirement != before.requirement:

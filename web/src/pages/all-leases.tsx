@@ -25,7 +25,7 @@ import {
   queryOf,
 } from "../words/all-leases.ts";
 import { CSV_FIELDS, csvOf } from "../words/lease-csv.ts";
-import { KINDS, kindsOf } from "../words/lease-list.ts";
+import { KINDS, FILTERS as WORDS, kindsOf } from "../words/lease-list.ts";
 import { LeaseListView, useLeaseList } from "./lease/list.tsx";
 
 /** What a filter keeps in the address. */
@@ -64,7 +64,7 @@ export function AllLeasesPage() {
           chosen={kindsOf(params.get("kind"))}
           onChange={(next) => setParams({ kind: next.join(",") })}
         />
-        <Meanings of={[...KINDS]} />
+        <Meanings of={[...WORDS, ...KINDS]} />
       </Filters>
       <LeaseListView list={list} whose="all" empty={<Nothing filtered={active > 0} />} />
     </>

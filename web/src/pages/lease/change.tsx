@@ -196,6 +196,11 @@ function GoesOnField(props: {
   );
 }
 
+/** Returns how many hosts of a reservation are in use, which it keeps until its end; others can be changed to fewer. */
+function heldBy({ resource_type: type, allocations, max }: Reservation, begun: boolean): number {
+  return begun && type === "physical:host" ? Math.min(allocations.length, max ?? allocations.length) : 0;
+}
+
 interface PartProps {
   lease: Lease;
   reservation: Reservation;
@@ -215,6 +220,7 @@ function PartFields(props: PartProps) {
   // Of a type of which nothing is known, nothing is offered that might be refused.
   const unknown = own && !parametersOf(type);
   const ends = type !== "virtual:floatingip" && !unknown && free("before_end");
+  const held = heldBy(reservation, hasBegun(lease));
   const error = own ? errors.get("") : [...errors.values()].join(" ") || undefined;
   return (
     <fieldset class="part">
@@ -224,17 +230,27 @@ function PartFields(props: PartProps) {
       {counted && (
         <Field
           label={reservation.min === undefined ? `How many ${noun}` : `How many ${noun}, from … to …`}
+          hint={
+            held > 1
+              ? `${held} are in use: until its end it can only grow. To have fewer, end it; or split it (under More) and end the part that is not needed.`
+              : undefined
+          }
           error={error}
         >
           {(control) => (
             <span class="pair">
-              <NumberInput control={control} value={part.least} onChange={(least) => onChange({ least })} />
+              <NumberInput
+                control={control}
+                min={Math.max(1, Math.min(held, reservation.min ?? held))}
+                value={part.least}
+                onChange={(least) => onChange({ least })}
+              />
               {reservation.min !== undefined && (
                 <>
                   <span>to</span>
                   <NumberInput
                     label="At most"
-                    min={part.least}
+                    min={Math.max(part.least, held)}
                     value={Math.max(part.least, part.most)}
                     onChange={(most) => onChange({ most })}
                   />
