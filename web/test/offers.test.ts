@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { answerInWords, stepInWords } from "../src/pages/find/openings.tsx";
 import { shownMoment } from "../src/time/typed.ts";
-import type { Step } from "../src/api/types.ts";
+import type { CalendarResource, Step } from "../src/api/types.ts";
 import { loadTemporal, toWire } from "../src/time/zone.ts";
 import { newWant, questionOf } from "../src/words/question.ts";
 import {
@@ -15,7 +15,7 @@ import {
   usualStarts,
   withUsualStarts,
 } from "../src/words/offers.ts";
-import { shortageInWords, shortageOf } from "../src/words/waiting.ts";
+import { disabledInWords, shortageInWords, shortageOf } from "../src/words/waiting.ts";
 
 await loadTemporal();
 const BERLIN = "Europe/Berlin";
@@ -131,7 +131,7 @@ test("more than there is cannot be waited for, but what is out of use or broken 
   assert.equal(said(70), "There are only 59 hosts of what you ask for, so no waiting helps. Ask for less.");
   assert.equal(
     said(56),
-    "Only 55 of 59 hosts take new leases now: 3 are out of use and 1 is broken. Yours can begin once enough of them take leases again. The calendar shows until when one is out of use, if a date is known.",
+    "Only 55 of 59 hosts take new leases now: 3 are out of use and 1 is broken. Yours can begin once enough of them take leases again.",
   );
   const one = [steps[0]!, { code: "requirement", remaining: 1 }];
   assert.equal(
@@ -145,6 +145,28 @@ test("more than there is cannot be waited for, but what is out of use or broken 
     shortageOf([], () => undefined),
     null,
   );
+});
+
+test("of what is out of use it is said until when, and how many have no date", () => {
+  const host = (...blocks: object[]) => ({ blocks }) as unknown as CalendarResource;
+  const out = (end: string | null, code = "disabled") => ({
+    kind: "out_of_use",
+    start: "2026-11-26T15:37:00Z",
+    end,
+    code,
+  });
+  const to = "2026-12-31T15:37:00Z";
+  const resources = [
+    host(out("2026-11-30T08:00:00Z")),
+    host(out(null)),
+    host(out(null, "failed")),
+    host(out("2026-11-30T08:00:00Z")),
+    host({ ...out(null), start: "2026-12-02T00:00:00Z" }),
+  ];
+  assert.equal(disabledInWords({ resources, to }, 3, BERLIN, NOW), "2 until Monday 09:00, 1 without a date");
+  assert.equal(disabledInWords({ resources, to }, 4, BERLIN, NOW), null, "not all of them were read");
+  const long = disabledInWords({ resources: [host(out(to))], to }, 1, BERLIN, NOW);
+  assert.match(long ?? "", /^1 until after /, "the answer ends there, not what is out of use");
 });
 
 test("a screen reader hears how many openings are listed, later starts of one opening too", () => {

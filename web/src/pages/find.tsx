@@ -26,16 +26,16 @@ import {
   lengthOf,
   type Want,
   bySchema,
-  countOf,
   missingOf,
   paramsOf,
   questionOf,
 } from "../words/question.ts";
 import { withUsualStarts } from "../words/offers.ts";
 import { referables, withoutWant } from "../words/references.ts";
-import { WAITING_MEANS, shortageInWords, shortageOf } from "../words/waiting.ts";
+import { WAITING_MEANS, shortageOf } from "../words/waiting.ts";
 import { BookDialog, type BookProps } from "./find/booking.tsx";
 import { Alternatives, Limits, Openings, Why, answerInWords } from "./find/openings.tsx";
+import { ShortageNote } from "./find/shortage.tsx";
 import { Strip, isMeasured } from "./find/strip.tsx";
 import { RoomOffer, mayMakeRoom } from "./find/room.tsx";
 import { WantSentence, newOf } from "./find/want.tsx";
@@ -184,9 +184,7 @@ function Results({ question, found, current, loading, failed, ask, onBook }: Res
         {none && short === null && <Further question={question} ask={ask} alone={found.alternatives.length === 0} />}
         <div class="openings-and-line">
           {!none && <Openings question={question} found={found} onBook={onBook} />}
-          {short !== null && (
-            <p class="hint">{shortageInWords(short, (many) => countOf(many, typeAt(short.index) ?? ""))}</p>
-          )}
+          {short !== null && <ShortageNote short={short} want={question.wants[short.index]!} />}
           {isLate(question, first) && may("blazar:leases:post") && (
             <div class="stack">
               {!never && <Line onWait={() => onBook(null)} />}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Leases that wait in line, that go on by themselves, and why they have ended, in words. Pure. */
-import type { Json, Lease, Wait, WhyNot } from "../api/types.ts";
+import type { CalendarPage, Json, Lease, Wait, WhyNot } from "../api/types.ts";
 import { moment, plural, spoken } from "../time/format.ts";
 
 /** Returns "1st", "2nd", "3rd", "11th". */
@@ -69,6 +69,8 @@ export interface Shortage {
   now: number;
   /** Why the others take none: "3 are out of use", "1 is broken". */
   away: readonly string[];
+  /** How many of the others an operator has put out of use. */
+  disabled: number;
   /** Something may be taken away from the request, so that more match. */
   narrowed: boolean;
 }
@@ -92,16 +94,54 @@ export function shortageOf(
       }
     }
     const now = all - gone;
+    const disabled = steps.find(({ code }) => code === "disabled")?.removed ?? 0;
     const short = COUNTED.includes(typeAt(index) ?? "") ? now < asked : now === 0;
     const narrowed = steps.some(({ code }) => code === "requirement");
-    return short ? [{ index, all, now, away: all < Math.max(1, asked) ? [] : away, narrowed }] : [];
+    const never = all < Math.max(1, asked);
+    return short ? [{ index, all, now, away: never ? [] : away, disabled: never ? 0 : disabled, narrowed }] : [];
   });
   // What never comes counts before what comes back.
   return found.find(({ away }) => away.length === 0) ?? found[0] ?? null;
 }
 
-/** Returns a shortage as sentences; `count` says how many of a kind: "54 hosts". */
-export function shortageInWords({ all, now, away, narrowed }: Shortage, count: (many: number) => string): string {
+/**
+ * Returns until when resources are out of use: "1 until tomorrow 09:00, 2 without a date"; null if the calendar does not
+ * show just as many as there are.
+ */
+export function disabledInWords(
+  { resources, to }: Pick<CalendarPage, "resources" | "to">,
+  many: number,
+  zone: string,
+  now: number,
+): string | null {
+  const blocks = resources.flatMap((one) =>
+    one.blocks.filter(
+      ({ kind, code, start }) => kind === "out_of_use" && code === "disabled" && Date.parse(start) <= now,
+    ),
+  );
+  if (blocks.length !== many) return null;
+  const counts = new Map<number, number>();
+  for (const { end } of blocks) {
+    const until = end === null ? Number.POSITIVE_INFINITY : Date.parse(end);
+    counts.set(until, (counts.get(until) ?? 0) + 1);
+  }
+  const said = ([until, count]: [number, number]) => {
+    if (until === Number.POSITIVE_INFINITY) return `${count} without a date`;
+    // What goes on beyond what was asked ends there in the answer.
+    return `${count} until ${until >= Date.parse(to) ? "after " : ""}${spoken(until, zone, now)}`;
+  };
+  return [...counts]
+    .sort(([one], [other]) => one - other)
+    .map(said)
+    .join(", ");
+}
+
+/** Returns a shortage as sentences; `count` says how many of a kind: "54 hosts"; `dates`: until when some are out of use. */
+export function shortageInWords(
+  { all, now, away, narrowed }: Shortage,
+  count: (many: number) => string,
+  dates: string | null = null,
+): string {
   const be = (many: number) => (many === 1 ? "is" : "are");
   if (away.length === 0) {
     const less = [...(all > 0 ? ["Ask for less"] : []), ...(narrowed ? ["take away a property"] : [])].join(", or ");
@@ -110,7 +150,7 @@ export function shortageInWords({ all, now, away, narrowed }: Shortage, count: (
     return `There ${only} of what you ask for, so no waiting helps.${help}`;
   }
   const take = `${now === 0 ? "None" : `Only ${now}`} of ${count(all)} ${now === 1 ? "takes" : "take"} new leases now`;
-  return `${take}: ${away.join(" and ")}. Yours can begin once enough of them take leases again. The calendar shows until when one is out of use, if a date is known.`;
+  return `${take}: ${away.join(" and ")}. Yours can begin once enough of them take leases again.${dates === null ? "" : ` Out of use: ${dates}.`}`;
 }
 
 /** What an estimated start is, so that nobody takes it for a booking. */

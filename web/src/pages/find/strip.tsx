@@ -30,7 +30,7 @@ export function isMeasured(want: Want): boolean {
 }
 
 /** What resources must be like: the requirement, and what is asked for by an attribute, such as a class. */
-function requiredOf(want: Want): Requirement {
+export function requiredOf(want: Want): Requirement {
   const own = wishedOf(want);
   const attributes = kindOfType(want.type)?.attributes ?? {};
   const asked = Object.entries(want.values)
