@@ -194,6 +194,9 @@ def _verb(
     if after.end_reason is EndReason.UNUSED is not before.end_reason:
         # Its end is brought forward while it is in use; it ends with what it does before its end.
         return Verb.RELEASED
+    if after.end_reason is EndReason.ENDED_EARLY is not before.end_reason:
+        # It is told with who did it; that its resources are returned then is no other deed.
+        return Verb.ENDED
     if (verb := _of_status(before, after)) is not None:
         return verb
     if changes:
@@ -218,6 +221,8 @@ def _of_status(before: Lease, after: Lease) -> Verb | None:
         return Verb.STARTED
     if after.status is LeaseStatus.PENDING and before.status is LeaseStatus.WAITING:
         return Verb.PROMISED
+    if after.status is LeaseStatus.TERMINATED and before.end_reason is EndReason.ENDED_EARLY:
+        return None
     return _BECOMES.get(after.status)
 
 
@@ -245,7 +250,7 @@ def _changes(before: Lease | None, after: Lease, by: Actor | None) -> Iterator[F
             yield FieldChange(field, old.get(field), value)
     if before is None:
         return
-    if by is not None:
+    if by is not None and after.end_reason is not EndReason.ENDED_EARLY:
         yield from _plans(before, after)
     if before.project_id != after.project_id:
         yield FieldChange(PROJECT_ID, before.project_id, after.project_id)

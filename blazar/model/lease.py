@@ -58,6 +58,8 @@ class EndReason(StrEnum):
 
     ``ENDED``: its end has come. ``DELETED``: somebody deleted it. ``REFUSED``: the request for it was refused after it
     had been booked. ``UNUSED``: it was released because nobody used it. ``MERGED``: another lease has what it had.
+    ``ENDED_EARLY``: somebody ended it while it was in use, before its end had come. ``LEFT_LINE``: somebody deleted it
+    while it waited, and had nothing.
     """
 
     ENDED = "ended"
@@ -65,6 +67,8 @@ class EndReason(StrEnum):
     REFUSED = "refused"
     UNUSED = "unused"
     MERGED = "merged"
+    ENDED_EARLY = "ended_early"
+    LEFT_LINE = "left_line"
 
 
 class LeaseStatus(StrEnum):

@@ -209,7 +209,7 @@ def state_of(
         return recorded
     if status is None:
         return OccurrenceState.CANCELLED if to_come else OccurrenceState.OVER
-    if status is LeaseStatus.TERMINATED or end_reason in (EndReason.ENDED, EndReason.UNUSED):
+    if status is LeaseStatus.TERMINATED or end_reason in (EndReason.ENDED, EndReason.ENDED_EARLY, EndReason.UNUSED):
         return OccurrenceState.OVER
     return OccurrenceState.CANCELLED if deleted or status is LeaseStatus.DELETING else OccurrenceState.BOOKED
 

@@ -76,6 +76,37 @@ def test_a_life_is_told_in_order_with_who_did_what(world, http):
     assert told[-1]["reason"] == "deleted"
 
 
+def test_who_ends_a_lease_early_is_told_once(world, http):
+    lease_id = book(http, start_date="now", end_date=zulu(NOON + 100 * HOUR))
+    world.run_to(world.clock.now() + HOUR)
+    ended = zulu(world.clock.now())
+    answer = http.put(f"/v1/leases/{lease_id}", json={"end_date": "now"}, headers=MEMBER)
+    assert (answer.json["lease"]["status"], answer.json["lease"]["end_reason"]) == ("ACTIVE", "ended_early")
+    world.run()
+    lease = http.get(f"/v1/leases/{lease_id}", headers=MEMBER).json["lease"]
+    assert (lease["status"], lease["end_date"], lease["end_reason"]) == ("TERMINATED", ended, "ended_early")
+    told = history(http, lease_id)
+    assert [(each["verb"], each["by"]["kind"]) for each in told] == [
+        ("created", "user"),
+        ("started", "service"),
+        ("ended", "user"),
+    ]
+    assert (told[-1]["reason"], told[-1]["by"]["user_id"]) == ("ended_early", "curie")
+    assert [each["field"] for each in told[-1]["changes"]] == ["end_date"]
+
+
+def test_an_early_end_that_is_taken_back_in_time_is_no_reason_of_the_end(world, http):
+    lease_id = book(http, start_date="now", end_date=zulu(NOON + 100 * HOUR))
+    world.run_to(world.clock.now() + HOUR)
+    http.put(f"/v1/leases/{lease_id}", json={"end_date": "now"}, headers=MEMBER)
+    end = zulu(NOON + 50 * HOUR)
+    lease = http.put(f"/v1/leases/{lease_id}", json={"end_date": end}, headers=MEMBER).json["lease"]
+    assert (lease["status"], lease["end_date"], lease["end_reason"]) == ("ACTIVE", end, None)
+    assert lease["before_end_date"] > zulu(world.clock.now())
+    world.run_to(NOON + 50 * HOUR)
+    assert history(http, lease_id)[-1]["reason"] == "ended"
+
+
 def test_a_change_of_nothing_but_the_warning_or_how_far_it_goes_on_is_told(http):
     lease_id = book(http)
     for change in ({"before_end_date": "-PT30M"}, {"extend_if_free": {"until": "+P1D"}}, {"extend_if_free": None}):

@@ -96,6 +96,7 @@ def test_a_lease_that_was_deleted_while_it_waited_has_one_timetable(http, world)
     world.run()
     (lease,) = [each for each in ask(http, "GET", "/v1/leases?state=past").json["leases"] if each["id"] == id_]
     assert hours(lease)[0] == "14:00"
+    assert (lease["end_reason"], lease["wait"]) == ("left_line", None), "it had nothing that could end"
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_a_user_books_sees_it_active_extends_and_ends_it(
 
     page.get_by_role("button", name="End now").click()
     page.get_by_role("dialog", name="End now: by the page").get_by_role("button", name="End now").click()
-    expect(state).to_have_text("ended", timeout=60_000)
+    expect(state).to_have_text("ended early", timeout=60_000)
     assert pool(compute, FREEPOOL) == HOSTS
     assert compute.aggregate(reservation) is None
 

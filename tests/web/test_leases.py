@@ -232,7 +232,17 @@ def test_a_running_lease_is_ended_after_it_was_said_what_goes(shared, page_of):
     expect(dialog).to_contain_text(f"All servers on {host} are deleted.")
     assert serious(page) == []
     dialog.get_by_role("button", name="End now").click()
-    expect(page.locator(".lease-title .state-word")).to_have_text("ended", timeout=60_000)
+    state = page.locator(".lease-title .state-word")
+    expect(state).to_have_text(re.compile("^(ending|ended early)$"))
+    expect(page.get_by_role("button", name="Extend")).to_have_count(0)
+    expect(page.locator(".conditions .banner")).to_have_count(0)
+    expect(state).to_have_text("ended early", timeout=60_000)
+    expect(page.locator(".lease-title")).to_contain_text("It was ended before its time was over.")
+    expect(page.locator(".timeline strong")).to_have_text(["Booked", "Started", "Ended"])
+    page.get_by_text("What was done to it, and by whom").click()
+    history = page.get_by_role("list", name="What was done to it")
+    expect(history.get_by_role("listitem").locator("strong")).to_have_text(["Ended", "Started", "Created"])
+    expect(history.get_by_role("listitem").first).to_contain_text("Ended by you")
     page.goto(shared + "leases?state=past")
     expect(page.get_by_role("row", name=re.compile("running"))).to_be_visible()
 

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Lease, LeaseEvent } from "../src/api/types.ts";
 import { momentsOf } from "../src/words/events.ts";
-import { countdownOf, stateOf } from "../src/words/lease.ts";
+import { countdownOf, isEnding, isNews, stateOf } from "../src/words/lease.ts";
+import { endInSentence } from "../src/words/waiting.ts";
 
 const START = Date.parse("2026-11-24T08:00:00Z");
 const MINUTE = 60_000;
@@ -43,6 +44,37 @@ test("what a start that is done could not get stays", () => {
   assert.deepEqual(detailsOf({ finished_at: "2026-11-24T08:00:04Z", reason: failed }), [
     "A resource of the reservation has failed.",
   ]);
+});
+
+test("a lease that somebody ends is ending at once, and nothing of it is late", () => {
+  const now = START + 9 * MINUTE;
+  const end = new Date(now + 5000).toISOString();
+  const early = { end_date: end, end_reason: "ended_early" as const, wait: null };
+  const warned = { event_type: "before_end_lease", time: "2026-11-24T08:00:00Z" };
+  const ending: Lease = { ...leaseWith({ ...warned, status: "IN_PROGRESS" }), ...early };
+  assert.deepEqual([stateOf(ending, now, "UTC").mark, stateOf(ending, now, "UTC").word], ["changing", "ending"]);
+  assert.ok(isEnding(ending, now));
+  assert.equal(countdownOf(ending, now)?.words, "is being ended");
+  const titles = (lease: Lease) => momentsOf(lease, now).map(({ title, details }) => [title, ...details]);
+  assert.deepEqual(titles(ending), [["Booked"]], "nobody is reminded");
+  const delayed = { type: "end_delayed" as const, since: end };
+  assert.equal(isNews(delayed, now), false);
+  assert.equal(isNews(delayed, now + 2 * MINUTE), true);
+  const done = new Date(now + 9000).toISOString();
+  const ended: Lease = { ...leaseWith({ ...warned, finished_at: done }), ...early, status: "TERMINATED" };
+  assert.equal(stateOf(ended, now, "UTC").word, "ended early");
+  assert.deepEqual(titles(ended), [["Booked"]]);
+  const saved: Lease = { ...ended, reservations: [{ before_end: "snapshot" }] as Lease["reservations"] };
+  assert.deepEqual(titles(saved)[1], ["Reminded of the end", "Images of the servers were taken."]);
+  const before: Lease = { ...leaseWith({ ...warned, finished_at: "2026-11-24T08:03:00Z" }), ...early };
+  assert.deepEqual(titles(before)[1], ["Reminded of the end"], "it was reminded before it was ended");
+  assert.equal(endInSentence(ended), "It was ended before its time was over.");
+});
+
+test("a lease whose end has come is ending, also before the service has begun with it", () => {
+  const lease = leaseWith({});
+  assert.equal(stateOf(lease, START + 1440 * MINUTE, "UTC").word, "ending");
+  assert.equal(stateOf(lease, START + 1439 * MINUTE, "UTC").word, "active");
 });
 
 test("a lease in use counts down to its end, also where the clock of the page is behind", () => {

@@ -152,6 +152,11 @@ test("past leases say why they have ended", () => {
   assert.equal(endInSentence(ended("unused")), "It was released because nobody used it.");
   assert.match(endInSentence(ended("refused", { kind: "immediate" })) ?? "", /could not be handed over at once/);
   assert.equal(endInSentence(lease()), null);
+  assert.equal(endInSentence(ended("deleted")), "It was deleted before its end.");
+  assert.equal(endInSentence(ended("left_line")), "It left the line before it had anything.");
+  assert.equal(stateOf(ended("left_line"), NOW, "UTC").word, "left the line");
+  const left = momentsOf(ended("left_line"), NOW).map(({ title }) => title);
+  assert.equal(left.at(-1), "Left the line");
 });
 
 test("who is before is read from a refusal, and nothing from another one", () => {

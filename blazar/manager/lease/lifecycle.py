@@ -259,6 +259,8 @@ def begin_deletion(lease: Lease, *, event_id: str, now: datetime, reason: EndRea
         created_at=now,
         due_at=now,
     )
+    if lease.status is LeaseStatus.WAITING and reason is EndReason.DELETED:
+        reason = EndReason.LEFT_LINE
     gone = move(lease, LeaseStatus.DELETING)
     use = None if lease.use is None else replace(lease.use, release_at=None)
     return replace(gone, events=(*events, deletion), end_reason=lease.end_reason or reason, use=use, updated_at=now)

@@ -33,6 +33,7 @@ from blazar.model.lease import (
 )
 from blazar.model.requests import LeaseChange
 from blazar.model.requirements import Requirement, keys
+from blazar.model.window import Window
 from blazar.resources.actions import differ_beside_action, names_action
 from blazar.resources.base import Given, Task
 
@@ -206,6 +207,7 @@ class ChangeDecisions:
             extend=extending.changed(lease, change, window.end, now),
             series=changed_by_itself(lease),
             wait=waiting.after_change(lease, change, window),
+            end_reason=_end_reason(lease, window, now),
             updated_at=now,
         )
         replan = (
@@ -422,6 +424,14 @@ def busy(lease: Lease) -> WrongState:
     if passing and not failing:
         return Busy(sentence, lease.project_id)
     return WrongState(sentence, code=Busy.code, data={"status": str(lease.status)})
+
+
+def _end_reason(lease: Lease, window: Window, now: datetime) -> EndReason | None:
+    """Return why a lease with a new window is being ended: somebody ends it at once, or it goes on after all."""
+    if window.end <= now and window.end < lease.window.end:
+        return EndReason.ENDED_EARLY
+    goes_on = lease.end_reason is EndReason.ENDED_EARLY and window.end > now
+    return None if goes_on else lease.end_reason
 
 
 def changed_by_itself(lease: Lease) -> PartOfSeries | None:

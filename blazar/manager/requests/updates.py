@@ -398,6 +398,7 @@ def settled(updating: Lease, wanted: Lease, event_id: str, now: datetime) -> Lea
             series=wanted.series,
             wait=wanted.wait,
             offer=wanted.offer,
+            end_reason=wanted.end_reason,
         )
     )
     event = next(e for e in events if e.id == event_id)

@@ -125,7 +125,7 @@ export interface Lease {
   reservations: Reservation[];
   events: LeaseEvent[];
   kind?: LeaseKind;
-  end_reason?: "ended" | "deleted" | "refused" | "unused" | "merged" | null;
+  end_reason?: "ended" | "deleted" | "refused" | "unused" | "merged" | "ended_early" | "left_line" | null;
   /** Null: nobody looks whether it is used. */
   usage?: Usage | null;
   used_at?: Instant | null;

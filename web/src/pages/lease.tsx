@@ -16,7 +16,16 @@ import { present } from "../time/now.ts";
 import { zone } from "../time/zone.ts";
 import { againParams } from "../words/again.ts";
 import { momentsOf, sentence } from "../words/events.ts";
-import { conditionInWords, countdownOf, isInLine, isPast, lengthOf, whatOfLease } from "../words/lease.ts";
+import {
+  conditionInWords,
+  countdownOf,
+  isEnding,
+  isInLine,
+  isNews,
+  isPast,
+  lengthOf,
+  whatOfLease,
+} from "../words/lease.ts";
 import { otherThanMarked } from "../words/marked.ts";
 import { hostsOf, isOperable, maySplit } from "../words/surgery.ts";
 import { resourceName } from "../words/use.ts";
@@ -129,7 +138,8 @@ function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
   // New dates give a failed lease another chance.
   const failed = lease.status === "ERROR";
   // What waits has nothing to be changed, and what waited in vain is asked for again.
-  const fixed = past || isInLine(lease) || lease.status === "IN_PROGRESS";
+  const ending = isEnding(lease, now);
+  const fixed = past || ending || isInLine(lease) || lease.status === "IN_PROGRESS";
   const again = past || lease.status === "TIMED_OUT";
   const over = past ? endInSentence(lease) : null;
   const goesOn = goesOnInWords(lease, now);
@@ -185,8 +195,8 @@ function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
             <Icon of={CalendarPlus} /> Calendar link of all my leases
           </button>
         )}
-        <More lease={lease} show={show} />
-        {!past && mayEnd(lease) && (
+        {!ending && <More lease={lease} show={show} />}
+        {!past && !ending && mayEnd(lease) && (
           <button type="button" class="danger" onClick={() => show("end")}>
             {endingOf(lease)}
           </button>
@@ -302,10 +312,11 @@ function Countdown({ lease }: { lease: Lease }) {
 }
 
 function Conditions({ lease }: { lease: Lease }) {
-  if (lease.conditions.length === 0 || isPast(lease)) return null;
+  const conditions = lease.conditions.filter((one) => isNews(one, present.value));
+  if (conditions.length === 0 || isPast(lease)) return null;
   return (
     <>
-      {lease.conditions.map((one) => (
+      {conditions.map((one) => (
         <div
           key={`${one.type}${one.reservation_id}${one.since}`}
           class={one.type.endsWith("_failed") ? "banner error" : "banner warning"}

@@ -2,7 +2,7 @@
 /** The life of a lease as a list of what has happened and what will, each in a sentence. */
 import type { Lease, LeaseEvent, Wait } from "../api/types.ts";
 import { duration, relative } from "../time/format.ts";
-import { endInWords, isInLine } from "./lease.ts";
+import { endInWords, isBroughtForward, isInLine } from "./lease.ts";
 
 export type Progress = "done" | "doing" | "failed" | "due" | "never";
 
@@ -49,8 +49,11 @@ const OF_AN_EARLIER_TRY: readonly string[] = [
 export function momentsOf(lease: Lease, now: number): Moment[] {
   const over = lease.deleted_at !== null || lease.status === "TERMINATED" || lease.status === "TIMED_OUT";
   // Of a lease that waits nothing is known before the first plan, and what it waited for in vain never was to be.
-  const guessed = lease.status === "TIMED_OUT" || (lease.status === "WAITING" && lease.wait?.estimated_start === null);
-  const events = guessed ? [] : lease.events;
+  const guessed =
+    lease.status === "TIMED_OUT" ||
+    lease.end_reason === "left_line" ||
+    (lease.status === "WAITING" && lease.wait?.estimated_start === null);
+  const events = guessed ? [] : lease.events.filter((event) => !isIdleReminder(event, lease));
   const moments = events.map((event) => momentOf(event, lease, over, now));
   moments.push({
     id: "created",
@@ -62,11 +65,32 @@ export function momentsOf(lease: Lease, now: number): Moment[] {
   // Of the kind that is tried again, the wait is known later, too.
   if (lease.wait && isInLine(lease)) moments.push(giveUp(lease.wait, lease.deleted_at !== null, now));
   if (lease.deleted_at) {
-    moments.push({ id: "deleted", at: Date.parse(lease.deleted_at), progress: "done", title: "Deleted", details: [] });
+    const left = lease.end_reason === "left_line";
+    moments.push({
+      id: "deleted",
+      at: Date.parse(lease.deleted_at),
+      progress: "done",
+      title: left ? "Left the line" : "Deleted",
+      details: [],
+    });
   }
   const order = ["created", "start_lease", "before_end_lease", "end_lease"];
   const rank = new Map(lease.events.map((event) => [event.id, order.indexOf(event.event_type)]));
   return moments.sort((a, b) => a.at - b.at || (rank.get(a.id) ?? 0) - (rank.get(b.id) ?? 0));
+}
+
+/** True of the reminder of an end that came at once: nobody was reminded of anything, and nothing was to be saved. */
+function isIdleReminder(event: LeaseEvent, lease: Lease): boolean {
+  if (event.event_type !== "before_end_lease" || !isBroughtForward(lease) || event.status === "ERROR") return false;
+  const before = event.finished_at !== null && Date.parse(event.finished_at) < Date.parse(lease.end_date);
+  return !before && !lease.reservations.some((one) => one.before_end === "snapshot" || one.before_end === "migration");
+}
+
+/** Returns when an event became due: of an end that was brought forward, with what comes before it, when that was done. */
+function dueAt(event: LeaseEvent, lease: Lease): number {
+  const time = Date.parse(event.time);
+  const moved = event.event_type !== "start_lease" && isBroughtForward(lease);
+  return moved ? Math.max(time, Date.parse(lease.end_date)) : time;
 }
 
 function giveUp(wait: Wait, over: boolean, now: number): Moment {
@@ -85,7 +109,7 @@ const PROBABLY: Record<string, string> = {
 
 function momentOf(event: LeaseEvent, lease: Lease, over: boolean, now: number): Moment {
   const progress = lease.status === "WAITING" ? "due" : progressOf(event, over, now);
-  const due = Date.parse(event.time);
+  const due = dueAt(event, lease);
   const finished = event.finished_at === null ? null : Date.parse(event.finished_at);
   const title =
     (lease.status === "WAITING" && PROBABLY[event.event_type]) ||

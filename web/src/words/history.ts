@@ -62,7 +62,8 @@ export function toldOf(
   return {
     id: entry.id,
     at: Math.floor(Date.parse(entry.at) / 60_000) * 60_000,
-    what: WHAT[entry.verb] ?? capital(entry.verb.replaceAll("_", " ")),
+    what:
+      (entry.reason === "left_line" ? "Left the line" : WHAT[entry.verb]) ?? capital(entry.verb.replaceAll("_", " ")),
     who: whoInWords(entry.by, lease, me),
     lines: [...changesInWords(entry, lease, zone, now), ...movesInWords(entry, lease, found), ...reasonInWords(entry)],
   };
@@ -162,7 +163,7 @@ function movesInWords(entry: HistoryEntry, lease: Lease, found: Names): string[]
 }
 
 /** Ends that the verb says already. */
-const SAID: readonly string[] = ["ended", "deleted", "refused"];
+const SAID: readonly string[] = ["ended", "ended_early", "left_line", "deleted", "refused"];
 
 function reasonInWords({ reason, verb }: HistoryEntry): string[] {
   if (reason === null || SAID.includes(reason) || reason === verb) return [];

@@ -77,10 +77,28 @@ const ENDED: Readonly<Record<string, string>> = {
   refused: "refused",
   unused: "released, unused",
   merged: "merged with another",
+  ended_early: "ended early",
+  left_line: "left the line",
 };
 
+/** Ends that are brought forward to the present while a lease is in use. */
+const BROUGHT_FORWARD: readonly string[] = ["ended_early", "unused"];
+
+/** True if the end of a lease was brought forward: what is due before it was due no sooner than the end itself. */
+export function isBroughtForward({ end_reason: reason }: Pick<Stateful, "end_reason">): boolean {
+  return BROUGHT_FORWARD.includes(reason ?? "");
+}
+
+/** True of a lease that is being ended, also before the service has begun with it. */
+export function isEnding(lease: Pick<Stateful, "status" | "end_date" | "end_reason">, now: number): boolean {
+  if (lease.status !== "ACTIVE") return lease.status === "TERMINATING";
+  // The present of a page is some seconds old.
+  return isBroughtForward(lease) || Date.parse(lease.end_date) <= now;
+}
+
 /** Returns the state of a lease in words. */
-export function stateOf(lease: Stateful, now: number, zone: string): State {
+export function stateOf(known: Stateful, now: number, zone: string): State {
+  const lease = isEnding(known, now) ? { ...known, status: "TERMINATING" } : known;
   const start = Date.parse(lease.start_date);
   return { ...phaseOf(lease, start, now), next: nextOf(lease, start, Date.parse(lease.end_date), now, zone) };
 }
@@ -130,6 +148,7 @@ export function countdownOf(lease: Stateful, now: number): { words: string; at: 
   const begun = now >= start || BEGUN.includes(lease.status);
   const share = Math.max(0, Math.min(1, (now - start) / (end - start)));
   if (!begun) return { words: `starts ${relative(start, now)}`, at: start, share };
+  if (isBroughtForward(lease)) return { words: "is being ended", at: end, share: 1 };
   return { words: now < end ? `ends ${relative(end, now)}` : "its time is over", at: end, share };
 }
 
@@ -305,6 +324,13 @@ export function endInWords(action: BeforeEnd, type = "physical:host"): string {
     default:
       return "the servers are deleted";
   }
+}
+
+const MINUTE = 60_000;
+
+/** True of a condition that is worth a warning: that an end takes some seconds is none. */
+export function isNews({ type, since }: Pick<Condition, "type" | "since">, now: number): boolean {
+  return type !== "end_delayed" || now - Date.parse(since) >= MINUTE;
 }
 
 /** Returns a condition of a lease in a sentence. */

@@ -211,6 +211,10 @@ export function endInSentence(lease: Pick<Lease, "end_reason" | "kind">): string
       return "Its time was over.";
     case "deleted":
       return "It was deleted before its end.";
+    case "left_line":
+      return "It left the line before it had anything.";
+    case "ended_early":
+      return "It was ended before its time was over.";
     case "refused":
       return lease.kind === "immediate"
         ? "It could not be handed over at once, so the request was refused."

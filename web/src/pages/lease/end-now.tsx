@@ -47,7 +47,8 @@ export function EndNowDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
       }
       await deleteLease(known, tag);
       note(known.status === "WAITING" ? `${known.name} has left the line` : `${known.name} was deleted`);
-      onDone({ ...known, deleted_at: new Date().toISOString() });
+      const left = known.status === "WAITING" ? { end_reason: "left_line" as const } : {};
+      onDone({ ...known, ...left, deleted_at: new Date().toISOString() });
     });
   const { others } = sentencesOf(attempt.error instanceof Changed ? null : attempt.error, []);
   return (

@@ -12,7 +12,7 @@ import { hrefOf } from "../../router.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { againParams } from "../../words/again.ts";
-import { conditionInWords, endInWords, isInLine, isPast, lengthOf, whatOf } from "../../words/lease.ts";
+import { conditionInWords, endInWords, isEnding, isInLine, isPast, lengthOf, whatOf } from "../../words/lease.ts";
 import { sentence } from "../../words/events.ts";
 import { withinSentence } from "../../words/refusal.ts";
 import { isStanding, takerInWords } from "../../words/transfer.ts";
@@ -177,8 +177,10 @@ function RowActions({ lease, past, act }: { lease: Lease; past: boolean; act: Ro
       {endingOf(lease)}
     </button>
   );
-  if (!past && mayEnd(lease) && (isInLine(lease) || !may("blazar:leases:put"))) return end;
-  if (past || isInLine(lease) || !may("blazar:leases:put")) return may("blazar:leases:post") ? again : null;
+  if (!past && !isEnding(lease, present.value) && mayEnd(lease) && (isInLine(lease) || !may("blazar:leases:put")))
+    return end;
+  if (past || isInLine(lease) || isEnding(lease, present.value) || !may("blazar:leases:put"))
+    return may("blazar:leases:post") ? again : null;
   return (
     <span class="row row-actions">
       <button type="button" class="small" aria-label={`Extend ${lease.name}`} onClick={() => act("extend")}>
