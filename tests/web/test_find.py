@@ -381,3 +381,14 @@ def test_the_first_opening_is_booked_on_a_phone_without_scrolling(demo, page_of)
     assert box is not None
     assert below is not None
     assert box["y"] + box["height"] <= below["y"]
+
+
+def test_more_than_takes_new_leases_now_can_be_waited_for_and_it_is_said_until_when(demo, page_of):
+    page = page_of(demo + "?min=56", ALICE)
+    hint = page.get_by_text("hosts take new leases now: 3 are out of use and 2 are broken")
+    expect(hint).to_contain_text(re.compile(r"Out of use: 1 until .*, 1 until .*, 1 without a date\."))
+    expect(page.get_by_role("button", name="Wait in line…")).to_be_visible()
+    page.goto(demo + "?min=70")
+    expect(page.get_by_text("There are only 59 hosts of what you ask for, so no waiting helps.")).to_be_visible()
+    expect(page.get_by_text("take away a property")).to_have_count(0)
+    expect(page.get_by_role("button", name="Wait in line…")).to_have_count(0)
