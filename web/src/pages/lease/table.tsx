@@ -12,7 +12,16 @@ import { hrefOf } from "../../router.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { againParams } from "../../words/again.ts";
-import { conditionInWords, endInWords, isEnding, isInLine, isPast, lengthOf, whatOf } from "../../words/lease.ts";
+import {
+  conditionInWords,
+  endInWords,
+  isEnding,
+  isInLine,
+  isNews,
+  isPast,
+  lengthOf,
+  whatOf,
+} from "../../words/lease.ts";
 import { sentence } from "../../words/events.ts";
 import { withinSentence } from "../../words/refusal.ts";
 import { isStanding, takerInWords } from "../../words/transfer.ts";
@@ -84,7 +93,7 @@ interface RowProps {
 
 function Row({ lease, whose, act, onChanged }: RowProps) {
   const past = isPast(lease);
-  const trouble = past ? null : lease.conditions[0];
+  const trouble = past ? null : lease.conditions.find((one) => isNews(one, present.value));
   const endings = [...new Set(lease.reservations.map((one) => endInWords(one.before_end, one.resource_type)))];
   const waited = lease.status === "TIMED_OUT";
   const goesOn = !past && lease.extend_if_free;
