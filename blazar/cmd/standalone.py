@@ -14,7 +14,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -111,8 +112,9 @@ def _run(options: argparse.Namespace) -> int:
         LOG.warning("[database] connection is not used: standalone mode keeps its data in %s", database)
     is_new = not database.exists()
     if is_new and options.demo:
-        print("Making the hosts and leases of the demo: some seconds.", file=sys.stderr, flush=True)
-        past.make(conf, database=database, cloud=data / CLOUD, now=datetime.now(UTC).replace(microsecond=0))
+        print("Making the hosts and leases of the demo: under a minute.", file=sys.stderr, flush=True)
+        with quiet():
+            past.make(conf, database=database, cloud=data / CLOUD, now=datetime.now(UTC).replace(microsecond=0))
     engine = connect(f"sqlite:///{database}")
     upgrade(engine)
     clock = SystemClock()
@@ -164,6 +166,19 @@ def application(conf: cfg.ConfigOpts, manager: ManagerService, data: Path) -> Fl
         bounds=config.api_bounds(conf),
         final_refusals=conf.api.final_refusals,
     )
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Log warnings only: what the leases of a made-up past went through is no news to who waits for the address."""
+    root = logging.getLogger()
+    level = root.level
+    if level > logging.DEBUG:
+        root.setLevel(max(level, logging.WARNING))
+    try:
+        yield
+    finally:
+        root.setLevel(level)
 
 
 def _listen(host: str, port: str) -> socket.socket:

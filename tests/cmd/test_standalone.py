@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 import os
 import signal
 import socket
@@ -130,6 +131,16 @@ def test_a_second_region_can_be_added_later_and_stays_and_one_can_be_down(tmp_pa
 
 
 @pytest.mark.slow
+def test_of_the_made_up_past_of_the_demo_only_warnings_are_logged(caplog):
+    log = logging.getLogger("blazar.manager")
+    with caplog.at_level(logging.INFO):
+        with standalone.quiet():
+            log.info("lease 1 has started")
+            log.warning("host 1 has failed")
+        log.info("lease 2 has started")
+    assert [record.getMessage() for record in caplog.records] == ["host 1 has failed", "lease 2 has started"]
+
+
 def test_hosts_can_be_left_unregistered(tmp_path):
     program, url = begun(tmp_path, "--no-hosts")
     try:

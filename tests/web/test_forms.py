@@ -187,7 +187,7 @@ FORMS = {
         lambda pages: pages + "maintenance?do=plan",
         ("From", "Until"),
         "main",
-        "^Open the window$",
+        "^Book the maintenance$",
         {"From": lambda b: b["start_date"], "Until": lambda b: b["end_date"]},
         who=ADMIN,
         prepare=host_chosen,

@@ -57,14 +57,14 @@ def test_what_a_window_would_do_is_seen_before_it_is_opened(shared, page_of):
     expect(impact.get_by_role("row", name=re.compile("gan-training"))).to_contain_text("→")
     assert serious(page) == []
     assert windows(shared) == []
-    said = re.compile("^Opening the window books the hosts out: .* leases get what is shown above, .* cancel it.$")
-    expect(page.get_by_role("button", name="Open the window")).to_have_accessible_description(said)
-    page.get_by_role("button", name="Open the window").click()
+    said = re.compile("^The maintenance books the hosts out: .* leases get what is shown above, .* cancel it.$")
+    expect(page.get_by_role("button", name="Book the maintenance")).to_have_accessible_description(said)
+    page.get_by_role("button", name="Book the maintenance").click()
     # Without a name nothing is sent.
     expect(page.get_by_label("Name", exact=True)).to_have_attribute("aria-invalid", "true")
     page.get_by_label("Name", exact=True).fill("firmware")
     page.get_by_label("Reason").fill("new firmware of the power supplies")
-    page.get_by_role("button", name="Open the window").click()
+    page.get_by_role("button", name="Book the maintenance").click()
     expect(page.get_by_role("heading", name="firmware", exact=True)).to_be_visible()
     expect(page.get_by_role("row", name=re.compile("gan-training"))).to_be_visible()
     assert serious(page) == []
@@ -86,11 +86,11 @@ def test_a_window_is_not_opened_if_leases_have_changed_since_its_impact_was_show
     expect(status).to_have_text(f"{count} hosts. No lease is affected.")
     leased(shared, ALICE, "meanwhile", start_date=whole(START), end_date=whole(END))
     page.get_by_label("Name", exact=True).fill("all of it")
-    page.get_by_role("button", name="Open the window").click()
+    page.get_by_role("button", name="Book the maintenance").click()
     expect(page.get_by_role("alert")).to_contain_text("Leases have changed meanwhile")
     expect(status).to_have_text(f"{count} hosts. 1 lease is affected: 1 needs another time.")
     assert windows(shared) == []
-    page.get_by_role("button", name="Open the window").click()
+    page.get_by_role("button", name="Book the maintenance").click()
     expect(page.get_by_role("row", name=re.compile("meanwhile"))).to_contain_text("needs another time")
 
 
@@ -107,7 +107,7 @@ def test_hosts_are_chosen_by_a_property_or_found_by_name(shared, page_of):
     expect(status).to_have_text(re.compile(r"^\d+ hosts?\. No lease is affected\.$"))
     page.get_by_label("Until", exact=True).fill(f"{START - timedelta(hours=1):%Y-%m-%dT%H:%M}")
     expect(page.get_by_text("It ends before it starts.")).to_be_visible()
-    expect(page.get_by_role("button", name="Open the window")).to_be_disabled()
+    expect(page.get_by_role("button", name="Book the maintenance")).to_be_disabled()
 
 
 def test_a_window_is_changed_with_its_impact_shown_and_cancelled(shared, page_of):
@@ -123,11 +123,11 @@ def test_a_window_is_changed_with_its_impact_shown_and_cancelled(shared, page_of
     expect(dialog).to_have_count(0)
     expect(page.get_by_role("row", name=re.compile("later"))).to_be_visible()
     assert windows(shared)[0]["end_date"] == whole(END + timedelta(hours=1))
-    page.get_by_role("button", name="Cancel the window").click()
-    dialog = page.get_by_role("dialog", name="Cancel the window: disks")
+    page.get_by_role("button", name="Cancel the maintenance").click()
+    dialog = page.get_by_role("dialog", name="Cancel the maintenance: disks")
     expect(dialog).to_contain_text("1 host can be reserved again")
     assert serious(page) == []
-    dialog.get_by_role("button", name="Cancel the window").click()
+    dialog.get_by_role("button", name="Cancel the maintenance").click()
     expect(page.locator(".lease-title .state-word")).to_have_text("cancelled")
     expect(page.get_by_role("button", name="Change")).to_have_count(0)
 
@@ -152,9 +152,9 @@ def test_a_window_that_has_begun_is_ended_and_its_owners_read_of_it(shared, page
     expect(state).to_have_text("in maintenance", timeout=60_000)
     expect(page.get_by_role("row", name=re.compile("running"))).to_contain_text("has started")
     page.get_by_role("button", name="End now").click()
-    dialog = page.get_by_role("dialog", name="End the window: at once")
+    dialog = page.get_by_role("dialog", name="End the maintenance: at once")
     assert serious(page) == []
-    dialog.get_by_role("button", name="End the window").click()
+    dialog.get_by_role("button", name="End the maintenance").click()
     expect(state).to_have_text("over", timeout=60_000)
     page.get_by_role("link", name="Maintenance").click()
     expect(page.get_by_role("heading", name="No maintenance is planned")).to_be_visible()

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import "temporal-polyfill/global";
-import { LISTS, askedOf, queryOf } from "../src/words/all-leases.ts";
+import { LISTS, askedOf, ownersOf, queryOf } from "../src/words/all-leases.ts";
 
 const NOW = Date.parse("2026-11-23T10:20:30Z");
 const asked = (params: Record<string, string>) => {
@@ -56,4 +56,13 @@ test("each list that is counted elsewhere is one that the page can show", () => 
     const read = askedOf(new URLSearchParams(params));
     assert.ok(read.states.length > 0 || read.time !== "", name);
   }
+});
+
+test("the leases of a user can be asked for, and who has leases is proposed", () => {
+  assert.deepEqual(asked({ user: "alice" }), { ...order, user_id: "alice" });
+  const lease = (project_id: string, user_id: string) => ({ project_id, user_id });
+  assert.deepEqual(ownersOf([lease("physics", "erin"), lease("biology", "bob"), lease("physics", "bob")]), {
+    projects: ["biology", "physics"],
+    users: ["bob", "erin"],
+  });
 });

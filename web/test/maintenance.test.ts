@@ -102,12 +102,12 @@ test("an owner reads when hosts are in maintenance, and what that means", () => 
 test("what opening a window does is said before it is opened", () => {
   assert.equal(
     openingInWords({ now: false, leases: true }),
-    "Opening the window books the hosts out: from its start to its end nobody can book them, leases get what is shown " +
+    "The maintenance books the hosts out: from its start to its end nobody can book them, leases get what is shown " +
       "above, and their owners are told. It starts and ends by itself; until it starts, you can change or cancel it.",
   );
   assert.equal(
     openingInWords({ now: true, leases: false }),
-    "Opening the window books the hosts out: from its start to its end nobody can book them. " +
+    "The maintenance books the hosts out: from its start to its end nobody can book them. " +
       "It starts at once and ends by itself, or earlier if you end it.",
   );
 });

@@ -3,12 +3,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CalendarResource, Capacity } from "../src/api/types.ts";
 import { sizeInWords } from "../src/grid/layout.ts";
+import type { Block, Row } from "../src/grid/layout.ts";
 import { Rows, type View, freeOnly, groupsOf, projectsOf, sourceOf, wantedOnly } from "../src/pages/calendar/data.ts";
-import { saidOf, sayCell, sayGroup, sayRow, timesOf } from "../src/pages/calendar/words.ts";
+import { type Read, comingOf, saidOf, sayCell, sayGroup, timesOf, whatOf } from "../src/pages/calendar/words.ts";
 import { ofGroup } from "../src/pages/calendar/reading.ts";
 
 const NOON = Date.parse("2031-03-03T12:00:00Z");
 const HOUR = 3_600_000;
+
+/** What the table says of a row, all of it. */
+function sayRow(row: Pick<Row, "blocks">, now: number, zone: string, read: Read): string[] {
+  return saidOf(row, 100).blocks.map((one) => `${whatOf(one, now)}: ${timesOf(one, read, zone, now)[0]}`);
+}
 const VIEW: View = { from: NOON - 24 * HOUR, to: NOON + 24 * HOUR, now: NOON, project: "physics", mayChange: true };
 
 /** A host with one lease of its own from 13:00 to 14:00. */
@@ -274,4 +280,37 @@ test("the table lists the times of the project that is looked for, and counts th
     more: 0,
     others: 0,
   });
+});
+
+test("the table lists what is to come in the time that is chosen, and what is over if one looks at the past", () => {
+  const block = (key: string, from: number, to: number) =>
+    ({ key, kind: "lease", start: NOON + from * HOUR, end: NOON + to * HOUR, label: key }) as Block;
+  const blocks = [block("over", -5, -1), block("goes on", -3, 2), block("later", 3, 4), block("next week", 30, 40)];
+  const keys = (from: number, to: number) =>
+    comingOf({ blocks }, { from: NOON + from * HOUR, to: NOON + to * HOUR }, NOON).map(({ key }) => key);
+  assert.deepEqual(keys(-12, 12), ["goes on", "later"]);
+  assert.deepEqual(keys(-12, -2), ["over", "goes on"]);
+});
+
+test("what is out of use over a lease that keeps the host leaves the name of the lease to be read", () => {
+  const at = (hour: number) => new Date(NOON + hour * HOUR).toISOString();
+  const out = (from: number, to: number) => ({
+    kind: "out_of_use",
+    code: "disabled",
+    reason: "fan",
+    start: at(from),
+    end: at(to),
+  });
+  const lease = {
+    kind: "lease",
+    name: "kept",
+    project_id: "b",
+    status: "ACTIVE",
+    lease_id: "1",
+    start: at(1),
+    end: at(5),
+  };
+  const labels = (...blocks: object[]) =>
+    new Rows().of([{ ...host("h"), blocks } as CalendarResource], VIEW)[0]!.blocks.map(({ label }) => label);
+  assert.deepEqual(labels(out(0, 2), lease, out(6, 7)), ["", "b: kept", "fan"]);
 });

@@ -3,6 +3,7 @@
 import { ArrowDown, ArrowUp } from "lucide";
 import { useState } from "preact/hooks";
 import { readAll } from "../api/client.ts";
+import { useLive } from "../api/live.ts";
 import { BusyButton, Chips, Empty, PageHead, Trouble } from "../parts/basics.tsx";
 import { Choose, Filters, Meanings } from "../parts/filters.tsx";
 import { Icon } from "../parts/icon.tsx";
@@ -22,6 +23,7 @@ import {
   TIMES,
   askedOf,
   hasSpan,
+  ownersOf,
   queryOf,
 } from "../words/all-leases.ts";
 import { CSV_FIELDS, csvOf } from "../words/lease-csv.ts";
@@ -29,7 +31,7 @@ import { KINDS, FILTERS as WORDS, kindsOf } from "../words/lease-list.ts";
 import { LeaseListView, useLeaseList } from "./lease/list.tsx";
 
 /** What a filter keeps in the address. */
-const FILTERS = ["states", "kind", "project", "text", "when", "by", "from", "to"] as const;
+const FILTERS = ["states", "kind", "project", "user", "text", "when", "by", "from", "to"] as const;
 
 /** The page. */
 export function AllLeasesPage() {
@@ -57,7 +59,7 @@ export function AllLeasesPage() {
           onChange={(next) => setParams({ states: next.join(",") })}
         />
         <Search name="text" label="Name" least={2} />
-        <Search name="project" label="Project" />
+        <Owners />
         <Chips<LeaseKind>
           label="Kind"
           options={KINDS}
@@ -67,6 +69,22 @@ export function AllLeasesPage() {
         <Meanings of={[...WORDS, ...KINDS]} />
       </Filters>
       <LeaseListView list={list} whose="all" empty={<Nothing filtered={active > 0} />} />
+    </>
+  );
+}
+
+/** Of so many leases the projects and users are proposed. */
+const LOOKED_AT = 1000;
+
+/** Whose leases are looked at: each is named as it is, so that those who have leases are proposed. */
+function Owners() {
+  const query = { fields: "project_id,user_id", limit: LOOKED_AT };
+  const { data } = useLive<{ leases: Lease[] }>("v1/leases", query, 300)!.state.value;
+  const { projects, users } = ownersOf(data?.leases ?? []);
+  return (
+    <>
+      <Search name="project" label="Project" options={projects} />
+      <Search name="user" label="User" options={users} />
     </>
   );
 }

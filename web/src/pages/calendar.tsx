@@ -89,6 +89,7 @@ export function CalendarPage() {
   const from = startOfDay(base, here, long ? -14 : -7);
   const to = startOfDay(base, here, long ? 100 : 35);
   const read = { from, to };
+  const listed = listedOf(at, zoom.span, here);
   const filtered = mine || free !== null || wanted.text !== "" || wanted.project !== null;
   const query: Record<string, string> = { from: toWire(from), to: toWire(to), resource_type: type };
   if (filter.length > 0) query.requirement = JSON.stringify(filter);
@@ -195,6 +196,13 @@ export function CalendarPage() {
     announce,
   };
   const shift = (direction: -1 | 1) => {
+    if (table) {
+      const { from: first, to: last } = listed;
+      const days = Math.round(zoom.span / DAY);
+      const before = days < 1 ? first - zoom.span : startOfDay(first, here, -days);
+      setParams({ at: toWire(direction > 0 ? last : before) });
+      return;
+    }
     const seen = grid?.seen() ?? { from: base, to: base + zoom.span, span: zoom.span };
     const middle = (seen.from + seen.to) / 2 + direction * seen.span * 0.8;
     if (middle - seen.span / 2 < from || middle + seen.span / 2 > to)
@@ -245,7 +253,9 @@ export function CalendarPage() {
       {error !== null && <Trouble error={error} retry={again} />}
       {groups === null && error === null && <Skeleton lines={9} />}
       {groups?.length === 0 && <Nothing filtered={filtered || filter.length > 0} type={type} />}
-      {groups && groups.length > 0 && table && <CalendarTable groups={groups} read={read} project={wanted.project} />}
+      {groups && groups.length > 0 && table && (
+        <CalendarTable groups={groups} read={read} seen={listed} project={wanted.project} />
+      )}
       {groups && groups.length > 0 && !table && (
         <>
           <GridView
@@ -303,6 +313,14 @@ export function CalendarPage() {
       )}
     </>
   );
+}
+
+/** Returns which time the table lists: from now or the chosen day on, in whole days where it is days. */
+function listedOf(at: number | null, span: number, here: string): { from: number; to: number } {
+  const first = at ?? serviceNow();
+  const from = span < DAY ? Math.floor(first / HOUR) * HOUR : startOfDay(first, here);
+  const to = span < DAY ? from + span : startOfDay(from, here, Math.round(span / DAY));
+  return { from, to };
 }
 
 /** Keeps in the address what day is looked at, once it is not the present. */

@@ -182,7 +182,7 @@ function One({ id }: { id: string }) {
             )}
             {may(isGoingOn(maintenance) ? "blazar:maintenances:end" : "blazar:maintenances:delete") && (
               <button type="button" class="danger" onClick={() => show("stop")}>
-                {isGoingOn(maintenance) ? "End now" : "Cancel the window"}
+                {isGoingOn(maintenance) ? "End now" : "Cancel the maintenance"}
               </button>
             )}
           </div>

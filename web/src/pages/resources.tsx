@@ -15,7 +15,7 @@ import { RegisterDialog } from "./resources/register.tsx";
 import { type ResourceAction, ResourceDialog, ResourceTable } from "./resources/table.tsx";
 
 const CONDITIONS = [
-  { value: "ok", text: "in use" },
+  { value: "ok", text: "in service" },
   { value: "disabled", text: "disabled" },
   { value: "failed", text: "failed" },
 ] as const;

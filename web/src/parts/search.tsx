@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A field whose text goes into the address. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import { place, setParams } from "../router.ts";
 
 const PAUSE_MS = 300;
@@ -11,10 +11,13 @@ export interface SearchProps {
   label: string;
   /** Fewer letters are not searched for. */
   least?: number;
+  /** What is proposed. */
+  options?: readonly string[] | undefined;
 }
 
 /** Searches when typing pauses. */
-export function Search({ name, label, least = 1 }: SearchProps) {
+export function Search({ name, label, least = 1, options }: SearchProps) {
+  const id = useId();
   const there = place.value.params.get(name) ?? "";
   const [typed, setTyped] = useState(there);
   useEffect(() => setTyped((old) => (old.trim() === there ? old : there)), [there]);
@@ -27,7 +30,20 @@ export function Search({ name, label, least = 1 }: SearchProps) {
   return (
     <label class="choose">
       <span>{label}</span>
-      <input type="search" maxLength={80} value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />
+      <input
+        type="search"
+        maxLength={80}
+        value={typed}
+        list={options ? id : undefined}
+        onInput={(event) => setTyped(event.currentTarget.value)}
+      />
+      {options && (
+        <datalist id={id}>
+          {options.map((one) => (
+            <option key={one} value={one} />
+          ))}
+        </datalist>
+      )}
     </label>
   );
 }

@@ -106,6 +106,8 @@ export function queryOf(params: URLSearchParams, now: number, zone: string): Que
   if (states.includes("degraded")) query.degraded = true;
   const project = params.get("project");
   if (project) query.project_id = project;
+  const user = params.get("user");
+  if (user) query.user_id = user;
   const text = (params.get("text") ?? "").trim();
   if (text.length >= 2) query.text = text;
   return query;
@@ -144,6 +146,15 @@ function within(edge: Edge, from: string | null, to: string | null): Query {
   if (edge === "") return { ...(from ? { from } : {}), ...(to ? { to } : {}) };
   const bounds = [...(from ? [`gte:${from}`] : []), ...(to ? [`lt:${to}`] : [])];
   return bounds.length > 0 ? { [`${edge}_date`]: bounds } : {};
+}
+
+/** Returns the projects and the users of some leases, each once, in the order of their names. */
+export function ownersOf(leases: readonly { project_id: string; user_id: string }[]): {
+  projects: string[];
+  users: string[];
+} {
+  const names = (of: "project_id" | "user_id") => [...new Set(leases.map((lease) => lease[of]))].sort();
+  return { projects: names("project_id"), users: names("user_id") };
 }
 
 /** States of leases whose dates are those of a booking; of those that wait they are guesses, and what has failed is over. */

@@ -45,7 +45,7 @@ export function maintenanceState(
 export function openingInWords({ now, leases }: { now: boolean; leases: boolean }): string {
   const shown = leases ? ", leases get what is shown above, and their owners are told" : "";
   return (
-    `Opening the window books the hosts out: from its start to its end nobody can book them${shown}. ` +
+    `The maintenance books the hosts out: from its start to its end nobody can book them${shown}. ` +
     (now
       ? "It starts at once and ends by itself, or earlier if you end it."
       : "It starts and ends by itself; until it starts, you can change or cancel it.")

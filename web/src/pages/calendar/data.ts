@@ -84,6 +84,7 @@ class ResourceRow implements Row {
     if (this.made && this.#fresh) return this.made;
     const blocks = this.resource.blocks.map((block, index) => blockOf(block, index, this.resource, this.view));
     blocks.sort((a, b) => a.start - b.start || a.end - b.end);
+    unnameCovered(blocks);
     if (this.made && sameBlocks(this.made, blocks)) keepSources(this.made, blocks);
     else this.made = blocks;
     this.#fresh = true;
@@ -103,6 +104,15 @@ class ResourceRow implements Row {
       only === view.only &&
       mayChange === view.mayChange
     );
+  }
+}
+
+/** Takes the label off what is out of use over a lease that keeps the resource: the lease's own name is read there. */
+function unnameCovered(blocks: readonly Block[]): void {
+  for (const out of blocks) {
+    if (out.kind !== "out") continue;
+    const covers = (one: Block) => one.kind !== "out" && one.start < out.end && one.end > out.start;
+    if (blocks.some(covers)) out.label = "";
   }
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The calendar as a table: for screen readers, for printing, for finding text. */
 import { useState } from "preact/hooks";
-import type { Group, Row } from "../../grid/layout.ts";
+import type { Block, Group, Row } from "../../grid/layout.ts";
 import { Rows } from "../../parts/list.tsx";
 import { plural, range } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
-import { type Read, saidOf, sayRow } from "./words.ts";
+import { kindOf, kindOfType } from "../../api/kinds.ts";
+import { hrefOf } from "../../router.ts";
+import { resourceOf, sourceOf } from "./data.ts";
+import { type Read, comingOf, saidOf, timesOf, whatOf } from "./words.ts";
 
 const AT_ONCE = 100;
 /** So many times of one resource are shown at once; a service that is booked by the hour has hundreds. */
@@ -15,32 +18,34 @@ const TIMES = 12;
 interface Props {
   groups: readonly Group[];
   read: Read;
+  /** Which time of it is listed. */
+  seen: Read;
   /** The project whose leases are looked for: those of others are listed when one asks for them. */
   project: string | null;
 }
 
 /** Lists what of each resource is not free. The page scrolls, nothing in it does. */
-export function CalendarTable({ groups, read, project }: Props) {
+export function CalendarTable({ groups, read, seen, project }: Props) {
   const [shown, setShown] = useState(AT_ONCE);
   const rows = groups.flatMap((group) => group.rows.map((row) => ({ group, row })));
   return (
     <div class="calendar-table">
       <p class="muted">
         {project === null ? "" : `Resources with leases of ${project}, without the times of others: `}
-        {range(read.from, read.to, zone.value, present.value)}
+        {range(seen.from, seen.to, zone.value, present.value)}
       </p>
       <Rows heads={["Resource", "Group", "Not free"]}>
         {rows.slice(0, shown).map(({ group, row }) => (
           <tr key={row.key}>
             <th scope="row">
-              <span>{row.name}</span>
+              <RowName row={row} />
               {row.detail && <span class="owner muted">{row.detail}</span>}
             </th>
             <td>
               <span>{group.name}</span>
             </td>
             <td class="wide">
-              <Times row={row} read={read} />
+              <Times row={row} read={read} seen={seen} />
             </td>
           </tr>
         ))}
@@ -54,16 +59,39 @@ export function CalendarTable({ groups, read, project }: Props) {
   );
 }
 
-function Times({ row, read }: { row: Row; read: Read }) {
+/** Its name, which leads to its page for those who see names. */
+function RowName({ row }: { row: Row }) {
+  const { type = "", name = null, id = "" } = resourceOf(row) ?? {};
+  const kind = kindOfType(type) ?? kindOf(type);
+  if (name === null || !kind) return <span>{row.name}</span>;
+  return <a href={hrefOf("resource", { kind: kind.name, id })}>{row.name}</a>;
+}
+
+/** One time: what has it, and when; a lease that the reader may see is a link. */
+function Time({ block, read }: { block: Block; read: Read }) {
+  const lease = sourceOf(block)?.block.lease_id;
+  const what = whatOf(block, present.value);
+  return (
+    <>
+      {lease ? <a href={hrefOf("lease", { id: lease })}>{what}</a> : what}:{" "}
+      {timesOf(block, read, zone.value, present.value)[0]}
+    </>
+  );
+}
+
+function Times({ row, read, seen }: { row: Row; read: Read; seen: Read }) {
   const [all, setAll] = useState(false);
-  const { blocks, more, others } = saidOf(row, TIMES);
-  const sentences = sayRow(all ? row : { blocks }, present.value, zone.value, read);
-  if (sentences.length === 0 && others === 0) return <>free all the time shown</>;
+  const within = { blocks: comingOf(row, seen, present.value) };
+  const { blocks, more, others } = saidOf(within, TIMES);
+  const listed = all ? within.blocks.filter((one) => one.kind !== "cleaning") : blocks;
+  if (listed.length === 0 && others === 0) return <>free all the time shown</>;
   return (
     <>
       <ul>
-        {sentences.map((sentence) => (
-          <li key={sentence}>{sentence}</li>
+        {listed.map((block) => (
+          <li key={`${block.key} ${block.start}`}>
+            <Time block={block} read={read} />
+          </li>
         ))}
       </ul>
       {!all && more + others > 0 && (

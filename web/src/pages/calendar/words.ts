@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Blocks of the calendar in sentences. */
 import { leastOf } from "../../grid/heat.ts";
-import { type Block, type Group, type Row, sizeInWords } from "../../grid/layout.ts";
+import { type Block, type Group, type Row, blocksBetween, sizeInWords } from "../../grid/layout.ts";
 import { clock, daysBetween, duration, moment, range } from "../../time/format.ts";
 import { phaseOf } from "../../words/lease.ts";
 import { capacityInWords } from "../../words/values.ts";
@@ -101,11 +101,10 @@ export function saidOf(row: Pick<Row, "blocks">, most: number): { blocks: Block[
   };
 }
 
-/** Returns rows for the table: what is not free, in sentences. */
-export function sayRow(row: Pick<Row, "blocks">, now: number, zone: string, read: Read): string[] {
-  return row.blocks
-    .filter((block) => block.kind !== "cleaning")
-    .map((block) => `${whatOf(block, now)}: ${timesOf(block, read, zone, now)[0]}`);
+/** Returns the blocks of a row in some time; what is over is no reason any more, unless one looks at the past. */
+export function comingOf(row: Pick<Row, "blocks">, seen: Read, now: number): Block[] {
+  const from = seen.to > now ? Math.max(seen.from, now) : seen.from;
+  return blocksBetween(row.blocks, from, seen.to);
 }
 
 /** Returns why a block cannot be dragged. */

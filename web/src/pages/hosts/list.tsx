@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The list of hosts for operators, with its filters and what can be done with each; the one that there is of them. */
 import { useState } from "preact/hooks";
-import { useLiveList } from "../../api/live.ts";
+import { type Listed, useLiveList } from "../../api/live.ts";
 import type { Host } from "../../api/types.ts";
 import { Chips, Empty, Skeleton, Trouble } from "../../parts/basics.tsx";
 import { Filters } from "../../parts/filters.tsx";
@@ -11,14 +11,21 @@ import { place, setParams } from "../../router.ts";
 import { FeedsDialog } from "../lease/feeds.tsx";
 import { maintenanceToday } from "../overview/hosts.ts";
 import { DeleteDialog, DisableDialog, EditDialog, subjectOfHost } from "../resources/dialogs.tsx";
+import { type Promises, usePromised } from "../resources/state.tsx";
 import { type HostAction, HostTable } from "./table.tsx";
 
 const CONDITIONS = [
-  { value: "ok", text: "in use" },
+  { value: "ok", text: "in service" },
   { value: "failed", text: "failed" },
   { value: "disabled", text: "disabled" },
   { value: "disabled_without_end", text: "disabled without a date" },
 ] as const;
+
+/** Returns the hosts of which a lease has all or a part now. */
+function promisedOnly(list: Listed<Host>, promises: Promises): Listed<Host> {
+  const items = list.items.filter(({ id }) => promises.until.has(id));
+  return { items, count: items.length };
+}
 
 /** Draws it; `empty` is shown where no host is registered. */
 export function HostList({ empty }: { empty: preact.ComponentChildren }) {
@@ -30,15 +37,21 @@ export function HostList({ empty }: { empty: preact.ComponentChildren }) {
   if (condition) query.condition = condition;
   if (text.length >= 2) query.text = text;
   const { wanted, more } = useMore(JSON.stringify(query), 100);
-  const watch = useLiveList<Host>("v1/os-hosts", "hosts", query, wanted, 30);
-  const { data, error, loading } = watch.state.value;
+  const promisedNow = params.get("use") === "promised";
+  const promises = usePromised("physical:host");
+  // The service does not tell by this: of all hosts those are kept that a lease has.
+  const watch = useLiveList<Host>("v1/os-hosts", "hosts", query, promisedNow ? Number.POSITIVE_INFINITY : wanted, 30);
+  const { error, loading: reading } = watch.state.value;
+  const data =
+    watch.state.value.data && (promisedNow ? promisedOnly(watch.state.value.data, promises) : watch.state.value.data);
+  const loading = reading || (promisedNow && promises.loading);
   const [open, setOpen] = useState<{ kind: HostAction; id: string } | null>(null);
   const close = () => setOpen(null);
   const done = () => {
     close();
     void watch.read();
   };
-  const active = Number(condition !== undefined) + Number(closed) + Number(text !== "");
+  const active = Number(condition !== undefined) + Number(closed) + Number(promisedNow) + Number(text !== "");
   const chosen = open && data?.items.find((host) => host.id === open.id);
   const subject = chosen && { subject: subjectOfHost(chosen), onDone: done, onClose: close };
   return (
@@ -57,13 +70,19 @@ export function HostList({ empty }: { empty: preact.ComponentChildren }) {
           chosen={closed ? ["today"] : []}
           onChange={(next) => setParams({ maintenance: next[0] ?? null })}
         />
+        <Chips
+          label="Use"
+          options={[{ value: "promised", text: "promised now" }]}
+          chosen={promisedNow ? ["promised"] : []}
+          onChange={(next) => setParams({ use: next[0] ?? null })}
+        />
       </Filters>
       {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
       {loading && <Skeleton lines={8} />}
-      {data?.items.length === 0 && (active > 0 ? <Empty title="No host matches" /> : empty)}
+      {!loading && data?.items.length === 0 && (active > 0 ? <Empty title="No host matches" /> : empty)}
       {data && data.items.length > 0 && (
         <>
-          <HostTable hosts={data.items} onOpen={(kind, id) => setOpen({ kind, id })} />
+          <HostTable hosts={data.items} promises={promises} onOpen={(kind, id) => setOpen({ kind, id })} />
           <More shown={data.items.length} count={data.count} onMore={more} />
         </>
       )}

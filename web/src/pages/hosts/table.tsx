@@ -8,7 +8,7 @@ import { Icon } from "../../parts/icon.tsx";
 import { Rows } from "../../parts/list.tsx";
 import { go, hrefOf } from "../../router.ts";
 import { gib } from "../../words/lease.ts";
-import { type Promises, ResourceState, usePromised } from "../resources/state.tsx";
+import { type Promises, ResourceState } from "../resources/state.tsx";
 
 /** What can be opened for a host. */
 export type HostAction = "edit" | "disable" | "delete" | "feed";
@@ -16,12 +16,13 @@ export type HostAction = "edit" | "disable" | "delete" | "feed";
 /** Draws the table. */
 export function HostTable({
   hosts,
+  promises,
   onOpen,
 }: {
   hosts: readonly Host[];
+  promises: Promises;
   onOpen: (what: HostAction, id: string) => void;
 }) {
-  const promises = usePromised("physical:host");
   return (
     <Rows heads={["Host", "State", "Capacity", "Properties", ""]}>
       {hosts.map((host) => (

@@ -117,7 +117,9 @@ function Row({ lease, whose, act, onChanged }: RowProps) {
       {whose === "all" && (
         <td>
           <a href={hrefOf("all-leases", { project: lease.project_id })}>{lease.project_id}</a>
-          <span class="muted owner">{lease.user_id}</span>
+          <a class="owner" href={hrefOf("all-leases", { user: lease.user_id })}>
+            {lease.user_id}
+          </a>
         </td>
       )}
       <td>

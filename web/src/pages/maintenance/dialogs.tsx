@@ -143,7 +143,7 @@ export function StopDialog({ maintenance, etag, onDone, onClose }: Props) {
   const returned = maintenance.disable_service ? " Those that this window has disabled in Nova are enabled." : "";
   return (
     <Dialog
-      title={`${verb} the window: ${maintenance.name}`}
+      title={`${verb} the maintenance: ${maintenance.name}`}
       onClose={onClose}
       onSubmit={() => void submit()}
       actions={
@@ -152,7 +152,7 @@ export function StopDialog({ maintenance, etag, onDone, onClose }: Props) {
             Keep it
           </button>
           <BusyButton type="submit" class="danger" busy={busy} doing={begun ? "Ending…" : "Cancelling…"}>
-            {verb} the window
+            {verb} the maintenance
           </BusyButton>
         </>
       }

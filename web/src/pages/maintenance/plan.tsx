@@ -209,7 +209,8 @@ export function Plan({ all }: { all: readonly NamedHost[] }) {
           {changedImpact && (
             <div class="banner warning" role="alert">
               <p>
-                Leases have changed meanwhile, and so has what would come of it. Look at it, and open the window again.
+                Leases have changed meanwhile, and so has what would come of it. Look at it, and book the maintenance
+                again.
               </p>
             </div>
           )}
@@ -244,7 +245,7 @@ export function Plan({ all }: { all: readonly NamedHost[] }) {
               aria-describedby={explained}
               disabled={!window || !impact || asked.loading}
             >
-              Open the window
+              Book the maintenance
             </BusyButton>
           </div>
         </section>

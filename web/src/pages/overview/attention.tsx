@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What needs an operator's attention: hosts and leases that are not as they should be, each number with its list. */
 import type { ComponentChildren } from "preact";
-import { type Listed, useLiveList } from "../../api/live.ts";
+import { type Listed, useLive, useLiveList } from "../../api/live.ts";
+import type { Maintenance, Outcome } from "../../api/maintenance.ts";
 import { may } from "../../api/session.ts";
 import type { Host, Lease } from "../../api/types.ts";
 import { Skeleton, Trouble, When } from "../../parts/basics.tsx";
@@ -10,10 +11,15 @@ import { type Params, hrefOf } from "../../router.ts";
 import { plural } from "../../time/format.ts";
 import type { Mark } from "../../words/lease.ts";
 import { conditionInWords } from "../../words/lease.ts";
+import { outcomePhase } from "../../words/maintenance.ts";
 import { type Troubles, troublesOf } from "./hosts.ts";
 import { useLeases } from "./leases.ts";
 
 const SHOWN = 3;
+/** What becomes of leases that a window will disturb. */
+const KEEPS_HOSTS: readonly Outcome[] = ["needs_other_time", "partly_moved", "active", "partly_migrated"];
+/** The next of the windows are looked at, each by a request of its own. */
+const WINDOWS = 5;
 const HOST_FIELDS = "hypervisor_hostname,failure,disabled";
 
 /** Reads the first of the hosts with some trouble, and how many there are; null for who may not see them. */
@@ -57,7 +63,44 @@ export function Attention() {
         {leases(lateEnd.data!, lateEnd.to, "changing", ["lease should have ended", "leases should have ended"])}
         {leases(degraded.data!, degraded.to, "degraded", ["lease is degraded", "leases are degraded"])}
       </ul>
+      {may("blazar:maintenances:get") && <Windows />}
     </section>
+  );
+}
+
+/** Leases that a maintenance window meets although it is known of: nothing else was free, or they have started. */
+function Windows() {
+  const query = { status: "in:PLANNED,STARTING,ACTIVE", limit: 200 };
+  const { data } = useLive<{ maintenances: Maintenance[] }>("v1/maintenances", query, 60)!.state.value;
+  if (!data || data.maintenances.length === 0) return null;
+  const next = [...data.maintenances].sort((a, b) => Date.parse(a.start_date) - Date.parse(b.start_date));
+  return (
+    <ul class="attention-lines">
+      {next.slice(0, WINDOWS).map(({ id }) => (
+        <Met key={id} id={id} />
+      ))}
+    </ul>
+  );
+}
+
+function Met({ id }: { id: string }) {
+  const { data } = useLive<{ maintenance: Maintenance }>(`v1/maintenances/${id}`, {}, 60)!.state.value;
+  if (!data) return null;
+  const { name, leases = [] } = data.maintenance;
+  const met = leases.filter(({ outcome }) => KEEPS_HOSTS.includes(outcome));
+  return (
+    <Line
+      count={met.length}
+      mark="changing"
+      words={[`lease keeps hosts in the maintenance ${name}`, `leases keep hosts in the maintenance ${name}`]}
+      to={hrefOf("maintenance", { id })}
+      shown={met.slice(0, SHOWN).map((lease) => ({
+        id: lease.lease_id,
+        name: lease.name,
+        href: hrefOf("lease", { id: lease.lease_id }),
+        why: outcomePhase(lease.outcome).word,
+      }))}
+    />
   );
 }
 

@@ -3,12 +3,15 @@
 import { useState } from "preact/hooks";
 import { request } from "../../api/client.ts";
 import { Refused, sentencesOf } from "../../api/errors.ts";
-import type { Host, Resource } from "../../api/types.ts";
+import { useLiveList } from "../../api/live.ts";
+import type { Host, Lease, Resource } from "../../api/types.ts";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton, When } from "../../parts/basics.tsx";
 import { DateTimeField } from "../../parts/datetime.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
+import { plural } from "../../time/format.ts";
+import { present } from "../../time/now.ts";
 import { toWire } from "../../time/zone.ts";
 import { type Pair, PropertyRows, changesOf } from "../../forms/pairs.tsx";
 
@@ -19,6 +22,8 @@ export interface Subject extends Pick<Host, "properties" | "disabled" | "authori
   key: "host" | "resource";
   noun: string;
   name: string;
+  /** By which leases that have it are found. */
+  label: string;
 }
 
 /** Returns a host to be changed. */
@@ -31,7 +36,17 @@ export function subjectOf(resource: Resource, noun: string): Subject {
   const { id, kind, properties, disabled = null, authorized_projects = null, updated_at = null } = resource;
   const path = `v1/resources/${encodeURIComponent(kind)}/${encodeURIComponent(id)}`;
   const name = resource.name ?? resource.label ?? id;
-  return { path, key: "resource", noun, name, properties, disabled, authorized_projects, updated_at };
+  return {
+    path,
+    key: "resource",
+    noun,
+    name,
+    label: resource.label ?? id,
+    properties,
+    disabled,
+    authorized_projects,
+    updated_at,
+  };
 }
 
 interface Props {
@@ -122,6 +137,8 @@ export function DisableDialog({ subject, onDone, onClose }: Props) {
   const { busy, error, send } = useChange(subject, onDone);
   const { fields, others } = sentencesOf(error, ["/disabled/reason", "/disabled/until"]);
   const off = subject.disabled !== null;
+  const wrong =
+    until !== null && until <= present.value ? "This has passed. Give a later time, or leave it empty." : undefined;
   const save = () => {
     const disabled = off ? null : { reason: reason.trim() || null, until: until === null ? null : toWire(until) };
     void send({ disabled }, `${subject.name} is ${off ? "enabled" : "disabled"}.`);
@@ -151,7 +168,10 @@ export function DisableDialog({ subject, onDone, onClose }: Props) {
         </p>
       ) : (
         <>
-          <p>It takes no new lease until it is enabled. Leases that have it keep it while it works.</p>
+          <p>
+            Until it is enabled nobody can book it, for later times neither: also not for times after the date below.
+          </p>
+          <Kept of={subject} />
           <Field
             label="Reason"
             hint="Operators see it in the calendar; users see that it is out of use."
@@ -171,12 +191,27 @@ export function DisableDialog({ subject, onDone, onClose }: Props) {
             value={until}
             optional
             onChange={setUntil}
+            wrong={wrong}
             error={fields.get("/disabled/until")}
           />
         </>
       )}
       <FormErrors sentences={others} />
     </Dialog>
+  );
+}
+
+/** How many leases have it, now or later: they stay. */
+function Kept({ of }: { of: Subject }) {
+  const query = { resource: of.label, state: "current", fields: "name" };
+  const { data } = useLiveList<Lease>("v1/leases", "leases", query, 1, 60).state.value;
+  if (!data) return <p>Leases that have it keep it while it works.</p>;
+  if (data.count === 0) return <p>No lease has it, now or later.</p>;
+  return (
+    <p>
+      {plural(data.count, "lease has", "leases have")} it, now or later: {data.count === 1 ? "it keeps" : "they keep"}{" "}
+      it while it works.{of.key === "host" && " To have them moved, plan maintenance instead."}
+    </p>
   );
 }
 

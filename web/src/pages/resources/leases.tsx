@@ -93,7 +93,13 @@ function Row({ lease, share }: { lease: Lease; share: string | null }) {
         ) : (
           project
         )}
-        <span class="muted owner">{user_id}</span>
+        {may("blazar:calendar:get_owners") ? (
+          <a class="owner" href={hrefOf("all-leases", { user: user_id })}>
+            {user_id}
+          </a>
+        ) : (
+          <span class="muted owner">{user_id}</span>
+        )}
       </td>
       <td>
         <LeaseState lease={lease} />

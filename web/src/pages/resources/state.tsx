@@ -69,6 +69,7 @@ export interface Promises {
   /** The maintenance window that is open or begins within a day, by resource. */
   closed: ReadonlyMap<string, Block>;
   read: ReadonlySet<string>;
+  loading: boolean;
 }
 
 /** Returns the maintenance of each resource that goes on or begins within a day. */
@@ -101,6 +102,7 @@ export function usePromised(type: string, only?: string): Promises {
     until: promisedUntil(resources, present.value, to),
     closed: maintenanceSoon(resources, present.value),
     read: new Set(resources.map(({ id }) => id)),
+    loading: watch.state.value.loading,
   };
 }
 
