@@ -39,6 +39,27 @@ def test_a_switch_stays_as_it_was_set_when_the_page_is_loaded_again(demo, page_o
     assert names
 
 
+@pytest.mark.parametrize("place", ["calendar", "all-leases"])
+def test_a_choice_stays_as_it_was_made_when_the_page_is_loaded_again(demo, page_of, place):
+    page = page_of(demo + place, ADMIN)
+    looked_at(page)
+    expect(page.locator("main select").first).to_be_visible()
+    for index in range(page.locator("main select").count()):
+        page.goto(demo + place)
+        looked_at(page)
+        choice = page.locator("main select").nth(index)
+        present = choice.input_value()
+        options = choice.locator("option").evaluate_all("all => all.map(one => one.value)")
+        other = next((value for value in options if value != present), None)
+        if other is None:
+            continue
+        choice.select_option(other)
+        expect(choice).to_have_value(other)
+        page.reload()
+        looked_at(page)
+        expect(choice).to_have_value(other)
+
+
 def test_mine_only_in_the_calendar_leaves_only_what_one_has(demo, page_of):
     page = page_of(demo + "calendar?view=table", ALICE)
     button = page.get_by_role("button", name="Mine only")

@@ -39,7 +39,11 @@ test("what should have started or ended two minutes ago is late", () => {
 test("the next days are asked for with the same words for an hour", () => {
   const bounds = ["gte:now", "lt:2026-11-30T11:00:00Z"];
   assert.deepEqual(asked(LISTS.starting), { ...order, status: "in:CREATING,PENDING", start_date: bounds });
-  assert.deepEqual(asked({ when: "now" }), { ...order, from: "now", to: "now" });
+  assert.deepEqual(asked({ when: "now" }), {
+    ...order,
+    start_date: "lt:2026-11-23T10:21:00Z",
+    end_date: "gt:2026-11-23T10:20:00Z",
+  });
 });
 
 test("days of a range are those of the zone, the last one whole", () => {

@@ -118,8 +118,11 @@ function timeQuery(params: URLSearchParams, time: Time, edge: Edge, now: number,
   switch (time) {
     case "":
       return {};
-    case "now":
-      return { from: "now", to: "now" };
+    case "now": {
+      // The service refuses a range without a length. A whole minute asks the same question for as long.
+      const minute = Math.floor(now / MINUTE) * MINUTE;
+      return { start_date: `lt:${toWire(minute + MINUTE)}`, end_date: `gt:${toWire(minute)}` };
+    }
     case "late-start":
       return { status: "in:PENDING,STARTING", start_date: `lt:${due}` };
     case "late-end":
