@@ -89,6 +89,14 @@ def test_a_pool_of_which_a_part_is_promised_is_not_called_full(small, page_of):
     heat = drawn(page).locator(".heat").first
     expect(heat).to_have_attribute("title", re.compile("1500 of 2000 GiB free in this hour"))
     expect(page.get_by_text("Numbers: how many GiB are free")).to_be_visible()
+    label = page.locator(".block-lease .block-label")
+    expect(label).to_have_text("physics: data")
+    for name in ("more", "most"):
+        asked(small, ALICE, "POST", "v1/leases", {**wanted, "name": name}, **version)
+    page.reload()
+    # Of three beside each other no name could be read.
+    expect(label).to_have_count(3)
+    expect(label.first).to_be_hidden()
 
 
 def test_the_leases_of_a_user_and_the_hosts_that_are_promised_now_can_be_listed(shared, page_of):

@@ -112,6 +112,10 @@ export class LineView {
       shown.classList.toggle("long", width > LONG && block.label !== "");
       // A label that is cut after some letters says nothing, and hides what the block is drawn with.
       shown.classList.toggle("tiny", width < 72);
+      // Beside another one a label is small; of three and more nothing could be read.
+      const beside = block.kind === "out" || block.kind === "cleaning" ? 1 : count;
+      shown.classList.toggle("half", beside === 2);
+      shown.classList.toggle("flat", beside > 2);
       const thin = block.kind === "cleaning";
       shown.style.top = `${thin ? LINE - 3 - THIN : 3 + lanes[index]! * height}px`;
       shown.style.height = `${thin ? THIN : block.kind === "out" ? LINE - 6 : height - (count > 1 ? 1 : 0)}px`;
