@@ -23,7 +23,7 @@ from blazar.store.rows import ALLOCATION_COLUMNS, allocation_of, chunks
 from blazar.store.tables import allocations, resources
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-"""The ``blocks_until`` of an allocation that was released before it began: it never blocks anything."""
+"""The ``blocks_until`` of what was given up before it began, a use or maintenance: it never blocks anything."""
 
 # Statements of every booking, built once: building one costs as much as executing it.
 _RAISE = (

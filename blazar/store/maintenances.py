@@ -194,7 +194,8 @@ class MaintenanceStore:
             )
             if not changed.rowcount:
                 raise StaleCalendar("the maintenance window was changed by another request in the meantime")
-            until = after.window.start if cancelled else after.window.end
+            # What is empty would still lie within longer leases.
+            until = allocation_writes.LONG_AGO if cancelled else after.window.end
             connection.execute(
                 maintenance_resources.update()
                 .where(maintenance_resources.c.maintenance_id == before.id)

@@ -449,6 +449,14 @@ def test_a_window_that_is_deleted_was_never_there(engine):
         world.manager.maintenances.end(made.id)
 
 
+@pytest.mark.parametrize(("start", "end"), [(HOUR, 3 * HOUR), (0 * HOUR, 9 * HOUR), (3 * HOUR, 9 * HOUR)])
+def test_no_lease_is_in_the_way_of_a_window_that_is_deleted(engine, start, end):
+    world = World(engine, hosts=1)
+    made = opened(world, "node-1", start=2 * HOUR, end=4 * HOUR)
+    world.manager.maintenances.delete(made.id)
+    assert world.lease(a_host(), start=start, end=NOON + end).status is LeaseStatus.PENDING
+
+
 def test_another_time_is_planned_again_and_shown_before(engine):
     world = World(engine, hosts=3)
     lease = world.lease(a_host(), start=6 * HOUR)
