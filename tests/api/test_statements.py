@@ -31,7 +31,7 @@ STATEMENTS = {
     "more instances": 18,
     "more of a flavor": 18,
     "another flavor": 29,
-    "delete": 17,
+    "delete": 16,
     "hosts": 2,
     "host": 2,
     "allocations": 3,

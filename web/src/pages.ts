@@ -14,7 +14,6 @@ import {
 } from "lucide";
 import type { ComponentType } from "preact";
 import { FindPage } from "./pages/find.tsx";
-import { LeasesPage } from "./pages/leases.tsx";
 import { later } from "./parts/later.tsx";
 
 const fetchedLater = new Set<ComponentType>();
@@ -55,7 +54,7 @@ export const PAGES: readonly Page[] = [
     icon: CalendarDays,
     full: true,
   },
-  { path: "leases", title: "My leases", view: LeasesPage, icon: Tickets },
+  { path: "leases", title: "My leases", view: further("LeasesPage"), icon: Tickets },
   { path: "lease", title: "Lease", view: further("LeasePage") },
   {
     path: "series",

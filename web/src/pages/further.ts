@@ -4,6 +4,7 @@ export { AllLeasesPage } from "./all-leases.tsx";
 export { CalendarPage } from "./calendar.tsx";
 export { HostsPage } from "./hosts.tsx";
 export { LeasePage } from "./lease.tsx";
+export { LeasesPage } from "./leases.tsx";
 export { MaintenancePage } from "./maintenance.tsx";
 export { OverviewPage } from "./overview.tsx";
 export { ResourcePage } from "./resource.tsx";
