@@ -221,12 +221,12 @@ def test_what_somebody_else_has_changed_is_shown_and_what_was_typed_stays(shared
 
 
 def test_a_running_lease_is_ended_after_it_was_said_what_goes(shared, page_of):
-    lease = booked(shared, ALICE, "running")
+    lease = booked(shared, ALICE, "ended by hand")
     page = page_of(lease_page(shared, lease), ALICE)
     expect(page.locator(".lease-title .state-word")).to_have_text("active", timeout=60_000)
     host = show(shared, lease)["reservations"][0]["allocations"][0]["resource"]["id"]  # type: ignore[index]
     page.get_by_role("button", name="End now").click()
-    dialog = page.get_by_role("dialog", name="End now: running")
+    dialog = page.get_by_role("dialog", name="End now: ended by hand")
     # By keyboard one has to go on to what cannot be undone.
     expect(dialog.get_by_role("button", name="Keep it")).to_be_focused()
     expect(dialog).to_contain_text(f"All servers on {host} are deleted.")
@@ -244,7 +244,7 @@ def test_a_running_lease_is_ended_after_it_was_said_what_goes(shared, page_of):
     expect(history.get_by_role("listitem").locator("strong")).to_have_text(["Ended", "Started", "Created"])
     expect(history.get_by_role("listitem").first).to_contain_text("Ended by you")
     page.goto(shared + "leases?state=past")
-    expect(page.get_by_role("row", name=re.compile("running"))).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("ended by hand"))).to_be_visible()
 
 
 def test_a_lease_that_has_not_begun_is_deleted_and_stays_in_the_history(small, page_of):
