@@ -125,7 +125,7 @@ class Transactions:
         if self.engine.dialect.name != "sqlite":
             return True
         try:
-            with self._turn, closing(self.engine.raw_connection()) as connection:
+            with self._turn, self._place(), closing(self.engine.raw_connection()) as connection:
                 return checkpoint(connection)
         except self.engine.dialect.loaded_dbapi.Error as error:
             raise self._translated(error, self._unwritable) from error

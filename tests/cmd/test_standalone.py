@@ -130,7 +130,6 @@ def test_a_second_region_can_be_added_later_and_stays_and_one_can_be_down(tmp_pa
         assert program.stop() == 0
 
 
-@pytest.mark.slow
 def test_of_the_made_up_past_of_the_demo_only_warnings_are_logged(caplog):
     log = logging.getLogger("blazar.manager")
     with caplog.at_level(logging.INFO):
@@ -141,6 +140,7 @@ def test_of_the_made_up_past_of_the_demo_only_warnings_are_logged(caplog):
     assert [record.getMessage() for record in caplog.records] == ["host 1 has failed", "lease 2 has started"]
 
 
+@pytest.mark.slow
 def test_hosts_can_be_left_unregistered(tmp_path):
     program, url = begun(tmp_path, "--no-hosts")
     try:

@@ -21,6 +21,11 @@ def looked_at(page: Page) -> Locator:
     return page.locator(SWITCHES)
 
 
+def named(text: str) -> re.Pattern[str]:
+    """Return what a switch is found by: the numbers on it are of another moment."""
+    return re.compile("^" + re.sub(r"[\d,]+", r"[\\d,]+", re.escape(text)) + "$")
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_a_switch_stays_as_it_was_set_when_the_page_is_loaded_again(demo, page_of, place):
     page = page_of(demo + place, ADMIN)
@@ -28,11 +33,11 @@ def test_a_switch_stays_as_it_was_set_when_the_page_is_loaded_again(demo, page_o
     names = [name for name in page.locator(SWITCHES).all_text_contents() if name]
     for name in names:
         page.goto(demo + place)
-        before = looked_at(page).filter(has_text=re.compile(f"^{re.escape(name)}$")).first
+        before = looked_at(page).filter(has_text=named(name)).first
         if before.get_attribute("aria-pressed") == "true":
             continue
         before.click()
-        switch = looked_at(page).filter(has_text=re.compile(f"^{re.escape(name)}$")).first
+        switch = looked_at(page).filter(has_text=named(name)).first
         expect(switch).to_have_attribute("aria-pressed", "true")
         page.reload()
         expect(switch).to_have_attribute("aria-pressed", "true")

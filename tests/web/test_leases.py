@@ -69,11 +69,11 @@ def test_what_the_words_mean_is_told_of_states_too_and_moves_no_field(shared, pa
 
 
 def test_fewer_hosts_than_are_in_use_are_not_offered_and_it_is_said_what_to_do_instead(shared, page_of):
-    lease = booked(shared, ALICE, "running", min=2, max=2)
+    lease = booked(shared, ALICE, "two hosts", min=2, max=2)
     page = page_of(lease_page(shared, lease), ALICE)
     expect(page.get_by_role("button", name="End now")).to_be_visible()
     page.get_by_role("button", name="Change", exact=True).click()
-    dialog = page.get_by_role("dialog", name="Change running")
+    dialog = page.get_by_role("dialog", name="Change two hosts")
     least, most = dialog.get_by_label("How many hosts, from … to …"), dialog.get_by_label("At most")
     for field in (least, most):
         expect(field).to_have_attribute("min", "2")

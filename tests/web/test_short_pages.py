@@ -71,7 +71,7 @@ def test_the_state_of_every_host_is_said(paged, page_of):
     expect(words.filter(has_text="promised")).to_have_count(count - 1)
     expect(words.filter(has_text="free")).to_have_count(1)
     # The page of one asks for that one alone.
-    with page.expect_response(lambda response: "v1/calendar" in response.url) as answered:
+    with page.expect_response(lambda answer: "v1/calendar" in answer.url and "resource=" in answer.url) as answered:
         page.get_by_role("row").filter(has_text="promised").last.locator("th a").click()
     assert len(answered.value.json()["calendar"]["resources"]) == 1
     expect(page.locator(".facts .state-word").first).to_have_text("promised")

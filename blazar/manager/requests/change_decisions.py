@@ -428,7 +428,7 @@ def busy(lease: Lease) -> WrongState:
 
 def _end_reason(lease: Lease, window: Window, now: datetime) -> EndReason | None:
     """Return why a lease with a new window is being ended: somebody ends it at once, or it goes on after all."""
-    if window.end <= now and window.end < lease.window.end:
+    if window.end <= now < lease.window.end:
         return EndReason.ENDED_EARLY
     goes_on = lease.end_reason is EndReason.ENDED_EARLY and window.end > now
     return None if goes_on else lease.end_reason

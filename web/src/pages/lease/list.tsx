@@ -6,6 +6,7 @@ import type { Options } from "../../api/client.ts";
 import type { Lease } from "../../api/types.ts";
 import { Skeleton, Trouble } from "../../parts/basics.tsx";
 import { More, useMore } from "../../parts/list.tsx";
+import { place } from "../../router.ts";
 import { LeaseTable, type Whose } from "./table.tsx";
 
 const STEP = 50;
@@ -23,7 +24,8 @@ export interface LeaseList {
 /** Reads the leases of a query of GET /v1/leases. */
 export function useLeaseList(query: Options["query"]): LeaseList {
   const asked = JSON.stringify(query);
-  const { wanted, more } = useMore(asked, STEP);
+  // By the address: what is asked of now is another question each minute, and the list is as long as it was.
+  const { wanted, more } = useMore(place.value.params.toString(), STEP);
   const watch = useLiveList<Lease>("v1/leases", "leases", query, wanted);
   const { data, error, loading } = watch.state.value;
   const kept = useRef<{ of: string; answer: Listed<Lease> } | null>(null);

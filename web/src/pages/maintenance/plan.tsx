@@ -241,7 +241,7 @@ export function Plan({ all }: { all: readonly NamedHost[] }) {
               type="submit"
               class="primary"
               busy={busy}
-              doing="Opening…"
+              doing="Booking…"
               aria-describedby={explained}
               disabled={!window || !impact || asked.loading}
             >
