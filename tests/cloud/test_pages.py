@@ -62,8 +62,11 @@ def curie(service: Deployment) -> Iterator[Login]:
 
 @pytest.fixture
 def refusals(complaints: Complaints) -> Iterator[set[int]]:
-    """The statuses that a test expects: the browser reports every refused request, such as the first one of all."""
-    statuses = {401}
+    """The statuses that a test expects: the browser reports every refused request, such as the first one of all.
+
+    What a page still asks for while its project is switched is a conflict: it would be of the other project.
+    """
+    statuses = {401, 409}
     yield statuses
     complaints.expected |= {f"status of {status}" for status in statuses}
 
@@ -231,7 +234,6 @@ def test_what_is_typed_for_a_project_is_not_booked_in_another(
     other.goto(f"{service.url}/ui/leases")
     switch(other, "alt_demo", "demo")
     expect(page.get_by_text("Another tab works in the project demo now.")).to_be_visible()
-    refusals.add(409)
     booking.get_by_role("button", name="Book", exact=True).click()
     expect(booking.get_by_text("Another tab has switched to the project demo; nothing was done.")).to_be_visible()
     switch(other, "demo", "alt_demo")
