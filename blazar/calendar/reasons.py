@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -82,8 +82,9 @@ def explain(
 
 
 def _counted(search: KindSearch, demand: Demand, occupancy: Occupancy, parts: Sequence[Part]) -> _Count:
-    held = demand.pinned.union(demand.kept)
-    count = _Count(search, demand, occupancy, tuple(r for r in search.resources if r.id in held) if held else ())
+    in_use = demand.pinned.union(demand.kept)
+    held = tuple(resource for resource in search.resources if resource.id in in_use) if in_use else ()
+    count = _Count(search, demand, occupancy, in_use, held)
     count.narrow(parts)
     count.keep()
     return count
@@ -93,12 +94,14 @@ def _counted(search: KindSearch, demand: Demand, occupancy: Occupancy, parts: Se
 class _Count:
     """Counts what is left after each reason. Each resource is taken away by one reason only.
 
-    What the reservation has in use (``held``) stays, whatever it is like by now: only ``keep`` takes it away.
+    What the reservation has in use (``held``, with the ids ``in_use``) stays, whatever it is like by now: only ``keep``
+    takes it away.
     """
 
     search: KindSearch
     demand: Demand
     occupancy: Occupancy
+    in_use: Set[int] = frozenset()
     held: Sequence[Resource] = ()
     steps: list[Step] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
@@ -115,11 +118,10 @@ class _Count:
     def narrow(self, parts: Sequence[Part]) -> None:
         """Take away what does not match, cannot be used, is too small, and is promised."""
         demand = self.demand
-        known = {resource.id for resource in self.held}
-        self.left = [*self.held, *(r for r in self.search.matching(Anything()) if r.id not in known)]
+        self.left = [*self.held, *(r for r in self.search.matching(Anything()) if r.id not in self.in_use)]
         self.add(StepCode.REGISTERED, len(self.left), f"{len(self.left)} {_plural(demand, len(self.left))}")
         for part in parts:
-            self.left = [r for r in self.left if r.id in known or matches(part.requirement, r.properties)]
+            self.left = [r for r in self.left if r.id in self.in_use or matches(part.requirement, r.properties)]
             words = f"{len(self.left)} with {words_of(part.requirement)}"
             self.add(StepCode.REQUIREMENT, len(self.left), words, pointer=part.pointer)
         self._remove(StepCode.TRAITS, lambda r: not demand.traits.met_by(r.traits), "without the traits of the flavor")
@@ -173,9 +175,7 @@ class _Count:
 
     def _remove(self, code: StepCode, gone: Callable[[Resource], bool], words: str) -> int:
         """Take resources away and return how many; a reason that takes none is no step."""
-        demand = self.demand
-        stays = demand.pinned.union(demand.kept)
-        left = [resource for resource in self.left if resource.id in stays or not gone(resource)]
+        left = [resource for resource in self.left if resource.id in self.in_use or not gone(resource)]
         removed = len(self.left) - len(left)
         self.left = left
         if removed:

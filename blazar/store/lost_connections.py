@@ -87,13 +87,14 @@ class _Connections:
         else:
             self._cut.over()
 
-    def _is_lost(self, error: Exception, connection: Any) -> bool:
+    def _is_lost(self, error: Any, connection: Any) -> bool:
         """Return whether a rollback failed since the connection can serve no more.
 
         Some that were cut among several statements at once are not yet known to be: psycopg then says that they cannot
         leave pipeline mode. A rollback has no other cause for an operational error.
         """
-        if self._engine.dialect.is_disconnect(error, connection, None):  # type: ignore[arg-type]
-            return True
-        dbapi = self._engine.dialect.loaded_dbapi
-        return isinstance(error, (dbapi.OperationalError, dbapi.InterfaceError))
+        dialect = self._engine.dialect
+        dbapi = dialect.loaded_dbapi
+        return isinstance(error, (dbapi.OperationalError, dbapi.InterfaceError)) or dialect.is_disconnect(
+            error, connection, None
+        )
