@@ -21,9 +21,9 @@ $(BIN)/.run: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
-# The client is a distribution of its own, which the tests and the checks of types import.
-$(BIN)/.dev: $(BIN)/.run client/pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e ./client
+# The client and the conformance suite are distributions of their own, which the tests import.
+$(BIN)/.dev: $(BIN)/.run client/pyproject.toml conformance/pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e ./client -e ./conformance
 	@touch $@
 
 run: $(BIN)/.run ## serve on 127.0.0.1:1234 with a simulated cloud (BLAZAR_PORT, BLAZAR_DATA)
@@ -35,28 +35,31 @@ demo: $(BIN)/.run ## serve a cloud of 60 hosts with months of leases of several 
 # An idle worker steals tests from the other one; tests that share a fixture of their module mostly stay together.
 TWO := -n 2 --dist worksteal
 
-test: $(BIN)/.dev ## the fast tests (10 minutes)
+test: $(BIN)/.dev ## the fast tests (3 minutes)
 	$(BIN)/python -m pytest -q $(TWO) -m "not slow and not cloud and not web" $(ARGS)
 
 # What a change most likely breaks is tried with each change; with FULL=1 everything is, with all cases, as each night.
 FULL ?=
 CHOSEN := $(if $(FULL),, and not nightly)
 SIZES := $(if $(FULL),\
+	BLAZAR_PERCENT=$${BLAZAR_PERCENT:-100} \
 	BLAZAR_CASES=$${BLAZAR_CASES:-10000} BLAZAR_FENCE_EVERY=$${BLAZAR_FENCE_EVERY:-1} \
 	BLAZAR_KILLS=$${BLAZAR_KILLS:-220} BLAZAR_TRIALS=$${BLAZAR_TRIALS:-70} \
 	BLAZAR_ROUNDS=$${BLAZAR_ROUNDS:-50} BLAZAR_LIVES=$${BLAZAR_LIVES:-200},\
-	BLAZAR_CASES=$${BLAZAR_CASES:-1000} BLAZAR_FENCE_EVERY=$${BLAZAR_FENCE_EVERY:-10} \
-	BLAZAR_KILLS=$${BLAZAR_KILLS:-100} BLAZAR_TRIALS=$${BLAZAR_TRIALS:-40} \
-	BLAZAR_ROUNDS=$${BLAZAR_ROUNDS:-20} BLAZAR_LIVES=$${BLAZAR_LIVES:-50})
+	BLAZAR_PERCENT=$${BLAZAR_PERCENT:-20} \
+	BLAZAR_CASES=$${BLAZAR_CASES:-500} BLAZAR_FENCE_EVERY=$${BLAZAR_FENCE_EVERY:-10} \
+	BLAZAR_KILLS=$${BLAZAR_KILLS:-60} BLAZAR_TRIALS=$${BLAZAR_TRIALS:-20} \
+	BLAZAR_ROUNDS=$${BLAZAR_ROUNDS:-10} BLAZAR_LIVES=$${BLAZAR_LIVES:-30})
 
 # Tests that compute, or use one program of their own, run in parallel; tests that race, kill and measure run alone.
-SIDE_BY_SIDE := tests/slow/test_fencing.py tests/manager tests/enforcement tests/unit \
+SIDE_BY_SIDE := tests/slow/test_fencing.py tests/manager tests/resources tests/enforcement tests/model tests/calendar \
 	$(filter-out %/test_upstream_client.py,$(wildcard tests/client/test_*.py)) \
+	$(filter-out %/test_memory.py,$(wildcard tests/cmd/test_*.py)) \
 	tests/examples tests/house tests/conformance tests/slow/test_wheel.py \
-	tests/api tests/store tests/cmd/test_versions.py tests/cmd/test_stock_files.py tests/cmd/test_standalone.py
-SLOW = $(SIZES) $(BIN)/python -m pytest -q -m "slow and not cloud$(CHOSEN)" --timeout 1500 --durations 15
+	tests/api tests/blazarclient tests/clouds tests/contract tests/rpc tests/store
+SLOW = $(SIZES) $(BIN)/python -m pytest -q -m "(slow or property) and not cloud and not web$(CHOSEN)" --timeout 1500 --durations 15
 
-test-slow: $(BIN)/.dev ## the slow tests: races, kill -9, a thousand cases, the upstream client and dashboard; FULL=1 all
+test-slow: $(BIN)/.dev ## the slow tests: races, kill -9, more cases, the upstream client and dashboard; FULL=1 all
 	$(SLOW) $(TWO) $(SIDE_BY_SIDE) $(ARGS)
 	$(SLOW) $(SIDE_BY_SIDE:%=--ignore %) tests $(ARGS)
 
@@ -83,7 +86,7 @@ test-cloud: $(BIN)/.dev cloud ## the tests that need the real OpenStack, a story
 	$(CLOUD_PYTHON) -m pytest -q -p no:cacheprovider --confcutdir=tests/nova tests/nova
 	$(BIN)/python -m pytest -q -m "cloud$(CHOSEN)" --timeout 900 --durations 10 $(ARGS)
 
-test-one: $(BIN)/.dev ## one file or test: make test-one t=tests/unit/test_dates.py
+test-one: $(BIN)/.dev ## one file or test: make test-one t=tests/model/base/test_durations.py
 	$(BIN)/python -m pytest -q $(t) $(ARGS)
 
 lint: $(BIN)/.dev ## style, types, import order, words of the glossary
@@ -93,6 +96,7 @@ lint: $(BIN)/.dev ## style, types, import order, words of the glossary
 	cd nova && $(abspath $(BIN))/mypy --config-file pyproject.toml
 	cd client && $(abspath $(BIN))/mypy --config-file pyproject.toml
 	$(BIN)/lint-imports
+	cd conformance && $(abspath $(BIN))/lint-imports --config pyproject.toml
 	$(BIN)/python -m tests.house.words
 
 format: $(BIN)/.dev ## format the code
@@ -110,7 +114,7 @@ web: $(WEB) ## build the web pages from web/src; needs Node 20 or newer
 test-web: $(BIN)/.dev $(WEB) ## the tests of the web pages in a browser (Chromium, Node)
 	$(BIN)/python -m pytest -q -m web --timeout 300 $(ARGS)
 
-coverage: $(BIN)/.dev ## lines and branches that the fast tests run; the report is in .coverage-html (10 minutes)
+coverage: $(BIN)/.dev ## lines and branches that the fast tests run; the report is in .coverage-html (4 minutes)
 	$(BIN)/python -m pytest -q $(TWO) -m "not slow and not cloud and not web" --cov --cov-report term --cov-report html:.coverage-html $(ARGS)
 
 changelog: $(BIN)/.dev ## show what the next release brings, of the files in changes/
@@ -123,8 +127,9 @@ simulate: $(BIN)/.dev ## months of a virtual cloud with a waiting list; ARGS="--
 	$(BIN)/python -m bench.waiting $(ARGS)
 
 db-revision: $(BIN)/.dev ## a new migration: make db-revision m="what it does"
-	@rm -f /tmp/blazar-revision.sqlite && url=sqlite:////tmp/blazar-revision.sqlite && \
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && url=sqlite:///$$folder/blazar.sqlite && \
 	$(BIN)/blazar-db-manage --database-url $$url upgrade && $(BIN)/blazar-db-manage --database-url $$url revision -m "$(m)"
+	@$(BIN)/ruff format --quiet blazar/store/sql/migrations/versions
 
 sample-config: $(BIN)/.dev ## regenerate etc/blazar/*.sample and docs/configuration.md
 	PYTHONWARNINGS=ignore $(BIN)/oslo-config-generator --config-file etc/blazar/blazar-config-generator.conf
@@ -135,4 +140,4 @@ client-manual: $(BIN)/.dev ## write client/man/blazar.1 from the options of the 
 	$(BIN)/python tools/client_manual.py > client/man/blazar.1.new && mv client/man/blazar.1.new client/man/blazar.1
 
 clean: ## remove the files of the other targets (not the data in ./var)
-	rm -rf $(VENV) .venv-client .venv-dashboard .venv-tempest build dist *.egg-info client/build client/*.egg-info .coverage .coverage-html .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-client .venv-dashboard .venv-tempest build dist *.egg-info client/build client/*.egg-info conformance/build conformance/*.egg-info .coverage .coverage-html .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

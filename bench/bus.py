@@ -14,7 +14,7 @@ from oslo_config import cfg
 from bench.ground import Ground, database
 from bench.requests import Figure, cell
 from blazar.api.app import create_app
-from blazar.api.identity import StandaloneIdentity
+from blazar.api.http.identity import StandaloneIdentity
 from blazar.cmd import config
 from blazar.messaging import transport
 from blazar.rpc import server as rpc

@@ -17,19 +17,21 @@ from sqlalchemy.engine import Engine
 
 from bench.kinds import FLAVORS, KINDS, LAST_POOL_GB, POOL_GB, Kind, Room
 from blazar.api.app import create_app
-from blazar.api.identity import StandaloneIdentity
-from blazar.clouds.ports import Cloud, Segment
+from blazar.api.http.identity import StandaloneIdentity
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.segments import Segment
 from blazar.clouds.ports.volumes import BACKEND_NAME, POOL_NAME
-from blazar.clouds.simulated import Durations, Faults, MemoryStorage, SimulatedCloud, State, of_size
+from blazar.clouds.simulated import Durations, Faults, MemoryStorage, State, of_size
 from blazar.clouds.simulated.state import NetworkState, SubnetState
 from blazar.clouds.simulated.volume_state import PoolState, VolumeTypeState
 from blazar.manager.common.notifications import Parties
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
-from blazar.model.clock import Clock, SystemClock
-from blazar.model.lease import Json, Lease
-from blazar.model.requests import Registration
-from blazar.model.resource import (
+from blazar.model.base.clock import Clock, SystemClock
+from blazar.model.base.json_text import Json
+from blazar.model.leases.lease import Lease
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.resource import (
     DEVICE,
     FLOATING_IP,
     GENERIC,
@@ -39,8 +41,9 @@ from blazar.model.resource import (
     ResourceDetails,
     ResourceInventory,
 )
-from blazar.resources.base import Given
-from blazar.resources.complete import CompleteType
+from blazar.resources.contract.checked import CheckedType
+from blazar.resources.contract.evacuation import MovedServer
+from blazar.resources.contract.values import Given
 from blazar.resources.devices.kind import Devices
 from blazar.resources.floating_ips.kind import FloatingIps
 from blazar.resources.floating_ips.registration import attributes_of, name_of
@@ -49,17 +52,17 @@ from blazar.resources.hosts.kind import Hosts
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.registration import HostRegistration
 from blazar.resources.hosts.registration import attributes_of as attributes_of_host
-from blazar.resources.making_room import MovedServer
 from blazar.resources.networks.kind import NetworkSegments
 from blazar.resources.networks.registration import attributes_of as attributes_of_segment
 from blazar.resources.networks.registration import name_of as segment_name
 from blazar.resources.volumes import registration as pools
 from blazar.resources.volumes.kind import VolumePools
-from blazar.store import resource_queries
-from blazar.store.engine import WRITES, connect
-from blazar.store.migrate import upgrade
+from blazar.store.resources import inventory
+from blazar.store.sql.engine import WRITES, connect
+from blazar.store.sql.migrate import upgrade
+from blazar.store.sql.tables import allocations, events, leases, reservations
 from blazar.store.store import Store
-from blazar.store.tables import allocations, events, leases, reservations
+from tests.people import PeopledCloud
 
 POSTGRESQL = os.environ.get("BLAZAR_TEST_POSTGRESQL", "postgresql+psycopg://postgres@127.0.0.1:5432")
 MARIADB = os.environ.get("BLAZAR_TEST_MARIADB", "mysql+pymysql://root@127.0.0.1:3306")
@@ -144,7 +147,7 @@ class Ground:
         if kind.resources == VOLUME:
             _add_pools(state, size)
         state.aggregates[1].hosts = [host.service_name for host in state.hosts.values()]
-        self.simulated = SimulatedCloud(
+        self.simulated = PeopledCloud(
             MemoryStorage(state), clock=self.clock, faults=faults, durations=Durations(deletion=deletion_takes)
         )
         for flavor in FLAVORS:
@@ -190,7 +193,7 @@ class Ground:
 
     def _as_kept(self, kind: Kind, room: Room, cloud: Cloud, settings: HostSettings) -> Iterator[tuple[str, Json]]:
         """Return type and parameters of a reservation, and of those that it is made of."""
-        type_ = CompleteType(kind.make(cloud, settings))
+        type_ = CheckedType(kind.make(cloud, settings))
         content = type_.parameters(type_.resolve(Given(room), project_id="p"))
         yield kind.resource_type, dict(content.values)
         for child in type_.children(content):
@@ -214,7 +217,7 @@ class Ground:
             for pool, type_ in zip(state.block.pools, state.block.types.values(), strict=True):
                 given = {pools.POOL: pool.name, pools.TYPE: type_.name, pools.SIZE: pool.total_gb}
                 attributes = {
-                    **pools.pool_given(given),
+                    **pools.read_pool(given),
                     pools.TYPE_ID: type_.id,
                     pools.BACKUPS: False,
                     pools.OPEN_TO: "",
@@ -239,10 +242,10 @@ class Ground:
         kind, now = self.kind.resources, datetime.now(UTC)
         with self.engine.execution_options(**{WRITES: True}).begin() as connection:
             for external_id, name, details in found:
-                resource_queries.insert(
+                inventory.insert_resource(
                     connection, kind, external_id=external_id, name=name, details=details, capabilities={}, at=now
                 )
-            resource_queries.raise_version(connection, kind)
+            inventory.raise_inventory_version(connection, kind)
         self.ids = sorted(r.id for r in self.store.resources.of_kind(kind))
         # A tenth stays free: there has to be something to find.
         self.busy = self.ids[: len(self.ids) - max(1, len(self.ids) // 10)]
@@ -274,7 +277,7 @@ class Ground:
             rows[reservations] += [
                 {"id": id, "lease_id": lease_id, "position": position, "resource_type": resource_type}
                 | {"resource_id": str(uuid.uuid4()), "status": "pending", "missing_resources": False}
-                | {"resources_changed": False, "parameters": parameters, "artefacts": {}, **stamps}
+                | {"resources_changed": False, "parameters": parameters, "cloud_ids": {}, **stamps}
                 | {"parent_id": ids[0] if position else None}
                 for position, (id, (resource_type, parameters)) in enumerate(zip(ids, self._kept, strict=True))
             ]
@@ -283,7 +286,7 @@ class Ground:
                 rows[events].append(
                     {"id": str(uuid.uuid4()), "lease_id": lease_id, "position": position, "event_type": kind}
                     | {"time": time, "status": "UNDONE", "due_at": time, "claimed_by": None, "claimed_at": None}
-                    | {"attempts": 0, "reason": None, "memo": None, **stamps}
+                    | {"attempts": 0, "reason": None, "saved_state": None, **stamps}
                 )
             rows[allocations].append(
                 {
@@ -293,7 +296,7 @@ class Ground:
                 }
                 # What is made of others takes nothing itself.
                 | {"reservation_id": ids[-1], "starts_at": start, "ends_at": end, "blocks_until": end}
-                | {"units": self.kind.count, "unit": per_instance, "released_at": None}
+                | {"count": self.kind.count, "per_instance": per_instance, "released_at": None}
             )
         with self.engine.execution_options(**{WRITES: True}).begin() as connection:
             for table, values in rows.items():

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from blazar.clouds.ports import Cloud, Flavor
-from blazar.model.amounts import Amounts
-from blazar.model.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, VOLUME, ResourceKind
-from blazar.resources.base import ResourceType
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.compute import Flavor
+from blazar.model.base.amounts import Amounts
+from blazar.model.resources.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, VOLUME, ResourceKind
+from blazar.resources.contract.type import ResourceType
 from blazar.resources.devices.type import DeviceReservation
 from blazar.resources.floating_ips.type import VirtualFloatingIp
 from blazar.resources.generic.type import Generic

@@ -11,8 +11,8 @@ from datetime import timedelta
 from bench.ground import BEGIN, END, MONTH, Ground, database
 from bench.kinds import KINDS, Kind, Room
 from bench.requests import FORMAT
-from blazar.model.maintenance import MaintenanceRequest, Outcome
-from blazar.model.resource import HOST
+from blazar.model.maintenance.windows import MaintenanceRequest, Outcome
+from blazar.model.resources.resource import HOST
 
 HOSTS, LEASES = 500, 5000
 CASES = {"a tenth of the hosts, a month": 0.09, "half of the hosts, a month": 0.5}

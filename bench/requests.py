@@ -16,14 +16,15 @@ from functools import partial
 
 from bench.ground import BEGIN, END, Ground, database
 from bench.kinds import Kind, Room
-from blazar.model.clock import zulu
-from blazar.store.lease_pages import SORT_KEYS
+from blazar.api.http.microversion import MAX_VERSION, as_text
+from blazar.api.leases.services import LeaseServices
+from blazar.model.base.clock import zulu
+from blazar.store.leases.pages import SORT_KEYS
 from tests.statements import counted
 
 FORMAT = "%Y-%m-%d %H:%M"
 CREATORS = 8
-MODERN = {"OpenStack-API-Version": "reservation 1.1"}
-RESOURCES = {"OpenStack-API-Version": "reservation 1.2"}
+MODERN = {"OpenStack-API-Version": f"reservation {as_text(MAX_VERSION)}"}
 MEMBER = {"X-Auth-Token": "u:another"}
 """Somebody of a project to which nothing is promised: all that is shown is of others, and merged."""
 
@@ -104,7 +105,7 @@ def cell(base: str, ground: Ground, hosts: int, leases: int) -> Iterator[Figure]
 
     def get(path: str) -> Callable[[], None]:
         def act() -> None:
-            headers = RESOURCES if path.startswith("/v1/resources") else {}
+            headers = MODERN if path.startswith("/v1/resources") else {}
             assert http.get(path, headers=headers).status_code == 200
 
         return act
@@ -125,7 +126,7 @@ def cell(base: str, ground: Ground, hosts: int, leases: int) -> Iterator[Figure]
     yield timed("list, past", 5 if slow else 20, partial(page, ground, state="past"))
     begin = time.perf_counter()
     with counted(ground.engine) as statements:
-        ground.app.extensions["blazar"].rendered["v1"].forget()
+        ground.app.extensions["blazar"].feature(LeaseServices).rendered["v1"].forget()
         get("/v1/leases")()
     span = 1000 * (time.perf_counter() - begin)
     yield Figure(base, type_, "list, cold", hosts, leases, span, span, statements.count, 1)

@@ -12,10 +12,11 @@ import sqlalchemy as sa
 from bench.ground import Ground, database
 from bench.kinds import Kind
 from blazar.clouds.simulated import Faults
-from blazar.model.clock import SystemClock
-from blazar.model.lease import EventType, Lease, LeaseStatus
-from blazar.model.requests import LeaseRequest, ReservationRequest
-from blazar.store.tables import leases
+from blazar.model.base.clock import SystemClock
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import LeaseRequest, ReservationRequest
+from blazar.model.leases.states import EventType, LeaseStatus
+from blazar.store.sql.tables import leases
 
 LATENCY = timedelta(milliseconds=50)
 

@@ -22,11 +22,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
-from blazar.model.clock import Clock, monotonic
-from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable, TooLate
-from blazar.model.lease import Lease, unknown_lease
-from blazar.model.lease_details import LeaseOwner
-from blazar.model.requests import Actor
+from blazar.model.base.clock import Clock, monotonic
+from blazar.model.base.errors import BlazarError, ClaimLost, CloudUnavailable, TooLate
+from blazar.model.leases.details import LeaseOwner
+from blazar.model.leases.lease import Lease, unknown_lease
+from blazar.model.leases.requests import Actor
 
 RETRY_SECONDS = 5
 """Seconds after which a refused request that has changed nothing may be sent once more."""
@@ -203,12 +203,12 @@ def scope(
         _CURRENT.reset(token)
 
 
-def called_by(user_id: str, project_id: str) -> None:
+def note_caller(user_id: str, project_id: str) -> None:
     """Note for the rest of the scope who sent the request."""
     _CURRENT.set(replace(_CURRENT.get(), caller=CallerIds(user_id, project_id)))
 
 
-def allowed(owner: LeaseOwner) -> None:
+def note_owner(owner: LeaseOwner) -> None:
     """Note for the rest of the scope whose a lease was when the caller was allowed to see it, or to act on it."""
     here = _CURRENT.get()
     _CURRENT.set(replace(here, owners=(*here.owners, owner)))
@@ -238,7 +238,7 @@ _AWAITED: ContextVar[tuple[datetime, Clock] | None] = ContextVar("awaited", defa
 
 
 @contextmanager
-def awaited(until: datetime | None, clock: Clock) -> Iterator[None]:
+def limit_wait(until: datetime | None, clock: Clock) -> Iterator[None]:
     """Run a request whose caller waits until ``until`` by that clock; None if unknown. TooLate if it has passed."""
     token = _AWAITED.set(None if until is None else (until, clock))
     try:
@@ -290,6 +290,6 @@ def may_change() -> None:
         found.possible = True
 
 
-def begun() -> None:
+def drop_deadline() -> None:
     """Drop the deadline because something durable was done: the rest is finished even if the caller has gone."""
     _AWAITED.set(None)

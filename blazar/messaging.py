@@ -15,7 +15,7 @@ from typing import Any
 import amqp
 from oslo_config import cfg
 
-from blazar.model.errors import InvalidInput
+from blazar.model.base.errors import InvalidInput
 
 sys.modules.setdefault("eventlet", None)  # type: ignore[arg-type]
 with warnings.catch_warnings():

@@ -10,16 +10,18 @@ from typing import Any
 from flask.testing import FlaskClient
 from sqlalchemy.engine import Engine
 
-from blazar.clouds.simulated import Faults, MemoryStorage, SimulatedCloud
+from blazar.api.http.microversion import MAX_VERSION, as_text
+from blazar.clouds.simulated import Faults, MemoryStorage
 from blazar.cmd import assemble, config, standalone
-from blazar.model.resource import HOST
+from blazar.model.resources.resource import HOST
 from blazar.resources.hosts.options import HostSettings
 from blazar.store.store import Store
-from blazar.testing.clock import ManualClock
+from blazarconformance.clock import ManualClock
+from tests.people import PeopledCloud
 from tests.tables import new_sqlite
 from tests.world import RecordingNotifier, World, host_request, of_hosts
 
-NEWEST = "1.3"
+NEWEST = as_text(MAX_VERSION)
 ALICE = "alice:physics"
 
 
@@ -41,7 +43,7 @@ class Configured:
         self.clock = ManualClock()
         state = of_hosts(*[{}] * hosts)
         next(each for each in state.aggregates.values() if each.name == "freepool").name = freepool
-        self.simulated = SimulatedCloud(MemoryStorage(state), clock=self.clock, faults=Faults(sleep=lambda _: None))
+        self.simulated = PeopledCloud(MemoryStorage(state), clock=self.clock, faults=Faults(sleep=lambda _: None))
         self.notifier = RecordingNotifier()
         engine = new_sqlite(folder / "blazar.sqlite")
         self.store = Store(engine)

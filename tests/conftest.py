@@ -8,6 +8,7 @@ import inspect
 import os
 import threading
 import uuid
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -22,8 +23,8 @@ from hypothesis import HealthCheck, settings
 from oslo_policy import _checks
 from sqlalchemy.engine import Engine
 
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
+from blazar.store.sql.engine import connect
+from blazar.store.sql.migrate import upgrade
 from tests.cases import cases
 from tests.tables import empty, new_sqlite
 from tests.world import World
@@ -36,8 +37,15 @@ MARIADB = os.environ.get("BLAZAR_TEST_MARIADB", "mysql+pymysql://root@127.0.0.1:
 RABBITMQ = os.environ.get("BLAZAR_TEST_RABBITMQ", "rabbit://guest:guest@127.0.0.1:5672/")
 SERVERS = {"postgresql": (POSTGRESQL, "postgres"), "mariadb": (MARIADB, "mysql")}
 
+ALIKE = "CI" in os.environ and "FULL" not in os.environ
+"""Each change is tried with the same random cases, and not refused for a fault of another; each night has new ones."""
 settings.register_profile(
-    "blazar", max_examples=cases(100), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
+    "blazar",
+    max_examples=cases(100),
+    deadline=None,
+    derandomize=ALIKE,
+    suppress_health_check=list(HealthCheck),
+    print_blob=True,
 )
 settings.load_profile("blazar")
 
@@ -51,10 +59,53 @@ def _arguments(method: Any) -> inspect.FullArgSpec:
 _checks.inspect = SimpleNamespace(getfullargspec=lambda call: _arguments(getattr(call, "__func__", call)))
 
 
+def pytest_configure() -> None:
+    """Collect no garbage while tests are collected: all of them stay, and looking at them takes nine seconds."""
+    gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what is more of the same, and as a property what is tried with random cases.
+
+    More of the same is each test on a second and third database, and the cases of a test beyond the sample that it
+    names: ``sample(5)`` leaves ``make test`` five of them, spread evenly. Of the slow cases of a test that costs
+    minutes each change tries a share, and each night all: ``share(3)`` is a third, always the same one.
+    """
+    samples: dict[tuple[str, Any], list[pytest.Function]] = {}
+    for item in items:
+        if not isinstance(item, pytest.Function):
+            continue
+        if getattr(item.obj, "is_hypothesis_test", False):
+            item.add_marker("property")
+        if SERVERS.keys() & set(_parameters(item).values()):
+            item.add_marker("slow")
+        elif item.get_closest_marker("sample"):
+            samples.setdefault((item.nodeid.partition("[")[0], item.obj), []).append(item)
+    for cases_of in samples.values():
+        (number,) = cases_of[0].get_closest_marker("sample").args  # type: ignore[union-attr]
+        kept = {len(cases_of) * index // number for index in range(number)}
+        for index, item in enumerate(cases_of):
+            if index not in kept:
+                item.add_marker("slow")
+    for item in items:
+        share = item.get_closest_marker("share")
+        # By the name, as what repeats in the list of cases, like the kinds of database, must not decide.
+        if share and item.get_closest_marker("slow") and zlib.crc32(item.nodeid.encode()) % share.args[0]:
+            item.add_marker("nightly")
+
+
+def _parameters(item: pytest.Function) -> dict[str, Any]:
+    """Return what a test is tried with, as far as it can be a name of a database."""
+    spec = getattr(item, "callspec", None)
+    return {name: value for name, value in spec.params.items() if isinstance(value, str)} if spec else {}
+
+
 def pytest_collection_finish() -> None:
-    """Let the collector of garbage pass over what stays until the end: eleven thousand tests, and all modules."""
+    """Let the collector of garbage pass over what stays until the end: sixteen thousand tests, and all modules."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(20_000, 20, 20)
 
 

@@ -98,7 +98,7 @@ ON_DEVICES = [
 """The same of devices."""
 
 FREE = {"reservations": [{"resource_type": "physical:host", "min": 1}], "duration": "PT1H"}
-SINCE_1_1 = [
+ON_CALENDAR = [
     #                                   admin member reader stranger foreign reader service nobody
     ("GET", "/calendar", None, (200, 200, 200, 200, 200, 403, 401)),
     ("GET", "/capacity", None, (200, 200, 200, 200, 200, 403, 401)),
@@ -106,20 +106,20 @@ SINCE_1_1 = [
     ("POST", "/availability", FREE, (200, 200, 403, 200, 403, 403, 401)),
     ("POST", "/availability", {"colour": "red"}, (400, 400, 403, 400, 403, 403, 401)),
     ("GET", "/info", None, (200, 200, 200, 200, 200, 200, 401)),
-    ("GET", "/os-hosts", None, (200, 403, 403, 403, 403, 403, 401)),
-    ("GET", "/hypervisors", None, (200, 403, 403, 403, 403, 403, 401)),
-    ("GET", "/os-hosts/allocations", None, (200, 403, 403, 403, 403, 403, 401)),
-    ("GET", "/os-hosts/0/allocation", None, (404, 403, 403, 403, 403, 403, 401)),
-    ("PUT", "/os-hosts/0/allocation", {"reservation_id": "none"}, (404, 403, 403, 403, 403, 403, 401)),
-    ("POST", "/os-hosts/0/refresh", None, (404, 403, 403, 403, 403, 403, 401)),
-    ("GET", "/os-hosts/properties", None, (200, 403, 403, 403, 403, 403, 401)),
-    ("PATCH", "/os-hosts/properties/none", {"private": False}, (404, 403, 403, 403, 403, 403, 401)),
-    ("GET", "/floatingips", None, (200, 200, 200, 200, 200, 403, 401)),
-    ("GET", "/floatingips/0", None, (404, 404, 404, 404, 404, 403, 401)),
-    ("POST", "/floatingips", NO_ADDRESS, (400, 403, 403, 403, 403, 403, 401)),
-    ("DELETE", "/floatingips/0", None, (404, 403, 403, 403, 403, 403, 401)),
-    ("POST", "/os-hosts", {"name": "no-such-host"}, (400, 403, 403, 403, 403, 403, 401)),
-    ("PUT", "/os-hosts/0", {"disabled": None}, (404, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/resources/host", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("GET", "/resources/host/candidates", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/resources/host/allocations", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/resources/host/0/allocations", None, (404, 403, 403, 403, 403, 403, 401)),
+    ("PUT", "/resources/host/0/allocations", {"reservation_id": "none"}, (404, 403, 403, 403, 403, 403, 401)),
+    ("POST", "/resources/host/0/refresh", None, (404, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/resources/host/properties", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("PATCH", "/resources/host/properties/none", {"private": False}, (404, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/resources/floatingip", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("GET", "/resources/floatingip/0", None, (404, 404, 404, 404, 404, 403, 401)),
+    ("POST", "/resources/floatingip", NO_ADDRESS, (400, 403, 403, 403, 403, 403, 401)),
+    ("DELETE", "/resources/floatingip/0", None, (404, 403, 403, 403, 403, 403, 401)),
+    ("POST", "/resources/host", {"name": "no-such-host"}, (400, 403, 403, 403, 403, 403, 401)),
+    ("PUT", "/resources/host/0", {"disabled": None}, (404, 403, 403, 403, 403, 403, 401)),
     ("GET", "/leases", None, (200, 200, 200, 200, 200, 403, 401)),
     ("GET", "/leases/{lease}", None, (200, 200, 200, 404, 404, 404, 401)),
     ("PUT", "/leases/{lease}", {"name": "x"}, (200, 200, 403, 404, 404, 404, 401)),
@@ -128,7 +128,7 @@ SINCE_1_1 = [
 ]
 """Method, path, body, and the status that each of ``WHO`` gets, in version 1 from microversion 1.1 on."""
 
-SINCE_1_2 = [
+ON_RESOURCES = [
     #                                          admin member reader stranger foreign reader service nobody
     ("GET", "/resources", None, (200, 200, 200, 200, 200, 403, 401)),
     ("GET", "/resources/nothing", None, (404, 404, 404, 404, 404, 403, 401)),
@@ -141,11 +141,12 @@ SINCE_1_2 = [
     ("POST", "/resources/host/1/refresh", None, (200, 403, 403, 403, 403, 403, 401)),
     ("GET", "/resources/host/allocations", None, (200, 403, 403, 403, 403, 403, 401)),
     ("GET", "/resources/host/1/allocations", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("PUT", "/resources/host/0/allocations", {"reservation_id": "none"}, (404, 403, 403, 403, 403, 403, 401)),
     ("GET", "/resources/host/candidates", None, (200, 403, 403, 403, 403, 403, 401)),
     ("GET", "/resources/host/properties", None, (200, 403, 403, 403, 403, 403, 401)),
     ("PATCH", "/resources/host/properties/none", {"private": False}, (404, 403, 403, 403, 403, 403, 401)),
 ]
-"""Method, path, body, and the status that each of ``WHO`` gets, in version 1 from microversion 1.2 on."""
+"""Method, path, body, and the status that each of ``WHO`` gets, in version 1 from microversion 1.1 on."""
 
 SERIES = {
     "name": "own plan",
@@ -155,7 +156,7 @@ SERIES = {
     "fit": "as_many",
     "reservations": [{"resource_type": "physical:host", "min": 1}],
 }
-SINCE_1_3 = [
+ON_MORE = [
     #                                     admin member reader stranger foreign reader service nobody
     ("POST", "/leases/{lease}/keep", None, (409, 409, 403, 404, 404, 404, 401)),
     ("PUT", "/leases/{lease}/hold", None, (409, 403, 403, 404, 404, 404, 401)),
@@ -189,7 +190,7 @@ SINCE_1_3 = [
     ("DELETE", "/maintenances/0", None, (404, 403, 403, 403, 403, 403, 401)),
     ("POST", "/maintenances/0/end", None, (404, 403, 403, 403, 403, 403, 401)),
 ]
-"""Method, path, body, and the status that each of ``WHO`` gets, in version 1 from microversion 1.3 on."""
+"""Method, path, body, and the status that each of ``WHO`` gets, in version 1 from microversion 1.1 on."""
 
 USERS_FEED = {"kind": "user", "name": "mine"}
 ON_FEEDS = [

@@ -44,15 +44,27 @@ class ObservedStore:
     """A store whose every operation goes through a function of the test."""
 
     def __init__(self, store: Store, around: Around) -> None:
-        first = ("leases", "lease_pages", "idempotency", "calendar", "resources", "outbox", "events", "feeds")
+        first = (
+            "leases",
+            "lease_pages",
+            "idempotency",
+            "calendar",
+            "bookings",
+            "resources",
+            "outbox",
+            "events",
+            "claims",
+            "feeds",
+        )
         later = (
             "unused",
             "waiting_list",
             "extensions",
             "series",
-            "series_changes",
+            "series_work",
             "maintenances",
-            "surgery",
+            "maintenance_plans",
+            "resource_health",
             "history",
         )
         for noun in (*first, *later):

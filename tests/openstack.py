@@ -17,7 +17,7 @@ import yaml
 from keystoneauth1.identity import v3
 
 from blazar.clouds.openstack import Access, Credentials, open_cloud
-from blazar.model.errors import BlazarError, NotFound
+from blazar.model.base.errors import BlazarError, NotFound
 
 HOME = Path(os.environ.get("OPENSTACK_CLOUD_HOME") or Path.home() / ".cache" / "openstack-cloud")
 PATIENCE = 300.0
@@ -182,7 +182,7 @@ class Servers:
         """Delete what was booted, and wait until it is gone."""
         compute = admin_compute()
         for server_id in self.booted:
-            compute.delete_server(server_id)
+            compute.begin_server_deletion(server_id)
         for server_id in self.booted:
             eventually(lambda server_id=server_id: self._exists(server_id), lambda there: not there)
         self.booted.clear()
@@ -331,7 +331,7 @@ def tidy() -> None:
     for hypervisor in compute.hypervisors():
         host = hypervisor.service_name
         for server in compute.servers_on(host):
-            compute.delete_server(server.id)
+            compute.begin_server_deletion(server.id)
         eventually(lambda host=host: compute.servers_on(host), lambda left: not left)
     for aggregate in compute.aggregates():
         for host in aggregate.hosts:

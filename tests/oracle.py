@@ -7,15 +7,19 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from blazar.clouds.ports import Flavor, Segment, Server
+from blazar.clouds.ports.compute import Flavor, Server
+from blazar.clouds.ports.segments import Segment
 from blazar.clouds.ports.stacks import CREATE
-from blazar.clouds.simulated import SimulatedCloud, State
-from blazar.model.lease import EventStatus, Lease, LeaseStatus, Reservation
-from blazar.model.resource import DEVICE, GENERIC, HOST
+from blazar.clouds.simulated import State
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.reservation import Reservation
+from blazar.model.leases.states import EventStatus, LeaseStatus
+from blazar.model.resources.resource import DEVICE, GENERIC, HOST
 from blazar.resources.floating_ips.registration import BLAZAR, mark, name_of
 from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
 from blazar.resources.networks.registration import name_of as segment_name
 from blazar.store.store import Store
+from tests.people import PeopledCloud
 from tests.promises import check_promises
 
 PHYSICAL_HOST = "physical:host"
@@ -33,7 +37,7 @@ ON_THE_LIST = frozenset({LeaseStatus.WAITING, LeaseStatus.TIMED_OUT})
 """States in which a lease has nothing, and needs no event."""
 
 
-def check_at_rest(store: Store, cloud: SimulatedCloud, *, now: datetime, offered: Collection[Flavor] = ()) -> None:
+def check_at_rest(store: Store, cloud: PeopledCloud, *, now: datetime, offered: Collection[Flavor] = ()) -> None:
     """Check the books and the cloud, when no manager has anything left to do."""
     leases = store.leases.of_project(None)
     check_events(store, leases)
@@ -48,7 +52,7 @@ def check_at_rest(store: Store, cloud: SimulatedCloud, *, now: datetime, offered
 
 def check_events(store: Store, leases: Collection[Lease]) -> None:
     """Check that every lease is settled, and that no event of any lease, past ones included, is IN_PROGRESS."""
-    everything = [store.leases.one(lease.id, including_deleted=True) for lease in (*leases, *store.leases.past())]
+    everything = [store.leases.one(lease.id, including_deleted=True) for lease in (*leases, *store.leases.load_past())]
     stuck = [(lease.id, e) for lease in everything for e in lease.events if e.status is EventStatus.IN_PROGRESS]
     assert not stuck, f"events are worked on for ever: {stuck}"
     unsettled = [

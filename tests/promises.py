@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from blazar.model.demand import Allocation
-from blazar.model.resource import GENERIC, KINDS, VOLUME, Resource
+from blazar.model.calendar.allocations import Allocation
+from blazar.model.resources.resource import GENERIC, KINDS, VOLUME, Resource
 from blazar.store.store import Store
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from blazar.store.engine import WRITES
-from blazar.store.tables import metadata
-from blazar.testing.databases import contents, fill, new_sqlite, sqlite_engine
+from blazar.store.sql.engine import WRITES
+from blazar.store.sql.tables import metadata
+from blazarconformance.databases import contents, fill, new_sqlite, sqlite_engine
 
 __all__ = ["contents", "empty", "fill", "new_sqlite", "sqlite_engine"]
 

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from blazar.clouds.ports import Cloud
-from blazar.model.lease import Content, ReservationStatus
-from blazar.model.requests import ReservationRequest
-from blazar.resources.base import Given, Progress, Reference, ResourceType, Task
+from blazar.model.leases.requests import ReservationRequest
+from blazar.model.leases.reservation import Content
+from blazar.model.leases.states import ReservationStatus
+from blazar.resources.contract.parameters import reference_of
+from blazar.resources.contract.type import ResourceType
+from blazar.resources.contract.values import Given, Progress, Reference, Task
 from blazar.resources.generic.type import Generic
 from blazar.resources.hosts.options import HostSettings
-from blazar.resources.references import reference_of
 from tests.world import TYPES
 
 USES = "uses"

@@ -17,31 +17,26 @@ import yaml
 from sqlalchemy.engine import Engine
 
 from blazar.clouds.ports import Cloud
-from blazar.clouds.simulated import Faults, MemoryStorage, SimulatedCloud, State, of_size, of_yaml
-from blazar.clouds.simulated.metrics import SimulatedMetrics
+from blazar.clouds.simulated import Faults, MemoryStorage, State, of_size, of_yaml
 from blazar.clouds.simulated.state import AggregateState
 from blazar.clouds.simulated.volume_state import PoolState
-from blazar.enforcement import Enforcement, Filter, Identity
+from blazar.enforcement import CloudIdentity, Enforcement, Filter
 from blazar.manager.common.notifications import Parties
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
-from blazar.model.duration import Duration
-from blazar.model.lease import Lease, LeaseKind
-from blazar.model.recurrence import LocalEnd, Recurrence
-from blazar.model.requests import (
-    NOW,
-    LeaseChange,
-    LeaseRequest,
-    Moment,
-    Registration,
-    ReservationChange,
-    ReservationRequest,
-)
-from blazar.model.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, VOLUME, Resource, ResourceKind
-from blazar.model.rule_text import parse_rule
-from blazar.model.series import Fit
-from blazar.model.series_details import SeriesRequest, Template
-from blazar.resources.base import ResourceType
+from blazar.model.base.moments import NOW, Duration, Moment
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import LeaseChange, LeaseRequest, ReservationChange, ReservationRequest
+from blazar.model.leases.states import LeaseKind
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, VOLUME, Resource, ResourceKind
+from blazar.model.series.checks import Fit
+from blazar.model.series.details import SeriesRequest, Template
+from blazar.model.series.recurrence import LocalEnd, Recurrence
+from blazar.model.series.rule_text import parse_rule
+from blazar.resources.contract.evacuation import MovedServer
+from blazar.resources.contract.kind import CalendarReads
+from blazar.resources.contract.type import ResourceType
 from blazar.resources.devices.kind import Devices
 from blazar.resources.devices.type import DeviceReservation
 from blazar.resources.floating_ips.kind import FloatingIps
@@ -54,8 +49,6 @@ from blazar.resources.hosts.registration import HostRegistration
 from blazar.resources.hosts.type import PhysicalHost
 from blazar.resources.instances.flavor import FlavorInstance
 from blazar.resources.instances.virtual import VirtualInstance
-from blazar.resources.kinds import Uses
-from blazar.resources.making_room import MovedServer
 from blazar.resources.networks.kind import NetworkSegments
 from blazar.resources.networks.type import NetworkReservation
 from blazar.resources.servers.type import VirtualServer
@@ -63,8 +56,9 @@ from blazar.resources.stacks.type import VirtualStack
 from blazar.resources.volumes.kind import VolumePools
 from blazar.resources.volumes.type import VirtualVolume
 from blazar.store.store import Store
-from blazar.testing.clock import NOON as NOON
-from blazar.testing.clock import ManualClock
+from blazarconformance.clock import NOON as NOON
+from blazarconformance.clock import ManualClock
+from tests.people import PeopledCloud, SimulatedMetrics
 from tests.tables import contents, fill, new_sqlite
 
 PROJECT = "physics"
@@ -163,11 +157,11 @@ class World:
         host_settings: HostSettings | None = None,
         state: State | None = None,
         clock: ManualClock | None = None,
-        cloud: SimulatedCloud | None = None,
+        cloud: PeopledCloud | None = None,
         register: bool = True,
         filters: Sequence[Filter] = (),
         exempt: Collection[str] = (),
-        identity: Identity | None = None,
+        identity: CloudIdentity | None = None,
         patience: timedelta = timedelta(0),
         cleaning_time: timedelta = timedelta(0),
         types: Sequence[Callable[[Cloud, HostSettings], ResourceType]] = TYPES,
@@ -181,7 +175,7 @@ class World:
         self.enforcement = Enforcement(filters, exempt=exempt, identity=identity)
         self.clock = clock or ManualClock()
         self.faults = Faults(sleep=lambda _: None)
-        self.simulated = cloud or SimulatedCloud(
+        self.simulated = cloud or PeopledCloud(
             MemoryStorage(state or of_size(max(hosts, 1))), clock=self.clock, faults=self.faults
         )
         self.faults = self.simulated.faults
@@ -229,7 +223,9 @@ class World:
         """Poll the hosts for their data alone; return the ids of those that changed."""
         calendar, hosts = self.store.calendar, self.store.resources.catalog(HOST).resources
         in_use = lambda: calendar.in_use(HOST, self.clock.now())  # noqa: E731
-        uses = Uses(in_use, calendar.resource_names, lambda *_: None, self.store.leases.projects_of, calendar.held)
+        uses = CalendarReads(
+            in_use, calendar.resource_names, lambda *_: None, self.store.leases.map_projects, calendar.find_held
+        )
         polled = kinds_of(self.simulated.cloud, self.host_settings)[HOST].poll(hosts, uses)
         changed = self.store.resources.refresh(HOST, polled.details, at=self.clock.now())
         return frozenset(host.external_id for host in hosts if host.id in changed)

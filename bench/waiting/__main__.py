@@ -15,13 +15,13 @@ from bench.waiting.models import PERCENT
 from bench.waiting.plot import plot
 from bench.waiting.traces import MIXES, Parameters
 from bench.waiting.world import measured
-from blazar.calendar.queue.values import DAY, Limits
+from blazar.calendar.queue.values import DAY, PlanBounds
 
 LIMITS = ("depth", "promises", "promise_age")
 
 
 def one(parameters: Parameters, limits: Mapping[str, int]) -> dict[str, object]:
-    return {**asdict(parameters), "limits": limits, **measured(parameters, Limits(**limits))}
+    return {**asdict(parameters), "limits": limits, **measured(parameters, PlanBounds(**limits))}
 
 
 def options() -> argparse.Namespace:

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 
 from bench.waiting.cloud import ZERO, Cloud, hosts, waiter_of
 from bench.waiting.traces import Parameters, Request
-from blazar.calendar.queue.overlay import Candidates, Overlay, asked_by
+from blazar.calendar.queue.overlay import Candidates, Overlay, make_question
 from blazar.calendar.queue.values import HOUR, Grant
-from blazar.model.resource import HOST
+from blazar.model.resources.resource import HOST
 
 
 def by_hour_of(requests: Sequence[Request]) -> dict[int, list[Request]]:
@@ -42,7 +42,7 @@ def refusing(p: Parameters, requests: Sequence[Request]) -> tuple[float, float]:
         calendar = {HOST: cloud.inventory()}
         overlay = Overlay(calendar, booked.values(), now, Candidates(calendar))
         for request in by_hour[hour]:
-            grant = overlay.first_grant(request.id, asked_by(waiter_of(p, request, 0), now))
+            grant = overlay.first_grant(request.id, make_question(waiter_of(p, request, 0), now))
             if grant is None:
                 continue
             served += 1

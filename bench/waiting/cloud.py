@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from bench.waiting.models import PROPERTY, models_of
 from bench.waiting.traces import MIXES, Parameters, Request
 from blazar.calendar.queue.values import DAY, HOUR, Grant, Inventory, Waiter
-from blazar.model.amounts import Amounts
-from blazar.model.demand import Demand
-from blazar.model.requirements import Anything, Comparison
-from blazar.model.resource import HOST, Resource
+from blazar.model.base.amounts import Amounts
+from blazar.model.calendar.demand import Demand
+from blazar.model.resources.requirements import Anything, Comparison
+from blazar.model.resources.resource import HOST, Resource
 
 ZERO = 1_800_000_000
 """The first second; all instants are whole hours later."""

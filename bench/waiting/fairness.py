@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from blazar.calendar.queue.usage import Usage
+from blazar.calendar.queue.usage import ProjectUsage
 
 NEARLY_ALWAYS = 0.95
 
@@ -19,7 +19,7 @@ class Shares:
     waited: Counter[str] = field(default_factory=Counter)
     used: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
-    def look(self, usage: Usage) -> None:
+    def look(self, usage: ProjectUsage) -> None:
         """Note the uses of those that wait, which are those that have one."""
         self.passes += 1
         for project, value in usage.values.items():

@@ -14,12 +14,11 @@ from bench.waiting.estimates import Estimates, Said
 from bench.waiting.fairness import Shares
 from bench.waiting.models import PROPERTY
 from bench.waiting.traces import Parameters, trace, weights_of
-from blazar.calendar.queue.expected import expected_start, foreseen
-from blazar.calendar.queue.overlay import totals_of
-from blazar.calendar.queue.plan import in_order, plan
-from blazar.calendar.queue.usage import Piece, Rates, Usage, given_back, used
-from blazar.calendar.queue.values import DAY, HOUR, Grant, Inventory, Limits, Plan, Promise, Waiter
-from blazar.model.resource import HOST, Resource
+from blazar.calendar.queue.overlay import count_totals
+from blazar.calendar.queue.plan import order_waiters, plan_queue
+from blazar.calendar.queue.usage import ProjectUsage, Rates, UsedShare, expected_start, foresee_part, give_back, sum_use
+from blazar.calendar.queue.values import DAY, HOUR, Grant, Inventory, PlanBounds, Promise, QueuePlan, Waiter
+from blazar.model.resources.resource import HOST, Resource
 
 RECENT = 1000
 """Of how many leases that have ended last it is known how many ended early."""
@@ -76,20 +75,20 @@ class Figures:
 class Waiting:
     """A run with a waiting list."""
 
-    def __init__(self, p: Parameters, limits: Limits) -> None:
+    def __init__(self, p: Parameters, limits: PlanBounds) -> None:
         self.parameters, self.limits = p, limits
         self.rates = Rates(project_weights=weights_of(p))
         self.cloud = Cloud(p, hosts(p))
         self.of_model = _of_model(self.cloud.resources)
         self.requests = {request.id: request for request in trace(p)}
-        self.totals = totals_of({HOST: Inventory(self.cloud.resources)})
+        self.totals = count_totals({HOST: Inventory(self.cloud.resources)})
         self.waiting: dict[str, Waiter] = {}
         self.promised: dict[str, Promise] = {}
         self.estimates = Estimates(since=ZERO + p.warm_up * DAY)
-        self.ended: deque[tuple[Piece, int]] = deque(maxlen=RECENT)
+        self.ended: deque[tuple[UsedShare, int]] = deque(maxlen=RECENT)
         self.foreseen = 1.0
         self.least_promised: dict[str, int] = {}
-        self.pieces: dict[str, dict[str, tuple[Piece, ...]]] = defaultdict(dict)
+        self.pieces: dict[str, dict[str, tuple[UsedShare, ...]]] = defaultdict(dict)
         self.figures = Figures(requests=len(self.requests))
         self.shares = Shares()
         self.served = 0
@@ -138,9 +137,9 @@ class Waiting:
             mine = self.pieces[self.requests[grant.lease_id].project]
             (piece,) = mine[grant.lease_id]
             self.ended.append((piece, now))
-            mine[grant.lease_id] = given_back(piece, now, self.rates)
+            mine[grant.lease_id] = give_back(piece, now, self.rates)
         if over:
-            self.foreseen = foreseen(self.ended)
+            self.foreseen = foresee_part(self.ended)
         return bool(over)
 
     def _withdraws(self, lease_id: str, now: int) -> bool:
@@ -154,7 +153,7 @@ class Waiting:
         if promise:
             mine = self.pieces[waiter.project_id]
             (piece,) = mine[lease_id]
-            mine[lease_id] = given_back(piece, now, self.rates)
+            mine[lease_id] = give_back(piece, now, self.rates)
         return True
 
     def _begins(self, waiter: Waiter, grant: Grant) -> None:
@@ -170,18 +169,18 @@ class Waiting:
     def _pass(self, now: int) -> None:
         f = self.figures
         values = {project: self._use(project, now) for project in {w.project_id for w in self.waiting.values()}}
-        usage = Usage(values, self.rates)
+        usage = ProjectUsage(values, self.rates)
         if now >= ZERO + self.parameters.warm_up * DAY:
             self.shares.look(usage)
         waiting, promised = list(self.waiting.values()), list(self.promised.values())
         calendar = {HOST: self.cloud.inventory()}
         begun = time.process_time()
-        done = plan(calendar, waiting, promised, usage, self.totals, now, self.limits)
+        done = plan_queue(calendar, waiting, promised, usage, self.totals, now, self.limits)
         took = (time.process_time() - begun) * 1000
         f.passes += 1
         f.mean_pass_ms += took
         f.worst_pass_ms = max(f.worst_pass_ms, took)
-        order = in_order(waiting, usage, self.totals, now, self.limits)
+        order = order_waiters(waiting, usage, self.totals, now, self.limits)
         last = max([now, *(g.end for g, _ in self.cloud.running.values()), *(p.grant.end for p in promised)])
         self._tell(done, now)
         f.advances += len(done.advance)
@@ -209,7 +208,7 @@ class Waiting:
         mine = self.pieces[project]
         for lease_id in [id_ for id_, pieces in mine.items() if pieces[-1].end < now - 10 * self.rates.half_life]:
             del mine[lease_id]
-        return used((piece for pieces in mine.values() for piece in pieces), now, self.rates)
+        return sum_use((piece for pieces in mine.values() for piece in pieces), now, self.rates)
 
     def _book(self, waiter: Waiter, grant: Grant) -> None:
         self.promised[waiter.lease_id] = Promise(waiter, grant)
@@ -217,13 +216,13 @@ class Waiting:
         self.least_promised[waiter.lease_id] = min(known, grant.start)
         self.pieces[waiter.project_id][waiter.lease_id] = (self._piece(grant),)
 
-    def _piece(self, grant: Grant) -> Piece:
-        return Piece(len(grant.parts) / len(self.of_model[self._model(grant.lease_id)]), grant.start, grant.end)
+    def _piece(self, grant: Grant) -> UsedShare:
+        return UsedShare(len(grant.parts) / len(self.of_model[self._model(grant.lease_id)]), grant.start, grant.end)
 
     def _model(self, lease_id: str) -> str:
         return self.requests[lease_id].model
 
-    def _tell(self, done: Plan, now: int) -> None:
+    def _tell(self, done: QueuePlan, now: int) -> None:
         for grant in (*done.start_now, *done.promise, *done.advance):
             self._says(grant.lease_id, now, grant.start)
         for estimate in done.estimates:
@@ -234,7 +233,7 @@ class Waiting:
         expected = None if start is None else expected_start(wish, start, self.foreseen)
         self.estimates.says(lease_id, Said(now, start, expected, in_time))
 
-    def _audit(self, done: Plan, order: Sequence[Waiter], now: int) -> None:
+    def _audit(self, done: QueuePlan, order: Sequence[Waiter], now: int) -> None:
         """Count who started out of turn, from the gaps of hosts, without the code of the plan."""
         left = [waiter for waiter in order if waiter.lease_id in self.waiting and waiter.earliest <= now]
         places = {grant.lease_id: grant for grant in done.placed}
@@ -270,7 +269,7 @@ def _of_model(resources: Iterable[Resource]) -> Mapping[str, set[int]]:
     return found
 
 
-def measured(p: Parameters, limits: Limits) -> dict[str, float]:
+def measured(p: Parameters, limits: PlanBounds) -> dict[str, float]:
     """Run all ways of serving the same requests."""
     figures = Waiting(p, limits).run()
     requests = trace(p)

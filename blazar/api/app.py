@@ -9,28 +9,29 @@ import uuid
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
 
-from blazar.api import access, dispatch, microversion, parts
-from blazar.api.availability.turns import Turns
-from blazar.api.bounds import DEFAULTS, ApiBounds
-from blazar.api.context import EXTENSION, Services, services
-from blazar.api.errors import (
+from blazar.api import parts
+from blazar.api.http import access, dispatch, microversion
+from blazar.api.http.context import EXTENSION, Services, services
+from blazar.api.http.errors import (
     application_error,
     frame_error,
+    refuse_nobody,
     speaks_v2,
-    unauthenticated,
     unexpected_error,
     version_error,
 )
-from blazar.api.frames import BadFrame
-from blazar.api.identity import Identity, Unauthenticated
-from blazar.api.leases.routes import new_caches
-from blazar.api.policy import Policy
-from blazar.api.served import Served
-from blazar.api.waiters import MOST, Waiters
-from blazar.context import CallerIds, called_by, effects
+from blazar.api.http.faults import BadFrame
+from blazar.api.http.identity import Identity, Unauthenticated
+from blazar.api.http.openapi import Served
+from blazar.api.http.policy import Policy
+from blazar.api.http.queries import DEFAULTS, ApiBounds
+from blazar.api.leases.services import MOST, LeaseServices, Waiters
+from blazar.api.leases.v1_0.routes import new_caches
+from blazar.api.search.routes import Turns
+from blazar.context import CallerIds, effects, note_caller
 from blazar.context import scope as enter_scope
-from blazar.model.errors import BlazarError
-from blazar.model.lease import LeaseKind
+from blazar.model.base.errors import BlazarError
+from blazar.model.leases.states import LeaseKind
 from blazar.rpc.interface import Manager
 
 MAX_BODY_BYTES = 1024 * 1024
@@ -60,7 +61,26 @@ def create_app(
     ``waiting`` is how many requests may wait for an immediate lease. ``final_refusals``: at 1.0 and in version 2
     a lease that cannot be had is a 400.
     """
-    served = served or Served(parts.installed())
+    served = served or Served(parts.all_parts())
+    app = _empty_app(max_body_bytes, auth_uri)
+    app.extensions[EXTENSION] = Services(
+        manager,
+        identity,
+        policy or Policy(parts=parts.all_parts()),
+        served,
+        {
+            LeaseServices: LeaseServices(new_caches(), Waiters(most=waiting), default_kind),
+            Turns: Turns(searches),
+        },
+        bounds,
+        final_refusals,
+    )
+    dispatch.register(app, served)
+    return app
+
+
+def _empty_app(max_body_bytes: int, auth_uri: str | None) -> Flask:
+    """Return an application without routes, which answers errors in our shapes."""
     app = Flask("blazar.api", static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.json.compact = True  # type: ignore[attr-defined]
@@ -69,22 +89,6 @@ def create_app(
     app.url_rule_class = dispatch.UrlRule
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
-    app.extensions[EXTENSION] = Services(
-        manager,
-        identity,
-        policy or Policy(),
-        new_caches(),
-        served,
-        Turns(searches),
-        bounds,
-        Waiters(most=waiting),
-        default_kind,
-        final_refusals,
-    )
-    dispatch.register(app, served.routes)
-    if served.has_v2:
-        # As in the existing Blazar: version 2 has no version document of its own and answers 405 here.
-        app.add_url_rule("/v2", "version/v2", lambda: Response(), methods=[])
     app.before_request(_before)
     app.after_request(_after)
     app.teardown_request(_teardown)
@@ -115,8 +119,8 @@ def _before() -> Response | None:
         with effects():
             g.caller = services().identity.authenticate(dict(request.headers))
     except Unauthenticated:
-        return unauthenticated()
-    called_by(g.caller.user_id, g.caller.project_id)
+        return refuse_nobody()
+    note_caller(g.caller.user_id, g.caller.project_id)
     noted.caller = CallerIds(g.caller.user_id, g.caller.project_id)
     dispatch.choose_version()
     return None

@@ -9,29 +9,32 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import EntryPoint
 
-from blazar.api import info, openapi, service
-from blazar.api.availability import routes as availability
+from oslo_policy.policy import RuleDefault
+
+from blazar.api import history
 from blazar.api.calendar import routes as calendar
 from blazar.api.feeds import routes as feeds
-from blazar.api.history import routes as history
-from blazar.api.kinds import devices, generic, instances, networks, servers, stacks, volumes
-from blazar.api.kinds.floating_ips import routes as floating_ips
+from blazar.api.http import openapi
+from blazar.api.http.policy import rules_of
+from blazar.api.http.routes import Part
+from blazar.api.kinds import devices, floating_ips, generic, instances, networks, servers, stacks, volumes
 from blazar.api.kinds.hosts import routes as hosts
-from blazar.api.leases import routes as leases
-from blazar.api.maintenances import routes as maintenances
+from blazar.api.leases.part import make_part as make_leases
+from blazar.api.maintenance import routes as maintenances
 from blazar.api.resources import routes as resources
-from blazar.api.routes import Part
+from blazar.api.search import routes as availability
 from blazar.api.series import routes as series
+from blazar.api.service import info, versions
 from blazar.api.surgery import routes as surgery
-from blazar.api.transfers import routes as transfers
-from blazar.model import extensions
-from blazar.model.errors import InvalidInput
+from blazar.api.surgery import transfers
+from blazar.model.base import plugins
+from blazar.model.base.errors import InvalidInput
 
 NAMESPACE = "blazar.api.routes"
 _ADVICE = "'Routes of another package' in docs/contributing/add-a-microversion.md"
 BUILTIN: tuple[Part, ...] = (
-    service.PART,
-    leases.PART,
+    versions.PART,
+    make_leases(hosts.HELD, networks.HELD, devices.HELD),
     hosts.PART,
     instances.PART,
     floating_ips.PART,
@@ -55,14 +58,19 @@ BUILTIN: tuple[Part, ...] = (
 
 
 @cache
-def installed() -> tuple[Part, ...]:
+def all_parts() -> tuple[Part, ...]:
     """Return all parts; InvalidInput, with the reason, if one of another package cannot be used."""
     found = list(BUILTIN)
-    for point in extensions.offered(NAMESPACE).values():
-        part = extensions.load(point, Part, named=f"Entry point group {NAMESPACE}", advice=_ADVICE)
+    for point in plugins.entry_points_of(NAMESPACE).values():
+        part = plugins.load(point, plugins.members_of(Part), named=f"Entry point group {NAMESPACE}", advice=_ADVICE)
         _check(point, part, found)
         found.append(part)
     return tuple(found)
+
+
+def list_rules() -> list[RuleDefault]:
+    """Return the policy rules of all parts, for the tools of oslo.policy."""
+    return rules_of(all_parts())
 
 
 def _check(point: EntryPoint, part: Part, others: list[Part]) -> None:
@@ -70,10 +78,10 @@ def _check(point: EntryPoint, part: Part, others: list[Part]) -> None:
     for what, names in _names(part).items():
         for other in others:
             if taken := sorted(names & _names(other)[what]):
-                raise _taken(point, f"{what} {taken[0]}", f"the part {other.name} of the API")
+                raise _name_clash(point, f"{what} {taken[0]}", f"the part {other.name} of the API")
     components = {*part.components, *part.reservations, *(row.body.name for row in part.routes if row.body)}
     if taken := sorted(components & openapi.components(others).keys()):
-        raise _taken(point, f"component {taken[0]}", "the API")
+        raise _name_clash(point, f"component {taken[0]}", "the API")
 
 
 def _names(part: Part) -> dict[str, set[str]]:
@@ -84,7 +92,7 @@ def _names(part: Part) -> dict[str, set[str]]:
     }
 
 
-def _taken(point: EntryPoint, what: str, owner: str) -> InvalidInput:
+def _name_clash(point: EntryPoint, what: str, owner: str) -> InvalidInput:
     return InvalidInput(
         f"The entry point {point.name} of group {NAMESPACE} brings the {what}, which {owner} has, too; rename it, or "
         f"uninstall its package"

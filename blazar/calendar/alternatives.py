@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from blazar.calendar.openings import KindSearch, open_until
 from blazar.calendar.placement import Placement
-from blazar.calendar.reasons import Part
-from blazar.model.errors import NotEnoughResources
-from blazar.model.requirements import all_of
+from blazar.calendar.reasons import RequirementPart
+from blazar.model.base.errors import NotEnoughResources
+from blazar.model.resources.requirements import join_requirements
 
 SHORTEST = 60
 """Seconds below which nobody wants a window."""
@@ -26,7 +26,7 @@ The more or the longer, the less is granted.
 """
 
 
-def fewer(
+def find_fewer(
     kinds: Sequence[KindSearch], free: Sequence[Sequence[int]], start: int, end: int, granted: Granted
 ) -> list[list[int]] | None:
     """Return as many of each demand as fit into a window together and are granted, by kind; None if one gets nothing.
@@ -44,7 +44,7 @@ def fewer(
             [max(1, demand.fixed, min(count, tried)) for demand, count in zip(kind.demands, counts, strict=True)]
             for kind, counts in zip(kinds, free, strict=True)
         ]
-        if _fit(kinds, wanted, start, end, granted):
+        if _do_fit(kinds, wanted, start, end, granted):
             low, found = tried, wanted
         else:
             high = tried - 1
@@ -52,15 +52,15 @@ def fewer(
     return found
 
 
-def shorter(kinds: Sequence[KindSearch], start: int, end: int, granted: Granted) -> int | None:
+def find_shorter(kinds: Sequence[KindSearch], start: int, end: int, granted: Granted) -> int | None:
     """Return the last end before that of a window for which all demands fit and are granted, None if it is too near."""
     low = start + SHORTEST
-    if end <= low or not _granted_to(kinds, start, low, granted):
+    if end <= low or not _can_be_granted(kinds, start, low, granted):
         return None
     high = open_until(kinds, start, low, end)
     tried = high
     while low < high:
-        if _granted_to(kinds, start, tried, granted):
+        if _can_be_granted(kinds, start, tried, granted):
             low = tried
         else:
             high = tried - 1
@@ -68,20 +68,20 @@ def shorter(kinds: Sequence[KindSearch], start: int, end: int, granted: Granted)
     return low
 
 
-def _granted_to(kinds: Sequence[KindSearch], start: int, end: int, granted: Granted) -> bool:
+def _can_be_granted(kinds: Sequence[KindSearch], start: int, end: int, granted: Granted) -> bool:
     """Return whether all demands fit up to an end and are granted."""
     placements = [placed for kind in kinds if (placed := kind.placed(start, end)) is not None]
     return len(placements) == len(kinds) and granted(end, placements)
 
 
-def without(
+def find_hindrance(
     kinds: Sequence[KindSearch],
     at: tuple[int, int],
-    parts: Sequence[Part],
+    parts: Sequence[RequirementPart],
     start: int,
     end: int,
     granted: Granted,
-) -> Part | None:
+) -> RequirementPart | None:
     """Return the first part of a demand's requirement without which all demands fit into a window and are granted.
 
     ``at`` is the place of the demand's kind, and its place in that.
@@ -92,13 +92,13 @@ def without(
     if any(placement is None for placement in others):
         return None
     besides = [placement for placement in others if placement is not None]
-    open_parts = [part for part in _gaining(kind, parts) if part.pointer is not None and not part.needed]
+    open_parts = [part for part in _find_gaining_parts(kind, parts) if part.pointer is not None and not part.needed]
     for part in open_parts[:MOST_PARTS]:
         if kind.budget.is_spent:
             return None
         # To match the rest costs as much as its parts.
         kind.budget.spend(len(parts))
-        rest = all_of(*(each.requirement for each in parts if each is not part))
+        rest = join_requirements(*(each.requirement for each in parts if each is not part))
         demands = [replace(d, requirement=rest) if i == index else d for i, d in enumerate(kind.demands)]
         try:
             placement = kind.place(start, end, demands)
@@ -109,7 +109,7 @@ def without(
     return None
 
 
-def _gaining(kind: KindSearch, parts: Sequence[Part]) -> list[Part]:
+def _find_gaining_parts(kind: KindSearch, parts: Sequence[RequirementPart]) -> list[RequirementPart]:
     """Return the parts that alone exclude a resource: without any other one, the candidates stay the same."""
     met = [{resource.id for resource in kind.matching(part.requirement)} for part in parts]
     unmet = {resource.id: [i for i, ids in enumerate(met) if resource.id not in ids] for resource in kind.resources}
@@ -117,7 +117,9 @@ def _gaining(kind: KindSearch, parts: Sequence[Part]) -> list[Part]:
     return [part for i, part in enumerate(parts) if i in alone]
 
 
-def _fit(kinds: Sequence[KindSearch], wanted: Sequence[Sequence[int]], start: int, end: int, granted: Granted) -> bool:
+def _do_fit(
+    kinds: Sequence[KindSearch], wanted: Sequence[Sequence[int]], start: int, end: int, granted: Granted
+) -> bool:
     """Return whether so many of each demand, by kind, fit into a window together and are granted."""
     placements = []
     for kind, counts in zip(kinds, wanted, strict=True):

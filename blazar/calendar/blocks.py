@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from blazar.model.amounts import Amounts
-from blazar.model.calendar import Block, BlockKind, OutOfUse
-from blazar.model.maintenance import MaintenanceBlock
-from blazar.model.resource import Resource
-from blazar.model.window import Window
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.window import Window
+from blazar.model.calendar.views import Block, BlockKind, OutOfUse
+from blazar.model.maintenance.windows import MaintenanceBlock
+from blazar.model.resources.resource import Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Use:
 def blocks_for_member(uses: Sequence[Use], window: Window) -> list[Block]:
     """Return the blocks of the caller's own uses, and as few as possible for those of others, cut at the window."""
     own = [use for use in uses if use.lease_id is not None]
-    found = list(_merged((use for use in uses if use.lease_id is None), window))
+    found = list(_merge_uses((use for use in uses if use.lease_id is None), window))
     for use in own:
-        found += _blocks(use, BlockKind.MINE, window)
-    return _sorted(found)
+        found += _cut_to_window(use, BlockKind.MINE, window)
+    return _sort_blocks(found)
 
 
 def blocks_for_operator(uses: Sequence[Use], window: Window) -> list[Block]:
@@ -48,14 +48,14 @@ def blocks_for_operator(uses: Sequence[Use], window: Window) -> list[Block]:
     for use in uses:
         key = use.lease_id, use.start, use.end, use.clean_at
         other = together.get(key)
-        together[key] = use if other is None else _both(use, other)
+        together[key] = use if other is None else _join_uses(use, other)
     found: list[Block] = []
     for use in together.values():
-        found += _blocks(use, BlockKind.LEASE, window)
-    return _sorted(found)
+        found += _cut_to_window(use, BlockKind.LEASE, window)
+    return _sort_blocks(found)
 
 
-def out_of_use(
+def list_out_of_use(
     resource: Resource, window: Window, closed: Iterable[MaintenanceBlock] = (), *, reasons: bool
 ) -> list[Block]:
     """Return why a resource takes no new allocations in a window, a block for each cause; usually none.
@@ -83,12 +83,12 @@ def out_of_use(
             code=code,
             reason=reason if reasons else None,
         )
-        for code, since, until, reason in _causes(resource)
+        for code, since, until, reason in _list_causes(resource)
         if (since is None or since < window.end) and (until is None or until > window.start)
     ]
 
 
-def _causes(resource: Resource) -> Iterator[tuple[OutOfUse, datetime | None, datetime | None, str | None]]:
+def _list_causes(resource: Resource) -> Iterator[tuple[OutOfUse, datetime | None, datetime | None, str | None]]:
     """Yield the causes for which a resource is out of use: code, since, until, reason."""
     if resource.reservable:
         return
@@ -106,7 +106,7 @@ def _causes(resource: Resource) -> Iterator[tuple[OutOfUse, datetime | None, dat
         yield code, until, None, resource.disabled_reason if code is OutOfUse.TO_BE_ENABLED else None
 
 
-def _blocks(use: Use, kind: BlockKind, window: Window) -> Iterator[Block]:
+def _cut_to_window(use: Use, kind: BlockKind, window: Window) -> Iterator[Block]:
     """Yield the block of a use and that of the cleaning after it, as far as they are in the window."""
     start, end = max(use.start, window.start), min(use.end, window.end)
     if start < end:
@@ -117,13 +117,13 @@ def _blocks(use: Use, kind: BlockKind, window: Window) -> Iterator[Block]:
         yield Block(BlockKind.CLEANING, start, end, use.amounts)
 
 
-def _both(one: Use, other: Use) -> Use:
+def _join_uses(one: Use, other: Use) -> Use:
     """Return two uses of one lease at one time as one."""
     amounts = None if one.amounts is None or other.amounts is None else one.amounts + other.amounts
     return Use(one.resource_id, one.start, one.end, one.clean_at, amounts, one.lease_id, one.reservation_id)
 
 
-def _merged(uses: Iterable[Use], window: Window) -> Iterator[Block]:
+def _merge_uses(uses: Iterable[Use], window: Window) -> Iterator[Block]:
     """Yield the times in which the sum of what is used, cleaning included, does not change."""
     whole: list[tuple[datetime, datetime]] = []
     shared: list[tuple[datetime, datetime, Amounts]] = []
@@ -134,15 +134,15 @@ def _merged(uses: Iterable[Use], window: Window) -> Iterator[Block]:
                 whole.append((start, end))
             else:
                 shared.append((start, end, use.amounts))
-    spans = joined(whole)
+    spans = join_spans(whole)
     if not shared:
         for start, end in spans:
             yield Block(BlockKind.OTHER, start, end)
         return
-    yield from _sums(spans, shared)
+    yield from _sum_shares(spans, shared)
 
 
-def joined(spans: list[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
+def join_spans(spans: list[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
     """Return the fewest spans that cover the same time."""
     spans.sort()
     found: list[tuple[datetime, datetime]] = []
@@ -155,7 +155,7 @@ def joined(spans: list[tuple[datetime, datetime]]) -> list[tuple[datetime, datet
     return found
 
 
-def _sums(
+def _sum_shares(
     whole: Iterable[tuple[datetime, datetime]], shared: Iterable[tuple[datetime, datetime, Amounts]]
 ) -> Iterator[Block]:
     """Yield a block for each run of instants at which the same is used of a resource that is shared."""
@@ -185,7 +185,7 @@ _WHOLE = ""
 """The key under which whole uses are counted; no resource class has this name."""
 
 
-def _sorted(blocks: list[Block]) -> list[Block]:
+def _sort_blocks(blocks: list[Block]) -> list[Block]:
     blocks.sort(key=lambda block: (block.start, block.end or block.start, block.kind, block.lease_id or ""))
     return blocks
 

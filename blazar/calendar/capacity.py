@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from blazar.calendar.blocks import Use, joined
-from blazar.model.calendar import PROJECT_GROUP, CapacityPoint, CapacitySeries, order_of
-from blazar.model.resource import PropertyValue
-from blazar.model.window import Window
+from blazar.calendar.blocks import Use, join_spans
+from blazar.model.base.window import Window
+from blazar.model.calendar.views import PROJECT_GROUP, CapacityPoint, CapacitySeries, order_of
+from blazar.model.resources.resource import PropertyValue
 
 Span = tuple[datetime, datetime]
 Group = tuple[PropertyValue, ...]
@@ -52,7 +52,7 @@ class _Point:
     out: int
 
 
-def series(
+def compute_series(
     supplies: Iterable[Supply],
     uses: Mapping[int, Sequence[Use]],
     window: Window,
@@ -74,24 +74,24 @@ def series(
         if sums is None:
             sums = groups[supply.group] = _Sums(0, defaultdict(int), defaultdict(int), {})
         sums.total += supply.amount
-        _add(sums, supply, uses.get(supply.resource_id, ()), window, measure, by_project=by_project)
+        _add_supply(sums, supply, uses.get(supply.resource_id, ()), window, measure, by_project=by_project)
     starts = [window.start + number * step for number in range(-(-window.duration // step))]
     return [
         one
         for group, sums in sorted(groups.items(), key=lambda item: tuple(map(order_of, item[0])))
-        for one in _of_group(group, sums, starts, keys, by_project=by_project)
+        for one in _compute_group(group, sums, starts, keys, by_project=by_project)
     ]
 
 
-def _add(
+def _add_supply(
     sums: _Sums, supply: Supply, uses: Sequence[Use], window: Window, measure: str | None, *, by_project: bool
 ) -> None:
     """Add a resource to the sums of its group."""
-    promised = _promised(uses, supply.amount, window, measure)
+    promised = _sum_promised(uses, supply.amount, window, measure)
     for start, end, amount in promised:
         sums.promised[start] += amount
         sums.promised[end] -= amount
-    for start, end, amount in _left(promised, supply, window):
+    for start, end, amount in _sum_out_of_use(promised, supply, window):
         sums.out[start] += amount
         sums.out[end] -= amount
     if by_project:
@@ -100,12 +100,12 @@ def _add(
             theirs[use.project_id or ""].append(use)
         for project, some in theirs.items():
             changes = sums.by_project.setdefault(project, defaultdict(int))
-            for start, end, amount in _promised(some, supply.amount, window, measure):
+            for start, end, amount in _sum_promised(some, supply.amount, window, measure):
                 changes[start] += amount
                 changes[end] -= amount
 
 
-def _promised(
+def _sum_promised(
     uses: Sequence[Use], amount: int, window: Window, measure: str | None
 ) -> list[tuple[datetime, datetime, int]]:
     """Return how much of a resource is promised, at most all of it, in spans that do not overlap."""
@@ -120,7 +120,7 @@ def _promised(
         elif taken := use.amounts.get(measure):
             changes[start] += taken
             changes[end] -= taken
-    spans = joined(whole)
+    spans = join_spans(whole)
     if not changes:
         return [(start, end, amount) for start, end in spans]
     for start, end in spans:
@@ -136,12 +136,12 @@ def _promised(
     return found
 
 
-def _left(
+def _sum_out_of_use(
     promised: Sequence[tuple[datetime, datetime, int]], supply: Supply, window: Window
 ) -> list[tuple[datetime, datetime, int]]:
     """Return how much of a resource is out of use: what is not promised of it while it is out of use."""
     found: list[tuple[datetime, datetime, int]] = []
-    for out_start, out_end in joined([(max(s, window.start), min(e, window.end)) for s, e in supply.out]):
+    for out_start, out_end in join_spans([(max(s, window.start), min(e, window.end)) for s, e in supply.out]):
         at = out_start
         for start, end, amount in promised:
             start, end = max(start, at), min(end, out_end)
@@ -156,23 +156,23 @@ def _left(
     return found
 
 
-def _of_group(
+def _compute_group(
     group: Group, sums: _Sums, starts: Sequence[datetime], keys: Sequence[str], *, by_project: bool
 ) -> list[CapacitySeries]:
-    points = _points(sums, starts)
+    points = _sample_points(sums, starts)
     promised = tuple(point.promised for point in points)
     out = tuple(point.out for point in points)
     free = tuple(sums.total - point.promised - point.out for point in points)
     named = dict(zip((key for key in keys if key != PROJECT_GROUP), group, strict=True))
-    begin = _begin(sums, starts[0])
+    begin = _sample_start(sums, starts[0])
     if not by_project:
         return [CapacitySeries(named, (sums.total,) * len(points), free, promised, out, begin)]
     nothing = (0,) * len(points)
     found: list[CapacitySeries] = []
     for project, changes in sorted(sums.by_project.items()):
-        theirs = _at([point.at for point in points], changes)
+        theirs = _sample_sums([point.at for point in points], changes)
         if any(theirs):
-            (taken,) = _at(starts[:1], changes)
+            (taken,) = _sample_sums(starts[:1], changes)
             own = CapacityPoint(taken, 0, taken, 0)
             found.append(CapacitySeries({**named, PROJECT_GROUP: project}, theirs, nothing, theirs, nothing, own))
     rest = tuple(map(sum, zip(free, out, strict=True)))
@@ -180,13 +180,13 @@ def _of_group(
     return [*found, CapacitySeries({**named, PROJECT_GROUP: None}, rest, free, nothing, out, left)]
 
 
-def _begin(sums: _Sums, start: datetime) -> CapacityPoint:
+def _sample_start(sums: _Sums, start: datetime) -> CapacityPoint:
     """Return how much there is at the beginning itself, whatever leaves or comes in its step."""
-    (promised,), (out,) = _at([start], sums.promised), _at([start], sums.out)
+    (promised,), (out,) = _sample_sums([start], sums.promised), _sample_sums([start], sums.out)
     return CapacityPoint(sums.total, sums.total - promised - out, promised, out)
 
 
-def _points(sums: _Sums, starts: Sequence[datetime]) -> list[_Point]:
+def _sample_points(sums: _Sums, starts: Sequence[datetime]) -> list[_Point]:
     """Return the point of each step: the first instant at which the sum of what is not free is highest."""
     instants = sorted(sums.promised.keys() | sums.out.keys())
     found: list[_Point] = []
@@ -209,7 +209,7 @@ def _points(sums: _Sums, starts: Sequence[datetime]) -> list[_Point]:
     return found
 
 
-def _at(instants: Sequence[datetime], changes: _Changes) -> tuple[int, ...]:
+def _sample_sums(instants: Sequence[datetime], changes: _Changes) -> tuple[int, ...]:
     """Return a sum at each of some instants, which rise."""
     found: list[int] = []
     ordered = sorted(changes)

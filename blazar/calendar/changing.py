@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from blazar.model.amounts import Amounts
-from blazar.model.demand import Allocation
-from blazar.model.window import Window
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.window import Window
+from blazar.model.calendar.allocations import Allocation
 
 PerReservation = Mapping[str, Amounts]
 """Reservation id → the amounts that it takes of one resource."""
@@ -30,20 +30,20 @@ def union(held: Collection[Allocation], planned: Collection[Allocation]) -> tupl
     if old.start > new.end or new.start > old.end:
         return (*held, *planned)
     found: list[Allocation] = []
-    before, after = _by_resource(held), _by_resource(planned)
+    before, after = _group_by_resource(held), _group_by_resource(planned)
     for resource_id in dict.fromkeys((*before, *after)):
-        found += _joined(before.get(resource_id, ()), after.get(resource_id, ()), old, new)
+        found += _join_allocations(before.get(resource_id, ()), after.get(resource_id, ()), old, new)
     return tuple(found)
 
 
-def _by_resource(allocations: Iterable[Allocation]) -> Mapping[int, list[Allocation]]:
+def _group_by_resource(allocations: Iterable[Allocation]) -> Mapping[int, list[Allocation]]:
     found: dict[int, list[Allocation]] = defaultdict(list)
     for allocation in allocations:
         found[allocation.resource_id].append(allocation)
     return found
 
 
-def _joined(
+def _join_allocations(
     held: Collection[Allocation], planned: Collection[Allocation], old: Window, new: Window
 ) -> Iterator[Allocation]:
     both = Window(min(old.start, new.start), max(old.end, new.end))
@@ -54,9 +54,9 @@ def _joined(
     elif had_whole or gets_whole:
         whole, shared, others = (held, planned, (new, old)) if had_whole else (planned, held, (old, new))
         yield from whole
-        yield from (replace(a, window=window) for a in shared for window in _outside(*others))
+        yield from (replace(a, window=window) for a in shared for window in _cut_outside(*others))
     else:
-        yield from _layers(held, planned, old, new, both).allocations()
+        yield from _split_layers(held, planned, old, new, both).allocations()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ class _Layers:
         for window, shares in self.layers.items():
             for reservation_id, amounts in shares.items():
                 if amounts:
-                    yield _sized(self.like[reservation_id], window, amounts)
+                    yield _resize(self.like[reservation_id], window, amounts)
 
 
-def _layers(
+def _split_layers(
     held: Collection[Allocation], planned: Collection[Allocation], old: Window, new: Window, both: Window
 ) -> _Layers:
     """Split shared use into what lasts for both windows, the rest in the old window, and the additions in the new one.
@@ -82,15 +82,15 @@ def _layers(
     one where the windows overlap. Each reservation keeps the smaller of its own two amounts; the rest of what lasts
     passes from reservations that shrink to those that grow.
     """
-    had, gets = _shares(held), _shares(planned)
+    had, gets = _sum_by_reservation(held), _sum_by_reservation(planned)
     ids = tuple(dict.fromkeys((*had, *gets)))
     none = Amounts()
-    lasting = {id_: _least(had.get(id_, none), gets.get(id_, none)) for id_ in ids}
+    lasting = {id_: _take_least(had.get(id_, none), gets.get(id_, none)) for id_ in ids}
     less = {id_: had.get(id_, none).minus(lasting[id_]) for id_ in ids}
     more = {id_: gets.get(id_, none).minus(lasting[id_]) for id_ in ids}
-    passing = _least(_sum(less.values()), _sum(more.values()))
-    less, _ = _without(less, passing)
-    more, passed = _without(more, passing)
+    passing = _take_least(_sum_amounts(less.values()), _sum_amounts(more.values()))
+    less, _ = _subtract_amounts(less, passing)
+    more, passed = _subtract_amounts(more, passing)
     layers: dict[Window, dict[str, Amounts]] = {}
     for window, shares in ((both, lasting), (both, passed), (old, less), (new, more)):
         layer = layers.setdefault(window, {})
@@ -100,17 +100,17 @@ def _layers(
     return _Layers({a.reservation_id: a for a in (*held, *planned)}, layers)
 
 
-def _without(shares: PerReservation, amounts: Amounts) -> tuple[dict[str, Amounts], dict[str, Amounts]]:
+def _subtract_amounts(shares: PerReservation, amounts: Amounts) -> tuple[dict[str, Amounts], dict[str, Amounts]]:
     """Return the amounts by reservation minus ``amounts`` in all, and what was subtracted from each."""
     left, taken = {}, {}
     for id_, share in shares.items():
-        taken[id_] = _least(share, amounts)
+        taken[id_] = _take_least(share, amounts)
         left[id_] = share.minus(taken[id_])
         amounts = amounts.minus(taken[id_])
     return left, taken
 
 
-def _shares(allocations: Iterable[Allocation]) -> PerReservation:
+def _sum_by_reservation(allocations: Iterable[Allocation]) -> PerReservation:
     found: dict[str, Amounts] = {}
     for allocation in allocations:
         found[allocation.reservation_id] = found.get(allocation.reservation_id, Amounts()) + _amounts(allocation)
@@ -121,7 +121,7 @@ def _amounts(allocation: Allocation) -> Amounts:
     return allocation.amounts or Amounts()
 
 
-def _sized(like: Allocation, window: Window, amounts: Amounts) -> Allocation:
+def _resize(like: Allocation, window: Window, amounts: Amounts) -> Allocation:
     """Return an allocation of these amounts: as a count of the reservation's instances, if that is possible."""
     if like.per_instance:
         name, amount = like.per_instance.items[0]
@@ -131,7 +131,7 @@ def _sized(like: Allocation, window: Window, amounts: Amounts) -> Allocation:
     return replace(like, window=window, count=1, per_instance=amounts)
 
 
-def _outside(window: Window, other: Window) -> Iterator[Window]:
+def _cut_outside(window: Window, other: Window) -> Iterator[Window]:
     """Yield the parts of a window that are before and after another one."""
     if window.start < other.start:
         yield Window(window.start, min(window.end, other.start))
@@ -139,12 +139,12 @@ def _outside(window: Window, other: Window) -> Iterator[Window]:
         yield Window(max(window.start, other.end), window.end)
 
 
-def _least(one: Amounts, other: Amounts) -> Amounts:
+def _take_least(one: Amounts, other: Amounts) -> Amounts:
     return Amounts.of({name: min(amount, other.get(name)) for name, amount in one})
 
 
-def _sum(amounts: Iterable[Amounts]) -> Amounts:
+def _sum_amounts(amounts: Iterable[Amounts]) -> Amounts:
     total = Amounts()
-    for each in amounts:
-        total += each
+    for amount in amounts:
+        total += amount
     return total

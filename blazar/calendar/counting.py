@@ -11,10 +11,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 
-from blazar.calendar.fits import NEVER, Fits, Step, lowest
+from blazar.calendar.fits import NEVER, Fits, Step, find_lowest
 from blazar.calendar.timeline import Timeline
-from blazar.model.demand import Affinity, Demand
-from blazar.model.resource import Resource
+from blazar.model.calendar.demand import Affinity, Demand
+from blazar.model.resources.resource import Resource
 
 Run = tuple[int, int]
 """The first and the last of consecutive starts."""
@@ -24,7 +24,7 @@ MOST_CHOICES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class LeastFree:
     """At least ``least`` of ``resources`` are free, or as many instances as ``fits`` counts fit on them.
 
     For instances that are ``apart``, each resource counts once; for instances that are ``together``, those resources
@@ -41,11 +41,11 @@ class Condition:
         """Return the longest runs of starts, from ``first`` to ``last``, in which this holds for ``length`` seconds."""
         if self.fits is None:
             count = len(self.resources)
-            changes = _blocked(self.resources, timeline, length, first, last)
+            changes = _count_blocks(self.resources, timeline, length, first, last)
         else:
             changes = {}
             count = sum(self._add_fits(changes, self.fits, r, length) for r in self.resources)
-        return _at_least(self.least, count, changes, first, last)
+        return _find_runs_with(self.least, count, changes, first, last)
 
     def until(self, timeline: Timeline, start: int, end: int) -> int:
         """Return the last end for which this holds from ``start`` on, if it holds to ``end``."""
@@ -69,7 +69,7 @@ class Condition:
 
     def _add_fits(self, changes: dict[int, int], fits: Fits, resource: Resource, length: int) -> int:
         """Add the changes of how many instances fit on one resource, and return how many did at first."""
-        steps = lowest(fits.of(resource), length)
+        steps = find_lowest(fits.of(resource), length)
         _, fit = next(steps)
         begun = weight = self._weight(fit)
         for at, fit in steps:
@@ -95,9 +95,9 @@ class Condition:
         return begun
 
 
-def conditions(
+def derive_conditions(
     demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], timeline: Timeline
-) -> tuple[tuple[Condition, ...], bool]:
+) -> tuple[tuple[LeastFree, ...], bool]:
     """Return what must hold for demands on one kind to fit, and whether they fit wherever it holds.
 
     ``candidates`` are the resources that each demand can have when they are free. Of resources in use nothing is
@@ -106,28 +106,28 @@ def conditions(
     if any(demand.pinned or demand.kept for demand in demands):
         return (), False
     if all(demand.whole for demand in demands):
-        return _of_whole(demands, candidates)
+        return _derive_whole_conditions(demands, candidates)
     found = []
     for demand, resources in zip(demands, candidates, strict=True):
         fits = None if demand.per_instance is None else Fits(timeline, demand.per_instance)
         if demand.affinity is Affinity.TOGETHER and fits is not None:
-            found.append(Condition(resources, 1, fits, together=demand.min_count))
+            found.append(LeastFree(resources, 1, fits, together=demand.min_count))
         else:
-            found.append(Condition(resources, demand.min_count, fits, apart=demand.affinity is Affinity.APART))
+            found.append(LeastFree(resources, demand.min_count, fits, apart=demand.affinity is Affinity.APART))
     return tuple(found), len(demands) == 1
 
 
-def _of_whole(
+def _derive_whole_conditions(
     demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]]
-) -> tuple[tuple[Condition, ...], bool]:
+) -> tuple[tuple[LeastFree, ...], bool]:
     """Return Hall's condition: any demands together have at least as many candidates as they need."""
     if len(demands) == 1 and not demands[0].required:
-        return (Condition(candidates[0], demands[0].min_count),), True
+        return (LeastFree(candidates[0], demands[0].min_count),), True
     required = []
     for demand, resources in zip(demands, candidates, strict=True):
         if demand.required:
             named = [r for r in resources if r.name in demand.required]
-            required.append(Condition(named, len(demand.required)))
+            required.append(LeastFree(named, len(demand.required)))
     choices: dict[frozenset[int], int] = {}
     known: dict[int, Resource] = {}
     for demand, resources in zip(demands, candidates, strict=True):
@@ -140,11 +140,11 @@ def _of_whole(
     found = []
     for some in chain.from_iterable(combinations(sets, size) for size in sizes):
         together = [known[id_] for id_ in frozenset().union(*some)]
-        found.append(Condition(together, sum(choices[ids] for ids in some)))
+        found.append(LeastFree(together, sum(choices[ids] for ids in some)))
     return (*required, *found), exact and (not required or len(demands) == 1)
 
 
-def common(one: Sequence[Run], other: Sequence[Run]) -> list[Run]:
+def intersect_runs(one: Sequence[Run], other: Sequence[Run]) -> list[Run]:
     """Return the runs of starts that are in both."""
     found: list[Run] = []
     here = there = 0
@@ -159,7 +159,7 @@ def common(one: Sequence[Run], other: Sequence[Run]) -> list[Run]:
     return found
 
 
-def _at_least(least: int, count: int, changes: dict[int, int], first: int, last: int) -> list[Run]:
+def _find_runs_with(least: int, count: int, changes: dict[int, int], first: int, last: int) -> list[Run]:
     """Return the runs in which a count, with these changes, is at least so much."""
     found: list[Run] = []
     begun: int | None = None if count < least else first
@@ -179,7 +179,9 @@ def _at_least(least: int, count: int, changes: dict[int, int], first: int, last:
     return found
 
 
-def _blocked(resources: Collection[Resource], timeline: Timeline, length: int, first: int, last: int) -> dict[int, int]:
+def _count_blocks(
+    resources: Collection[Resource], timeline: Timeline, length: int, first: int, last: int
+) -> dict[int, int]:
     """Return by how many fewer resources are free from each start on: minus one where one is used, plus one after it.
 
     Uses that stand in the way of no start from ``first`` to ``last`` are passed over.

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from blazar.calendar.timeline import Timeline, Use, span
-from blazar.model.amounts import Amounts
-from blazar.model.resource import Resource
+from blazar.calendar.timeline import Timeline, Use, add_cleaning_before
+from blazar.model.base.amounts import Amounts
+from blazar.model.resources.resource import Resource
 
 Step = tuple[int, int]
 """An instant, and the number from then on, to the instant of the next step."""
@@ -32,12 +32,12 @@ class Fits:
         """Return the steps of a resource, in order; the first one is before all time."""
         known = self._steps.get(resource.id)
         if known is None:
-            known = self._steps[resource.id] = self._computed(resource)
+            known = self._steps[resource.id] = self._compute_steps(resource)
         return known
 
-    def _computed(self, resource: Resource) -> Sequence[Step]:
+    def _compute_steps(self, resource: Resource) -> Sequence[Step]:
         timeline = self._timeline
-        uses: list[Use] = [span(use, timeline.cleaning) for use in timeline.uses.get(resource.id, ())]
+        uses: list[Use] = [add_cleaning_before(use, timeline.cleaning) for use in timeline.uses.get(resource.id, ())]
         if late := timeline.late.get(resource.id):
             uses += [(start, timeline.now + 1, count, amounts) for start, _, count, amounts in late]
         fit = resource.count_beside(Amounts(), self._per_instance)
@@ -61,13 +61,13 @@ class Fits:
             key = tuple(levels)
             now = known.get(key)
             if now is None:
-                now = known[key] = self._beside(resource.capacity, sizes, key)
+                now = known[key] = self._count_beside(resource.capacity, sizes, key)
             if now != fit:
                 fit = now
                 steps.append((at, fit))
         return steps
 
-    def _beside(self, capacity: Amounts, sizes: _Sizes, counts: Sequence[int]) -> int:
+    def _count_beside(self, capacity: Amounts, sizes: _Sizes, counts: Sequence[int]) -> int:
         """Return how many instances fit beside these counts of uses, by size."""
         used = Amounts()
         for size, count in zip(sizes, counts, strict=True):
@@ -78,7 +78,7 @@ class Fits:
         return self._per_instance.times_within(capacity, used)
 
 
-def lowest(steps: Sequence[Step], length: int) -> Iterator[Step]:
+def find_lowest(steps: Sequence[Step], length: int) -> Iterator[Step]:
     """Yield the starts at which the lowest number changes that is met in ``length`` seconds, with that number.
 
     The sliding minimum of a step function, with a queue of the values that may become the lowest.

@@ -11,10 +11,10 @@ from functools import lru_cache
 from itertools import chain
 from typing import Generic, TypeVar
 
-from blazar.model.amounts import Amounts
-from blazar.model.demand import Allocation
-from blazar.model.resource import Resource
-from blazar.model.window import Window
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.window import Window
+from blazar.model.calendar.allocations import Allocation
+from blazar.model.resources.resource import Resource
 
 Use = tuple[datetime, datetime, int, Amounts]
 """A use of a part of a resource: start, end, count, and the amounts per instance."""
@@ -41,10 +41,7 @@ class Occupancy:
 
     @classmethod
     def of_uses(
-        cls,
-        taken: Iterable[int],
-        shared: Mapping[int, Sequence[Use]],
-        room: Mapping[int, timedelta] | None = None,
+        cls, taken: Iterable[int], shared: Mapping[int, Sequence[Use]], room: Mapping[int, timedelta] | None = None
     ) -> Occupancy:
         """Build from the resources taken whole, and the uses of the shared ones by resource.
 
@@ -100,7 +97,7 @@ class Snapshot:
     occupancy: Occupancy
 
 
-def size(resource: Resource) -> tuple[tuple[int, ...], str, int]:
+def roominess_key(resource: Resource) -> tuple[tuple[int, ...], str, int]:
     """Return the sort key for smallest first; the name and id make the order total.
 
     Resources of other kinds than hosts have none of the classes of hosts: their size is the sum of what they have.
@@ -169,24 +166,24 @@ class _Peaks(Lazy[Sequence[Use], Amounts]):
     def __getitem__(self, resource_id: int) -> Amounts:
         known = self._known.get(resource_id)
         if known is None:
-            known = self._known[resource_id] = _peak(self._raw[resource_id])
+            known = self._known[resource_id] = _sum_peaks(self._raw[resource_id])
         return known
 
 
-def _peak(uses: Sequence[Use]) -> Amounts:
+def _sum_peaks(uses: Sequence[Use]) -> Amounts:
     """Return the highest sum of each class that is taken of a resource at any one instant."""
     first = uses[0][3]
     if all(per_instance is first or per_instance == first for _, _, _, per_instance in uses):
         # Usually all servers have one size: then it is enough to count servers.
-        return _times(first, _most([(start, end, count) for start, end, count, _ in uses]))
+        return _multiply(first, _highest_sum([(start, end, count) for start, end, count, _ in uses]))
     by_class: dict[str, list[Span]] = defaultdict(list)
     for start, end, count, per_instance in uses:
         for name, amount in per_instance:
             by_class[name].append((start, end, count * amount))
-    return Amounts.of({name: _most(spans) for name, spans in by_class.items()})
+    return Amounts.of({name: _highest_sum(spans) for name, spans in by_class.items()})
 
 
-def _most(spans: list[Span]) -> int:
+def _highest_sum(spans: list[Span]) -> int:
     """Return the highest sum of overlapping spans. Ends sort before starts, so that touching spans are not added."""
     if len(spans) == 1:
         return spans[0][2]
@@ -202,5 +199,5 @@ def _most(spans: list[Span]) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _times(per_instance: Amounts, count: int) -> Amounts:
+def _multiply(per_instance: Amounts, count: int) -> Amounts:
     return per_instance.times(count)

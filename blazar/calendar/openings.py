@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from blazar.calendar.counting import Condition, Run, common, conditions
+from blazar.calendar.counting import LeastFree, Run, derive_conditions, intersect_runs
 from blazar.calendar.fits import NEVER
 from blazar.calendar.occupancy import Snapshot
 from blazar.calendar.placement import Matching, Placement, Strategy, place
 from blazar.calendar.timeline import Timeline
-from blazar.model.demand import Demand
-from blazar.model.errors import NotEnoughResources
-from blazar.model.resource import Resource
+from blazar.model.base.errors import NotEnoughResources
+from blazar.model.calendar.demand import Demand
+from blazar.model.resources.resource import Resource
 
 
 class BudgetSpent(Exception):
@@ -97,12 +97,12 @@ class KindSearch:
     seed: int = 0
     _known: dict[Run, Placement | None] = field(default_factory=dict)
     _possible: dict[tuple[int, int, int], list[Run]] = field(default_factory=dict)
-    _conditions: tuple[Condition, ...] = ()
+    _conditions: tuple[LeastFree, ...] = ()
     _is_exact: bool = False
 
     def __post_init__(self) -> None:
         candidates = [self.candidates(demand) for demand in self.demands]
-        self._conditions, self._is_exact = conditions(self.demands, candidates, self.timeline)
+        self._conditions, self._is_exact = derive_conditions(self.demands, candidates, self.timeline)
 
     @property
     def exact_from(self) -> int:
@@ -131,7 +131,7 @@ class KindSearch:
                 if not runs:
                     break
                 self.budget.check()
-                runs = common(runs, condition.runs(self.timeline, length, first, last))
+                runs = intersect_runs(runs, condition.runs(self.timeline, length, first, last))
             self._possible[asked] = runs
         return self._possible[asked]
 
@@ -212,7 +212,7 @@ class KindSearch:
         return NEVER if met is None else met - self.timeline.cleaning - length + 1
 
 
-def search(
+def search_openings(
     kinds: Sequence[KindSearch],
     budget: Budget,
     *,
@@ -237,8 +237,8 @@ def search(
     openings: list[Opening] = []
     last = latest - length if last_start is None else last_start
     try:
-        for first, until in _runs(kinds, length, earliest, last):
-            openings.append(_opening(kinds, (first, until), length, latest))
+        for first, until in _find_runs(kinds, length, earliest, last):
+            openings.append(_make_opening(kinds, (first, until), length, latest))
             if len(openings) == limit:
                 return Found(tuple(openings), until + 1 if until < last else latest, not budget.is_spent)
     except BudgetSpent as spent:
@@ -262,7 +262,7 @@ def earliest(kinds: Sequence[KindSearch], *, length: int, first: int, last: int)
     return None
 
 
-def nearest(kinds: Sequence[KindSearch], *, length: int, wanted: int, earliest: int, latest: int) -> int | None:
+def find_nearest(kinds: Sequence[KindSearch], *, length: int, wanted: int, earliest: int, latest: int) -> int | None:
     """Return the start nearest to the one wanted from which all demands fit for ``length`` seconds, None if none does.
 
     It lies from ``earliest`` on, and the end is at most ``latest``. Of two that are as near it is the earlier one. If
@@ -270,7 +270,7 @@ def nearest(kinds: Sequence[KindSearch], *, length: int, wanted: int, earliest: 
     """
     found: int | None = None
     try:
-        for first, last in _runs(kinds, length, earliest, latest - length):
+        for first, last in _find_runs(kinds, length, earliest, latest - length):
             start = min(max(first, wanted), last)
             if found is None or abs(start - wanted) < abs(found - wanted):
                 found = start
@@ -286,27 +286,27 @@ def open_until(kinds: Sequence[KindSearch], start: int, end: int, latest: int) -
     return min((kind.open_until(start, end, latest) for kind in kinds), default=latest)
 
 
-def _runs(kinds: Sequence[KindSearch], length: int, first: int, last: int) -> Iterator[Run]:
+def _find_runs(kinds: Sequence[KindSearch], length: int, first: int, last: int) -> Iterator[Run]:
     for run in _possible(kinds, length, first, last):
-        yield from _confirmed(kinds, run, length)
+        yield from _confirm(kinds, run, length)
 
 
 def _possible(kinds: Sequence[KindSearch], length: int, first: int, last: int) -> list[Run]:
     possible: list[Run] = [(first, last)] if first <= last else []
     for kind in kinds:
-        possible = common(possible, kind.possible(length, first, last)) if possible else []
+        possible = intersect_runs(possible, kind.possible(length, first, last)) if possible else []
     return possible
 
 
-def _confirmed(kinds: Sequence[KindSearch], run: Run, length: int) -> Iterator[Run]:
+def _confirm(kinds: Sequence[KindSearch], run: Run, length: int) -> Iterator[Run]:
     if not kinds:
         yield run
         return
     for each in kinds[0].confirmed(run, length):
-        yield from _confirmed(kinds[1:], each, length)
+        yield from _confirm(kinds[1:], each, length)
 
 
-def _opening(kinds: Sequence[KindSearch], run: Run, length: int, latest: int) -> Opening:
+def _make_opening(kinds: Sequence[KindSearch], run: Run, length: int, latest: int) -> Opening:
     start, last_start = run
     placements = tuple(placement for kind in kinds if (placement := kind.placed(start, start + length)) is not None)
     if len(placements) < len(kinds):

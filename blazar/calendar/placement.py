@@ -15,10 +15,10 @@ from enum import StrEnum
 
 from blazar.calendar.occupancy import Occupancy, Snapshot
 from blazar.calendar.shared import SharedSearch
-from blazar.model.demand import Demand
-from blazar.model.errors import InvalidInput, NotEnoughResources
-from blazar.model.requirements import Anything, Requirement, matches
-from blazar.model.resource import Resource, noun, share
+from blazar.model.base.errors import InvalidInput, NotEnoughResources
+from blazar.model.calendar.demand import Demand
+from blazar.model.resources.requirements import Anything, Requirement, matches
+from blazar.model.resources.resource import Resource, noun, share
 
 Matching = Callable[[Requirement], Sequence[Resource]]
 
@@ -36,7 +36,7 @@ class Strategy(StrEnum):
     """The roomiest, of those any, by a seeded shuffle: after a lost race competing requests choose differently."""
 
 
-def in_order(resources: Iterable[Resource], strategy: Strategy, seed: int) -> Sequence[Resource]:
+def order_resources(resources: Iterable[Resource], strategy: Strategy, seed: int) -> Sequence[Resource]:
     """Return resources, given smallest first, in the order in which the strategy takes them."""
     ordered = list(resources)
     if strategy in (Strategy.RANDOM, Strategy.SCATTER):
@@ -81,36 +81,38 @@ def place(
     resources, or InvalidInput if a required resource does not exist. Exact for whole resources; for shared ones up to
     the search limit of ``shared``.
     """
-    find = matching or (lambda requirement: _matching(snapshot.resources, requirement))
+    find = matching or (lambda requirement: _filter_matching(snapshot.resources, requirement))
     if any(demand.required for demand in demands):
-        demands = _with_required(demands, snapshot, find)
+        demands = _add_required(demands, snapshot, find)
     only_whole = all(demand.whole for demand in demands)
     # Even if other demands take some of its first candidates, a demand finds enough among as many more.
     enough = sum(demand.max_count for demand in demands) if only_whole else None
-    candidates = [_candidates(demand, snapshot, strategy, seed, find, enough) for demand in demands]
+    candidates = [_list_candidates(demand, snapshot, strategy, seed, find, enough) for demand in demands]
     if only_whole:
         return _place_whole(demands, candidates, snapshot, find)
     return _place_mixed(demands, candidates, snapshot, find)
 
 
-def _matching(resources: Sequence[Resource], requirement: Requirement) -> Sequence[Resource]:
+def _filter_matching(resources: Sequence[Resource], requirement: Requirement) -> Sequence[Resource]:
     if requirement == Anything():
         return resources
     return [resource for resource in resources if matches(requirement, resource.properties)]
 
 
-def _eligible(demand: Demand, find: Matching) -> Sequence[Resource]:
+def _list_eligible(demand: Demand, find: Matching) -> Sequence[Resource]:
     """Return the resources that meet the demand's requirement and traits."""
     found = find(demand.requirement)
     return [r for r in found if demand.traits.met_by(r.traits)] if demand.traits else found
 
 
-def _with_required(demands: Sequence[Demand], snapshot: Snapshot, find: Matching) -> Sequence[Demand]:
+def _add_required(demands: Sequence[Demand], snapshot: Snapshot, find: Matching) -> Sequence[Demand]:
     """Return the demands with the resources that they require by name pinned by id; raise an error if one cannot be."""
     claimed = {id_ for demand in demands for id_ in demand.pinned}
     resolved = []
     for demand in demands:
-        named = {r.name: r for r in _eligible(demand, find) if r.name in demand.required} if demand.required else {}
+        named = (
+            {r.name: r for r in _list_eligible(demand, find) if r.name in demand.required} if demand.required else {}
+        )
         _check_required(demand, named, claimed - demand.pinned, snapshot)
         ids = frozenset(r.id for r in named.values())
         claimed |= ids
@@ -133,7 +135,7 @@ def _check_required(demand: Demand, named: Mapping[str, Resource], claimed: Set[
             raise NotEnoughResources(f"{', '.join(names)} {reason}; require another {word}, or none")
 
 
-def _candidates(
+def _list_candidates(
     demand: Demand, snapshot: Snapshot, strategy: Strategy, seed: int, find: Matching, enough: int | None
 ) -> list[Resource]:
     """Return the candidates of a demand in order of preference: pinned, preferred, then by strategy.
@@ -142,10 +144,10 @@ def _candidates(
     """
     occupancy = snapshot.occupancy
     out = occupancy.taken.union(occupancy.peaks, demand.pinned) if demand.whole else occupancy.taken
-    fitting = [r for r in _eligible(demand, find) if r.reservable and r.id not in out]
-    ordered = in_order(fitting, strategy, seed)
+    fitting = [r for r in _list_eligible(demand, find) if r.reservable and r.id not in out]
+    ordered = order_resources(fitting, strategy, seed)
     if strategy is not Strategy.RANDOM:
-        ordered = roomiest(ordered, occupancy, None if demand.preferred else enough)
+        ordered = take_roomiest(ordered, occupancy, None if demand.preferred else enough)
     if strategy is Strategy.PACK and not demand.whole:
         # Fill shared resources first, so that whole ones stay free for those who need them.
         ordered = sorted(ordered, key=lambda r: r.id not in occupancy.peaks)
@@ -158,7 +160,7 @@ def _candidates(
     return [*pinned, *ordered]
 
 
-def roomiest(ordered: Sequence[Resource], occupancy: Occupancy, enough: int | None) -> Sequence[Resource]:
+def take_roomiest(ordered: Sequence[Resource], occupancy: Occupancy, enough: int | None) -> Sequence[Resource]:
     """Sort first the resources that are unused before and after the window, then those with the longest gap beside it.
 
     So that active leases can be extended, and so can this one. If the first ``enough`` suffice, the rest is not sorted.
@@ -178,16 +180,21 @@ def _place_whole(
     for index, demand in enumerate(demands):
         _check_pinned(index, demands, candidates[index], snapshot)
         if len(candidates[index]) < demand.min_count:
-            raise _not_enough(index, demands, len(candidates[index]), find)
+            raise _not_enough_error(index, demands, len(candidates[index]), find)
     if len(demands) == 1:
-        return Placement((_assignments(candidates[0][: demands[0].max_count]),))
-    owner = _matched(demands, candidates, find)
+        return Placement((_make_assignments(candidates[0][: demands[0].max_count]),))
+    owner = _match_demands(demands, candidates, find)
     return Placement(
-        tuple(_assignments([r for r in candidates[index] if owner.get(r.id) == index]) for index in range(len(demands)))
+        tuple(
+            _make_assignments([r for r in candidates[index] if owner.get(r.id) == index])
+            for index in range(len(demands))
+        )
     )
 
 
-def _matched(demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], find: Matching) -> Mapping[int, int]:
+def _match_demands(
+    demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], find: Matching
+) -> Mapping[int, int]:
     """Return resource id → demand index, so that all minimums are met and the total is maximal."""
     seats = _Seats(demands, candidates)
     # Most constrained demand first: fewer assignments have to be moved later.
@@ -196,7 +203,7 @@ def _matched(demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]]
         while seats.held[index] < demands[index].min_count:
             if not seats.add(index):
                 together = len({r.id for resources in candidates for r in resources})
-                raise _not_enough(index, demands, together, find, others=" beside")
+                raise _not_enough_error(index, demands, together, find, others=" beside")
     growing = order
     while growing:
         # A demand that cannot grow now never can: each further assignment leaves at most as much choice.
@@ -273,7 +280,7 @@ def _place_mixed(
     if not search.fill():
         rooms = [search.room(index) for index in range(len(demands))]
         worst = max(range(len(demands)), key=lambda i: demands[i].min_count - rooms[i])
-        raise _not_enough(worst, demands, rooms[worst], find, others=" without" if len(demands) > 1 else "")
+        raise _not_enough_error(worst, demands, rooms[worst], find, others=" without" if len(demands) > 1 else "")
     search.top_up()
     return Placement(
         tuple(
@@ -283,7 +290,7 @@ def _place_mixed(
     )
 
 
-def _assignments(resources: Sequence[Resource]) -> tuple[Assignment, ...]:
+def _make_assignments(resources: Sequence[Resource]) -> tuple[Assignment, ...]:
     return tuple(Assignment(resource.id, 1) for resource in resources)
 
 
@@ -298,11 +305,11 @@ def _check_pinned(index: int, demands: Sequence[Demand], candidates: Sequence[Re
         )
 
 
-def _not_enough(
+def _not_enough_error(
     index: int, demands: Sequence[Demand], free: int, find: Matching, *, others: str = ""
 ) -> NotEnoughResources:
     demand = demands[index]
-    matching = len(_eligible(demand, find))
+    matching = len(_list_eligible(demand, find))
     # Counted among those of this kind: which of the request that is, nobody knows here.
     which = f"number {index + 1} of the {len(demands)} reservations of them: " if len(demands) > 1 else ""
     together = f"{others} the lease's other reservations" if others else ""

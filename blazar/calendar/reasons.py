@@ -7,23 +7,23 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from blazar.calendar.counting import conditions
+from blazar.calendar.counting import derive_conditions
 from blazar.calendar.occupancy import Occupancy
 from blazar.calendar.openings import KindSearch
 from blazar.calendar.timeline import instant
-from blazar.model.amounts import Amounts
-from blazar.model.availability import Step, StepCode
-from blazar.model.clock import said
-from blazar.model.demand import Affinity, Demand
-from blazar.model.errors import NotEnoughResources
-from blazar.model.requirements import All, AnyOf, Anything, Comparison, Membership, Not, Requirement, matches
-from blazar.model.resource import Resource, noun, share
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.clock import spell
+from blazar.model.base.errors import NotEnoughResources
+from blazar.model.calendar.demand import Affinity, Demand
+from blazar.model.resources.requirements import All, AnyOf, Anything, Comparison, Membership, Not, Requirement, matches
+from blazar.model.resources.resource import Resource, noun, share
+from blazar.model.search.availability import Step, StepCode
 
 LONGEST_WORDS = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RequirementPart:
     """A part of the outermost ``and`` of a requirement, with the JSON pointer of it in the request, if it is known.
 
     What is ``needed`` cannot be left out of the request.
@@ -43,18 +43,18 @@ class Explanation:
     free: int
 
 
-def parts_of(requirement: Requirement) -> tuple[Part, ...]:
+def parts_of(requirement: Requirement) -> tuple[RequirementPart, ...]:
     """Return the parts of a requirement of which no place in the request is known."""
     match requirement:
         case Anything():
             return ()
         case All(terms):
-            return tuple(Part(term) for term in terms)
-    return (Part(requirement),)
+            return tuple(RequirementPart(term) for term in terms)
+    return (RequirementPart(requirement),)
 
 
 def explain(
-    search: KindSearch, parts: Sequence[Sequence[Part]], start: int, end: int, latest: int
+    search: KindSearch, parts: Sequence[Sequence[RequirementPart]], start: int, end: int, latest: int
 ) -> list[Explanation | None]:
     """Return, for each demand of a search, why it does not fit into a window; None if it does.
 
@@ -65,23 +65,25 @@ def explain(
     occupancy = search.timeline.occupancy(start, end)
     for demand, each in zip(search.demands, parts, strict=True):
         search.budget.check()
-        counts.append(_counted(search, demand, occupancy, each))
+        counts.append(_count_by_step(search, demand, occupancy, each))
     short = [count.is_short for count in counts]
     crowded = not any(short) and len(counts) > 1 and search.placed(start, end) is None
     found: list[Explanation | None] = []
     for index, count in enumerate(counts):
         free = count.free
         if crowded:
-            free = _beside(search, index, start, end)
+            free = _count_beside(search, index, start, end)
             count.add(StepCode.OTHER_RESERVATIONS, free, f"{free} beside the other reservations of the lease")
         elif short[index] and count.booked:
-            count.note_until(_free_again(search, count.demand, start, end, latest))
+            count.note_until(_find_free_again(search, count.demand, start, end, latest))
         explained = crowded or short[index]
         found.append(count.explanation(free) if explained else None)
     return found
 
 
-def _counted(search: KindSearch, demand: Demand, occupancy: Occupancy, parts: Sequence[Part]) -> _Count:
+def _count_by_step(
+    search: KindSearch, demand: Demand, occupancy: Occupancy, parts: Sequence[RequirementPart]
+) -> _Count:
     in_use = demand.pinned.union(demand.kept)
     held = tuple(resource for resource in search.resources if resource.id in in_use) if in_use else ()
     count = _Count(search, demand, occupancy, in_use, held)
@@ -115,14 +117,14 @@ class _Count:
         """Return whether the demand does not fit, even if it were the only one."""
         return self.free < self.demand.min_count or self.lost > 0
 
-    def narrow(self, parts: Sequence[Part]) -> None:
+    def narrow(self, parts: Sequence[RequirementPart]) -> None:
         """Take away what does not match, cannot be used, is too small, and is promised."""
         demand = self.demand
         self.left = [*self.held, *(r for r in self.search.matching(Anything()) if r.id not in self.in_use)]
         self.add(StepCode.REGISTERED, len(self.left), f"{len(self.left)} {_plural(demand, len(self.left))}")
         for part in parts:
             self.left = [r for r in self.left if r.id in self.in_use or matches(part.requirement, r.properties)]
-            words = f"{len(self.left)} with {words_of(part.requirement)}"
+            words = f"{len(self.left)} with {describe_requirement(part.requirement)}"
             self.add(StepCode.REQUIREMENT, len(self.left), words, pointer=part.pointer)
         self._remove(StepCode.TRAITS, lambda r: not demand.traits.met_by(r.traits), "without the traits of the flavor")
         of_them = "of them " if len(self.steps) > 1 else ""
@@ -165,7 +167,7 @@ class _Count:
             return
         place = next(i for i, step in enumerate(self.steps) if step.code is StepCode.PROMISED)
         self.steps[place] = replace(self.steps[place], until=until)
-        self.words[place] += f" until {said(until)} UTC"
+        self.words[place] += f" until {spell(until)} UTC"
 
     def explanation(self, free: int) -> Explanation:
         """Return the steps, and the sentence that ends with what the demand could get."""
@@ -224,7 +226,7 @@ class _Count:
         return free
 
 
-def _free_again(search: KindSearch, demand: Demand, start: int, end: int, latest: int) -> datetime | None:
+def _find_free_again(search: KindSearch, demand: Demand, start: int, end: int, latest: int) -> datetime | None:
     """Return the first start from which on a demand alone fits for as long, None if there is none in the range."""
     length = end - start
     if start + length > latest:
@@ -233,12 +235,12 @@ def _free_again(search: KindSearch, demand: Demand, start: int, end: int, latest
     if alone == demand and len(search.demands) == 1:
         runs = search.possible(length, start, latest - length)
     else:
-        (condition,), _ = conditions([alone], [search.candidates(alone)], search.timeline)
+        (condition,), _ = derive_conditions([alone], [search.candidates(alone)], search.timeline)
         runs = condition.runs(search.timeline, length, start, latest - length)
     return instant(runs[0][0]) if runs else None
 
 
-def _beside(search: KindSearch, index: int, start: int, end: int) -> int:
+def _count_beside(search: KindSearch, index: int, start: int, end: int) -> int:
     """Return how many one demand gets if the others get what they need."""
     search.budget.spend()
     demands = [replace(d, min_count=max(1, d.fixed)) if i == index else d for i, d in enumerate(search.demands)]
@@ -249,7 +251,7 @@ def _beside(search: KindSearch, index: int, start: int, end: int) -> int:
     return min(search.demands[index].min_count - 1, sum(a.count for a in found.assignments[index]))
 
 
-def words_of(requirement: Requirement) -> str:
+def describe_requirement(requirement: Requirement) -> str:
     """Return a requirement in words, shortened."""
     text = _words(requirement)
     return text if len(text) <= LONGEST_WORDS else text[: LONGEST_WORDS - 1] + "…"

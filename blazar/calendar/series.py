@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from blazar.calendar.occupancy import Snapshot
-from blazar.calendar.openings import Budget, KindSearch, nearest
+from blazar.calendar.openings import Budget, KindSearch, find_nearest
 from blazar.calendar.placement import Placement, place
 from blazar.calendar.timeline import Timeline, Use, instant, second
-from blazar.model.clock import said
-from blazar.model.demand import Demand
-from blazar.model.errors import NotEnoughResources
-from blazar.model.recurrence import Occurrence
-from blazar.model.series import Fit
-from blazar.model.window import Window
+from blazar.model.base.clock import spell
+from blazar.model.base.errors import NotEnoughResources
+from blazar.model.base.window import Window
+from blazar.model.calendar.demand import Demand
+from blazar.model.series.checks import Fit
+from blazar.model.series.recurrence import Occurrence
 
 CHUNK = 16
 """Occurrences for which a part of the calendar is taken out: to search all of it for each would take minutes."""
@@ -57,7 +57,7 @@ class SeriesPlan:
     @property
     def to_book(self) -> tuple[PlannedOccurrence, ...]:
         """Return what is to be booked: all that fit, or nothing if one does not and the series is booked as a whole."""
-        fitting = tuple(each for each in self.occurrences if each.fits)
+        fitting = tuple(occurrence for occurrence in self.occurrences if occurrence.fits)
         return () if self.fit is Fit.ALL and len(fitting) < len(self.occurrences) else fitting
 
 
@@ -83,7 +83,7 @@ def plan_series(
             planned.append(part.planned(occurrence))
         calendar.take_over(part)
     # Only now is it known what else the plan places: an opening must not take it.
-    return SeriesPlan(fit, tuple(_with_openings(planned, calendar, budget, latest)))
+    return SeriesPlan(fit, tuple(_add_openings(planned, calendar, budget, latest)))
 
 
 class _Calendar:
@@ -97,12 +97,12 @@ class _Calendar:
 
     def part(self, start: int, end: int) -> _Calendar:
         """Return the calendar of a part of the range."""
-        return _Calendar(self._kinds, [timeline.narrowed(start, end) for timeline in self._timelines])
+        return _Calendar(self._kinds, [timeline.narrow(start, end) for timeline in self._timelines])
 
     def take_over(self, part: _Calendar) -> None:
         """Add what has been placed on a part."""
         for number, placed in enumerate(part._placed):
-            self._timelines[number] = self._timelines[number].beside(placed)
+            self._timelines[number] = self._timelines[number].add_uses(placed)
 
     def planned(self, occurrence: Occurrence) -> PlannedOccurrence:
         """Place an occurrence if it fits, and add it to the timelines."""
@@ -112,7 +112,7 @@ class _Calendar:
             return PlannedOccurrence(occurrence, reason=sentence)
         start, end = second(window.start), second(window.end)
         if start < self.now:
-            return PlannedOccurrence(occurrence, reason=f"its start, {said(window.start)} UTC, has passed")
+            return PlannedOccurrence(occurrence, reason=f"its start, {spell(window.start)} UTC, has passed")
         try:
             placements = tuple(
                 place(
@@ -135,7 +135,7 @@ class _Calendar:
             KindSearch(kind.demands, timeline, kind.resources, kind.matching, budget, kind.strategy, kind.seed)
             for kind, timeline in zip(self._kinds, self._timelines, strict=True)
         ]
-        found = nearest(searches, length=length, wanted=wanted, earliest=max(earliest, self.now), latest=latest)
+        found = find_nearest(searches, length=length, wanted=wanted, earliest=max(earliest, self.now), latest=latest)
         if found is None:
             return None
         placements = [search.place(found, found + length) for search in searches]
@@ -145,24 +145,26 @@ class _Calendar:
     def _add(self, placements: Sequence[Placement], start: int, end: int) -> None:
         for number, (kind, placement) in enumerate(zip(self._kinds, placements, strict=True)):
             timeline = self._timelines[number]
-            uses = _uses(kind.demands, placement, timeline, start, end)
-            self._timelines[number] = timeline.beside(uses)
+            uses = _list_uses(kind.demands, placement, timeline, start, end)
+            self._timelines[number] = timeline.add_uses(uses)
             for resource_id, added in uses.items():
                 self._placed[number][resource_id] += added
 
 
-def _uses(
+def _list_uses(
     demands: Sequence[Demand], placement: Placement, timeline: Timeline, start: int, end: int
 ) -> Mapping[int, Sequence[Use]]:
     """Return what a placement uses of each resource in a window, with the cleaning after it."""
     found: dict[int, list[Use]] = defaultdict(list)
     for demand, assignments in zip(demands, placement.assignments, strict=True):
-        for each in assignments:
-            found[each.resource_id].append((start, end + timeline.cleaning, each.count, demand.per_instance))
+        for assignment in assignments:
+            found[assignment.resource_id].append(
+                (start, end + timeline.cleaning, assignment.count, demand.per_instance)
+            )
     return found
 
 
-def _with_openings(
+def _add_openings(
     planned: Sequence[PlannedOccurrence], calendar: _Calendar, budget: Budget, latest: int
 ) -> list[PlannedOccurrence]:
     """Return the planned occurrences, those that do not fit with the openings nearest to them."""

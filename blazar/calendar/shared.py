@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 from blazar.calendar.occupancy import Snapshot
-from blazar.model.amounts import Amounts
-from blazar.model.demand import Affinity, Demand
-from blazar.model.resource import Resource
+from blazar.model.base.amounts import Amounts
+from blazar.model.calendar.demand import Affinity, Demand
+from blazar.model.resources.resource import Resource
 
 MOST_STEPS = 20_000
 """The step limit of the search: far more than usual leases need, and a fraction of a second."""
@@ -38,7 +38,7 @@ class SharedSearch:
 
     def __init__(self, demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], snapshot: Snapshot) -> None:
         self._demands = demands
-        self._candidates = _choosiest_last(demands, candidates)
+        self._candidates = _sort_by_choice(demands, candidates)
         self._occupancy = snapshot.occupancy
         held = frozenset().union(*(demand.pinned.union(demand.kept) for demand in demands))
         self._kept = {r.id: r for r in snapshot.resources if r.id in held} if held else {}
@@ -51,14 +51,14 @@ class SharedSearch:
 
     def fill(self) -> bool:
         """Assign to every demand its minimum; return whether that is possible."""
-        if self._greedily():
+        if self._fill_greedily():
             return True
         if len(self._demands) == 1:
             return False
         self._begin()
-        if any(self._missing(i) and self.room(i) < d.min_count for i, d in enumerate(self._demands)):
+        if any(self._count_missing(i) and self.room(i) < d.min_count for i, d in enumerate(self._demands)):
             return False
-        return self._by_search()
+        return self._fill_by_search()
 
     def top_up(self) -> None:
         """Assign to every demand what still fits up to its maximum, one instance at a time in turn.
@@ -139,12 +139,12 @@ class SharedSearch:
             for resource_id in demand.pinned.union(demand.kept):
                 self._take(index, self._kept[resource_id], demand.kept.get(resource_id, 1))
 
-    def _missing(self, index: int) -> int:
+    def _count_missing(self, index: int) -> int:
         return max(0, self._demands[index].min_count - sum(self._given[index].values()))
 
-    def _greedily(self) -> bool:
+    def _fill_greedily(self) -> bool:
         for index in self._order:
-            missing = self._missing(index)
+            missing = self._count_missing(index)
             for resource in self._candidates[index]:
                 if not missing:
                     break
@@ -156,10 +156,10 @@ class SharedSearch:
                 return False
         return True
 
-    def _by_search(self) -> bool:
+    def _fill_by_search(self) -> bool:
         bounds = [self._bounds(index) for index in self._order]
         frames: list[_Frame] = []
-        if self._go_on(frames, bounds, -1, 0, 0):
+        if self._search_on(frames, bounds, -1, 0, 0):
             return True
         for _ in range(MOST_STEPS):
             if not frames:
@@ -177,11 +177,11 @@ class SharedSearch:
             if count:
                 self._take(index, resource, count)
                 frame.taken = count
-            if self._go_on(frames, bounds, frame.at, frame.position + 1, frame.missing - count):
+            if self._search_on(frames, bounds, frame.at, frame.position + 1, frame.missing - count):
                 return True
         return False
 
-    def _go_on(
+    def _search_on(
         self, frames: list[_Frame], bounds: Sequence[Sequence[int]], at: int, position: int, missing: int
     ) -> bool:
         """Open the next choice, if it can succeed; return whether all choices are made."""
@@ -189,7 +189,7 @@ class SharedSearch:
             at, position = at + 1, 0
             if at == len(self._order):
                 return True
-            missing = self._missing(self._order[at])
+            missing = self._count_missing(self._order[at])
         index = self._order[at]
         if position < len(self._candidates[index]) and bounds[at][position] >= missing:
             counts = self._counts(index, self._candidates[index][position], missing)
@@ -253,7 +253,7 @@ class SharedSearch:
             del self._given[index][resource.id]
 
 
-def _choosiest_last(
+def _sort_by_choice(
     demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]]
 ) -> Sequence[Sequence[Resource]]:
     """Return the candidates with those of whole demands last that could carry servers of the lease.

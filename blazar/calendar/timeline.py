@@ -7,14 +7,15 @@ Instants are seconds since the epoch: a search compares very many of them.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import itemgetter
 
 from blazar.calendar import occupancy
 from blazar.calendar.occupancy import Lazy, Occupancy, Room
-from blazar.model.amounts import Amounts
+from blazar.model.base.amounts import Amounts
 
 Use = tuple[int, int, int, Amounts | None]
 """A use of a resource: its start, its end with the cleaning after it, the count, and the amounts per instance.
@@ -23,36 +24,55 @@ None as amounts is the whole resource.
 """
 
 
-class Timeline:
-    """The uses of the resources of one kind from ``now``, or from the beginning of a later range, to the range's end.
+@dataclass(frozen=True, slots=True)
+class TimelineTerms:
+    """How a timeline is read: from ``now`` on, with ``cleaning`` seconds kept free after every use.
 
-    ``uses`` are by resource, in any order; those that are said to be sorted by start are not copied. ``late`` are the
-    uses that should have ended and have not; they stand in the way of windows that begin by ``now``. ``before`` and
-    ``after`` have the last end before the range and the first start after it, for resources that are used then.
-    ``cleaning`` seconds are kept free after every use, also after the one that is searched for. If ``whole_only``,
-    nothing but whole resources is searched for, and every use counts as whole.
+    They are also kept free after the use that is searched for. If ``whole_only``, nothing but whole resources is
+    searched for, and every use counts as whole.
+    """
+
+    now: int
+    cleaning: int = 0
+    whole_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideUses:
+    """What is known of uses outside the range of a timeline, by resource.
+
+    ``late`` should have ended and have not; they stand in the way of windows that begin by now. ``last_ends`` are the
+    last ends before the range and ``first_starts`` the first starts after it, of resources that are used then.
+    """
+
+    late: Mapping[int, Sequence[Use]] = field(default_factory=dict)
+    last_ends: Mapping[int, int] = field(default_factory=dict)
+    first_starts: Mapping[int, int] = field(default_factory=dict)
+
+
+_NONE_OUTSIDE = OutsideUses()
+
+
+def sort_uses(uses: Mapping[int, Iterable[Use]]) -> dict[int, list[Use]]:
+    """Return uses by resource, those of each by their start."""
+    by_start = itemgetter(0)
+    return {id_: sorted(found, key=by_start) for id_, found in uses.items()}
+
+
+class Timeline:
+    """The uses of the resources of one kind from now on, or from the beginning of a later range, to the range's end.
+
+    ``uses`` are by resource, those of each sorted by start.
     """
 
     def __init__(
-        self,
-        uses: Mapping[int, Sequence[Use]],
-        *,
-        now: int,
-        cleaning: int = 0,
-        whole_only: bool = False,
-        late: Mapping[int, Sequence[Use]] | None = None,
-        before: Mapping[int, int] | None = None,
-        after: Mapping[int, int] | None = None,
-        is_sorted: bool = False,
+        self, uses: Mapping[int, Sequence[Use]], terms: TimelineTerms, outside: OutsideUses = _NONE_OUTSIDE
     ) -> None:
-        by_start = itemgetter(0)
-        self.uses = uses if is_sorted else {id_: sorted(found, key=by_start) for id_, found in uses.items()}
-        self.now = now
-        self.cleaning = cleaning
-        self.whole_only = whole_only
-        self.late = late or {}
-        self._before = before or {}
-        self._after = after or {}
+        self.uses = uses
+        self.terms = terms
+        self.outside = outside
+        self.now, self.cleaning, self.whole_only = terms.now, terms.cleaning, terms.whole_only
+        self.late = outside.late
 
     def occupancy(self, start: int, end: int) -> Occupancy:
         """Return the occupancy of a window in the range, as a booking of that window would read it.
@@ -63,7 +83,7 @@ class Timeline:
         until = max(end, begin + 1) + self.cleaning
         taken: set[int] = set()
         shared: dict[int, list[Use]] = {}
-        ends, starts = dict(self._before), dict(self._after)
+        ends, starts = dict(self.outside.last_ends), dict(self.outside.first_starts)
         whole_only = self.whole_only
         if whole_only:
             self._add_whole(begin, until, taken, ends, starts)
@@ -107,26 +127,16 @@ class Timeline:
             if last is not None and last > ends.get(id_, last - 1):
                 ends[id_] = last
 
-    def beside(self, uses: Mapping[int, Sequence[Use]]) -> Timeline:
+    def add_uses(self, uses: Mapping[int, Sequence[Use]]) -> Timeline:
         """Return this timeline with more uses."""
-        more = Timeline(
-            {id_: [*self.uses.get(id_, ()), *added] for id_, added in uses.items()},
-            now=self.now,
-            cleaning=self.cleaning,
-            whole_only=self.whole_only,
-            late=self.late,
-            before=self._before,
-            after=self._after,
-        )
-        # The uses of all other resources are sorted already.
-        more.uses = {**self.uses, **more.uses}
-        return more
+        changed = sort_uses({id_: [*self.uses.get(id_, ()), *added] for id_, added in uses.items()})
+        return Timeline({**self.uses, **changed}, self.terms, self.outside)
 
-    def narrowed(self, start: int, end: int) -> Timeline:
+    def narrow(self, start: int, end: int) -> Timeline:
         """Return the timeline of a part of the range: windows in it have the same occupancy, which is read faster."""
         until = end + self.cleaning
         uses: dict[int, list[Use]] = {}
-        before, after = dict(self._before), dict(self._after)
+        before, after = dict(self.outside.last_ends), dict(self.outside.first_starts)
         for id_, every in self.uses.items():
             found = []
             for use in every:
@@ -139,15 +149,7 @@ class Timeline:
                         after[id_] = min(use[0], after.get(id_, use[0]))
             if found:
                 uses[id_] = found
-        return Timeline(
-            uses,
-            now=self.now,
-            cleaning=self.cleaning,
-            whole_only=self.whole_only,
-            late=self.late,
-            before=before,
-            after=after,
-        )
+        return Timeline(uses, self.terms, OutsideUses(self.late, before, after))
 
     def next_start(self, ids: Collection[int], after: int) -> int | None:
         """Return the first start of a use of these resources at or after an instant, if there is one."""
@@ -205,12 +207,14 @@ class _Uses(Lazy[Sequence[Use], Sequence[occupancy.Use]]):
     def __getitem__(self, resource_id: int) -> Sequence[occupancy.Use]:
         return [
             (instant(start), instant(end), count, amounts)
-            for start, end, count, amounts in (span(use, self._cleaning) for use in self._raw[resource_id])
+            for start, end, count, amounts in (
+                add_cleaning_before(use, self._cleaning) for use in self._raw[resource_id]
+            )
             if amounts is not None
         ]
 
 
-def span(use: Use, cleaning: int) -> Use:
+def add_cleaning_before(use: Use, cleaning: int) -> Use:
     """Return a use with the cleaning that must precede it.
 
     A use that was released in the second in which it began has no length, only the cleaning after it.

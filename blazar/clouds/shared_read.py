@@ -10,7 +10,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Generic, TypeVar
 
 from blazar.context import current
-from blazar.model.errors import BlazarError
+from blazar.model.base.errors import BlazarError
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ WAIT_SECONDS = 2.0
 """Seconds for which a caller waits for others before it reads alone. A call that hangs delays nobody for longer."""
 
 
-class _Call(Generic[T]):
+class _SharedCall(Generic[T]):
     """A call of the read. The caller that needed it first makes it, as soon as ``begin`` is set."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class SharedRead(Generic[T]):
         self._lock = threading.Lock()
         # The lock guards both. There is a next call only while MAX_CONCURRENT calls are in progress.
         self._in_progress = 0
-        self._next: _Call[T] | None = None
+        self._next: _SharedCall[T] | None = None
 
     def __call__(self) -> T:
         """Return what the read returns. Raises what the read raises."""
@@ -53,7 +53,7 @@ class SharedRead(Generic[T]):
         with self._lock:
             call, first = self._next, self._next is None
             if call is None:
-                call = _Call()
+                call = _SharedCall()
                 if self._in_progress < MAX_CONCURRENT:
                     self._in_progress += 1
                     call.begin.set()
@@ -61,7 +61,7 @@ class SharedRead(Generic[T]):
                     self._next = call
         return self._make(call) if first else self._wait_for(call)
 
-    def _make(self, call: _Call[T]) -> T:
+    def _make(self, call: _SharedCall[T]) -> T:
         if not call.begin.wait(self._wait_seconds):
             self._begin_anyway(call)
         try:
@@ -77,14 +77,14 @@ class SharedRead(Generic[T]):
             call.outcome.cancel()
             self._finish()
 
-    def _wait_for(self, call: _Call[T]) -> T:
+    def _wait_for(self, call: _SharedCall[T]) -> T:
         try:
             # The call begins and ends within that time, unless it or an earlier one hangs.
             return call.outcome.result(2 * self._wait_seconds)
         except (CancelledError, FutureTimeout):
             return self._read()
 
-    def _begin_anyway(self, call: _Call[T]) -> None:
+    def _begin_anyway(self, call: _SharedCall[T]) -> None:
         with self._lock:
             if self._next is call:
                 self._next = None

@@ -12,19 +12,19 @@ import threading
 from keystoneauth1 import exceptions as ksa
 from oslo_config import cfg
 
-from blazar.api.access import AccessLog
 from blazar.api.app import create_app
-from blazar.api.identity import KeystoneIdentity
-from blazar.api.middleware import ExchangeLog, Wsgi, behind_keystone
-from blazar.api.parts import installed
-from blazar.api.policy import Policy
-from blazar.api.served import Served
-from blazar.api.waiters import most_of
-from blazar.cmd import config, guard, logs, pages, process, systemd, web
+from blazar.api.http.access import AccessLog, Wsgi
+from blazar.api.http.identity import KeystoneIdentity
+from blazar.api.http.middleware import ExchangeLog, behind_keystone
+from blazar.api.http.openapi import Served
+from blazar.api.http.policy import Policy
+from blazar.api.leases.services import most_of
+from blazar.api.parts import all_parts
+from blazar.cmd import config, logins, logs, pages, process, web
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import transport
-from blazar.model.errors import BlazarError
-from blazar.model.lease import LeaseKind
+from blazar.model.base.errors import BlazarError
+from blazar.model.leases.states import LeaseKind
 from blazar.rpc.client import RemoteManager
 
 LOG = logging.getLogger("blazar.api")
@@ -67,9 +67,9 @@ def build(conf: cfg.ConfigOpts, manager: RemoteManager | None = None) -> Wsgi:
     app = create_app(
         manager or RemoteManager(conf, transport(conf)),
         identity=KeystoneIdentity(),
-        policy=Policy(conf),
+        policy=Policy(conf, parts=all_parts()),
         auth_uri=None,
-        served=Served(installed(), enable_v1=conf.enable_v1_api, v2_controllers=conf.api.api_v2_controllers),
+        served=Served(all_parts(), enable_v1=conf.enable_v1_api, v2_controllers=conf.api.api_v2_controllers),
         searches=conf.availability.max_searches,
         default_kind=LeaseKind(conf.api.default_kind),
         bounds=config.api_bounds(conf),
@@ -98,7 +98,7 @@ def _check_login(conf: cfg.ConfigOpts) -> None:
     While Keystone does not answer, the API serves all the same, and refuses requests with 503.
     """
     try:
-        guard.log_in(conf)
+        logins.log_in_to_keystone(conf)
     except ksa.ClientException as error:
         LOG.warning("Keystone cannot be reached yet to validate tokens; requests are refused until it can: %s", error)
 
@@ -111,12 +111,12 @@ def _refuse_foreign_database(conf: cfg.ConfigOpts) -> None:
     if not conf.database.connection:
         return
     # Imported only if a database is configured, to save the memory of the library.
-    from blazar.store.foreign import ForeignTables, foreign
+    from blazar.store.sql.revisions import ForeignTables, find_foreign_tables
 
     found: list[ForeignTables] = []
 
     def look() -> None:
-        if (error := foreign(conf.database.connection)) is not None:
+        if (error := find_foreign_tables(conf.database.connection)) is not None:
             found.append(error)
 
     looking = threading.Thread(target=look, name="database", daemon=True)
@@ -150,7 +150,7 @@ def _serve(conf: cfg.ConfigOpts) -> None:
         signal.signal(signal.SIGHUP, lambda *_: config.read_again(conf))
         manager.connect()
         LOG.info("blazar-api is listening on %s port %d", host, conf.port)
-        systemd.say_ready(f"listening on {host} port {conf.port}")
+        process.say_ready(f"listening on {host} port {conf.port}")
         serving.run(_say_stopping)
     except KeyboardInterrupt:
         LOG.info("blazar-api stops at once, as it is asked again")
@@ -160,7 +160,7 @@ def _serve(conf: cfg.ConfigOpts) -> None:
 
 def _say_stopping() -> None:
     LOG.info("blazar-api is stopping")
-    systemd.say_stopping()
+    process.say_stopping()
 
 
 def _is_ipv6(host: str) -> bool:

@@ -9,18 +9,19 @@ from collections.abc import Mapping
 from oslo_config import cfg
 from sqlalchemy.engine import Engine
 
+from blazar.clouds import prometheus
 from blazar.clouds.ports import Cloud
-from blazar.clouds.ports.metrics import Metrics
-from blazar.cmd import config, plugins, use_options
+from blazar.clouds.ports.compute import Metrics
+from blazar.cmd import config, plugins
 from blazar.cmd.config import ConfigurationError
-from blazar.enforcement import Enforcement, Identity
+from blazar.enforcement import CloudIdentity, Enforcement
 from blazar.manager.common.notifications import MessagingNotifier, Notifier
 from blazar.manager.service import ManagerService, Plugins
 from blazar.messaging import oslo_messaging
-from blazar.model.clock import Clock
-from blazar.model.errors import InvalidInput
-from blazar.model.regions import Regions
-from blazar.store import engine as database
+from blazar.model.base.clock import Clock
+from blazar.model.base.errors import InvalidInput
+from blazar.model.resources.regions import Regions
+from blazar.store.sql import engine as database
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ def manager(
     clouds: Mapping[str, Cloud],
     clock: Clock,
     notifier: Notifier | None = None,
-    identity: Identity | None = None,
+    identity: CloudIdentity | None = None,
 ) -> ManagerService:
     """Return a manager that is not started yet; ConfigurationError if the configuration is invalid.
 
@@ -41,7 +42,7 @@ def manager(
     filters of usage enforcement reach Keystone; None without Keystone.
     """
     regions = config.regions(conf)
-    types, kinds = plugins.made_for(conf, regions, clouds)
+    types, kinds = plugins.make_types_for(conf, regions, clouds)
     store = Store(
         engine,
         cleaning_time=config.cleaning_time(conf),
@@ -57,7 +58,9 @@ def manager(
             types=types,
             kinds=kinds,
             notifier=notifier or _notifier(conf),
-            enforcement=enforcement(conf, identity or Identity(region_name=conf.os_region_name, cafile=conf.cafile)),
+            enforcement=enforcement(
+                conf, identity or CloudIdentity(region_name=conf.os_region_name, cafile=conf.cafile)
+            ),
             regions=regions,
             metrics=metrics(conf),
         ),
@@ -66,19 +69,19 @@ def manager(
 
 def _check_regions(store: Store, regions: Regions) -> None:
     """Give the default region to what has none. ConfigurationError if there are regions, and none are configured."""
-    known = store.regions.in_use()
+    known = store.regions.list_used()
     if not regions:
         if named := sorted(known - {""}):
             raise ConfigurationError(
                 f"resources lie in the regions {', '.join(named)}, and [cloud] regions names none; name these"
             )
         return
-    store.regions.adopt(regions.default)
+    store.regions.adopt_region(regions.default)
     for lost in sorted(known - {"", *regions}):
         LOG.error("Resources lie in the region %s, which [cloud] regions does not name: its leases wait", lost)
 
 
-def enforcement(conf: cfg.ConfigOpts, identity: Identity) -> Enforcement:
+def enforcement(conf: cfg.ConfigOpts, identity: CloudIdentity) -> Enforcement:
     """Return the enabled filters; ConfigurationError if a filter is unknown or wrongly configured."""
     try:
         return Enforcement.configured(conf, identity)
@@ -89,7 +92,7 @@ def enforcement(conf: cfg.ConfigOpts, identity: Identity) -> Enforcement:
 def metrics(conf: cfg.ConfigOpts) -> Metrics:
     """Return the source of measurements of servers; ConfigurationError if its options cannot be."""
     try:
-        return use_options.metrics(conf[use_options.SECTION], conf.cafile)
+        return prometheus.metrics(conf.unused, conf.cafile)
     except InvalidInput as error:
         raise ConfigurationError(error.message) from error
 
@@ -130,6 +133,6 @@ class _Later:
 def check_plugins(conf: cfg.ConfigOpts) -> None:
     """Raise ConfigurationError if a plugin or filter is unknown or wrongly configured; does not call the cloud."""
     plugins.check(conf)
-    enforcement(conf, Identity(tokens=_Later()))
+    enforcement(conf, CloudIdentity(tokens=_Later()))
     config.manager_settings(conf)
     metrics(conf)

@@ -18,22 +18,21 @@ from oslo_config import cfg, types
 from oslo_log import log
 
 from blazar import RELEASE
-from blazar.api.bounds import ApiBounds, PageBounds
+from blazar.api.http.queries import ApiBounds, PageBounds
 from blazar.calendar.placement import Strategy
 from blazar.clouds.openstack import options as cloud
 from blazar.cmd import former_options
-from blazar.cmd.config_files import explain_encoding, files, given, names, sections
+from blazar.cmd.config_files import explain_encoding, files, list_files, names, sections
 from blazar.cmd.options import DEFAULT_CLI_OPTIONS, GROUPS
-from blazar.cmd.use_options import SECTION as USE
-from blazar.cmd.use_options import use_policies
 from blazar.manager.common.settings import Settings
-from blazar.model.bounds import Bounds
-from blazar.model.errors import BlazarError
-from blazar.model.lease import LeaseKind
-from blazar.model.reading import ReadBounds
-from blazar.model.regions import Regions
-from blazar.model.series import SeriesLimits
-from blazar.model.unused import UsePolicies
+from blazar.manager.use import settings as use
+from blazar.model.base.errors import BlazarError, InvalidInput
+from blazar.model.base.service_info import ReadBounds
+from blazar.model.leases.limits import Bounds
+from blazar.model.leases.states import LeaseKind
+from blazar.model.resources.regions import Regions
+from blazar.model.series.checks import SeriesLimits
+from blazar.model.use.policy import UsePolicies
 from blazar.resources.hosts.options import SECTION as HOSTS
 from blazar.resources.hosts.type import RESOURCE_TYPE as PHYSICAL_HOST
 
@@ -167,7 +166,7 @@ def _parse(conf: cfg.ConfigOpts, arguments: list[str], program: str, files: list
         raise ConfigurationError(f"the configuration cannot be read: {error}") from error
     except UnicodeError as error:
         # This error does not name its file.
-        reason = explain_encoding(given(conf, arguments))
+        reason = explain_encoding(list_files(conf, arguments))
         raise ConfigurationError(f"the configuration cannot be read: {reason or error}") from error
     sys.stderr.write(said.getvalue())
 
@@ -175,14 +174,14 @@ def _parse(conf: cfg.ConfigOpts, arguments: list[str], program: str, files: list
 def _check(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> None:
     """Read an option once, so that an invalid value fails at the start and not with a lease."""
     name = f"[{group}] {option.name}"
-    wanted = f"give {_wanted(option.type)}"
+    wanted = f"give {_describe_kind(option.type)}"
     try:
         value = (conf if group == "DEFAULT" else conf[group])[option.dest]
     except (cfg.NoSuchOptError, cfg.TemplateSubstitutionError) as error:
         raise ConfigurationError(f"{name} {DOLLAR}") from error
     except ValueError as error:
         # The message of this exception is for programmers; its context says what is wrong with the value.
-        text = _given(conf, group, option)
+        text = _read_value(conf, group, option)
         given = "" if option.secret else f" {text!r}"
         reason = _no_number(option.type, text.strip()) or error.__context__ or error
         raise ConfigurationError(f"{name} cannot be{given}: {reason}; {wanted}") from error
@@ -202,7 +201,7 @@ def _no_number(kind: types.ConfigType, text: str) -> str | None:
     return None
 
 
-def _wanted(kind: types.ConfigType) -> str:
+def _describe_kind(kind: types.ConfigType) -> str:
     match kind:
         case types.Boolean():
             return "true or false"
@@ -223,7 +222,7 @@ def _wanted(kind: types.ConfigType) -> str:
     return "a value"
 
 
-def _given(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> str:
+def _read_value(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> str:
     """Return an option's value as written in the files."""
     ours = set(names(group, option))
     given = ""
@@ -244,7 +243,7 @@ def default_files() -> list[str] | None:
 
 def leftovers(conf: cfg.ConfigOpts) -> list[str]:
     """Return the options that the configuration files set and nothing uses, as ``[group] option``."""
-    every = set(known())
+    every = set(list_options())
     not_ours = NOT_OURS | {conf[cloud.GROUP].auth_section}
     return [
         f"[{group}] {name}"
@@ -256,7 +255,7 @@ def leftovers(conf: cfg.ConfigOpts) -> list[str]:
     ]
 
 
-def known() -> Iterator[tuple[str, str]]:
+def list_options() -> Iterator[tuple[str, str]]:
     """Yield the group and each name of all options that a file may set."""
     lists = [_options_of(point) for point in entry_points(group="oslo.config.opts") if point.name in NAMESPACES]
     for point in _option_lists():
@@ -324,7 +323,7 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         past_history=None if conf.api.past_history_entries < 0 else conf.api.past_history_entries,
         kinds=_kinds(conf.api),
         immediate_timeout=timedelta(seconds=conf.api.immediate_timeout),
-        use_policies=_use_policies(conf[USE]),
+        use_policies=_use_policies(conf),
         max_waiting=conf.api.waiting_per_project,
         max_series=conf.api.series_per_project,
         series=SeriesLimits(conf.api.series_occurrences, timedelta(days=conf.api.series_horizon)),
@@ -336,11 +335,11 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
     )
 
 
-def _use_policies(section: Any) -> UsePolicies:
+def _use_policies(conf: cfg.ConfigOpts) -> UsePolicies:
     try:
-        return use_policies(section)
-    except ValueError as error:
-        raise ConfigurationError(str(error)) from error
+        return use.read(conf)
+    except InvalidInput as error:
+        raise ConfigurationError(error.message) from error
 
 
 def _kinds(section: Any) -> frozenset[LeaseKind]:

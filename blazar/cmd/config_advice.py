@@ -7,7 +7,7 @@ import difflib
 
 from oslo_config import cfg
 
-from blazar.cmd.config import known
+from blazar.cmd.config import list_options
 from blazar.cmd.config_files import files, sections
 from blazar.cmd.options import GROUPS
 
@@ -15,7 +15,7 @@ from blazar.cmd.options import GROUPS
 def advise(leftover: str) -> str:
     """Return what to do about an option that nothing uses: the name that is close to it, if there is one."""
     group, _, name = leftover.removeprefix("[").partition("] ")
-    every = set(known())
+    every = set(list_options())
     theirs = {other for section, other in every if section == group}
     if near := difflib.get_close_matches(name, theirs, n=1, cutoff=0.8):
         return f"{leftover} is not used; is {near[0]} meant?"

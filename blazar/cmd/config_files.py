@@ -19,7 +19,7 @@ def files(conf: cfg.ConfigOpts) -> list[str]:
     return [*(conf.config_file or []), *(str(file) for folder in folders for file in sorted(folder.glob("*.conf")))]
 
 
-def given(conf: cfg.ConfigOpts, arguments: list[str]) -> list[str]:
+def list_files(conf: cfg.ConfigOpts, arguments: list[str]) -> list[str]:
     """Return the files that were to be read, of a configuration that could not be."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for option in ("--config-file", "--config-dir"):

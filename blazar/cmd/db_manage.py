@@ -8,8 +8,9 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from oslo_config import cfg
 from sqlalchemy.engine import Engine
@@ -17,15 +18,21 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from blazar import RELEASE
 from blazar.clouds.hooks import signing
-from blazar.cmd import config, unused_report
-from blazar.model.clock import Clock, SystemClock
-from blazar.model.errors import BlazarError, InvalidInput, NotFound
-from blazar.model.lease import Lease
-from blazar.model.log_text import escaped
-from blazar.model.resource import DEVICE, GENERIC
-from blazar.store import migrate, revisions
-from blazar.store.engine import connect, explain_failure
+from blazar.cmd import config
+from blazar.model.base.clock import Clock, SystemClock, zulu
+from blazar.model.base.errors import BlazarError, InvalidInput, NotFound
+from blazar.model.base.log_lines import escape
+from blazar.model.leases.lease import Lease
+from blazar.model.resources.resource import DEVICE, GENERIC
+from blazar.model.use.policy import UseReport
+from blazar.store.sql import migrate, revisions
+from blazar.store.sql.engine import connect, explain_failure
 from blazar.store.store import Store
+from blazar.store.use import UnusedStore
+
+PAGE = 1000
+_ROW = "{:36}  {:20}  {:7}  {:7}  {:20}  {:20}  {:20}  {}"
+_HEAD = ("id", "project", "mode", "usage", "used at", "release at", "would release at", "what")
 
 
 def main(arguments: list[str] | None = None, *, clock: Clock | None = None) -> int:
@@ -76,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     purge.add_argument("--before", type=_date, required=True, help="ended or deleted before this date (YYYY-MM-DD)")
     purge.add_argument("--dry-run", action="store_true", help="only print the number of leases")
     purge.add_argument("--batch", type=_count, default=500, help="leases per transaction, 1 to 10000 (default 500)")
-    unused = add("unused", _unused, "Print the leases that are or were looked at because nobody may use them.")
+    unused = add("unused", _print_unused, "Print the leases that are or were looked at because nobody may use them.")
     unused.add_argument("--json", action="store_true", help="print JSON, with the history of the looks")
     hooks = add(
         "hook-secrets", _hook_secrets, "Print the secrets with which calls to the hook of a resource are signed."
@@ -112,16 +119,16 @@ def _downgrade(engine: Engine, options: argparse.Namespace) -> int:
 
 
 def _current(engine: Engine, options: argparse.Namespace) -> int:
-    revision = migrate.current(engine)
-    newest = " (the newest)" if revision == migrate.head() else ""
-    if revisions.is_newer(revision):
-        newest = f" (from a newer version; this one knows up to {migrate.head()})"
-    print(f"{revision or 'no tables yet'}{newest}")
+    revision = migrate.read_revision(engine)
+    about = " (the newest)" if revision == migrate.newest_revision() else ""
+    if revision is not None and not revisions.is_known(revision):
+        about = f" (from {revisions.tell_origin(revision)}; this one knows up to {migrate.newest_revision()})"
+    print(f"{revision or 'no tables yet'}{about}")
     return 0
 
 
 def _history(engine: Engine, options: argparse.Namespace) -> int:
-    for revision, text in migrate.history():
+    for revision, text in migrate.list_revisions():
         print(f"{revision}  {text}")
     return 0
 
@@ -132,10 +139,10 @@ def _stamp(engine: Engine, options: argparse.Namespace) -> int:
 
 
 def _check(engine: Engine, options: argparse.Namespace) -> int:
-    if (text := revisions.wrong(migrate.current(engine), program="blazar-db-manage")) is not None:
+    if (text := revisions.explain_revision(migrate.read_revision(engine), program="blazar-db-manage")) is not None:
         print(text)
         return 1
-    differences = migrate.differences(engine)
+    differences = migrate.find_differences(engine)
     for difference in differences:
         print(difference)
     print("the tables do not match this version" if differences else "the tables match this version")
@@ -149,7 +156,7 @@ def _revision(engine: Engine, options: argparse.Namespace) -> int:
 
 def _past_leases(engine: Engine, options: argparse.Namespace) -> int:
     _check_newest(engine)
-    leases = Store(engine).leases.past(options.project, since=options.since, until=options.until)
+    leases = Store(engine).leases.load_past(options.project, since=options.since, until=options.until)
     if options.json:
         print(json.dumps([_record(lease) for lease in leases], indent=2))
         return 0
@@ -159,7 +166,7 @@ def _past_leases(engine: Engine, options: argparse.Namespace) -> int:
         record = _record(lease)
         line = row.format(*(record[k] for k in ("id", "project_id", "start_date", "end_date", "status", "name")))
         # Names are of users, and may have commands to a terminal in them.
-        print(escaped(line))
+        print(escape(line))
     return 0
 
 
@@ -169,8 +176,8 @@ def _purge(engine: Engine, options: argparse.Namespace) -> int:
     _check_newest(engine)
     store = Store(engine)
     if options.dry_run:
-        counts = {**store.leases.purgeable(options.before), **store.series.purgeable(options.before)}
-        print(f"{_told(counts)} would be deleted")
+        counts = {**store.leases.count_purgeable(options.before), **store.series.count_purgeable(options.before)}
+        print(f"{_describe_counts(counts)} would be deleted")
         return 0
     total: Counter[str] = Counter(leases=0)
     # Short transactions, so that other users of the database do not wait.
@@ -179,13 +186,13 @@ def _purge(engine: Engine, options: argparse.Namespace) -> int:
     # Series after their leases.
     while done := store.series.purge(options.before, options.batch):
         total.update(done)
-    print(f"{_told(total)} deleted")
+    print(f"{_describe_counts(total)} deleted")
     return 0
 
 
-def _unused(engine: Engine, options: argparse.Namespace) -> int:
+def _print_unused(engine: Engine, options: argparse.Namespace) -> int:
     _check_newest(engine)
-    for line in unused_report.lines(Store(engine).unused, as_json=options.json):
+    for line in unused_lines(Store(engine).unused, as_json=options.json):
         print(line)
     return 0
 
@@ -196,7 +203,7 @@ def _hook_secrets(engine: Engine, options: argparse.Namespace) -> int:
         raise InvalidInput(
             "[generic] master_secrets is not set in blazar.conf; secrets of resources are derived from it"
         )
-    signing.check_masters(masters)
+    signing.check_master_lengths(masters)
     _check_newest(engine)
     resources = Store(engine).resources
     for resource in (*resources.of_kind(GENERIC), *resources.of_kind(DEVICE)):
@@ -207,13 +214,13 @@ def _hook_secrets(engine: Engine, options: argparse.Namespace) -> int:
     raise NotFound(f"no generic resource or device {options.resource} is registered")
 
 
-def _told(counts: Mapping[str, int]) -> str:
+def _describe_counts(counts: Mapping[str, int]) -> str:
     others = ", ".join(f"{number} {name}" for name, number in sorted(counts.items()) if name != "leases" and number)
     return f"{counts['leases']} leases{f' (with {others})' if others else ''}"
 
 
 def _check_newest(engine: Engine) -> None:
-    if (text := revisions.wrong(migrate.current(engine), program="blazar-db-manage")) is not None:
+    if (text := revisions.explain_revision(migrate.read_revision(engine), program="blazar-db-manage")) is not None:
         raise InvalidInput(text)
 
 
@@ -245,3 +252,58 @@ def _count(text: str) -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+def unused_lines(store: UnusedStore, *, as_json: bool) -> Iterator[str]:
+    """Yield the lines of the report; as JSON one object a line, so that a long one can be read as it comes."""
+    if not as_json:
+        yield _ROW.format(*_HEAD)
+    after = ""
+    while page := store.load_report(after=after, limit=PAGE):
+        for each in page:
+            yield json.dumps(_unused_json(each)) if as_json else _ROW.format(*_unused_cells(each)).rstrip()
+        after = page[-1].id
+
+
+def _unused_cells(each: UseReport) -> tuple[str, ...]:
+    would = each.would_have_released_at or each.would_release_at
+    times = (_time(each.used_at), _time(each.release_at), _time(would))
+    return (each.id, each.project_id, str(each.mode), str(each.usage), *times, _outcome(each))
+
+
+def _outcome(each: UseReport) -> str:
+    """Return in words what operators have to know most."""
+    if each.used_later:
+        return "would have been released, and was used later"
+    if each.would_have_released_at is not None:
+        return "would have been released"
+    if each.held:
+        return "held"
+    return each.looks[-1].detail if each.looks else "not looked at yet"
+
+
+def _unused_json(each: UseReport) -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "name": each.name,
+        "project_id": each.project_id,
+        "user_id": each.user_id,
+        "mode": str(each.mode),
+        "usage": str(each.usage),
+        "since": _time(each.since),
+        "used_at": _time(each.used_at) or None,
+        "release_at": _time(each.release_at) or None,
+        "would_release_at": _time(each.would_release_at) or None,
+        "would_have_released_at": _time(each.would_have_released_at) or None,
+        "used_later": each.used_later,
+        "kept_at": _time(each.kept_at) or None,
+        "held": each.held,
+        "looks": [
+            {"at": zulu(look.at), "usage": str(look.usage), "detail": look.detail, "step": str(look.step)}
+            for look in each.looks
+        ],
+    }
+
+
+def _time(instant: datetime | None) -> str:
+    return "" if instant is None else zulu(instant)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from oslo_config import cfg, types
 
-from blazar.model.lease import LeaseKind
+from blazar.model.leases.states import LeaseKind
 
 _KINDS = [str(kind) for kind in LeaseKind]
 
@@ -23,13 +23,13 @@ OPTIONS: tuple[cfg.Opt, ...] = (
             ("scheduled", "handed over at its start"),
             ("immediate", "handed over now, with the answer to the request, or refused"),
         ],
-        help="The kind of a lease if a request of microversion 1.3 or later names none.",
+        help="The kind of a lease if a request of microversion 1.1 names none.",
     ),
     cfg.ListOpt(
         "allowed_kinds",
         item_type=types.String(choices=_KINDS),
         default=_KINDS,
-        help="The kinds of lease that may be booked. Without scheduled, requests of microversions below 1.3 are "
+        help="The kinds of lease that may be booked. Without scheduled, requests of microversion 1.0 are "
         "refused. blazar-manager reads it.",
     ),
     cfg.IntOpt(

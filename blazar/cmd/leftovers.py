@@ -15,12 +15,12 @@ from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.options import credentials
 from blazar.cmd import assemble, config
 from blazar.cmd.config import ConfigurationError
-from blazar.manager.events.leftovers import Leftovers
-from blazar.model.clock import SystemClock
-from blazar.model.errors import BlazarError
-from blazar.store import revisions
-from blazar.store.clock import DatabaseClock
-from blazar.store.engine import explain_failure
+from blazar.manager.events.sweep import Leftovers
+from blazar.model.base.clock import SystemClock
+from blazar.model.base.errors import BlazarError
+from blazar.store.sql import revisions
+from blazar.store.sql.clock import DatabaseClock
+from blazar.store.sql.engine import explain_failure
 
 
 def run(given: list[str], usage: str) -> int:
@@ -74,7 +74,7 @@ def report(leftovers: Leftovers, ends: Sequence[str], *, dry_run: bool) -> Itera
 
 def _leftovers(conf: cfg.ConfigOpts) -> Leftovers:
     engine = assemble.database_engine(conf)
-    if (text := revisions.wrong(revisions.current(engine))) is not None:
+    if (text := revisions.explain_revision(revisions.read_revision(engine))) is not None:
         raise ConfigurationError(text)
     names = config.regions(conf).names
     accesses = {name: Access(credentials(conf, region=name)) for name in names} or {"": Access(credentials(conf))}

@@ -23,7 +23,7 @@ from oslo_log import log
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.config_files import explain_encoding
 from blazar.context import CallerIds, current
-from blazar.model.log_text import escaped, printable
+from blazar.model.base.log_lines import escape, printable
 
 HIDDEN = "***"
 _COOKIE = re.compile(r"""((?:set-)?cookie2?["']?\s*[:=,]\s*)(?:"[^"]*"|'[^']*'|[^"'\r\n]+)""", re.IGNORECASE)
@@ -108,7 +108,7 @@ class PlainFilter(logging.Filter):
             # The handler reports arguments that do not fit.
             return True
         if not text.isprintable():
-            record.msg, record.args = escaped(text), None
+            record.msg, record.args = escape(text), None
         return True
 
 

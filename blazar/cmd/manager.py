@@ -26,19 +26,19 @@ from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.access import POOL, ServiceUser
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.ports import Cloud
-from blazar.cmd import assemble, config, logs, process, systemd
+from blazar.cmd import assemble, config, logs, process
 from blazar.cmd.config import ConfigurationError
-from blazar.enforcement import Identity
+from blazar.enforcement import CloudIdentity
 from blazar.manager.health import service_updates
 from blazar.manager.service import ManagerService
 from blazar.messaging import explain_refusal, transport
-from blazar.model.clock import SystemClock
-from blazar.model.errors import BlazarError, CloudUnavailable, StoreUnavailable
-from blazar.model.trouble import Trouble
+from blazar.model.base.clock import SystemClock
+from blazar.model.base.errors import BlazarError, CloudUnavailable, StoreUnavailable
+from blazar.model.base.log_lines import Trouble
 from blazar.rpc import server as rpc
-from blazar.store import revisions
-from blazar.store.clock import DatabaseClock
-from blazar.store.engine import explain_failure
+from blazar.store.sql import revisions
+from blazar.store.sql.clock import DatabaseClock
+from blazar.store.sql.engine import explain_failure
 
 LOG = logging.getLogger("blazar.manager")
 
@@ -85,9 +85,19 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
         LOG.warning("Option %s is set in the configuration and not used", leftover)
     assemble.check_plugins(conf)
     tables = _tables(conf, stopping)
+    try:
+        started = _assemble(conf, tables, stopping)
+        if started is not None:
+            _serve(conf, *started, stopping)
+    finally:
+        tables.dispose()
+
+
+def _assemble(conf: cfg.ConfigOpts, tables: Engine, stopping: threading.Event) -> tuple[ManagerService, str] | None:
+    """Return a manager, once all that it needs is there, and the project of the service user; None if it is to stop."""
     login = credentials(conf)
     access = Access(login)
-    identity = Identity(
+    identity = CloudIdentity(
         auth_url=getattr(login.auth, "auth_url", None),
         region_name=login.region,
         tokens=ServiceUser(access.session),
@@ -95,7 +105,7 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     )
     project_id = _patiently(access.check, conf, stopping)
     if stopping.is_set():
-        return
+        return None
     regions = config.regions(conf)
     process.allow_open_files(OPEN_FILES * max(1, len(regions.names)))
     hooks = HttpHooks.configured(conf)
@@ -111,44 +121,51 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
         return assemble.manager(conf, engine=tables, clouds=clouds, clock=clock, identity=identity)
 
     manager = _patiently(assembled, conf, stopping)
-    if manager is None:
-        return
+    return None if manager is None else (manager, project_id or "")
+
+
+def _serve(conf: cfg.ConfigOpts, manager: ManagerService, project_id: str, stopping: threading.Event) -> None:
+    """Let a manager work, and answer what comes by the message bus, until ``stopping`` is set."""
     bus = transport(conf)
     listener = rpc.server(conf, bus, manager, name=_server_name(conf), clock=manager.clock)
     updates = _service_updates(conf, manager)
     process.settle()
     manager.start()
     # An unreachable message bus is waited for without a limit.
-    listening = _beside(lambda: listener.start(override_pool_size=conf.manager.rpc_threads))
-    hearing = None if updates is None else _beside(updates.start)
+    listening = _run_in_daemon(lambda: listener.start(override_pool_size=conf.manager.rpc_threads))
+    hearing = None if updates is None else _run_in_daemon(updates.start)
     started = f"blazar-manager {manager.claims.owner} has started, with the service user in project {project_id}"
     try:
         _wait_for_bus(listening, stopping)
         if not stopping.is_set():
             # Database, cloud and message bus have been reached.
             LOG.info("%s", started)
-            systemd.say_ready(started)
-        while not stopping.wait(1):
-            if listening.done():
-                listening.result()
-            if hearing is not None and hearing.done() and (trouble := hearing.exception()) is not None:
-                # Without Nova's notifications hosts are still polled.
-                LOG.error("Nova's notifications cannot be received: %s", trouble)
-                hearing = None
+            process.say_ready(started)
+        _watch(listening, hearing, stopping)
     except Exception as error:
         # Drivers of the message bus pass on exceptions of their libraries, for example for a wrong password.
         raise ConfigurationError(f"cannot receive requests from the message bus: {explain_refusal(error)}") from error
     finally:
         LOG.info("blazar-manager is stopping, after finishing the work in progress")
-        systemd.say_stopping()
+        process.say_stopping()
         manager.begin_stop()
         if listening.done() and listening.exception() is None:
             _for_a_while(lambda: _no_more_of(listener), conf.manager.request_limit + PARTING)
-        if updates is not None and hearing is not None and hearing.done():
+        if updates is not None and hearing is not None and hearing.done() and hearing.exception() is None:
             _for_a_while(lambda: _no_more_of(updates), PARTING)
         manager.stop()
-        tables.dispose()
         _for_a_while(bus.cleanup, PARTING)
+
+
+def _watch(listening: Future[None], hearing: Future[None] | None, stopping: threading.Event) -> None:
+    """Return when ``stopping`` is set; raise what ends the listening for requests."""
+    while not stopping.wait(1):
+        if listening.done():
+            listening.result()
+        if hearing is not None and hearing.done() and (trouble := hearing.exception()) is not None:
+            # Without Nova's notifications hosts are still polled.
+            LOG.error("Nova's notifications cannot be received: %s", trouble)
+            hearing = None
 
 
 def _wait_for_bus(listening: Future[None], stopping: threading.Event) -> None:
@@ -163,7 +180,7 @@ def _wait_for_bus(listening: Future[None], stopping: threading.Event) -> None:
         if time.monotonic() - begin >= BUS_SECONDS:
             sentence = "Waiting for the message bus; events are worked on, and requests are not received"
             waiting.met(sentence, level=logging.WARNING)
-            systemd.say_status(sentence)
+            process.say_status(sentence)
 
 
 def _service_updates(conf: cfg.ConfigOpts, manager: ManagerService) -> Any:
@@ -182,10 +199,10 @@ def _no_more_of(listener: Any) -> None:
 def _for_a_while(action: Callable[[], None], seconds: float) -> None:
     """Run an action for at most ``seconds``: disconnecting from an unreachable message bus blocks."""
     with contextlib.suppress(FutureTimeout):
-        _beside(action).result(seconds)
+        _run_in_daemon(action).result(seconds)
 
 
-def _beside(action: Callable[[], None]) -> Future[None]:
+def _run_in_daemon(action: Callable[[], None]) -> Future[None]:
     """Run an action that may block forever in a daemon thread, so that the main thread can handle signals."""
     outcome: Future[None] = Future()
 
@@ -206,10 +223,10 @@ def _tables(conf: cfg.ConfigOpts, stopping: threading.Event) -> Engine:
 
     def look() -> None:
         try:
-            current = revisions.current(engine)
+            current = revisions.read_revision(engine)
         except SQLAlchemyError as error:
             raise StoreUnavailable(explain_failure(error)) from error
-        if (text := revisions.wrong(current)) is not None:
+        if (text := revisions.explain_revision(current)) is not None:
             raise ConfigurationError(text)
 
     _patiently(look, conf, stopping, retries=conf.database.max_retries)
@@ -239,7 +256,7 @@ def _patiently(
         if reason != said:
             said = reason
             LOG.warning("Waiting for %s: %s", limit, said)
-            systemd.say_status(f"Waiting for: {said}")
+            process.say_status(f"Waiting for: {said}")
         stopping.wait(min(RETRY_SECONDS, max(0.0, end - time.monotonic())))
     return None
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from oslo_config import cfg, types
 
+from blazar.clouds import prometheus
+from blazar.clouds.hooks import options as hooks
 from blazar.clouds.openstack import options as cloud
 from blazar.cmd import database_options as database
 from blazar.cmd import lease_options as leases
-from blazar.cmd import use_options
 from blazar.enforcement import builtin_options
-from blazar.resources.generic import options as generic
+from blazar.manager.use import settings as use
+from blazar.resources.generic.hooked_type import GENERIC_OPTIONS
 from blazar.resources.hosts import evacuation_options as evacuation
 from blazar.resources.hosts import options as hosts
 
@@ -365,7 +367,7 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     "database": database.OPTIONS,
     "enforcement": ENFORCEMENT_OPTIONS,
     evacuation.SECTION: evacuation.OPTIONS,
-    generic.SECTION: generic.GENERIC_OPTIONS,
+    hooks.SECTION: GENERIC_OPTIONS,
     "glance": cloud.GLANCE_OPTIONS,
     "cinder": cloud.CINDER_OPTIONS,
     "manager": MANAGER_OPTIONS,
@@ -375,5 +377,5 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     hosts.SECTION: hosts.HOST_OPTIONS,
     "placement": cloud.PLACEMENT_OPTIONS,
     "ui": UI_OPTIONS,
-    use_options.SECTION: use_options.OPTIONS,
+    use.SECTION: [*use.OPTIONS, *prometheus.OPTIONS, *use.POLICY_OPTIONS],
 }

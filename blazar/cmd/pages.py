@@ -11,17 +11,15 @@ from keystoneauth1 import loading
 from oslo_config import cfg
 from oslo_middleware import http_proxy_to_wsgi
 
-from blazar.api.middleware import Wsgi
-from blazar.api.web import files
+from blazar.api.http.access import Wsgi
 from blazar.api.web.keystone import Keystone
 from blazar.api.web.origin import origin_of
-from blazar.api.web.pages import Pages
-from blazar.api.web.sessions import Sessions
-from blazar.api.web.settings import Clocks, SessionSettings
-from blazar.api.web.standalone import StandaloneSession
+from blazar.api.web.pages import Pages, read_built
+from blazar.api.web.sessions import Sessions, StandaloneSession
+from blazar.api.web.signing_in import Clocks, SessionSettings
 from blazar.clouds.openstack.options import verification
 from blazar.cmd.config import ConfigurationError
-from blazar.model.clock import SystemClock
+from blazar.model.base.clock import SystemClock
 
 LOG = logging.getLogger(__name__)
 
@@ -34,7 +32,7 @@ def without_keystone(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi | None:
     """Return the application with pages whose users say who they are; None if there are no pages."""
     if not conf.ui.enabled:
         return None
-    if (built := files.built()) is None:
+    if (built := read_built()) is None:
         LOG.warning("The web pages are not part of this installation, so /ui/ is not served")
         return None
     return Pages(StandaloneSession(app), built)
@@ -51,7 +49,7 @@ def before_keystone(guarded: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
     if not settings.keys:
         LOG.info("The web pages are not served, as [ui] session_keys is not set; %s", _MAKE_A_KEY)
         return guarded
-    if (built := files.built()) is None:
+    if (built := read_built()) is None:
         LOG.warning("The web pages are not part of this installation, so /ui/ is not served")
         return guarded
     return Pages(sessions(guarded, conf, settings), built, public_url=settings.public_url)

@@ -4,23 +4,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint
-from typing import Any, Protocol
+from typing import Any
 
 from oslo_config import cfg
 
 from blazar.clouds.ports import Cloud
 from blazar.cmd.config import ConfigurationError
-from blazar.model import extensions
-from blazar.model.errors import BlazarError, InvalidInput
-from blazar.model.regions import Regions
-from blazar.model.resource import KINDS, ResourceKind
-from blazar.model.spending import INSTANCE, KIND_NAMESPACE, VCPU
-from blazar.resources import complete, kinds
-from blazar.resources.base import ResourceType
-from blazar.resources.kinds import Kind
-from blazar.resources.regional import Provided, combined
+from blazar.model.base import plugins
+from blazar.model.base.errors import BlazarError, InvalidInput
+from blazar.model.resources.regions import Regions
+from blazar.model.resources.resource import KINDS, ResourceKind
+from blazar.model.use.resource_hours import INSTANCE, KIND_NAMESPACE, VCPU
+from blazar.resources.contract.kind import Kind
+from blazar.resources.contract.plugin import Plugin, check_members
+from blazar.resources.contract.regional import Provided, combine_regions
+from blazar.resources.contract.type import ResourceType, check_form
 
 TYPES = "blazar.resource.plugins"
 ADVICE = "docs/contributing/add-a-resource-type.md"
@@ -31,58 +31,38 @@ LONGEST_KIND, LONGEST_TYPE = 32, 66
 _WORD = re.compile(r"[a-z][a-z0-9:_.-]*")
 
 
-class TypePlugin(ResourceType, Protocol):
-    """A class of resource types, as an entry point of ``blazar.resource.plugins`` names it."""
-
-    @classmethod
-    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> ResourceType:
-        """Return the type as configured; InvalidInput names the option."""
-
-
-class KindPlugin(Kind, Protocol):
-    """A class of kinds of resource, as an entry point of ``blazar.resource.kinds`` names it."""
-
-    @classmethod
-    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Kind:
-        """Return the kind as configured; InvalidInput names the option."""
-
-
 def check(conf: cfg.ConfigOpts) -> None:
     """Raise ConfigurationError if an enabled type or its kind is unknown or incomplete; makes none of them."""
     _kinds(conf, _types(conf))
 
 
-Made = tuple[tuple[ResourceType, ...], Mapping[ResourceKind, Kind]]
-
-
-def made(conf: cfg.ConfigOpts, cloud: Cloud) -> Made:
+def make_types(conf: cfg.ConfigOpts, cloud: Cloud) -> Provided:
     """Return the enabled types, and our own kinds with those of these types.
 
     ConfigurationError if one is unknown, or cannot be made as configured.
     """
     enabled = _types(conf)
     served = _kinds(conf, enabled)
-    types = tuple(_made(name, plugin, conf, cloud) for name, plugin in enabled.items())
-    return types, {name: _made(name, plugin, conf, cloud) for name, plugin in served.items()}
+    types = tuple(_make(name, plugin, conf, cloud) for name, plugin in enabled.items())
+    return types, {name: _make(name, plugin, conf, cloud) for name, plugin in served.items()}
 
 
-def made_for(conf: cfg.ConfigOpts, regions: Regions, clouds: Mapping[str, Cloud]) -> Provided:
-    """Return the types and kinds for the clouds of all regions. ConfigurationError as for ``made``."""
-    of_each = {name: made(conf, clouds[name]) for name in regions}
-    return combined(regions, of_each) if regions else of_each[regions.default]
+def make_types_for(conf: cfg.ConfigOpts, regions: Regions, clouds: Mapping[str, Cloud]) -> Provided:
+    """Return the types and kinds for the clouds of all regions. ConfigurationError as for ``make_types``."""
+    of_each = {name: make_types(conf, clouds[name]) for name in regions}
+    return combine_regions(regions, of_each) if regions else of_each[regions.default]
 
 
 def _types(conf: cfg.ConfigOpts) -> Mapping[str, Any]:
     names = conf.manager.plugins
-    there = extensions.offered(TYPES)
+    there = plugins.entry_points_of(TYPES)
     unknown = [name for name in names if name not in there]
     if unknown:
         raise ConfigurationError(
             f"{NAMED} names {', '.join(unknown)}, which is not installed; installed are: {', '.join(sorted(there))}"
         )
-    found = {name: _loaded(there[name], TypePlugin, complete.CAPABILITIES, NAMED) for name in names}
+    found = {name: _load(there[name], ResourceType, check_form, NAMED) for name in names}
     for name, plugin in found.items():
-        _check_form(name, plugin)
         _check_word(name, "resource_type", plugin.resource_type, LONGEST_TYPE)
         _check_word(name, "kind", plugin.kind, LONGEST_KIND)
     seen = [found[name].resource_type for name in names]
@@ -93,7 +73,7 @@ def _types(conf: cfg.ConfigOpts) -> Mapping[str, Any]:
 
 
 def _kinds(conf: cfg.ConfigOpts, enabled: Mapping[str, Any]) -> Mapping[ResourceKind, Any]:
-    there = extensions.offered(KIND_NAMESPACE)
+    there = plugins.entry_points_of(KIND_NAMESPACE)
     for name, plugin in enabled.items():
         if plugin.kind not in there:
             raise ConfigurationError(
@@ -102,7 +82,7 @@ def _kinds(conf: cfg.ConfigOpts, enabled: Mapping[str, Any]) -> Mapping[Resource
             )
     wanted = sorted({*KINDS, *(plugin.kind for plugin in enabled.values())})
     group = f"The group {KIND_NAMESPACE}"
-    found = {kind: _loaded(there[kind], KindPlugin, kinds.CAPABILITIES, group) for kind in wanted}
+    found = {kind: _load(there[kind], Kind, check_members, group) for kind in wanted}
     for name, plugin in found.items():
         _check_word(name, "kind", plugin.kind, LONGEST_KIND)
         if plugin.kind in (INSTANCE, VCPU):
@@ -114,13 +94,6 @@ def _kinds(conf: cfg.ConfigOpts, enabled: Mapping[str, Any]) -> Mapping[Resource
     return found
 
 
-def _check_form(name: str, plugin: object) -> None:
-    try:
-        complete.check_form(plugin)
-    except InvalidInput as error:
-        raise ConfigurationError(f"{NAMED} names {name}, which is incomplete: {error.message}; see {ADVICE}") from error
-
-
 def _check_word(name: str, field: str, value: object, longest: int) -> None:
     if not isinstance(value, str) or not _WORD.fullmatch(value) or len(value) > longest:
         raise ConfigurationError(
@@ -129,13 +102,18 @@ def _check_word(name: str, field: str, value: object, longest: int) -> None:
         )
 
 
-def _loaded(point: EntryPoint, protocol: type, capabilities: Collection[type], named: str) -> Any:
+def _load(point: EntryPoint, contract: type[Plugin], check_whole: Callable[[Any], None], named: str) -> Any:
     try:
-        plugin = extensions.load(point, protocol, named=named, advice=ADVICE)
+        plugin = plugins.load(point, contract.needed, named=named, advice=ADVICE)
     except InvalidInput as error:
         raise ConfigurationError(error.message) from error
+    if not isinstance(plugin, type) or not issubclass(plugin, contract):
+        raise ConfigurationError(
+            f"{named} names {point.name}, which is not a subclass of {contract.__name__} in {contract.__module__}; "
+            f"see {ADVICE}"
+        )
     try:
-        extensions.check_whole(plugin, capabilities)
+        check_whole(plugin)
     except InvalidInput as error:
         raise ConfigurationError(
             f"{named} names {point.name}, which is incomplete: {error.message}; see {ADVICE}"
@@ -143,7 +121,7 @@ def _loaded(point: EntryPoint, protocol: type, capabilities: Collection[type], n
     return plugin
 
 
-def _made(name: str, plugin: Any, conf: cfg.ConfigOpts, cloud: Cloud) -> Any:
+def _make(name: str, plugin: Any, conf: cfg.ConfigOpts, cloud: Cloud) -> Any:
     try:
         made = plugin.configured(conf, cloud)
     except BlazarError as error:
@@ -152,6 +130,6 @@ def _made(name: str, plugin: Any, conf: cfg.ConfigOpts, cloud: Cloud) -> Any:
         # Code of other packages: it may raise anything.
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise ConfigurationError(f"{name} cannot be used as configured: {reason}") from error
-    if not isinstance(made, plugin) and getattr(made, "kind", None) != plugin.kind:
+    if not isinstance(made, ResourceType | Kind) or (not isinstance(made, plugin) and made.kind != plugin.kind):
         raise ConfigurationError(f"{name} cannot be used: configured returned {type(made).__name__}; see {ADVICE}")
     return made

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tune a process for this kind of program: garbage collector, allocator, number of open files."""
+"""A process of this kind of program: garbage collector, allocator, number of open files, and its state for systemd.
+
+That is for units with ``Type=notify``, by the protocol of sd_notify(3).
+"""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 import logging
+import os
 import resource
+import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -97,7 +102,7 @@ class Keeper:
 
     def __init__(self, allocator: Allocator, made: Callable[[], int] | None = None) -> None:
         self._allocator = allocator
-        self._made = made or _made
+        self._made = made or _count_objects
         self._known = allocator.resident(), allocator.unused()
 
     def look(self) -> bool:
@@ -116,7 +121,7 @@ class Keeper:
         return True
 
 
-def _made() -> int:
+def _count_objects() -> int:
     """Return a lower bound of the objects created since the last full collection and not freed."""
     youngest, young, old = gc.get_count()
     return youngest + (young + old * THRESHOLDS[1]) * THRESHOLDS[0]
@@ -157,3 +162,33 @@ def allow_open_files(wanted: int) -> int:
         soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return soft
+
+
+def say_ready(status: str) -> None:
+    """Say that the process serves."""
+    _notify(f"READY=1\nSTATUS={status}")
+
+
+def say_status(status: str) -> None:
+    """Say what the process does or waits for; ``systemctl status`` shows it."""
+    _notify(f"STATUS={status}")
+
+
+def say_stopping() -> None:
+    """Say that the process finishes its work and ends."""
+    _notify("STOPPING=1")
+
+
+def _notify(state: str) -> None:
+    """Send a state; do nothing where nobody listens, as in a shell or a container."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    if address.startswith("@"):
+        # The abstract namespace of Linux.
+        address = f"\0{address[1:]}"
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+            channel.sendto(state.encode(), address)
+    except OSError as error:
+        LOG.warning("systemd cannot be told at NOTIFY_SOCKET %r: %s", address, error)

@@ -24,31 +24,33 @@ from typing import TextIO
 from flask import Flask
 from oslo_config import cfg
 from oslo_policy import opts
+from sqlalchemy.engine import Engine
 
 from blazar import __version__
-from blazar.api.access import AccessLog
 from blazar.api.app import create_app
-from blazar.api.identity import StandaloneIdentity
-from blazar.api.middleware import ExchangeLog
-from blazar.api.parts import installed
-from blazar.api.policy import Policy
-from blazar.api.served import Served
+from blazar.api.http.access import AccessLog
+from blazar.api.http.identity import StandaloneIdentity
+from blazar.api.http.middleware import ExchangeLog
+from blazar.api.http.openapi import Served
+from blazar.api.http.policy import Policy
+from blazar.api.parts import all_parts
 from blazar.clouds.hooks.http import HttpHooks
 from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import open_cloud
 from blazar.cmd import assemble, config, pages, process, web
 from blazar.cmd.config import ConfigurationError
-from blazar.cmd.demo import limits, past
+from blazar.cmd.demo import past
+from blazar.cmd.demo.stage import set_limits
 from blazar.cmd.logs import add_filters
-from blazar.enforcement import Identity
+from blazar.enforcement import CloudIdentity
 from blazar.manager.service import ManagerService
-from blazar.model.clock import SystemClock
-from blazar.model.errors import BlazarError, CloudUnavailable
-from blazar.model.lease import LeaseKind
-from blazar.model.requests import Registration
-from blazar.model.resource import HOST
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
+from blazar.model.base.clock import SystemClock
+from blazar.model.base.errors import BlazarError, CloudUnavailable
+from blazar.model.leases.states import LeaseKind
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.resource import HOST
+from blazar.store.sql.engine import connect
+from blazar.store.sql.migrate import UnknownTables, upgrade
 
 LOG = logging.getLogger("blazar.standalone")
 THREADS = 16
@@ -90,33 +92,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     listener = _listen(options.host, options.port)
     data = Path(options.data)
-    try:
-        keep_to_ourselves(data)
-        lock = _alone(data)
-    except OSError as error:
-        reason = error.strerror or error
-        raise ConfigurationError(
-            f"the folder {data} cannot be used: {reason}; choose another with BLAZAR_DATA"
-        ) from error
-    conf = config.load([], program="blazar-standalone", files=options.config_file or [])
-    if (regions := max(options.regions, _clouds_in(data))) > 1:
-        conf.set_default("regions", [f"Region{number}" for number in range(1, regions + 1)], group="cloud")
-    if options.demo:
-        limits.set_limits(conf)
-    if options.demo and config.regions(conf):
-        raise ConfigurationError("the demo has one region; leave out --demo, or --regions and [cloud] regions")
-    for leftover in config.leftovers(conf):
-        LOG.warning("Option %s is set in the configuration and not used", leftover)
-    database = (data / DATABASE).resolve()
-    if conf.database.connection:
-        LOG.warning("[database] connection is not used: standalone mode keeps its data in %s", database)
-    is_new = not database.exists()
-    if is_new and options.demo:
-        print("Making the hosts and leases of the demo: under a minute.", file=sys.stderr, flush=True)
-        with quiet():
-            past.make(conf, database=database, cloud=data / CLOUD, now=datetime.now(UTC).replace(microsecond=0))
-    engine = connect(f"sqlite:///{database}")
-    upgrade(engine)
+    lock = _lock(data)
+    conf = _configure(options, data)
+    engine = _open_database(conf, data, demo=options.demo)
     clock = SystemClock()
     clouds = {
         name: with_own_hooks(
@@ -150,6 +128,49 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _lock(data: Path) -> TextIO:
+    """Return the lock of a folder that is ours alone, and is made if it is not there."""
+    try:
+        keep_to_ourselves(data)
+        return _alone(data)
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigurationError(
+            f"the folder {data} cannot be used: {reason}; choose another with BLAZAR_DATA"
+        ) from error
+
+
+def _configure(options: argparse.Namespace, data: Path) -> cfg.ConfigOpts:
+    """Return the configuration of the files that are named, as the options change it."""
+    conf = config.load([], program="blazar-standalone", files=options.config_file or [])
+    if (regions := max(options.regions, _clouds_in(data))) > 1:
+        conf.set_default("regions", [f"Region{number}" for number in range(1, regions + 1)], group="cloud")
+    if options.demo:
+        set_limits(conf)
+    if options.demo and config.regions(conf):
+        raise ConfigurationError("the demo has one region; leave out --demo, or --regions and [cloud] regions")
+    for leftover in config.leftovers(conf):
+        LOG.warning("Option %s is set in the configuration and not used", leftover)
+    return conf
+
+
+def _open_database(conf: cfg.ConfigOpts, data: Path, *, demo: bool) -> Engine:
+    """Return the database of a folder with the newest tables; a new one has the leases of the demo, if it is one."""
+    database = (data / DATABASE).resolve()
+    if conf.database.connection:
+        LOG.warning("[database] connection is not used: standalone mode keeps its data in %s", database)
+    if demo and not database.exists():
+        print("Making the hosts and leases of the demo: under a minute.", file=sys.stderr, flush=True)
+        with quiet():
+            past.make(conf, database=database, cloud=data / CLOUD, now=datetime.now(UTC).replace(microsecond=0))
+    engine = connect(f"sqlite:///{database}")
+    try:
+        upgrade(engine)
+    except UnknownTables as error:
+        raise ConfigurationError(f"{error}. Standalone mode keeps it in {data}; give another folder: --data") from error
+    return engine
+
+
 def _say_stopping() -> None:
     print("\nStopping, after finishing the work in progress.", file=sys.stderr, flush=True)
 
@@ -159,8 +180,8 @@ def application(conf: cfg.ConfigOpts, manager: ManagerService, data: Path) -> Fl
     return create_app(
         manager,
         identity=StandaloneIdentity(),
-        policy=Policy(with_own_policy(conf, data)),
-        served=Served(installed(), enable_v1=conf.enable_v1_api, v2_controllers=conf.api.api_v2_controllers),
+        policy=Policy(with_own_policy(conf, data), parts=all_parts()),
+        served=Served(all_parts(), enable_v1=conf.enable_v1_api, v2_controllers=conf.api.api_v2_controllers),
         searches=conf.availability.max_searches,
         default_kind=LeaseKind(conf.api.default_kind),
         bounds=config.api_bounds(conf),
@@ -266,9 +287,9 @@ def _alone(data: Path) -> TextIO:
     return lock
 
 
-def identity_of(conf: cfg.ConfigOpts, listener: socket.socket) -> Identity:
+def identity_of(conf: cfg.ConfigOpts, listener: socket.socket) -> CloudIdentity:
     """Return the identity for filters; there is no Keystone, so its URL is that of this process."""
-    return Identity(auth_url=_url(listener), region_name=conf.os_region_name or "standalone", cafile=conf.cafile)
+    return CloudIdentity(auth_url=_url(listener), region_name=conf.os_region_name or "standalone", cafile=conf.cafile)
 
 
 def _what(regions: Sequence[str]) -> str:

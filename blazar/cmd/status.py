@@ -15,18 +15,17 @@ from oslo_config import cfg
 from sqlalchemy.exc import SQLAlchemyError
 
 from blazar import RELEASE
-from blazar.api import policy_advice
-from blazar.api.parts import installed
-from blazar.api.policy import Policy, explain_unread, list_rules
+from blazar.api.http.policy import Policy, explain_defaults, explain_mistakes, explain_unread
+from blazar.api.parts import all_parts, list_rules
 from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.options import credentials
-from blazar.clouds.prometheus.http import Prometheus
-from blazar.cmd import assemble, bus, config, config_advice, guard, leftovers, logs
+from blazar.clouds.prometheus import Prometheus
+from blazar.cmd import assemble, config, config_advice, leftovers, logins, logs
 from blazar.cmd.config import ConfigurationError
-from blazar.model.errors import BlazarError
-from blazar.model.regions import Regions
-from blazar.store import revisions
-from blazar.store.engine import explain_failure
+from blazar.model.base.errors import BlazarError
+from blazar.model.resources.regions import Regions
+from blazar.store.sql import revisions
+from blazar.store.sql.engine import explain_failure
 from blazar.store.store import Store
 
 USAGE = """usage: blazar-status [--config-file FILE] [--config-dir FOLDER] upgrade check
@@ -59,7 +58,7 @@ NAMED = 5
 """Projects that a finding names."""
 
 
-class Verdict(IntEnum):
+class CheckVerdict(IntEnum):
     """Severity of a finding; also the exit code."""
 
     SUCCESS = 0
@@ -72,7 +71,7 @@ class Finding:
     """Result of a check, with the way to fix a problem."""
 
     check: str
-    verdict: Verdict
+    verdict: CheckVerdict
     text: str = ""
     region: str = ""
 
@@ -105,40 +104,40 @@ def main(arguments: list[str] | None = None) -> int:
 def _options(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     found = config.leftovers(conf)
     for leftover in found:
-        yield Finding("Options", Verdict.WARNING, config_advice.advise(leftover))
+        yield Finding("Options", CheckVerdict.WARNING, config_advice.advise(leftover))
     for sentence in config_advice.list_renamed(conf):
-        yield Finding("Options", Verdict.SUCCESS, sentence)
+        yield Finding("Options", CheckVerdict.SUCCESS, sentence)
     if not found:
-        yield Finding("Options", Verdict.SUCCESS)
+        yield Finding("Options", CheckVerdict.SUCCESS)
 
 
 def _log(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     try:
         logs.check(conf)
     except ConfigurationError as error:
-        yield Finding("Log", Verdict.FAILURE, str(error))
+        yield Finding("Log", CheckVerdict.FAILURE, str(error))
     else:
-        yield Finding("Log", Verdict.SUCCESS)
+        yield Finding("Log", CheckVerdict.SUCCESS)
 
 
 def _plugins(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     try:
         assemble.check_plugins(conf)
     except BlazarError as error:
-        yield Finding("Plugins", Verdict.FAILURE, error.message)
+        yield Finding("Plugins", CheckVerdict.FAILURE, error.message)
     else:
-        yield Finding("Plugins", Verdict.SUCCESS)
+        yield Finding("Plugins", CheckVerdict.SUCCESS)
 
 
 def _policy_file(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     try:
-        rules = Policy(conf)
+        rules = Policy(conf, parts=all_parts())
     except BlazarError as error:
-        yield Finding("Policy file", Verdict.FAILURE, error.message)
+        yield Finding("Policy file", CheckVerdict.FAILURE, error.message)
         return
     yield from (found := [*_policy_json(rules), *_policy_checks(rules)])
     if not found:
-        yield Finding("Policy file", Verdict.SUCCESS)
+        yield Finding("Policy file", CheckVerdict.SUCCESS)
     yield from _policy_rules(rules.given)
 
 
@@ -146,15 +145,15 @@ def _policy_json(rules: Policy) -> Iterator[Finding]:
     """Warn of rules in JSON: those that the service reads, for JSON is YAML as well, and those that it does not."""
     if rules.file is not None and _is_json(rules.file):
         text = f"{rules.file} is JSON, which is read as YAML; convert it with oslopolicy-convert-json-to-yaml"
-        yield Finding("Policy file", Verdict.WARNING, text)
+        yield Finding("Policy file", CheckVerdict.WARNING, text)
     if rules.unread is not None:
-        yield Finding("Policy file", Verdict.WARNING, explain_unread(rules.unread))
+        yield Finding("Policy file", CheckVerdict.WARNING, explain_unread(rules.unread))
 
 
 def _policy_checks(rules: Policy) -> Iterator[Finding]:
     for name in rules.not_understood:
         text = f"{name} cannot be understood: {rules.given[name]!r}; what cannot be read of it allows nobody"
-        yield Finding("Policy file", Verdict.FAILURE, text)
+        yield Finding("Policy file", CheckVerdict.FAILURE, text)
 
 
 def _policy_rules(given: Mapping[str, str]) -> Iterator[Finding]:
@@ -162,48 +161,48 @@ def _policy_rules(given: Mapping[str, str]) -> Iterator[Finding]:
     if not given:
         return
     known = [rule.name for rule in list_rules()]
-    for text in policy_advice.explain_mistakes(known, given):
-        yield Finding("Policy rules", Verdict.WARNING, text)
-    for text in policy_advice.explain_defaults(installed(), given):
-        yield Finding("Policy rules", Verdict.SUCCESS, text)
+    for text in explain_mistakes(known, given):
+        yield Finding("Policy rules", CheckVerdict.WARNING, text)
+    for text in explain_defaults(all_parts(), given):
+        yield Finding("Policy rules", CheckVerdict.SUCCESS, text)
 
 
 def _database(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     try:
-        current = revisions.current(assemble.database_engine(conf))
+        current = revisions.read_revision(assemble.database_engine(conf))
     except BlazarError as error:
-        yield Finding("Database", Verdict.FAILURE, error.message)
+        yield Finding("Database", CheckVerdict.FAILURE, error.message)
         return
     except SQLAlchemyError as error:
-        yield Finding("Database", Verdict.FAILURE, explain_failure(error))
+        yield Finding("Database", CheckVerdict.FAILURE, explain_failure(error))
         return
-    if (text := revisions.wrong(current)) is None:
-        yield Finding("Database", Verdict.SUCCESS)
+    if (text := revisions.explain_revision(current)) is None:
+        yield Finding("Database", CheckVerdict.SUCCESS)
     else:
-        yield Finding("Database", Verdict.FAILURE, text)
+        yield Finding("Database", CheckVerdict.FAILURE, text)
 
 
 def _message_bus(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     try:
-        if bus.log_in(conf):
-            yield Finding("Message bus", Verdict.SUCCESS)
+        if logins.log_in_to_bus(conf):
+            yield Finding("Message bus", CheckVerdict.SUCCESS)
     except ConfigurationError as error:
-        yield Finding("Message bus", Verdict.FAILURE, error.message)
+        yield Finding("Message bus", CheckVerdict.FAILURE, error.message)
 
 
 def _tokens(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     """Check that an API of this machine can validate tokens."""
-    if not guard.is_given(conf):
+    if not logins.has_token_login(conf):
         return
     try:
-        guard.log_in(conf)
+        logins.log_in_to_keystone(conf)
     except ConfigurationError as error:
-        yield Finding("Tokens", Verdict.FAILURE, error.message)
+        yield Finding("Tokens", CheckVerdict.FAILURE, error.message)
     except ksa.ClientException as error:
-        text = f"Keystone cannot be reached with the login of [{guard.GROUP}]: {error}"
-        yield Finding("Tokens", Verdict.FAILURE, " ".join(text.split()))
+        text = f"Keystone cannot be reached with the login of [{logins.GROUP}]: {error}"
+        yield Finding("Tokens", CheckVerdict.FAILURE, " ".join(text.split()))
     else:
-        yield Finding("Tokens", Verdict.SUCCESS)
+        yield Finding("Tokens", CheckVerdict.SUCCESS)
 
 
 def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
@@ -212,9 +211,9 @@ def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
         access = Access(credentials(conf))
         project_id = access.check()
     except BlazarError as error:
-        yield Finding("Keystone", Verdict.FAILURE, error.message)
+        yield Finding("Keystone", CheckVerdict.FAILURE, error.message)
         return
-    yield Finding("Keystone", Verdict.SUCCESS)
+    yield Finding("Keystone", CheckVerdict.SUCCESS)
     yield from _projects(conf, access, project_id)
     if not regions:
         yield from _services(conf, access)
@@ -225,7 +224,7 @@ def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
             found = _services(conf, Access(credentials(conf, region=name)))
             yield from (replace(each, region=name) for each in found)
         except BlazarError as error:
-            yield Finding("Keystone", Verdict.FAILURE, error.message, name)
+            yield Finding("Keystone", CheckVerdict.FAILURE, error.message, name)
 
 
 def _services(conf: cfg.ConfigOpts, access: Access) -> Iterator[Finding]:
@@ -236,27 +235,27 @@ def _services(conf: cfg.ConfigOpts, access: Access) -> Iterator[Finding]:
     try:
         freepool = cloud.compute.aggregate(name)
     except BlazarError as error:
-        yield Finding("Nova", Verdict.FAILURE, error.message)
+        yield Finding("Nova", CheckVerdict.FAILURE, error.message)
     else:
-        yield Finding("Nova", Verdict.SUCCESS)
+        yield Finding("Nova", CheckVerdict.SUCCESS)
         if freepool is None:
             yield Finding(
                 "Freepool",
-                Verdict.FAILURE,
+                CheckVerdict.FAILURE,
                 f"host aggregate {name!r} does not exist; create it without an availability zone",
             )
         elif freepool.availability_zone:
             yield Finding(
-                "Freepool", Verdict.FAILURE, f"aggregate {name!r} has an availability zone; it must have none"
+                "Freepool", CheckVerdict.FAILURE, f"aggregate {name!r} has an availability zone; it must have none"
             )
         else:
-            yield Finding("Freepool", Verdict.SUCCESS)
+            yield Finding("Freepool", CheckVerdict.SUCCESS)
     try:
         cloud.placement.reservation_provider("-")
     except BlazarError as error:
-        yield Finding("Placement", Verdict.FAILURE, error.message)
+        yield Finding("Placement", CheckVerdict.FAILURE, error.message)
     else:
-        yield Finding("Placement", Verdict.SUCCESS)
+        yield Finding("Placement", CheckVerdict.SUCCESS)
     if plugins & NETWORKED:
         networks = {"fields": "id", "limit": 1}
         yield _answers("Neutron", lambda: access.network.get("/networks", params=networks), plugins & NETWORKED)
@@ -279,21 +278,21 @@ def _answers(
         mend = "let the service user list what it has, or mend its endpoint in the catalog"
         if needed_by:
             mend += f"; without it, leave {', '.join(sorted(needed_by))} out of [manager] plugins"
-        return Finding(service, Verdict.WARNING, f"{error.message}, so {lost}: {mend}")
-    return Finding(service, Verdict.SUCCESS)
+        return Finding(service, CheckVerdict.WARNING, f"{error.message}, so {lost}: {mend}")
+    return Finding(service, CheckVerdict.SUCCESS)
 
 
 def _lost_regions(conf: cfg.ConfigOpts, regions: Regions) -> Iterator[Finding]:
     """Check that the regions of all resources are configured; nothing if the database cannot be used."""
     try:
-        known = Store(assemble.database_engine(conf)).regions.in_use()
+        known = Store(assemble.database_engine(conf)).regions.list_used()
     except (BlazarError, SQLAlchemyError):
         return
     if lost := sorted(known - {"", *regions}):
         text = f"resources lie in {', '.join(lost)}, which [cloud] regions does not name; name it, for its leases wait"
-        yield Finding("Regions", Verdict.FAILURE, text)
+        yield Finding("Regions", CheckVerdict.FAILURE, text)
     else:
-        yield Finding("Regions", Verdict.SUCCESS)
+        yield Finding("Regions", CheckVerdict.SUCCESS)
 
 
 def _projects(conf: cfg.ConfigOpts, access: Access, own: str) -> Iterator[Finding]:
@@ -304,21 +303,23 @@ def _projects(conf: cfg.ConfigOpts, access: Access, own: str) -> Iterator[Findin
     try:
         others = access.projects() - {own}
     except BlazarError as error:
-        yield Finding("Projects", Verdict.WARNING, error.message)
+        yield Finding("Projects", CheckVerdict.WARNING, error.message)
         return
     if not others:
-        yield Finding("Projects", Verdict.WARNING, f"the service user has no role in users' projects{_lost(plugins)}")
+        yield Finding(
+            "Projects", CheckVerdict.WARNING, f"the service user has no role in users' projects{_losses(plugins)}"
+        )
         return
     without = sorted(_projects_with_leases(conf) - others - {own})
     if without:
         more = f" and {len(without) - NAMED} more" if len(without) > NAMED else ""
         text = f"the service user has no role in these projects with leases: {', '.join(without[:NAMED])}{more}"
-        yield Finding("Projects", Verdict.WARNING, text + _lost(plugins))
+        yield Finding("Projects", CheckVerdict.WARNING, text + _losses(plugins))
         return
-    yield Finding("Projects", Verdict.SUCCESS)
+    yield Finding("Projects", CheckVerdict.SUCCESS)
 
 
-def _lost(plugins: set[str]) -> str:
+def _losses(plugins: set[str]) -> str:
     """Return what does not work without a role in a project, and how to give it."""
     lost = []
     if plugins & WITH_GROUPS:
@@ -337,7 +338,7 @@ def _lost(plugins: set[str]) -> str:
 def _projects_with_leases(conf: cfg.ConfigOpts) -> frozenset[str]:
     """Return the projects of leases that have not ended; none if the database cannot be used, which is reported."""
     try:
-        return Store(assemble.database_engine(conf)).leases.projects()
+        return Store(assemble.database_engine(conf)).leases.list_projects()
     except (BlazarError, SQLAlchemyError):
         return frozenset()
 
@@ -353,9 +354,9 @@ def _prometheus(conf: cfg.ConfigOpts) -> Iterator[Finding]:
         return
     except BlazarError as error:
         lost = "so no lease with a running server is released; mend it, or set [unused] source = states"
-        yield Finding("Prometheus", Verdict.WARNING, f"{error.message}, {lost}")
+        yield Finding("Prometheus", CheckVerdict.WARNING, f"{error.message}, {lost}")
     else:
-        yield Finding("Prometheus", Verdict.SUCCESS)
+        yield Finding("Prometheus", CheckVerdict.SUCCESS)
 
 
 CHECKS: tuple[Callable[[cfg.ConfigOpts], Iterator[Finding]], ...] = (
@@ -380,11 +381,11 @@ def _is_json(path: Path) -> bool:
 
 
 def _table(findings: list[Finding]) -> str:
-    rows = [f"  {f.check:12} {f.verdict.name.capitalize():8} {_said(f)}".rstrip() for f in findings]
+    rows = [f"  {f.check:12} {f.verdict.name.capitalize():8} {_describe(f)}".rstrip() for f in findings]
     return "\n".join(["Upgrade check results:", *rows])
 
 
-def _said(finding: Finding) -> str:
+def _describe(finding: Finding) -> str:
     return ": ".join(part for part in (finding.region, finding.text) if part)
 
 

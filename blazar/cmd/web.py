@@ -45,7 +45,7 @@ _LONGEST_ANSWER = 1024 * 1024 * 1024
 """Bytes of a response that are buffered (large ones in a file) for a slow client, so that no thread waits for it."""
 
 
-class _Parser(HTTPRequestParser):  # type: ignore[misc]  # a library without types
+class _LengthParser(HTTPRequestParser):  # type: ignore[misc]  # a library without types
     """Rejects requests with an ambiguous length, which a proxy may interpret differently (request smuggling)."""
 
     def parse_header(self, header_plus: bytes) -> None:
@@ -59,7 +59,7 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]  # a library without typ
 class _Channel(HTTPChannel):  # type: ignore[misc]  # a library without types
     """A connection that records when it last served a request."""
 
-    parser_class = _Parser
+    parser_class = _LengthParser
     served = 0.0
 
     def service(self) -> None:

@@ -5,7 +5,7 @@ What may enter: filters, the values that they see, and the client of the externa
 values; it does not access the database or the cloud, and writes nothing.
 """
 
-from blazar.enforcement.enforcement import Commitment, Enforcement, Identity, builtin_options
+from blazar.enforcement.enforcement import CloudIdentity, Commitment, Enforcement, builtin_options
 from blazar.enforcement.values import (
     AllocatedResource,
     Context,
@@ -13,9 +13,9 @@ from blazar.enforcement.values import (
     FilterNotification,
     LeaseView,
     NotDelivered,
+    NotificationRefused,
     Occasion,
     Question,
-    Refused,
 )
 
 __all__ = [
@@ -24,12 +24,12 @@ __all__ = [
     "Enforcement",
     "Filter",
     "AllocatedResource",
-    "Identity",
+    "CloudIdentity",
     "LeaseView",
     "FilterNotification",
     "Occasion",
     "Question",
-    "Refused",
+    "NotificationRefused",
     "NotDelivered",
     "builtin_options",
 ]

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import requests
 import urllib3
 
-from blazar.clouds.outgoing.bodies import Cut, read_body
-from blazar.model.errors import BlazarError
+from blazar.clouds.outgoing import Cut, read_body
+from blazar.model.base.errors import BlazarError
 
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses that may change on a retry."""
@@ -78,7 +78,7 @@ def to_hide(request: requests.PreparedRequest) -> list[str]:
     return [str(value).removeprefix("Bearer ") for value in (*sent, query) if value]
 
 
-def was_sent(error: Exception) -> bool:
+def may_have_arrived(error: Exception) -> bool:
     """Return whether the service may have received the request before this error."""
     cause = getattr(error.args[0], "reason", None) if error.args else None
     unsent = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)

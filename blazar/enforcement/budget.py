@@ -1,26 +1,126 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A budget of resource-hours for each project and period."""
+"""A budget of resource-hours for each project and period.
+
+A period is a calendar month or week, or rolling: some days from any time on. All in UTC.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, Protocol
 
 from oslo_config import cfg, types
 
-from blazar.enforcement.limits import Limit, counted
-from blazar.enforcement.periods import Period, parse
-from blazar.enforcement.sentences import said, seconds, span
+from blazar.enforcement.limits import LimitFilter, read_numbers
+from blazar.enforcement.sentences import seconds, span, spell
 from blazar.enforcement.unified import PREFIX, UnifiedLimits
 from blazar.enforcement.values import Question
-from blazar.model.clock import to_second
-from blazar.model.errors import EnforcementUnavailable, UsageDenied
-from blazar.model.exceeded import Exceeded
-from blazar.model.spending import MEASURES, UsageCurve, UsageRecord, measures, second
-from blazar.model.usage import peak
-from blazar.model.window import Window
+from blazar.model.base.clock import END_OF_TIME, later, to_second
+from blazar.model.base.errors import EnforcementUnavailable, InvalidInput, UsageDenied
+from blazar.model.base.window import Window
+from blazar.model.leases.limits import Exceeded
+from blazar.model.use.resource_hours import MEASURES, UsageCurve, UsageRecord, find_peak, measures, roll_sums, second
+
+DAY = timedelta(days=1)
+SECOND = timedelta(seconds=1)
+LONGEST = 3660
+"""Maximum days of a rolling period."""
+
+
+class Period(Protocol):
+    """A division of time into periods."""
+
+    @property
+    def words(self) -> str:
+        """Return what people call one of them."""
+
+    def reach(self, window: Window) -> Window:
+        """Return the time of all periods that touch a window."""
+
+    def within(self, total: UsageCurve, growth: UsageCurve, window: Window) -> Iterator[Window]:
+        """Yield the periods that overlap the window and in which usage grows, as far as they can be the worst."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodCalendar:
+    """Months from the first day at midnight, or weeks from Monday at midnight."""
+
+    months: bool = True
+
+    @property
+    def words(self) -> str:
+        """Return what people call one of them."""
+        return "a month" if self.months else "a week"
+
+    def reach(self, window: Window) -> Window:
+        """Return the time of all periods that touch a window."""
+        return Window(self._begin(window.start), self._next(self._begin(window.end - SECOND)))
+
+    def within(self, total: UsageCurve, growth: UsageCurve, window: Window) -> Iterator[Window]:
+        """Yield periods in which usage grows, one of which is the fullest.
+
+        Where no use begins or ends for longer, each period equals the next one of its length; of two months one has 31
+        days.
+        """
+        reach = self.reach(window)
+        first, last = second(reach.start), second(reach.end)
+        starts: set[datetime] = set()
+        for edge in {first, *total.instants, *growth.instants}:
+            if first <= edge < last:
+                start = self._begin(datetime.fromtimestamp(edge, UTC))
+                starts |= {start, self._next(start), self._next(self._next(start))}
+        for start in sorted(start for start in starts if start < window.end):
+            period = Window(start, self._next(start))
+            if growth.between(second(period.start), second(period.end)) > 0:
+                yield period
+
+    def _begin(self, instant: datetime) -> datetime:
+        day = instant.replace(hour=0, minute=0, second=0)
+        return day.replace(day=1) if self.months else day - day.weekday() * DAY
+
+    def _next(self, start: datetime) -> datetime:
+        following = later(start, 32 * DAY if self.months else 7 * DAY)
+        return following.replace(day=1) if self.months and following != END_OF_TIME else following
+
+
+@dataclass(frozen=True, slots=True)
+class Rolling:
+    """Rolling periods of ``days``, beginning at any time."""
+
+    days: int
+
+    @property
+    def words(self) -> str:
+        """Return what people call one of them."""
+        return f"any {self.days} days" if self.days > 1 else "any 24 hours"
+
+    def reach(self, window: Window) -> Window:
+        """Return the time of all periods that touch a window."""
+        return Window(window.start - self.days * DAY, later(window.end, self.days * DAY))
+
+    def within(self, total: UsageCurve, growth: UsageCurve, window: Window) -> Iterator[Window]:
+        """Yield spans in which usage grows, one of which is the fullest."""
+        for start in roll_sums(total, growth, window, self.days * 86400):
+            begin = datetime.fromtimestamp(start, UTC)
+            yield Window(begin, later(begin, self.days * DAY))
+
+
+def parse_period(text: str) -> Period:
+    """Return the period that an operator configures: ``month``, ``week`` or a number of days. InvalidInput."""
+    match text.strip().lower():
+        case "month":
+            return PeriodCalendar()
+        case "week":
+            return PeriodCalendar(months=False)
+        case digits if digits.isascii() and digits.isdigit() and 1 <= int(digits[:9]) <= LONGEST:
+            return Rolling(int(digits))
+    raise InvalidInput(
+        f"[enforcement] resource_hours_period cannot be {text[:40]!r}; give month, week, or a number of days from 1 "
+        f"to {LONGEST}"
+    )
+
 
 HOURS = "_hours"
 OPTION = "max_resource_hours"
@@ -28,7 +128,7 @@ OPTION = "max_resource_hours"
 Uses = list[tuple[Window, int]]
 
 
-class ResourceHoursFilter(Limit):
+class ResourceHoursFilter(LimitFilter):
     """Limits the resource-hours of a project in a period.
 
     What counts is what its leases have in the period, whether they have ended, are active or are to come; each resource
@@ -61,8 +161,8 @@ class ResourceHoursFilter(Limit):
     @classmethod
     def configured(cls, section: Any, identity: Any) -> ResourceHoursFilter:
         """Return the filter as configured; InvalidInput."""
-        hours = counted(section.max_resource_hours, OPTION, measures())
-        return cls(hours, parse(section.resource_hours_period), unified=identity.limits)
+        hours = read_numbers(section.max_resource_hours, OPTION, measures())
+        return cls(hours, parse_period(section.resource_hours_period), unified=identity.limits)
 
     def reach(self, window: Window) -> Window:
         """Return the time over which the filter needs the usage of the project."""
@@ -73,10 +173,12 @@ class ResourceHoursFilter(Limit):
         before, after = _mine(question)
         limits = self._limits(question.wanted.project_id)
         for measure in sorted({name for record in after for name in record.measures} & limits.keys()):
-            self._check(measure, limits[measure], question, _of(measure, before), _of(measure, after))
+            self._check(
+                measure, limits[measure], question, _uses_of_measure(measure, before), _uses_of_measure(measure, after)
+            )
 
     def _check(self, measure: str, limit: int, question: Question, before: Uses, after: Uses) -> None:
-        others = _of(measure, question.usage)
+        others = _uses_of_measure(measure, question.usage)
         lease, total = UsageCurve(after), UsageCurve([*others, *after])
         growth = UsageCurve([*after, *((window, -amount) for window, amount in before)])
         worst: Window | None = None
@@ -87,7 +189,7 @@ class ResourceHoursFilter(Limit):
                 worst, fullest = period, sum_
         if worst is not None:
             taken = lease.between(second(worst.start), second(worst.end))
-            raise self._refusal(measure, limit, worst, taken, fullest - taken, peak(worst, after))
+            raise self._refusal(measure, limit, worst, taken, fullest - taken, find_peak(worst, after))
 
     def _refusal(self, measure: str, limit: int, period: Window, taken: int, used: int, amount: int) -> UsageDenied:
         name = OPTION if self._unified is None else limit_name(measure)
@@ -104,7 +206,7 @@ class ResourceHoursFilter(Limit):
         )
         return exceeded.denied(
             f"reservations, start_date, end_date: the lease would take {_up(taken)} {measure}-hours from "
-            f"{said(period.start)} to {said(period.end)}, and of the {limit} that the project has in "
+            f"{spell(period.start)} to {spell(period.end)}, and of the {limit} that the project has in "
             f"{self._period.words} ({name}) {_down(left)} are left for it; ask {advice}"
         )
 
@@ -143,20 +245,20 @@ def _until(record: UsageRecord, now: datetime) -> UsageRecord | None:
     return replace(record, window=Window(window.start, min(window.end, now))) if window.start < now else None
 
 
-def _of(measure: str, usage_records: Iterable[UsageRecord]) -> Uses:
+def _uses_of_measure(measure: str, usage_records: Iterable[UsageRecord]) -> Uses:
     found = ((record.window, record.measures.get(measure, 0)) for record in usage_records)
     return [(window, amount) for window, amount in found if amount]
 
 
 def _down(seconds: int) -> str:
     """Return hours, rounded down."""
-    return _said(seconds * 100 // 3600)
+    return _format_amount(seconds * 100 // 3600)
 
 
 def _up(seconds: int) -> str:
     """Return hours, rounded up."""
-    return _said(-(-seconds * 100 // 3600))
+    return _format_amount(-(-seconds * 100 // 3600))
 
 
-def _said(hundredths: int) -> str:
+def _format_amount(hundredths: int) -> str:
     return f"{hundredths // 100}.{hundredths % 100:02}".rstrip("0").rstrip(".")

@@ -14,7 +14,7 @@ from oslo_config import cfg
 from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.external import ExternalServiceFilter
 from blazar.enforcement.limits import (
-    Limit,
+    LimitFilter,
     MaxConcurrentLeasesFilter,
     MaxLeaseDurationFilter,
     MaxUnitsFilter,
@@ -31,12 +31,12 @@ from blazar.enforcement.values import (
     Question,
     StatesLimits,
 )
-from blazar.model import extensions
-from blazar.model.errors import BlazarError, Conflict, EnforcementUnavailable, InvalidInput, UsageDenied
-from blazar.model.lease import Lease
-from blazar.model.requests import Actor
-from blazar.model.service import StatedLimit
-from blazar.model.window import Window
+from blazar.model.base import plugins
+from blazar.model.base.errors import BlazarError, Conflict, EnforcementUnavailable, InvalidInput, UsageDenied
+from blazar.model.base.service_info import StatedLimit
+from blazar.model.base.window import Window
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import Actor
 
 LOG = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Commitment:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class CloudIdentity:
     """What filters may know of the cloud: URL of Keystone, region, source of tokens; all empty without Keystone."""
 
     auth_url: str | None = None
@@ -105,10 +105,10 @@ class Enforcement:
     """Runs filters in order; the first objection decides. Without filters every lease is granted, at no cost."""
 
     def __init__(
-        self, filters: Sequence[Filter] = (), *, identity: Identity | None = None, exempt: Collection[str] = ()
+        self, filters: Sequence[Filter] = (), *, identity: CloudIdentity | None = None, exempt: Collection[str] = ()
     ) -> None:
         self.filters = tuple(filters)
-        self._identity = identity or Identity()
+        self._identity = identity or CloudIdentity()
         self._exempt = frozenset(exempt)
         self.enabled = bool(filters)
         self.needs_use = any(each.needs_use for each in filters)
@@ -137,7 +137,7 @@ class Enforcement:
         return any(_is_mandatory(each) for each in self.filters)
 
     @classmethod
-    def configured(cls, conf: cfg.ConfigOpts, identity: Identity) -> Enforcement:
+    def configured(cls, conf: cfg.ConfigOpts, identity: CloudIdentity) -> Enforcement:
         """Return the filters that ``[enforcement]`` configures; InvalidInput if a value is not possible."""
         identity = replace(identity, limits=UnifiedLimits.configured(conf, keystone=bool(identity.tokens)))
         filters = []
@@ -187,7 +187,7 @@ class Enforcement:
             return ()
         found = []
         for each in self.filters:
-            if isinstance(each, Limit):
+            if isinstance(each, LimitFilter):
                 try:
                     each.check(question)
                 except UsageDenied as error:
@@ -197,7 +197,7 @@ class Enforcement:
     @property
     def not_asked(self) -> tuple[str, ...]:
         """Return the names of the filters that ``refusals`` does not ask."""
-        return tuple(type(each).__name__ for each in self.filters if not isinstance(each, Limit))
+        return tuple(type(each).__name__ for each in self.filters if not isinstance(each, LimitFilter))
 
     def must_accept(self, occasion: Occasion, project_id: str) -> bool:
         """Return whether a project's lease is granted or changed only if the filters that hear of that accept it."""
@@ -278,7 +278,7 @@ def find(names: Sequence[str]) -> Mapping[str, Any]:
     """Return the classes of filters by name, in order. InvalidInput lists the available names."""
     names = [FORMER.get(name, name) for name in names]
     others: dict[str, EntryPoint] = {}
-    for point in extensions.offered(NAMESPACE).values() if set(names) - BUILTIN.keys() else ():
+    for point in plugins.entry_points_of(NAMESPACE).values() if set(names) - BUILTIN.keys() else ():
         others |= {point.attr: point, point.name: point}
     unknown = [name for name in names if name not in BUILTIN and name not in others]
     if unknown:
@@ -286,7 +286,8 @@ def find(names: Sequence[str]) -> Mapping[str, Any]:
             f"[enforcement] enabled_filters names {', '.join(unknown)}, which is not installed; available are: "
             f"{', '.join(sorted({*BUILTIN, *others}))}"
         )
-    kinds = [BUILTIN.get(name) or extensions.load(others[name], Filter, named=NAMED, advice=ADVICE) for name in names]
+    members = plugins.members_of(Filter)
+    kinds = [BUILTIN.get(name) or plugins.load(others[name], members, named=NAMED, advice=ADVICE) for name in names]
     # A filter named by its entry point and by its class would be notified once, but asked twice.
     twice = sorted({name for name, kind in zip(names, kinds, strict=True) if kinds.count(kind) > 1})
     if twice:

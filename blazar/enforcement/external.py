@@ -23,15 +23,21 @@ import urllib3
 from oslo_config import cfg
 
 from blazar import __version__
-from blazar.clouds.outgoing.punctual import PunctualAdapter
-from blazar.clouds.outgoing.urls import check_url
+from blazar.clouds.outgoing import PunctualAdapter, check_url
 from blazar.context import current
 from blazar.enforcement import answers, payload
 from blazar.enforcement.answers import NOT_PROCESSED, PASSING, NoAnswer
-from blazar.enforcement.values import FilterNotification, NotDelivered, Occasion, Question, Refused
-from blazar.model.errors import EXTERNAL, BlazarError, EnforcementUnavailable, InvalidInput, UsageDenied
+from blazar.enforcement.values import FilterNotification, NotDelivered, NotificationRefused, Occasion, Question
+from blazar.model.base.errors import EXTERNAL, BlazarError, EnforcementUnavailable, InvalidInput, UsageDenied
 
 LOG = logging.getLogger(__name__)
+
+_HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+    "User-Agent": f"blazar/{__version__}",
+}
 
 CHECK_CREATE, CHECK_UPDATE = "check-create", "check-update"
 
@@ -44,7 +50,7 @@ DENIED = "the external service that decides about leases does not grant this one
 
 
 @dataclass(slots=True)
-class _Call:
+class _Exchange:
     """One check or notification, with all its attempts."""
 
     name: str
@@ -254,7 +260,7 @@ class ExternalServiceFilter:
             status, reason = self._post(call)
             if not 200 <= status < 300:
                 if 400 <= status < 500:
-                    raise Refused(reason or DENIED, maybe_accepted=call.maybe_accepted, data=EXTERNAL)
+                    raise NotificationRefused(reason or DENIED, maybe_accepted=call.maybe_accepted, data=EXTERNAL)
                 raise NoAnswer(f"it answered {status}", maybe_accepted=status >= 500)
         except NoAnswer as error:
             raise NotDelivered(
@@ -262,14 +268,14 @@ class ExternalServiceFilter:
                 maybe_accepted=call.maybe_accepted or error.maybe_accepted,
             ) from error
 
-    def _call(self, name: str, lease_id: str, body: object) -> _Call:
+    def _call(self, name: str, lease_id: str, body: object) -> _Exchange:
         end = time.monotonic() + self._patience.seconds
         left = current().remaining()
         if left is not None:
             end = min(end, time.monotonic() + left)
-        return _Call(name, lease_id, json.dumps(body).encode(), end)
+        return _Exchange(name, lease_id, json.dumps(body).encode(), end)
 
-    def _post(self, call: _Call) -> tuple[int, str | None]:
+    def _post(self, call: _Exchange) -> tuple[int, str | None]:
         """Return the status and, for a 4xx, the reason for the user. NoAnswer."""
         end = call.end
         retrying = tenacity.Retrying(
@@ -281,25 +287,19 @@ class ExternalServiceFilter:
         )
         return retrying(self._once, call)
 
-    def _once(self, call: _Call) -> tuple[int, str | None]:
+    def _once(self, call: _Exchange) -> tuple[int, str | None]:
         try:
             return self._sent(call)
         except NoAnswer as error:
             call.maybe_accepted |= error.maybe_accepted
             raise
 
-    def _sent(self, call: _Call) -> tuple[int, str | None]:
+    def _sent(self, call: _Exchange) -> tuple[int, str | None]:
         left = call.end - time.monotonic()
         if left <= 0:
             raise NoAnswer("the time limit for its answer has passed")
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-            "Accept-Encoding": "identity",
-            "User-Agent": f"blazar/{__version__}",
-        }
-        if (request_id := current().request_id) is not None:
-            headers["X-OpenStack-Request-ID"] = request_id
+        request_id = current().request_id
+        headers = _HEADERS | ({} if request_id is None else {"X-OpenStack-Request-ID": request_id})
         try:
             with self._session.post(
                 self.endpoints[call.name],
@@ -332,7 +332,7 @@ class ExternalServiceFilter:
             raise NoAnswer(f"no token is available for it: {error.message}") from error
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             # The library's own message has the URL, and any secret that an operator put there.
-            raise NoAnswer(answers.why(error), passing=True, maybe_accepted=answers.was_sent(error)) from None
+            raise NoAnswer(answers.why(error), passing=True, maybe_accepted=answers.may_have_arrived(error)) from None
 
 
 def _endpoints(section: Any) -> dict[str, str]:

@@ -13,23 +13,22 @@ from typing import Any, ClassVar
 
 from oslo_config import cfg, types
 
-from blazar.enforcement.sentences import next_minute, other_dates, plural, proposal, said, seconds, span
+from blazar.enforcement.sentences import next_minute, other_dates, plural, proposal, seconds, span, spell
 from blazar.enforcement.unified import PREFIX, UnifiedLimits
 from blazar.enforcement.values import FilterNotification, Occasion, Question
-from blazar.model.clock import later, to_minute, to_second, zulu
-from blazar.model.errors import EnforcementUnavailable, InvalidInput
-from blazar.model.exceeded import Exceeded, Fits
-from blazar.model.resource import HOST
-from blazar.model.service import StatedLimit
-from blazar.model.spending import MEASURES, measures
-from blazar.model.usage import peak
-from blazar.model.window import Window
+from blazar.model.base.clock import later, to_minute, to_second, zulu
+from blazar.model.base.errors import EnforcementUnavailable, InvalidInput
+from blazar.model.base.service_info import StatedLimit
+from blazar.model.base.window import Window
+from blazar.model.leases.limits import Exceeded, Fits
+from blazar.model.resources.resource import HOST
+from blazar.model.use.resource_hours import MEASURES, find_peak, measures
 
 SECOND = timedelta(seconds=1)
 NOTHING: frozenset[Occasion] = frozenset()
 
 
-class Limit:
+class LimitFilter:
     """The base of filters that only grant or deny."""
 
     needs_use: ClassVar[bool] = False
@@ -39,7 +38,7 @@ class Limit:
         """Do nothing: limits do not keep records."""
 
 
-class MaxLeaseDurationFilter(Limit):
+class MaxLeaseDurationFilter(LimitFilter):
     """Limits the length of a lease; an active lease is extended only shortly before its end."""
 
     options: ClassVar[list[cfg.Opt]] = [
@@ -108,7 +107,7 @@ class MaxLeaseDurationFilter(Limit):
             end = later(window.start, self._longest)
             raise _too_long(self._longest, window.duration, end).denied(
                 f"end_date: the lease would last {span(window.duration)}; the limit is {span(self._longest)} "
-                f"(max_lease_duration); choose an end by {said(end)}",
+                f"(max_lease_duration); choose an end by {spell(end)}",
                 pointer="/end_date",
             )
 
@@ -125,14 +124,14 @@ class MaxLeaseDurationFilter(Limit):
             )
             raise early.denied(
                 f"end_date: an active lease can be extended only in the last {span(extension)} before its end "
-                f"(reservation_extension_window); try again from {said(opens)} on",
+                f"(reservation_extension_window); try again from {spell(opens)} on",
                 pointer="/end_date",
             )
         if self._longest is not None and window.end > later(before.end, self._longest):
             longer, end = window.end - before.end, later(before.end, self._longest)
             raise _too_long(self._longest, longer, end).denied(
                 f"end_date: the lease would be extended by {span(longer)}; the limit is {span(self._longest)} at a "
-                f"time (max_lease_duration); choose an end by {said(end)}",
+                f"time (max_lease_duration); choose an end by {spell(end)}",
                 pointer="/end_date",
             )
 
@@ -162,7 +161,7 @@ class _Number:
         return _number(found[self.name])
 
 
-class MaxConcurrentLeasesFilter(Limit):
+class MaxConcurrentLeasesFilter(LimitFilter):
     """Limits the number of leases that a project has at one time."""
 
     needs_use: ClassVar[bool] = True
@@ -196,17 +195,17 @@ class MaxConcurrentLeasesFilter(Limit):
                 f"the project may have no leases ({self._limit.name} is 0); ask your operator to raise the limit"
             )
         uses = [(use.window, 1) for use in question.others]
-        others = peak(window, uses)
+        others = find_peak(window, uses)
         if others + 1 > most:
             dates = other_dates(window, uses, most - 1)
             raise Exceeded(self._limit.name, "leases", most, 1, others, _dates(dates)).denied(
                 f"start_date, end_date: the project has {others} other {plural(others, 'lease')} at one time between "
-                f"{said(window.start)} and {said(window.end)}, and may have {most} at a time "
+                f"{spell(window.start)} and {spell(window.end)}, and may have {most} at a time "
                 f"({self._limit.name}); {proposal(dates)}, or end one of them"
             )
 
 
-class MaxUnitsFilter(Limit):
+class MaxUnitsFilter(LimitFilter):
     """Limits the number of hosts, and of other measures, that a project has at one time."""
 
     needs_use: ClassVar[bool] = True
@@ -242,7 +241,7 @@ class MaxUnitsFilter(Limit):
     @classmethod
     def configured(cls, section: Any, identity: Any) -> MaxUnitsFilter:
         """Return the filter as configured; InvalidInput."""
-        others = counted(section.max_units_of, "max_units_of", [name for name in measures() if name != HOST])
+        others = read_numbers(section.max_units_of, "max_units_of", [name for name in measures() if name != HOST])
         return cls(_number(section.max_units), of=others, unified=identity.limits)
 
     def reach(self, window: Window) -> Window:
@@ -268,7 +267,7 @@ class MaxUnitsFilter(Limit):
             # Use before now, also by this lease, does not count.
             window = Window(max(window.start, min(to_second(question.now), window.end - SECOND)), window.end)
             uses = [(record.window, record.measures.get(name, 0)) for record in question.usage]
-        used = peak(window, uses)
+        used = find_peak(window, uses)
         left = max(0, most - used)
         if amount > left:
             dates = other_dates(window, uses, most - amount)
@@ -276,11 +275,11 @@ class MaxUnitsFilter(Limit):
             raise Exceeded(limit.name, name, most, amount, used, fits).denied(
                 f"reservations: the lease would have {amount} {plural(amount, name)}, and of the {most} that the "
                 f"project may have at a time ({limit.name}) {left} {'is' if left == 1 else 'are'} left between "
-                f"{said(window.start)} and {said(window.end)}; ask for fewer, or {proposal(dates)}"
+                f"{spell(window.start)} and {spell(window.end)}; ask for fewer, or {proposal(dates)}"
             )
 
 
-class StartWindowFilter(Limit):
+class StartWindowFilter(LimitFilter):
     """Limits how soon and how far ahead a lease starts."""
 
     options: ClassVar[list[cfg.Opt]] = [
@@ -323,13 +322,13 @@ class StartWindowFilter(Limit):
         if self._earliest is not None and start < minute + self._earliest:
             raise _start("earliest_start", self._earliest, start - minute, next_minute(question.now)).denied(
                 f"start_date: a lease must be requested {span(self._earliest)} ahead (earliest_start); the earliest "
-                f"start is {said(next_minute(question.now) + self._earliest)}",
+                f"start is {spell(next_minute(question.now) + self._earliest)}",
                 pointer="/start_date",
             )
         if self._latest is not None and start > minute + self._latest:
             raise _start("latest_start", self._latest, start - minute, minute).denied(
                 f"start_date: a lease can start at most {span(self._latest)} from now (latest_start), by "
-                f"{said(minute + self._latest)}",
+                f"{spell(minute + self._latest)}",
                 pointer="/start_date",
             )
 
@@ -355,7 +354,7 @@ def _number(value: int) -> int | None:
     return None if value < 0 else value
 
 
-def counted(numbers: Mapping[str, int | None], option: str, names: Collection[str]) -> Mapping[str, int]:
+def read_numbers(numbers: Mapping[str, int | None], option: str, names: Collection[str]) -> Mapping[str, int]:
     """Return the numbers by measure, as an operator configured them; InvalidInput."""
     unknown = sorted(set(numbers) - set(names))
     if unknown:

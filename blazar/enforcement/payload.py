@@ -11,7 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from blazar.enforcement.values import AllocatedResource, Context, FilterNotification, LeaseView, Question
-from blazar.model.lease import HIDDEN_EVENTS, Event, Reservation
+from blazar.model.base.clock import iso, spaced_or_none, spaced_text
+from blazar.model.leases.descriptions import describe_lease, describe_reservation
+from blazar.model.leases.reservation import Reservation
 
 Json = dict[str, Any]
 
@@ -49,40 +51,18 @@ def _context(context: Context) -> Json:
 def _lease(view: LeaseView) -> Json:
     lease = view.lease
     return {
-        "id": lease.id,
-        "name": lease.name,
-        "user_id": lease.user_id,
-        "project_id": lease.project_id,
-        "start_date": _date(lease.window.start),
-        "end_date": _date(lease.window.end),
-        "before_end_date": _date(view.before_end),
-        "status": str(lease.status),
-        "degraded": lease.degraded,
-        "trust_id": lease.trust_id,
-        "created_at": _spaced(lease.created_at),
-        "updated_at": _spaced(lease.updated_at),
+        **describe_lease(lease, (_reservation(view, each) for each in lease.reservations), date=_date),
+        "before_end_date": _date(view.before_end) if view.before_end else None,
         "resource_requests": dict(view.resource_requests),
-        "reservations": [_reservation(view, reservation) for reservation in lease.reservations],
-        "events": [_event(lease.id, event) for event in lease.events if event.event_type not in HIDDEN_EVENTS],
     }
 
 
 def _reservation(view: LeaseView, reservation: Reservation) -> Json:
     held = [allocated for allocated in view.allocated_resources if allocated.reservation_id == reservation.id]
+    # Before the reservation's own flavor exists, it shows the one that was requested.
+    asked = {} if reservation.cloud_ids.values else reservation.shown_parameters
     return {
-        # Before the reservation's own flavor exists, it shows the one that was requested.
-        **(
-            reservation.shown if reservation.cloud_ids.values else {**reservation.shown, **reservation.shown_parameters}
-        ),
-        "id": reservation.id,
-        "lease_id": view.lease.id,
-        "resource_id": reservation.resource_id,
-        "resource_type": reservation.resource_type,
-        "status": str(reservation.status),
-        "missing_resources": reservation.missing_resources,
-        "resources_changed": reservation.resources_changed,
-        "created_at": _spaced(reservation.created_at),
-        "updated_at": _spaced(reservation.updated_at),
+        **describe_reservation(view.lease.id, reservation, {**reservation.shown, **asked}),
         "allocations": [_resource(allocated) for allocated in held for _ in range(allocated.count)],
     }
 
@@ -94,26 +74,10 @@ def _resource(allocated: AllocatedResource) -> Json:
         **resource.attributes,
         "id": resource.external_id,
         "reservable": resource.reservable,
-        "created_at": _spaced(resource.created_at),
-        "updated_at": _spaced(resource.updated_at),
+        "created_at": spaced_text(resource.created_at),
+        "updated_at": spaced_or_none(resource.updated_at),
     }
 
 
-def _event(lease_id: str, event: Event) -> Json:
-    return {
-        "id": event.id,
-        "lease_id": lease_id,
-        "event_type": event.event_type,
-        "time": _date(event.time),
-        "status": str(event.status) if event.status else None,
-        "created_at": _spaced(event.created_at),
-        "updated_at": _spaced(event.updated_at),
-    }
-
-
-def _date(instant: datetime | None) -> str | None:
-    return f"{instant:%Y-%m-%dT%H:%M:%S}" if instant else None
-
-
-def _spaced(instant: datetime | None) -> str | None:
-    return f"{instant:%Y-%m-%d %H:%M:%S}" if instant else None
+def _date(instant: datetime) -> str:
+    return iso(instant)[:19]

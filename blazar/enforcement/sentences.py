@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from blazar.model.clock import later, to_minute
-from blazar.model.usage import longest_below
-from blazar.model.window import Window
+from blazar.model.base.clock import later, to_minute
+from blazar.model.base.window import Window
+from blazar.model.use.resource_hours import find_longest_below
 
 
 def plural(number: int, word: str) -> str:
@@ -18,7 +18,7 @@ def plural(number: int, word: str) -> str:
 
 def other_dates(window: Window, uses: Collection[tuple[Window, int]], most: int) -> Window | None:
     """Return the longest part of a window in which no more than ``most`` is used; None if there is none."""
-    part = longest_below(window, uses, most)
+    part = find_longest_below(window, uses, most)
     if part is None:
         return None
     # Dates of users have minutes, so a part is only useful if it has at least one.
@@ -28,7 +28,7 @@ def other_dates(window: Window, uses: Collection[tuple[Window, int]], most: int)
 
 def proposal(dates: Window | None) -> str:
     """Return the advice to choose other dates, as these."""
-    return "choose other dates" + (f", as from {said(dates.start)} to {said(dates.end)}" if dates else "")
+    return "choose other dates" + (f", as from {spell(dates.start)} to {spell(dates.end)}" if dates else "")
 
 
 def next_minute(instant: datetime) -> datetime:
@@ -37,7 +37,7 @@ def next_minute(instant: datetime) -> datetime:
     return minute if minute == instant else later(minute, timedelta(minutes=1))
 
 
-def said(instant: datetime) -> str:
+def spell(instant: datetime) -> str:
     """Return an instant in the format in which users write it."""
     return f"{instant:%Y-%m-%d %H:%M}"
 

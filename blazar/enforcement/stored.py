@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Filter notifications as the outbox stores them.
 
-Messages of older versions wait in databases, and older managers read messages of this one: so the stored form stays,
-also where the model has newer names and types.
+Messages of older versions wait in databases, and older managers read messages of this one: so a test pins the stored
+form.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from blazar.enforcement.values import FilterNotification
-from blazar.model.lease import Content, Lease
-from blazar.model.lease_json import cloud_ids_json, cloud_ids_of, gone_of, saved_state_json, saved_state_of
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.reservation import Content
+from blazar.model.leases.stored import cloud_ids_json, cloud_ids_of, gone_of, saved_state_json, saved_state_of
 
 _ADAPTER = TypeAdapter(FilterNotification)
 
 
 def dump(notification: FilterNotification) -> str:
     """Return a notification as JSON."""
-    content = _ADAPTER.dump_python(notification, mode="json", by_alias=True)
+    content = _ADAPTER.dump_python(notification, mode="json")
     _store(content["view"]["lease"], notification.view.lease)
     if notification.before is not None:
         _store(content["before"]["lease"], notification.before.lease)
@@ -41,19 +42,18 @@ def parse(text: str) -> FilterNotification:
 
 def _store(stored: dict[str, Any], lease: Lease) -> None:
     for part, reservation in zip(stored["reservations"], lease.reservations, strict=True):
-        del part["cloud_ids"], part["unassigned"], part["failed"], part["gone"]
+        del part["unassigned"], part["failed"], part["gone"]
         part["parameters"] = dict(reservation.shown_parameters)
-        part["artefacts"] = cloud_ids_json(reservation)
+        part["cloud_ids"] = cloud_ids_json(reservation)
     for part, event in zip(stored["events"], lease.events, strict=True):
-        del part["saved_state"]
-        part["memo"] = saved_state_json(event.saved_state)
+        part["saved_state"] = saved_state_json(event.saved_state)
 
 
 def _read(stored: dict[str, Any]) -> None:
     for part in stored["reservations"]:
         part["parameters"] = Content(part["parameters"])
-        kept = part.pop("artefacts")
+        kept = part["cloud_ids"]
         part["cloud_ids"], part["unassigned"], part["failed"] = cloud_ids_of(kept)
         part["gone"] = gone_of(kept)
     for part in stored["events"]:
-        part["saved_state"] = saved_state_of(part.pop("memo"))
+        part["saved_state"] = saved_state_of(part.pop("saved_state"))

@@ -19,7 +19,7 @@ from oslo_config import cfg
 from oslo_limit import opts
 
 from blazar.context import current
-from blazar.model.errors import EnforcementUnavailable, InvalidInput
+from blazar.model.base.errors import EnforcementUnavailable, InvalidInput
 
 LOG = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ MOST_PROJECTS = 10_000
 opts.register_opts(cfg.CONF)
 
 
-class Reader(Protocol):
+class LimitReader(Protocol):
     """The part of ``oslo_limit.limit.Enforcer`` that we use."""
 
     def get_registered_limits(self, resources_to_check: Any) -> list[tuple[str, int]]:
@@ -85,7 +85,7 @@ class UnifiedLimits:
 
     def __init__(
         self,
-        connect: Callable[[], Reader],
+        connect: Callable[[], LimitReader],
         *,
         timeout: float = 5.0,
         keep: float = 30.0,
@@ -95,7 +95,7 @@ class UnifiedLimits:
         self._timeout = timeout
         self._keep = keep
         self._clock = clock
-        self._reader: Reader | None = None
+        self._reader: LimitReader | None = None
         self._known: dict[str, tuple[float, Mapping[str, int]]] = {}
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="limits")
@@ -164,7 +164,7 @@ class UnifiedLimits:
         )
 
 
-def _log_in(timeout: float) -> Reader:
+def _log_in(timeout: float) -> LimitReader:
     """Return a reader; the library finds Keystone by ``[oslo_limit]``."""
     # It imports all of openstacksdk, which most processes can do without.
     from oslo_limit import limit as library
@@ -175,7 +175,7 @@ def _log_in(timeout: float) -> Reader:
     cfg.CONF.set_default("timeout", timeout, group=GROUP)
     if not cfg.CONF[GROUP].cafile and cfg.CONF.cafile:
         cfg.CONF.set_override("cafile", cfg.CONF.cafile, group=GROUP)
-    reader: Reader = library.Enforcer(_usage, cache=False)
+    reader: LimitReader = library.Enforcer(_usage, cache=False)
     return reader
 
 

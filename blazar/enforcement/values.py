@@ -8,20 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from oslo_config import cfg
-from pydantic import Field
 
-from blazar.model.amounts import Amounts
-from blazar.model.errors import EnforcementUnavailable, UsageDenied
-from blazar.model.lease import EventType, Lease
-from blazar.model.requests import Actor
-from blazar.model.resource import HOST, VOLUME, Resource
-from blazar.model.service import StatedLimit
-from blazar.model.spending import UsageRecord, measured
-from blazar.model.usage import LeaseUse
-from blazar.model.window import Window
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import EnforcementUnavailable, UsageDenied
+from blazar.model.base.service_info import StatedLimit
+from blazar.model.base.window import Window
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import Actor
+from blazar.model.leases.states import EventType
+from blazar.model.resources.resource import HOST, VOLUME, Resource
+from blazar.model.use.resource_hours import HostUse, UsageRecord, measure_amounts
 
 
 class Occasion(StrEnum):
@@ -55,10 +54,9 @@ class AllocatedResource:
 
     reservation_id: str
     resource: Resource
-    # The aliases are the names in messages that the database keeps.
-    count: Annotated[int, Field(alias="units")] = 1
+    count: int = 1
     whole: bool = True
-    per_instance: Annotated[Amounts | None, Field(alias="unit")] = None
+    per_instance: Amounts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class LeaseView:
     """A lease with the resources that are promised to its reservations, or will be if no filter objects."""
 
     lease: Lease
-    allocated_resources: Annotated[tuple[AllocatedResource, ...], Field(alias="holdings")] = ()
+    allocated_resources: tuple[AllocatedResource, ...] = ()
 
     @property
     def window(self) -> Window:
@@ -105,7 +103,7 @@ class LeaseView:
         """Return the amount per measure, as ``UsageRecord`` counts."""
         total: Counter[str] = Counter()
         for allocated in self.allocated_resources:
-            total.update(measured(str(allocated.resource.kind), allocated.count, allocated.per_instance))
+            total.update(measure_amounts(str(allocated.resource.kind), allocated.count, allocated.per_instance))
         return total
 
     def usage_records(self, window: Window) -> list[UsageRecord]:
@@ -142,7 +140,7 @@ class Question:
     now: datetime
     wanted: LeaseView
     current: LeaseView | None = None
-    others: tuple[LeaseUse, ...] = ()
+    others: tuple[HostUse, ...] = ()
     usage: tuple[UsageRecord, ...] = ()
     own_usage: tuple[UsageRecord, ...] = ()
 
@@ -166,7 +164,7 @@ class FilterNotification:
     before: LeaseView | None = None
 
 
-class Refused(UsageDenied):
+class NotificationRefused(UsageDenied):
     """The notification is refused permanently. ``maybe_accepted``: an earlier attempt may have been accepted."""
 
     def __init__(self, message: str, *, maybe_accepted: bool = False, data: Mapping[str, Any] | None = None) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The domain as frozen values: leases, reservations, demands, resources.
+"""The domain as frozen values, a folder a noun; nothing here reads or writes anything.
 
 What may enter: values and pure functions. No I/O, no clock, no library but the standard one. Times are aware
 ``datetime`` in UTC; amounts carry their unit in the name.

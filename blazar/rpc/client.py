@@ -14,10 +14,11 @@ from oslo_config import cfg
 
 from blazar.context import current, may_change
 from blazar.messaging import explain_refusal, oslo_messaging, target
-from blazar.model.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
-from blazar.model.lease import Lease
-from blazar.model.resource import HOST
-from blazar.model.trouble import Trouble
+from blazar.model.base.clock import monotonic
+from blazar.model.base.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
+from blazar.model.base.log_lines import Trouble
+from blazar.model.leases.lease import Lease
+from blazar.model.resources.resource import HOST
 from blazar.rpc import codec
 from blazar.rpc.interface import (
     AvailabilitySearch,
@@ -31,7 +32,39 @@ from blazar.rpc.interface import (
     Surgery,
     Transfers,
 )
-from blazar.rpc.manager_clock import ManagerClock
+
+
+class ManagerClock:
+    """Estimate of the managers' clock from their answers; deadlines of requests are given in it. Several threads.
+
+    The clocks of two machines differ, and a manager reads a deadline on its own clock. Every answer has the manager's
+    time at some moment between request and answer, which bounds its offset from a monotonic clock of this process. The
+    lower bound is used, so that a deadline may be early, by the time that the answer took, and is never late.
+    """
+
+    def __init__(self, elapsed: Callable[[], float] = monotonic) -> None:
+        self.elapsed = elapsed
+        self._ahead: float | None = None
+        self._lock = threading.Lock()
+
+    def learn(self, now: float, *, asked: float, answered: float) -> None:
+        """Record that a manager's time was ``now`` at some moment between a request and its answer."""
+        least, most = now - answered, now - asked
+        with self._lock:
+            # An estimate stays while answers agree with it; after a clock has been set, the newest answer is used.
+            if self._ahead is None or not least <= self._ahead <= most:
+                self._ahead = least
+
+    @property
+    def known(self) -> bool:
+        """Whether an answer has had the time of a manager."""
+        return self._ahead is not None
+
+    def after(self, seconds: float) -> float | None:
+        """Return the managers' time in some seconds; None if it is unknown."""
+        ahead = self._ahead
+        return None if ahead is None else self.elapsed() + seconds + ahead
+
 
 LOG = logging.getLogger(__name__)
 
@@ -80,7 +113,7 @@ class _Calls:
         call = f"{self._noun}.{name}"
         if call not in codec.CALLS:
             raise AttributeError(f"a manager has no call {call}")
-        return lambda *arguments, **more: self._manager.ask(call, **codec.named(call, arguments, more))
+        return lambda *arguments, **more: self._manager.ask(call, **codec.name_arguments(call, arguments, more))
 
 
 class _RemoteLeases(_Calls):

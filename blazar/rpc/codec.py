@@ -16,10 +16,10 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from blazar.model import errors
-from blazar.model.demand import ResourceAllocations
-from blazar.model.errors import BlazarError
-from blazar.model.resource import PropertyValues
+from blazar.model.base import errors
+from blazar.model.base.errors import BlazarError
+from blazar.model.calendar.allocations import ResourceAllocations
+from blazar.model.resources.resource import PropertyValues
 from blazar.rpc.interface import NOUNS
 
 COMPRESSED_FROM = 32 * 1024
@@ -61,14 +61,14 @@ class UnknownCall(MalformedMessage):
     """A message has a call or an argument that the interface of this process does not have."""
 
 
-def named(call: str, arguments: Sequence[Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
+def name_arguments(call: str, arguments: Sequence[Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments of a call by name; TypeError if they do not match the interface."""
     given = _signature(call).bind(None, *arguments, **more).arguments
     return {name: value for name, value in given.items() if name != "self"}
 
 
 @cache
-def needed(call: str) -> frozenset[str]:
+def list_required(call: str) -> frozenset[str]:
     """Return the arguments without which a call cannot be made."""
     parameters = list(_signature(call).parameters.values())[1:]
     return frozenset(parameter.name for parameter in parameters if parameter.default is parameter.empty)
@@ -87,7 +87,7 @@ def decode_arguments(call: str, texts: Mapping[str, str]) -> dict[str, Any]:
     texts = _message(texts, f"the arguments of {call}")
     hints = _hints(call)
     unknown = texts.keys() - hints.keys() | texts.keys() & {"return"}
-    if unknown or not texts.keys() >= needed(call):
+    if unknown or not texts.keys() >= list_required(call):
         raise UnknownCall(f"{call} takes {sorted(hints.keys() - {'return'})}, and was given {sorted(texts)}")
     return {name: _load(hints[name], text, f"{name} of {call}") for name, text in texts.items()}
 

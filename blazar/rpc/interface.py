@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The calls of the API to a manager. Arguments and answers are values of ``blazar.model``.
 
-Every call may raise the errors of ``blazar.model.errors``; each carries its HTTP status and a message for the user.
-No call checks who the caller is: the API has checked the policy before.
+Every call may raise the errors of ``blazar.model.base.errors``; each carries its HTTP status and a message for the
+user. No call checks who the caller is: the API has checked the policy before.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from blazar.model.availability import Availability, AvailabilityQuestion
-from blazar.model.calendar import (
+from blazar.model.base.paging import Page
+from blazar.model.base.service_info import ServiceFacts
+from blazar.model.calendar.allocations import AllocationPage, AllocationQuestion, ResourceAllocations
+from blazar.model.calendar.views import (
     CalendarPage,
     CalendarQuestion,
     Capacity,
@@ -19,12 +21,12 @@ from blazar.model.calendar import (
     PropertySummaries,
     Viewer,
 )
-from blazar.model.demand import ResourceAllocations
-from blazar.model.feed import Feed, FeedContent, FeedOwner, FeedPage, FeedQuestion, FeedRequest
-from blazar.model.history import HistoryPage
-from blazar.model.lease import Lease, LeaseRevision
-from blazar.model.lease_details import BookedLease, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage, Verdict
-from blazar.model.maintenance import (
+from blazar.model.feeds import Feed, FeedContent, FeedOwner, FeedPage, FeedQuestion, FeedRequest
+from blazar.model.leases.details import BookedLease, ImmediateVerdict, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage
+from blazar.model.leases.history import HistoryPage
+from blazar.model.leases.lease import Lease, LeaseRevision
+from blazar.model.leases.requests import Actor, IdempotencyKey, LeaseChange, LeaseRequest
+from blazar.model.maintenance.windows import (
     Answer,
     Maintenance,
     MaintenanceChange,
@@ -32,13 +34,8 @@ from blazar.model.maintenance import (
     MaintenanceQuestion,
     MaintenanceRequest,
 )
-from blazar.model.paging import Page
-from blazar.model.requests import Actor, IdempotencyKey, LeaseChange, LeaseRequest, Registration, ResourceChange
-from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
-from blazar.model.resource_kinds import KindList
-from blazar.model.resource_pages import (
-    AllocationPage,
-    AllocationQuestion,
+from blazar.model.resources.changes import Registration, ResourceChange
+from blazar.model.resources.pages import (
     Candidate,
     PropertyPage,
     ResourcePage,
@@ -46,17 +43,11 @@ from blazar.model.resource_pages import (
     VisiblePage,
     VisibleResource,
 )
-from blazar.model.series_changes import SeriesChange
-from blazar.model.series_details import (
-    SeriesDetails,
-    SeriesOwner,
-    SeriesPage,
-    SeriesQuestion,
-    SeriesRequest,
-)
-from blazar.model.service import ServiceFacts
-from blazar.model.surgery import MergeRequest, Operated, SplitRequest, SwapRequest, Terms
-from blazar.model.transfers import OfferPage, OfferRequest
+from blazar.model.resources.resource import KindList, PropertyValues, Resource, ResourceKind, ResourceProperty
+from blazar.model.search.availability import Availability, AvailabilityQuestion
+from blazar.model.series.changes import SeriesChange
+from blazar.model.series.details import SeriesDetails, SeriesOwner, SeriesPage, SeriesQuestion, SeriesRequest
+from blazar.model.surgery import MergeRequest, OfferPage, OfferRequest, Operated, SplitRequest, SwapRequest, Terms
 
 
 class Leases(Protocol):
@@ -105,7 +96,7 @@ class Leases(Protocol):
         request, or the lease is being made.
         """
 
-    def verdict(self, lease_id: str) -> Verdict:
+    def verdict(self, lease_id: str) -> ImmediateVerdict:
         """Return what has become of the request for an immediate lease; NotFound."""
 
     def replay(self, key: IdempotencyKey) -> BookedLease | None:
@@ -157,10 +148,10 @@ class Resources(Protocol):
     def refresh(self, kind: ResourceKind, resource_id: str) -> Resource:
         """Read the cloud's data about a resource again. NotFound (also in the cloud), CloudError."""
 
-    def unregister(self, kind: ResourceKind, resource_id: str, *, edits: tuple[int, ...] | None = None) -> None:
+    def unregister(self, kind: ResourceKind, resource_id: str, *, revisions: tuple[int, ...] | None = None) -> None:
         """Unregister a resource, which returns to the cloud. NotFound; Conflict while it is allocated or in use.
 
-        PreconditionFailed if ``edits`` are given and the resource has another number of edits.
+        PreconditionFailed if ``revisions`` are given and the resource has another one.
         """
 
     def move(self, kind: ResourceKind, resource_id: str, reservation_id: str) -> ResourceAllocations:

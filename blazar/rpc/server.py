@@ -13,16 +13,25 @@ from typing import Any
 
 from oslo_config import cfg
 
-from blazar.context import CallerIds, Pool, awaited, effects, scope
+from blazar.context import CallerIds, Pool, effects, limit_wait, scope
 from blazar.messaging import NAMESPACE, VERSION, oslo_messaging, target
-from blazar.model.clock import Clock, SystemClock
-from blazar.model.errors import BlazarError, OtherVersion
-from blazar.model.lease_details import LeaseOwner
-from blazar.model.requests import Actor
+from blazar.model.base.clock import Clock, SystemClock
+from blazar.model.base.errors import BlazarError, OtherVersion
+from blazar.model.leases.details import LeaseOwner
+from blazar.model.leases.requests import Actor
 from blazar.rpc import codec
 from blazar.rpc.interface import Manager
 
 LOG = logging.getLogger(__name__)
+
+_UNKNOWN_CALL = (
+    "blazar-manager is of another version than blazar-api and does not know this request, as during an upgrade; "
+    "nothing was done, please try again when all managers are upgraded"
+)
+_MALFORMED_MESSAGE = (
+    "blazar-manager does not understand blazar-api; are they of one version? Nothing was done, please try again when "
+    "all of them are upgraded"
+)
 
 PREFETCH = 4
 """Messages that the bus sends to a manager before it has taken earlier ones; few, as others may be idle."""
@@ -53,7 +62,7 @@ class Endpoint:
         request_id = context.get("request_id")
         try:
             values = codec.decode_arguments(call, arguments)
-            after, skip = context.get("after"), _whole_number(context.get("skip"))
+            after, skip = context.get("after"), _whole_number_or_zero(context.get("skip"))
             with (
                 effects(),
                 scope(
@@ -64,7 +73,7 @@ class Endpoint:
                     actor=_actor(context.get("actor")),
                     owners=_owners(context.get("owners")),
                 ),
-                awaited(_instant(context.get("deadline")), self._clock),
+                limit_wait(_instant(context.get("deadline")), self._clock),
             ):
                 noun, name = call.split(".")
                 answer = getattr(getattr(self._manager, noun), name)(**values)
@@ -74,20 +83,10 @@ class Endpoint:
             return codec.encode_error(error)
         except codec.UnknownCall as error:
             LOG.error("Request %s is not known to this version of the manager: %s", request_id, error)
-            return codec.encode_error(
-                OtherVersion(
-                    "blazar-manager is of another version than blazar-api and does not know this request, as during an "
-                    "upgrade; nothing was done, please try again when all managers are upgraded"
-                )
-            )
+            return codec.encode_error(OtherVersion(_UNKNOWN_CALL))
         except codec.MalformedMessage as error:
             LOG.error("Request %s cannot be decoded: %s", request_id, error)
-            return codec.encode_error(
-                OtherVersion(
-                    "blazar-manager does not understand blazar-api; are they of one version? Nothing was done, please "
-                    "try again when all of them are upgraded"
-                )
-            )
+            return codec.encode_error(OtherVersion(_MALFORMED_MESSAGE))
         except Exception:
             # The edge of the process: the API answers 500, and this log has the traceback.
             LOG.exception("Request %s failed unexpectedly", request_id)
@@ -174,5 +173,5 @@ def _owners(value: object) -> tuple[LeaseOwner, ...]:
     return tuple(LeaseOwner(str(id_), str(project), str(user), deleted=False) for id_, project, user in value)
 
 
-def _whole_number(text: object) -> int:
+def _whole_number_or_zero(text: object) -> int:
     return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() else 0

@@ -11,25 +11,15 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.model.errors import InvalidInput
-from blazar.model.feed import (
-    MOST_ITEMS,
-    Feed,
-    FeedItem,
-    FeedKind,
-    FeedOwner,
-    FeedPage,
-    FeedQuestion,
-    unknown_feed,
-)
-from blazar.model.lease import EventType
-from blazar.model.paging import Position
-from blazar.model.window import Window
-from blazar.store.lease_pages import UNDONE
-from blazar.store.paging import after_marker, ordered_by
-from blazar.store.tables import UtcTime, allocations, events, feeds, leases, reservations, resources
-from blazar.store.transactions import Transactions
-from blazar.store.use_queries import UNGRANTED
+from blazar.model.base.errors import InvalidInput
+from blazar.model.base.window import Window
+from blazar.model.feeds import MOST_ITEMS, Feed, FeedItem, FeedKind, FeedOwner, FeedPage, FeedQuestion, unknown_feed
+from blazar.model.leases.states import EventType
+from blazar.store.calendar.project_use import UNGRANTED
+from blazar.store.leases.pages import UNDONE
+from blazar.store.sql.paging import read_page
+from blazar.store.sql.tables import UTC_TIME, allocations, events, feeds, leases, reservations, resources
+from blazar.store.sql.transactions import Transactions, atomic
 
 HOURLY = timedelta(hours=1)
 """How exactly the last use of a feed is written: programs read feeds often."""
@@ -51,7 +41,7 @@ _COLUMNS = (
 _ORDER = (feeds.c.created_at, feeds.c.id)
 _FEEDS = sa.select(*_COLUMNS).select_from(feeds.outerjoin(resources, resources.c.id == feeds.c.resource_id))
 _BEFORE_END = (
-    sa.select(sa.func.max(events.c.time, type_=UtcTime))
+    sa.select(sa.func.max(events.c.time, type_=UTC_TIME))
     .where(events.c.lease_id == leases.c.id, events.c.event_type == str(EventType.BEFORE_END))
     .scalar_subquery()
 )
@@ -65,68 +55,59 @@ class FeedStore:
 
     def page(self, question: FeedQuestion, *, now: datetime) -> FeedPage:
         """Return a page of live feeds, oldest first or newest first. InvalidInput if the marker names none of them."""
-        where = [feeds.c.expires_at > now, *_owned(question.owner)]
+        where = [feeds.c.expires_at > now, *_owner_condition(question.owner)]
         if question.user_id is not None:
             where.append(feeds.c.user_id == question.user_id)
         if question.project_id is not None:
             where.append(feeds.c.project_id == question.project_id)
-        page = question.page
         with self._transactions.reading() as connection:
-            after = after_marker(connection, page, *_ORDER, where)
-            query = _FEEDS.where(*where, *after).order_by(*ordered_by(page, *_ORDER)).limit(page.limit + 1)
-            found = [_feed_of(tuple(row)) for row in connection.execute(query)]
-            total = sa.select(sa.func.count()).select_from(feeds).where(*where)
-            count = connection.execute(total).scalar_one() if page.with_count else None
-        shown = tuple(found[: page.limit])
-        if len(found) <= page.limit:
-            return FeedPage(shown, None, count)
-        return FeedPage(shown, Position(shown[-1].created_at.isoformat(), shown[-1].id), count)
+            found = read_page(connection, question.page, _FEEDS, _ORDER, where)
+        return FeedPage(tuple(_parse_feed(tuple(row)) for row in found.rows), found.last, found.count)
 
     def one(self, feed_id: str, owner: FeedOwner | None, *, now: datetime) -> Feed:
         """Return a live feed, of the owner if one is given; NotFound. One statement."""
-        return self._one(feeds.c.id == feed_id, feeds.c.expires_at > now, *_owned(owner))
+        return self._one(feeds.c.id == feed_id, feeds.c.expires_at > now, *_owner_condition(owner))
 
     def by_secret(self, secret_hash: str, *, now: datetime) -> Feed:
         """Return the live feed whose link has the secret with this hash; NotFound. One statement."""
         return self._one(feeds.c.secret_hash == secret_hash, feeds.c.expires_at > now)
 
-    def add(self, feed: Feed, secret_hash: str, *, now: datetime, most: int) -> None:
+    @atomic
+    def add(self, connection: Connection, feed: Feed, secret_hash: str, *, now: datetime, most: int) -> None:
         """Add a feed, and remove those of its user that have expired; InvalidInput if the user has ``most`` already."""
         of_user = feeds.c.user_id == feed.user_id
 
-        def work(connection: Connection) -> None:
-            connection.execute(feeds.delete().where(of_user, feeds.c.expires_at <= now))
-            live = sa.select(sa.func.count()).select_from(feeds).where(of_user)
-            if connection.execute(live).scalar_one() >= most:
-                raise InvalidInput(
-                    f"a user has at most {most} feeds, in all projects together; revoke one that is not needed"
-                    if most
-                    else "this service makes no feeds; ask its operators",
-                    code="out_of_bounds",
-                    data={"maximum": most},
-                )
-            connection.execute(
-                feeds.insert().values(
-                    id=feed.id,
-                    secret_hash=secret_hash,
-                    kind=str(feed.kind),
-                    name=feed.name,
-                    user_id=feed.user_id,
-                    project_id=feed.project_id,
-                    resource_id=feed.resource_id,
-                    resource_type=feed.resource_type,
-                    requirement=feed.requirement,
-                    created_at=feed.created_at,
-                    expires_at=feed.expires_at,
-                )
+        connection.execute(feeds.delete().where(of_user, feeds.c.expires_at <= now))
+        live = sa.select(sa.func.count()).select_from(feeds).where(of_user)
+        if connection.execute(live).scalar_one() >= most:
+            raise InvalidInput(
+                f"a user has at most {most} feeds, in all projects together; revoke one that is not needed"
+                if most
+                else "this service makes no feeds; ask its operators",
+                code="out_of_bounds",
+                data={"maximum": most},
             )
+        connection.execute(
+            feeds.insert().values(
+                id=feed.id,
+                secret_hash=secret_hash,
+                kind=str(feed.kind),
+                name=feed.name,
+                user_id=feed.user_id,
+                project_id=feed.project_id,
+                resource_id=feed.resource_id,
+                resource_type=feed.resource_type,
+                requirement=feed.requirement,
+                created_at=feed.created_at,
+                expires_at=feed.expires_at,
+            )
+        )
 
-        self._transactions.write(work)
-
-    def remove(self, feed_id: str, owner: FeedOwner | None, *, now: datetime) -> None:
+    @atomic
+    def remove(self, connection: Connection, feed_id: str, owner: FeedOwner | None, *, now: datetime) -> None:
         """Remove a live feed, of the owner if one is given; NotFound. Its link stops working at once."""
-        gone = feeds.delete().where(feeds.c.id == feed_id, feeds.c.expires_at > now, *_owned(owner))
-        if not self._transactions.write(lambda connection: connection.execute(gone).rowcount):
+        live = feeds.delete().where(feeds.c.id == feed_id, feeds.c.expires_at > now, *_owner_condition(owner))
+        if not connection.execute(live).rowcount:
             raise unknown_feed()
 
     def note_use(self, feed: Feed, *, now: datetime) -> None:
@@ -151,41 +132,10 @@ class FeedStore:
         A lease that was deleted before its end is shown as cancelled, if that was after ``cancelled_since``. If there
         are too many, those that ended first are left out first, then those that start last.
         """
-        to_come = leases.c.ends_at > now
-        ended_early = leases.c.deleted_at < leases.c.ends_at
-        where = [
-            leases.c.ends_at > window.start,
-            leases.c.starts_at < window.end,
-            sa.or_(leases.c.deleted_at.is_(None), leases.c.deleted_at > cancelled_since, ~ended_early),
-            ~UNDONE,
-            leases.c.status.not_in(UNGRANTED),
-            *_shown_by(feed),
-        ]
-        query = (
-            sa.select(
-                leases.c.id,
-                leases.c.name,
-                leases.c.project_id,
-                leases.c.starts_at,
-                leases.c.ends_at,
-                leases.c.revision,
-                leases.c.deleted_at,
-                leases.c.created_at,
-                leases.c.updated_at,
-                _BEFORE_END,
-            )
-            .where(*where)
-            .order_by(
-                sa.case((to_come, 0), else_=1),
-                sa.case((to_come, leases.c.starts_at), else_=None),
-                leases.c.ends_at.desc(),
-                leases.c.id,
-            )
-            .limit(MOST_ITEMS)
-        )
+        query = _select_items(feed, window, now, cancelled_since)
         with self._transactions.reading() as connection:
             rows = sorted(connection.execute(query).all(), key=lambda row: (row.starts_at, row.id))
-            reserved = _reserved(connection, [row[0] for row in rows])
+            reserved = _read_reserved(connection, [row[0] for row in rows])
         return tuple(_item_of(tuple(row), reserved.get(row[0], ())) for row in rows)
 
     def _one(self, *where: sa.ColumnElement[bool]) -> Feed:
@@ -193,16 +143,16 @@ class FeedStore:
             row = connection.execute(_FEEDS.where(*where)).one_or_none()
         if row is None:
             raise unknown_feed()
-        return _feed_of(tuple(row))
+        return _parse_feed(tuple(row))
 
 
-def _owned(owner: FeedOwner | None) -> list[sa.ColumnElement[bool]]:
+def _owner_condition(owner: FeedOwner | None) -> list[sa.ColumnElement[bool]]:
     if owner is None:
         return []
     return [feeds.c.project_id == owner.project_id, feeds.c.user_id == owner.user_id]
 
 
-def _shown_by(feed: Feed) -> list[sa.ColumnElement[bool]]:
+def _select_visible(feed: Feed) -> list[sa.ColumnElement[bool]]:
     """Return which leases a feed shows."""
     match feed.kind:
         case FeedKind.USER:
@@ -215,7 +165,42 @@ def _shown_by(feed: Feed) -> list[sa.ColumnElement[bool]]:
     return [sa.false()]
 
 
-def _reserved(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[tuple[str, int], ...]]:
+def _select_items(feed: Feed, window: Window, now: datetime, cancelled_since: datetime) -> sa.Select[Any]:
+    """Return a query of the leases that a feed shows in a window, those to come first."""
+    to_come = leases.c.ends_at > now
+    ended_early = leases.c.deleted_at < leases.c.ends_at
+    return (
+        sa.select(
+            leases.c.id,
+            leases.c.name,
+            leases.c.project_id,
+            leases.c.starts_at,
+            leases.c.ends_at,
+            leases.c.revision,
+            leases.c.deleted_at,
+            leases.c.created_at,
+            leases.c.updated_at,
+            _BEFORE_END,
+        )
+        .where(
+            leases.c.ends_at > window.start,
+            leases.c.starts_at < window.end,
+            sa.or_(leases.c.deleted_at.is_(None), leases.c.deleted_at > cancelled_since, ~ended_early),
+            ~UNDONE,
+            leases.c.status.not_in(UNGRANTED),
+            *_select_visible(feed),
+        )
+        .order_by(
+            sa.case((to_come, 0), else_=1),
+            sa.case((to_come, leases.c.starts_at), else_=None),
+            leases.c.ends_at.desc(),
+            leases.c.id,
+        )
+        .limit(MOST_ITEMS)
+    )
+
+
+def _read_reserved(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[tuple[str, int], ...]]:
     """Return the resource types that leases reserve, each with the most that it may have; no children."""
     if not ids:
         return {}
@@ -231,7 +216,7 @@ def _reserved(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[tup
     return {lease_id: tuple(parts) for lease_id, parts in found.items()}
 
 
-def _feed_of(row: Sequence[Any]) -> Feed:
+def _parse_feed(row: Sequence[Any]) -> Feed:
     id_, kind, name, user, project, created, expires, used, label, resource_id, resource_type, requirement = row
     return Feed(
         id=id_,

@@ -7,27 +7,27 @@ from datetime import timedelta
 
 from sqlalchemy.engine import Engine
 
-from blazar.store.calendar import CalendarStore
-from blazar.store.catalog import CatalogCache
-from blazar.store.events import EventStore
-from blazar.store.extensions import ExtensionStore
+from blazar.store.booking.bookings import BookingStore
+from blazar.store.booking.history import HistoryStore
+from blazar.store.booking.idempotency import IdempotencyStore
+from blazar.store.calendar.views import CalendarStore
 from blazar.store.feeds import FeedStore
-from blazar.store.history import HistoryStore
-from blazar.store.idempotency import IdempotencyStore
-from blazar.store.lease_pages import LeasePages
-from blazar.store.leases import LeaseStore
-from blazar.store.made import MadeStore
-from blazar.store.maintenances import MaintenanceStore
-from blazar.store.offers import OfferStore
-from blazar.store.outbox import OutboxStore
-from blazar.store.regions import RegionStore
-from blazar.store.resources import ResourceStore
-from blazar.store.series import SeriesStore
-from blazar.store.series_changes import SeriesChanges
-from blazar.store.surgery import SurgeryStore
-from blazar.store.transactions import HISTORY_ENTRIES, Transactions
-from blazar.store.unused import UnusedStore
-from blazar.store.waiting_list import WaitingListStore
+from blazar.store.leases.leases import LeaseStore
+from blazar.store.leases.pages import CloudObjectStore, LeasePages
+from blazar.store.maintenance.plans import MaintenancePlanStore
+from blazar.store.maintenance.windows import MaintenanceStore
+from blazar.store.queue.waiting_list import ExtensionStore, WaitingListStore
+from blazar.store.resources.catalog import CatalogCache, RegionStore
+from blazar.store.resources.health import ResourceHealthStore
+from blazar.store.resources.resources import ResourceStore
+from blazar.store.series.series import SeriesStore
+from blazar.store.series.work import SeriesWorkStore
+from blazar.store.sql.transactions import HISTORY_ENTRIES, Transactions
+from blazar.store.surgery.offers import OfferStore
+from blazar.store.use import UnusedStore
+from blazar.store.work.claims import ClaimStore
+from blazar.store.work.events import EventStore
+from blazar.store.work.outbox import OutboxStore
 
 
 class Store:
@@ -49,23 +49,28 @@ class Store:
         catalogs = CatalogCache()
         self.lease_pages = LeasePages(self.transactions)
         self.idempotency = IdempotencyStore(self.transactions)
-        self.leases = LeaseStore(self.transactions, cleaning_time=cleaning_time, ended_leases=ended_leases)
-        self.made = MadeStore(self.transactions)
+        self.cloud_objects = CloudObjectStore(self.transactions)
         self.calendar = CalendarStore(self.transactions, catalogs, cleaning_time=cleaning_time)
+        self.bookings = BookingStore(self.transactions, cleaning_time=cleaning_time)
+        self.leases = LeaseStore(
+            self.transactions, self.bookings, cleaning_time=cleaning_time, ended_leases=ended_leases
+        )
         self.resources = ResourceStore(self.transactions, catalogs)
+        self.resource_health = ResourceHealthStore(self.transactions)
         self.regions = RegionStore(self.transactions)
         self.outbox = OutboxStore(self.transactions)
         self.events = EventStore(self.transactions)
+        self.claims = ClaimStore(self.transactions)
         self.feeds = FeedStore(self.transactions)
         self.history = HistoryStore(self.transactions)
-        self.series = SeriesStore(self.transactions, cleaning_time=cleaning_time)
-        self.series_changes = SeriesChanges(self.transactions, cleaning_time=cleaning_time)
-        self.surgery = SurgeryStore(self.transactions, cleaning_time=cleaning_time)
+        self.series = SeriesStore(self.transactions, self.bookings)
+        self.series_work = SeriesWorkStore(self.transactions, self.bookings)
         self.offers = OfferStore(self.transactions)
         self.unused = UnusedStore(self.transactions)
         self.extensions = ExtensionStore(self.transactions)
         self.waiting_list = WaitingListStore(self.transactions)
         self.maintenances = MaintenanceStore(self.transactions, catalogs)
+        self.maintenance_plans = MaintenancePlanStore(self.transactions)
 
     def erase(self) -> bool:
         """Write over what was deleted or replaced in files that are our own; return whether it is gone from them."""

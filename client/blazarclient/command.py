@@ -88,7 +88,7 @@ class BlazarCommand(OpenStackCommand):
         return manager.reservation if manager is not None else self.app.client
 
     def get_library(self) -> Reservations:
-        """Return the typed library, of ``openstack`` or of ``blazar``; it needs microversion 1.1 of the service."""
+        """Return the typed library, of ``openstack`` or of ``blazar``; the existing Blazar does not serve it."""
         from blazarclient.library import Reservations
 
         client = self.get_client()

@@ -11,7 +11,7 @@ from blazar_instruments.simulated import SimulatedControl
 from blazar_instruments.type import LabInstrument
 from oslo_config import cfg
 
-from blazar.testing.conformance import Harness, Invalid, Surroundings
+from blazarconformance import Harness, Invalid, Surroundings
 
 
 class Laboratory:

@@ -18,10 +18,11 @@ from jsonschema_rs import Draft202012Validator
 from werkzeug.test import TestResponse
 
 from blazar.api.app import create_app
-from blazar.api.context import EXTENSION, Services
-from blazar.api.identity import Identity, StandaloneIdentity
-from blazar.api.leases.routes import new_caches
-from blazar.api.served import Served
+from blazar.api.http.context import EXTENSION, Services
+from blazar.api.http.identity import Identity, StandaloneIdentity
+from blazar.api.http.openapi import Served
+from blazar.api.leases.services import LeaseServices
+from blazar.api.leases.v1_0.routes import new_caches
 from blazar.rpc.interface import Manager
 from tests.world import World
 
@@ -97,9 +98,15 @@ def app_of(
     """Return the application over a manager. Its routes are those of the first one: making them takes long."""
     app = copy.copy(_first_app(auth_uri, served))
     services: Services = app.extensions[EXTENSION]
-    services = replace(services, manager=manager, identity=identity or StandaloneIdentity(), rendered=new_caches())
-    app.extensions = {EXTENSION: services}
+    services = replace(services, manager=manager, identity=identity or StandaloneIdentity())
+    app.extensions = {EXTENSION: with_leases(services, rendered=new_caches())}
     return app
+
+
+def with_leases(services: Services, **changed: Any) -> Services:
+    """Return services with another value of what they keep for leases."""
+    kept = replace(services.feature(LeaseServices), **changed)
+    return replace(services, features={**services.features, LeaseServices: kept})
 
 
 @cache

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from blazar.api.context import EXTENSION
-from blazar.api.waiters import Waiters
-from blazar.manager.common.notifications import payload
-from blazar.model.requests import ReservationRequest
-from tests.api.conftest import app_of, client_of, token
+from blazar.api.http.context import EXTENSION
+from blazar.api.leases.services import Waiters
+from blazar.manager.common.notifications import render_payload
+from blazar.model.leases.requests import ReservationRequest
+from tests.api.conftest import app_of, client_of, token, with_leases
 from tests.world import World, a_host
 
 Json = dict[str, Any]
@@ -78,7 +78,7 @@ class Ask:
     body: Json | None = None
     refused: Mapping[str, int] = field(default_factory=dict)
     who: Mapping[str, str] = field(default_factory=lambda: OWNER)
-    version: str = "1.3"
+    version: str = "1.1"
 
     def expected(self, shape: str, state: str) -> int | None:
         """Return the status of a refusal; None: it is served."""
@@ -96,7 +96,7 @@ class Scene:
         world.waits = True
         app = app_of(world.manager)
         waits = Waiters(sleep=self._let_pass, clock=world.clock.elapsed)
-        app.extensions = {EXTENSION: replace(app.extensions[EXTENSION], waiters=waits)}
+        app.extensions = {EXTENSION: with_leases(app.extensions[EXTENSION], waiters=waits)}
         self.http: FlaskClient = client_of(app)
         world.register_addresses(100)
         world.lease(ADDRESS, project="biology", hours=24 * 30)
@@ -134,7 +134,7 @@ class Scene:
 
     def _made(self, body: Json) -> Json:
         known = bool(body["reservations"])
-        headers = {"OpenStack-API-Version": f"reservation {'1.3' if known else '1.0'}", **OWNER}
+        headers = {"OpenStack-API-Version": f"reservation {'1.1' if known else '1.0'}", **OWNER}
         made = self.http.post("/v1/leases", json=body, headers=headers)
         assert made.status_code == 201, made.text
         self.world.run()
@@ -142,7 +142,7 @@ class Scene:
 
     def told(self) -> int:
         """Return how often the message bus was told of a lease, each time in a form that it takes."""
-        return len([json.dumps(payload(lease)) for _, lease in self.world.notifier.told])
+        return len([json.dumps(render_payload(lease)) for _, lease in self.world.notifier.told])
 
 
 def ids_of(lease: Json) -> Json:
@@ -168,7 +168,7 @@ NOT_ACTIVE = {**GONE, "pending": 409}
 LEASE = "/v1/leases/{lease_id}"
 
 OF_A_LEASE: tuple[Ask, ...] = (
-    *(Ask("GET", LEASE, version=version) for version in ("1.1", "1.2", "1.3")),
+    Ask("GET", LEASE),
     *(Ask("GET", path, refused={"past": 404}, version="1.0") for path in (LEASE, "/v2/leases/{lease_id}")),
     *(Ask("GET", f"{LEASE}/{what}", refused={"past": 404}, version="1.0") for what in ("hosts", "networks", "devices")),
     Ask("GET", f"{LEASE}/history"),
@@ -177,14 +177,14 @@ OF_A_LEASE: tuple[Ask, ...] = (
     Ask("PUT", f"{LEASE}/hold", who=OPERATOR, refused={**NOT_ACTIVE, "empty": 409}),
     Ask("DELETE", f"{LEASE}/hold", who=OPERATOR, refused={**NOT_ACTIVE, "empty": 409}),
     Ask("PUT", f"{LEASE}?dry_run=true", {"name": "b"}, refused=OVER),
-    *(Ask("PUT", LEASE, {"name": version}, refused=OVER, version=version) for version in ("1.1", "1.2", "1.3")),
+    Ask("PUT", LEASE, {"name": "a"}, refused=OVER),
     *(Ask("PUT", path, {"name": "c"}, refused=GONE, version="1.0") for path in (LEASE, "/v2/leases/{lease_id}")),
     Ask("PUT", LEASE, {"end_date": "+PT3H"}, refused=OVER),
     Ask("PUT", LEASE, {"before_end_date": "-PT1M"}, refused=OVER),
     Ask("PUT", LEASE, {"before_end_date": None}, refused=OVER),
     Ask("PUT", LEASE, {"extend_if_free": {"until": "+PT4H"}}, refused=OVER),
     Ask("POST", "/v1/availability", {"lease_id": "{lease_id}"}, refused=GONE),
-    Ask("POST", "/v1/availability", {"lease_id": "{lease_id}", "end_date": "+P2D"}, refused=GONE, version="1.1"),
+    Ask("POST", "/v1/availability", {"lease_id": "{lease_id}", "end_date": "+P2D"}, refused=GONE),
     Ask(
         "POST",
         f"{LEASE}/reservations/{{reservation_id}}/swap",
@@ -236,7 +236,7 @@ EARLIER = {
 NEW = {"name": "n", "end_date": "{until}", "reservations": "{reservations}"}
 
 BESIDE_LEASES: tuple[Ask, ...] = (
-    *(Ask("GET", "/v1/leases?state=all", version=version) for version in ("1.1", "1.2", "1.3")),
+    Ask("GET", "/v1/leases?state=all"),
     *(Ask("GET", path, version="1.0") for path in ("/v1/leases", "/v2/leases")),
     Ask("GET", "/v1/leases?state=past&with_count=true"),
     Ask("GET", f"/v1/calendar?{BETWEEN}"),
@@ -244,9 +244,7 @@ BESIDE_LEASES: tuple[Ask, ...] = (
     Ask("GET", f"/v1/capacity?{BETWEEN}&step=PT30M"),
     Ask("GET", "/v1/capacity?resource_type=virtual:instance&from=now&to=%2BP5500D&step=P100D", refused={"all": 400}),
     Ask("GET", "/v1/os-hosts/allocations", who=OPERATOR, version="1.0"),
-    Ask("GET", "/v1/os-hosts/allocations", who=OPERATOR),
     Ask("GET", "/v1/os-hosts/{host_id}/allocation", who=OPERATOR, version="1.0"),
-    Ask("GET", "/v1/os-hosts/{host_id}/allocation", who=OPERATOR),
     *(Ask("GET", f"/v1/{kind}/allocations", who=OPERATOR, version="1.0") for kind in ("networks", "devices")),
     Ask("GET", "/v1/resources/{kind}/allocations", who=OPERATOR),
     Ask("GET", "/v1/resources/{kind}/{resource_id}/allocations", who=OPERATOR),
@@ -254,7 +252,6 @@ BESIDE_LEASES: tuple[Ask, ...] = (
         "POST",
         "/v1/availability",
         QUESTION,
-        version="1.1",
         refused=NO_QUESTION,
     ),
     Ask(
@@ -267,10 +264,7 @@ BESIDE_LEASES: tuple[Ask, ...] = (
 """What is asked while leases of the shape are there."""
 
 MAKING: tuple[Ask, ...] = (
-    *(
-        Ask("POST", "/v1/leases", {**NEW, "start_date": "2030-09-20T10:00:00Z"}, NO_RESERVATIONS, version=version)
-        for version in ("1.1", "1.2")
-    ),
+    Ask("POST", "/v1/leases", {**NEW, "start_date": "2030-09-20T10:00:00Z"}, NO_RESERVATIONS),
     Ask("POST", "/v1/leases?dry_run=true", {**NEW, "start_date": "2030-09-21T10:00:00Z"}, NO_RESERVATIONS),
     *(Ask("POST", "/v1/leases", {**NEW, "kind": kind}, NO_RESERVATIONS) for kind in ("immediate", "scheduled")),
     Ask("POST", "/v1/leases", {**NEW, "kind": "retries", "wait": {"until": "+P1D"}}, NO_RESERVATIONS),
@@ -319,6 +313,7 @@ MADE_BEFORE = (
     ("POST", "/v1/leases"),
     ("PUT", "/v1/os-hosts/{host_id}/allocation"),
     ("PUT", "/v1/devices/{device_id}/allocation"),
+    ("PUT", "/v1/resources/{kind}/{resource_id}/allocations"),
 )
 """What the tests ask themselves, to make and to end what is in the table; and what needs hosts that are emptied."""
 
@@ -330,7 +325,6 @@ OTHERS = (
     "/v1",
     "/v1/",
     "/v1/info",
-    "/v1/hypervisors",
     "/v1/properties",
     "/v1/os-hosts",
     "/v1/floatingips",

@@ -22,6 +22,7 @@ FILES = sorted((Path(__file__).parent / "conversations").glob("*.yaml"))
 HANDLERS = [handler() for handler in handlers.RESPONSE_HANDLERS]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_conversation(a_world, file):
     world: World = a_world(register=False)
@@ -58,5 +59,5 @@ def test_there_are_conversations_about_all_that_can_be_reserved():
 
 def test_there_are_conversations_about_what_1_1_adds():
     nouns = {"availability", "calendar", "capacity", "feeds", "info"}
-    again = {f"{noun}-1-1" for noun in ("hosts", "floating-ips", "allocations", "properties")}
+    again = {f"resources-{noun}" for noun in ("hosts", "floating-ips", "allocations", "properties")}
     assert nouns | again <= {file.stem for file in FILES}

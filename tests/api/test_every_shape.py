@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 import pytest
 from werkzeug.test import TestResponse
 
-from blazar.api.context import EXTENSION
+from blazar.api.http.context import EXTENSION
 from blazar.enforcement import FilterNotification, Occasion, Question
 from blazar.manager.common.settings import Settings
-from blazar.model.unused import UseMode, UsePolicies, UsePolicy
+from blazar.model.use.policy import UseMode, UsePolicies, UsePolicy
 from tests.api.conftest import app_of, client_of
 from tests.api.every_shape import (
     BESIDE_LEASES,
@@ -88,6 +88,7 @@ def surprises(scene: Scene, asks: Iterable[Ask], ids: Mapping[str, str], state: 
             yield f"{asked}: {found}, not {expected}: {answer.text[:400]}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", STATES)
 def test_what_is_asked_of_a_lease_is_answered(scene, state):
     if state == "waiting" and not scene.shape.reservations:
@@ -100,6 +101,7 @@ def test_what_is_asked_of_a_lease_is_answered(scene, state):
     assert scene.told() > 2
 
 
+@pytest.mark.slow
 def test_what_shows_leases_shows_these(scene):
     for state in STATES[: 4 if scene.shape.waits_beside else 3]:
         scene.in_state(state)
@@ -110,6 +112,7 @@ def test_what_shows_leases_shows_these(scene):
     assert "\n".join(surprises(scene, OF_A_FEED, ids)) == ""
 
 
+@pytest.mark.slow
 def test_every_kind_of_lease_is_made_or_refused(scene):
     for asked in MAKING:
         answer = scene.ask(asked, {})
@@ -128,6 +131,7 @@ def test_every_kind_of_lease_is_made_or_refused(scene):
         scene.world.run()
 
 
+@pytest.mark.sample(1)
 def test_such_leases_are_in_maintenance_windows(scene):
     scene.in_state("pending")
     made = scene.ask(Ask("POST", WINDOWS, WINDOW, who=OPERATOR), {})
@@ -137,6 +141,7 @@ def test_such_leases_are_in_maintenance_windows(scene):
     assert "\n".join(surprises(scene, OF_A_WINDOW, ids)) == ""
 
 
+@pytest.mark.slow
 def test_such_leases_start_are_prolonged_and_end(scene):
     lease = scene.in_state("pending")
     more = Ask("PUT", "/v1/leases/{lease_id}", {"extend_if_free": {"until": "+P1D"}})
@@ -144,7 +149,7 @@ def test_such_leases_start_are_prolonged_and_end(scene):
     start = datetime.fromisoformat(START)
     scene.world.run_to(start)
     scene.world.run_to(scene.world.now_of(lease["id"]).window.end - timedelta(seconds=1))
-    scene.world.manager.extensions.run_once()
+    scene.world.manager.prolongation.run_once()
     end = scene.world.now_of(lease["id"]).window.end
     scene.world.run_to(end + timedelta(minutes=5))
     shown = scene.ask(Ask("GET", "/v1/leases/{lease_id}"), ids_of(lease)).json["lease"]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from blazar.api.microversion import MAX_VERSION, MIN_VERSION, as_text
-from blazar.api.parts import installed
-from blazar.api.routes import Root, Route
-from blazar.api.served import Served
+from blazar.api.http.microversion import MAX_VERSION, MIN_VERSION, as_text
+from blazar.api.http.openapi import Served
+from blazar.api.http.routes import Root, Route
+from blazar.api.parts import all_parts
 from tests.api.privacy.asks import ASKS, BOTH, Ask
 from tests.api.privacy.changes import UNSEEN, books_an_open_host
 from tests.api.privacy.marked import MARK, PEOPLE, Marked, Names, Told, marked
@@ -20,7 +20,7 @@ from tests.statements import counted, steps
 
 ROUTES: list[tuple[Route, str]] = [
     (row, version)
-    for row in Served(installed()).routes
+    for row in Served(all_parts()).routes
     for version, number in zip(BOTH, (MIN_VERSION, MAX_VERSION), strict=True)
     if row.serves(number) and (row.root is not Root.V2 or version == BOTH[0])
 ]
@@ -52,6 +52,7 @@ def test_there_is_a_question_for_every_route_in_every_version():
     assert [f"{row.name} {version}" for row, version in ROUTES if not asks_of(row, version)] == []
 
 
+@pytest.mark.sample(11)
 @every_route
 def test_no_answer_names_what_is_foreign(cloud, row, version):
     secrets = cloud.secrets()
@@ -77,6 +78,7 @@ NAMING = [
 ]
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize(
     ("row", "version"), NAMING, ids=[f"{row.method} {row.url} {version}" for row, version in NAMING]
 )
@@ -125,6 +127,7 @@ def differing(before: Answers, after: Answers) -> set[str]:
     return {key[0] for key, answer in before.items() if after[key] != answer}
 
 
+@pytest.mark.slow
 def test_what_is_unseen_changes_no_answer_and_no_tag_and_a_booking_only_what_is_free(cloud):
     everything(cloud)
     before = everything(cloud)
@@ -138,6 +141,7 @@ def test_what_is_unseen_changes_no_answer_and_no_tag_and_a_booking_only_what_is_
     assert {"show_calendar", "show_capacity", "find_availability"} <= changed <= OF_FREE_TIME
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("row", "version"), WALKS, ids=[f"{row.method} {row.url} {version}" for row, version in WALKS])
 def test_the_work_for_a_list_does_not_depend_on_foreign_leases(cloud, row, version, monkeypatch):
     """Steps of the database are time that can be counted."""

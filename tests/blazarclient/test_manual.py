@@ -22,6 +22,7 @@ def written() -> str:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_the_manual_is_up_to_date(written):
     assert PAGE.read_text(encoding="utf-8") == written, "run: make client-manual"
 

@@ -126,6 +126,7 @@ def in_new_process(*arguments: str, **options: Any) -> subprocess.CompletedProce
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=env, timeout=60, **options)
 
 
+@pytest.mark.slow
 def test_help_imports_no_library_of_clouds():
     code = (
         "import sys; from blazarclient import shell\n"
@@ -137,6 +138,7 @@ def test_help_imports_no_library_of_clouds():
     assert not {"keystoneauth1", "openstack", "requests", "yaml"} & set(done.stderr.split())
 
 
+@pytest.mark.slow
 def test_a_list_imports_only_what_it_needs():
     code = (
         "import sys; from blazarclient import __main__\n"
@@ -321,6 +323,7 @@ def test_errors_have_codes_by_their_kind():
     assert command.exit_code(exception.Uncertain("x")) == 9
 
 
+@pytest.mark.slow
 def test_commands_that_are_typed_are_run_one_by_one(api):
     typed = "lease-list\nblah\n"
     done = in_new_process("-m", "blazarclient", "--os-endpoint", "http://127.0.0.1:1", input=typed)

@@ -180,6 +180,7 @@ def test_in_the_repeated_hour_hours_go_on_and_the_clock_means_what_is_still_to_c
     assert reads("2:10", now=now).isoformat() == "2030-10-28T02:10:00+01:00"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ZONES)
 def test_hours_pass_and_days_keep_the_clock_through_every_half_hour_of_a_year(name):
     local = zone(name)
@@ -197,6 +198,7 @@ def test_hours_pass_and_days_keep_the_clock_through_every_half_hour_of_a_year(na
         instant += timedelta(minutes=30)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ZONES)
 def test_what_is_read_of_a_clock_is_never_over(name):
     local = zone(name)
@@ -233,6 +235,7 @@ def test_the_zone_of_the_environment_has_a_name(clocks, rule):
     assert zone() == ZoneInfo("America/New_York")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["CET-1CEST,M3.5.0,M10.5.0/3", "/usr/share/zoneinfo/Europe/Berlin"])
 def test_the_zone_of_a_rule_or_a_file_changes_its_clocks_as_the_named_one_does(clocks, rule):
     clocks(rule)

@@ -75,6 +75,7 @@ def text(date):
     return date.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+@pytest.mark.slow
 def test_a_lease_is_booked_extended_moved_shown_and_deleted(way, run):
     begins = NOON + timedelta(hours=2)
     made = told(run("lease", "create", "training", *HOST, "--start", "+2h", "--duration", "1d", "-f", "json"))
@@ -146,6 +147,7 @@ def test_a_feed_is_made_listed_and_revoked(way, run):
     assert told(run("feed", "list", "-f", "json")) == []
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("fate", [Fate.LOST, Fate.ANSWER_LOST, Fate.CUT])
 def test_one_lease_is_booked_when_something_is_lost(way, run, fate):
     way.loses(Fate.ARRIVES, fate)
@@ -167,6 +169,7 @@ def test_the_same_command_with_the_key_that_was_told_makes_it_certain(way, run, 
     assert [each.id for each in booked(way)] == (there or [made["id"]]) == [made["id"]]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("fate", [Fate.LOST, Fate.ANSWER_LOST, Fate.CUT])
 def test_an_extension_whose_answer_is_lost_is_done_once(way, run, fate):
     made = told(run("lease", "create", "training", *HOST, "--start", "+1h", "--duration", "1d", "-f", "json"))
@@ -178,6 +181,7 @@ def test_an_extension_whose_answer_is_lost_is_done_once(way, run, fate):
     assert extended["end_date"] == text(lease.end_date)
 
 
+@pytest.mark.slow
 def test_a_network_and_a_device_are_registered_reserved_and_unregistered(way, run):
     vlan = ("--network-type", "vlan", "--physical-network", "physnet1", "--segment", "101")
     segment = told(run("network", "create", *vlan, "--extra", "site=uc", "-f", "json", who=OPERATOR))

@@ -23,6 +23,7 @@ COMMANDS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [each for each in SHAPES if len(each.reservations) < 9], ids=lambda each: each.name)
 def test_each_command_takes_such_a_lease(a_world, shape, capsys):
     scene = Scene(a_world(hosts=6), shape)

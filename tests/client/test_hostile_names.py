@@ -142,6 +142,7 @@ def words_of(name, lease_id):
     return [*words, *MORE.get(name, ())], sorted(formats)
 
 
+@pytest.mark.slow
 def test_no_command_writes_a_control_character_of_the_service(run, spoiling, world):
     (lease,) = world.manager.leases.all(None)
     showing: set[str] = set()

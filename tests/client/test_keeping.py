@@ -10,7 +10,7 @@ from blazarclient.exception import Conflict, Forbidden
 from blazarclient.shell import main
 
 from blazar.manager.common.settings import Settings
-from blazar.model.unused import UseMode, UsePolicies, UsePolicy
+from blazar.model.use.policy import UseMode, UsePolicies, UsePolicy
 from tests.api.conftest import app_of
 from tests.client.serving import library, serving
 from tests.world import NOON, World
@@ -30,6 +30,7 @@ def way(on):
         yield way
 
 
+@pytest.mark.slow
 def test_a_lease_that_is_going_to_be_released_is_shown_and_kept_once(on, way, capsys):
     lease = on.lease(hours=48, name="training")
     on.run()
@@ -54,13 +55,13 @@ def test_an_operator_holds_a_lease_and_lets_go_of_it(on, way, capsys):
     on.run()
     operator = ("--os-auth-type", "admin_token", "--os-token", "root:operators:admin", "--os-endpoint", way.url)
     mine = library(way.url, WHO).leases
-    assert mine.get(lease.id, regions=None).held is False
+    assert mine.get(lease.id).held is False
     assert main([*operator, "lease", "hold", lease.id]) == 0
-    assert mine.get(lease.id, regions=None).held is True
+    assert mine.get(lease.id).held is True
     capsys.readouterr()
     assert main([*operator, "lease", "show", lease.id, "--long"]) == 0
     assert "never released" in capsys.readouterr().out
     assert main([*operator, "lease", "hold", lease.id, "--let-go"]) == 0
-    assert mine.get(lease.id, regions=None).held is False
+    assert mine.get(lease.id).held is False
     with pytest.raises(Forbidden):
         mine.hold(lease.id)

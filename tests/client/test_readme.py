@@ -36,6 +36,7 @@ def cloud(world, tmp_path, monkeypatch):
         yield way
 
 
+@pytest.mark.slow
 def test_the_examples_run(cloud, capsys):
     names: dict[str, object] = {}
     for example in EXAMPLES:

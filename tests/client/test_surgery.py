@@ -58,6 +58,7 @@ def test_an_operator_names_the_host_that_a_lease_gets(world, way):
     assert world.hosts_of(lease) == {free}
 
 
+@pytest.mark.slow
 def test_two_leases_exchange_hosts(world, way):
     lease, other = (world.lease(a_host(), start=HOUR, name=name) for name in ("one", "two"))
     mine, theirs = world.hosts_of(lease), world.hosts_of(other)
@@ -75,6 +76,7 @@ def test_a_host_with_servers_is_kept(world, way):
         library(way.url, WHO).surgery.swap(lease.id, lease.reservations[0].id, label(world, lease))
 
 
+@pytest.mark.slow
 def test_a_lease_is_split_and_merged_again(world, way, capsys):
     lease = world.lease(a_host(2), start=HOUR, hours=4, name="training")
     hosts = world.hosts_of(lease)

@@ -50,6 +50,7 @@ def owner(world: World, lease) -> tuple[str, str]:
     return now.project_id, now.user_id
 
 
+@pytest.mark.slow
 def test_a_lease_is_offered_shown_and_accepted(world, way, lease, capsys):
     assert run(way, GIVER, "lease", "transfer", "training", "--to-project", "chemistry", "--message", "for you") == 0
     assert run(way, GIVER, "lease", "show", "training", "--long") == 0
@@ -122,6 +123,7 @@ def test_a_lease_that_has_changed_is_not_accepted_as_it_was_seen(world, way, lea
     assert taker.accept(seen, if_match=taker.get(seen).etag).project_id == "chemistry"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("fate", [Fate.LOST, Fate.ANSWER_LOST, Fate.CUT])
 def test_whatever_is_lost_a_lease_goes_once(world, way, lease, fate):
     way.loses(fate)

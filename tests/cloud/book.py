@@ -17,7 +17,7 @@ from oslo_config import cfg
 
 from blazar.cmd import config
 from blazar.messaging import transport
-from blazar.model.requests import LeaseRequest, ReservationRequest
+from blazar.model.leases.requests import LeaseRequest, ReservationRequest
 from blazar.rpc.client import RemoteManager
 from tests.cloud.deployment import a_host
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from blazar.clouds.openstack.volumes import VOLUMES
-from blazar.clouds.ports import Compute
+from blazar.clouds.ports.compute import Compute
 from tests import openstack
 from tests.cloud.deployment import Deployment, deployed
 from tests.conftest import fresh_database

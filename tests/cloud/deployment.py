@@ -22,12 +22,14 @@ import requests
 import sqlalchemy as sa
 from keystoneauth1.identity import v3
 
-from blazar.clouds.ports import Compute
+from blazar.api.http.microversion import MAX_VERSION, as_text
+from blazar.clouds.ports.compute import Compute
 from tests import openstack, upstream
 from tests.conftest import RABBITMQ
 from tests.proxy import Proxy
 
 ROOT = Path(__file__).parents[2]
+NEWEST = as_text(MAX_VERSION)
 FREEPOOL = "freepool"
 CATALOG_NAME = "blazar-under-test"
 
@@ -274,7 +276,7 @@ class Deployment:
     def renew(self) -> None:
         """Forget all leases and what else was registered, and register the same hosts again if they have changed."""
         self.forget_leases()
-        for kind in self.call("admin", "GET", "/resources", version="1.2")["kinds"]:
+        for kind in self.call("admin", "GET", "/resources", version=NEWEST)["kinds"]:
             if kind["name"] != "host":
                 self._unregister(kind["name"])
         if self.hosts() != self.registered:
@@ -283,8 +285,8 @@ class Deployment:
 
     def _unregister(self, kind: str) -> None:
         path = f"/resources/{kind}"
-        for one in self.call("admin", "GET", path, version="1.2")["resources"]:
-            gone = self.call("admin", "DELETE", f"{path}/{one['id']}", version="1.2")
+        for one in self.call("admin", "GET", path, version=NEWEST)["resources"]:
+            gone = self.call("admin", "DELETE", f"{path}/{one['id']}", version=NEWEST)
             assert gone.status == 204, gone
 
     def reaches(self, lease_id: str, status: str, *, login: str = "demo", patience: float = openstack.PATIENCE) -> Any:
@@ -371,7 +373,7 @@ def clean(compute: Compute) -> None:
     for pool in pools:
         for host in pool.hosts:
             for server in compute.servers_on(host):
-                compute.delete_server(server.id)
+                compute.begin_server_deletion(server.id)
             openstack.eventually(lambda host=host: compute.servers_on(host), lambda left: not left)
             openstack.eventually(lambda host=host, pool=pool: openstack.has_left(compute, pool.id, host))
         compute.delete_aggregate(pool.id)

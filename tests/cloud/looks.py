@@ -9,8 +9,8 @@ from typing import Any
 
 import blazarclient
 
-from blazar.clouds.ports import Compute
-from blazar.model.errors import NotFound
+from blazar.clouds.ports.compute import Compute
+from blazar.model.base.errors import NotFound
 from tests import openstack
 from tests.openstack import Servers
 

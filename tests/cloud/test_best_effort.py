@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from blazar.clouds.openstack import open_cloud
-from blazar.clouds.ports import Compute, MovePhase
+from blazar.clouds.ports.compute import Compute
+from blazar.clouds.ports.evacuation import MovePhase
 from tests import openstack
-from tests.cloud.deployment import Deployment, deployed
+from tests.cloud.deployment import NEWEST, Deployment, deployed
 from tests.cloud.looks import pool
 from tests.conftest import fresh_database
 from tests.openstack import Moves, Servers, eventually
@@ -41,7 +42,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
         with deployed(folder, url, hosts=0, more=OPTIONS) as running:
             for name in ("compute-1", "compute-2"):
                 body = {"name": name, "evacuable": True}
-                answer = running.call("admin", "POST", "/resources/host", body, version="1.3")
+                answer = running.call("admin", "POST", "/resources/host", body, version=NEWEST)
                 assert answer.status == 201, answer
             yield running
 
@@ -97,12 +98,12 @@ def seen() -> Seen:
 def wanted(service: Deployment, minimum: int = 1, **more):
     room = {"resource_type": "physical:host", "min": minimum, **more}
     body = {"name": "urgent", "kind": "best_effort", "end_date": "+PT1H", "reservations": [room]}
-    return service.call("admin", "POST", "/leases", body, version="1.3")
+    return service.call("admin", "POST", "/leases", body, version=NEWEST)
 
 
 def reaches(service: Deployment, lease, status: str):
     def look():
-        return service.call("admin", "GET", f"/leases/{lease['id']}", version="1.3")["lease"]
+        return service.call("admin", "GET", f"/leases/{lease['id']}", version=NEWEST)["lease"]
 
     return eventually(look, lambda found: found["status"] == status)
 

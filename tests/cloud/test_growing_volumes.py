@@ -10,9 +10,9 @@ from contextlib import contextmanager
 import pytest
 
 from blazar.clouds.openstack.volumes import VOLUMES
-from blazar.clouds.ports import VolumeQuota
+from blazar.clouds.ports.volumes import VolumeQuota
 from tests import openstack
-from tests.cloud.deployment import Deployment, deployed
+from tests.cloud.deployment import NEWEST, Deployment, deployed
 from tests.cloud.test_reserving_volumes import POOLS
 from tests.cloud.test_reserving_volumes import nothing_left as nothing_left
 from tests.conftest import fresh_database
@@ -53,7 +53,7 @@ def test_volumes_that_grow_or_cannot(service: Deployment, storage: RealStorage, 
     pool = next(each for each in volumes.volume_pools() if each.pool_name == THICK)
     away()
     given = {"pool": pool.name, "volume_type": NAME, "gigabytes": 30}
-    assert service.call("admin", "POST", POOLS, given, version="1.2").status == 201
+    assert service.call("admin", "POST", POOLS, given, version=NEWEST).status == 201
     made = {"resource_type": "virtual:volume", "size": 3, "amount": 2, "volume_type": NAME}
     own = {"resource_type": "virtual:volume", "size": 2, "amount": 2, "volume_type": NAME, "mode": "quota"}
     lease = service.create(body={"reservations": [made, own]})

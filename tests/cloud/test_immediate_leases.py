@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from tests import openstack
-from tests.cloud.deployment import Deployment
+from tests.cloud.deployment import NEWEST, Deployment
 from tests.cloud.looks import host_of, pool
 from tests.openstack import eventually
 
@@ -20,7 +20,7 @@ REGISTERED = {"compute-1", "compute-2", "compute-3"}
 def now(service: Deployment, minimum: int = 1):
     room = {"resource_type": "physical:host", "min": minimum}
     body = {"name": "ci", "kind": "immediate", "end_date": "+PT1H", "reservations": [room]}
-    return service.call("demo", "POST", "/leases", body, version="1.3")
+    return service.call("demo", "POST", "/leases", body, version=NEWEST)
 
 
 def test_hosts_are_there_with_the_answer(service: Deployment, compute, mine):
@@ -55,7 +55,7 @@ def test_a_host_that_is_not_empty_in_time_is_refused_and_nothing_is_left(service
         assert answer["errors"][0]["data"]["reason"]["code"] == "server_in_the_way"
         assert answer.took < 55
         lease_id = answer["errors"][0]["data"]["lease_id"]
-        shown = service.call("demo", "GET", f"/leases/{lease_id}", version="1.3")["lease"]
+        shown = service.call("demo", "GET", f"/leases/{lease_id}", version=NEWEST)["lease"]
         assert (shown["status"], shown["end_reason"]) == ("TERMINATED", "refused")
         assert compute.aggregate(shown["reservations"][0]["id"]) is None
         assert service.call("demo", "GET", "/leases")["leases"] == []

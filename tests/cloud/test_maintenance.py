@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests import openstack
-from tests.cloud.deployment import Deployment, a_host
+from tests.cloud.deployment import NEWEST, Deployment, a_host
 from tests.cloud.looks import host_of, pool
 from tests.openstack import Moves, Servers, eventually
 
@@ -31,7 +31,7 @@ def state_of(compute, name: str):
 def opened(service: Deployment, *names: str, **more):
     ids = [host["id"] for host in service.hosts() if host["hypervisor_hostname"] in names]
     body = {"name": "firmware", "hosts": ids, "end_date": "+PT2H", "disable_service": True, **more}
-    answer = service.call("admin", "POST", "/maintenances", body, version="1.3")
+    answer = service.call("admin", "POST", "/maintenances", body, version=NEWEST)
     assert answer.status == 201, answer
     return answer["maintenance"]
 
@@ -39,13 +39,13 @@ def opened(service: Deployment, *names: str, **more):
 def reaches(service: Deployment, window, status: str):
     path = f"/maintenances/{window['id']}"
     return eventually(
-        lambda: service.call("admin", "GET", path, version="1.3")["maintenance"],
+        lambda: service.call("admin", "GET", path, version=NEWEST)["maintenance"],
         lambda found: found["status"] == status,
     )
 
 
 def ended(service: Deployment, window) -> None:
-    answer = service.call("admin", "POST", f"/maintenances/{window['id']}/end", version="1.3")
+    answer = service.call("admin", "POST", f"/maintenances/{window['id']}/end", version=NEWEST)
     assert answer.status in (200, 202), answer
 
 
@@ -53,7 +53,7 @@ def test_a_window_moves_leases_and_closes_its_host_for_its_time(service: Deploym
     begin = (datetime.now(UTC) + timedelta(seconds=25)).isoformat(timespec="seconds")
     room = {"resource_type": "physical:host", "min": 1}
     body = {"name": "work", "start_date": begin, "end_date": "+PT1H", "reservations": [room]}
-    answer = service.call("demo", "POST", "/leases", body, version="1.3")
+    answer = service.call("demo", "POST", "/leases", body, version=NEWEST)
     assert answer.status == 201, answer
     lease = answer["lease"]
     allocated = service.call("admin", "GET", "/os-hosts/allocations")["allocations"]
@@ -115,7 +115,7 @@ def test_a_lease_in_use_leaves_its_host_with_its_servers(service: Deployment, co
     assert [(each["outcome"], each["done"]) for each in window["leases"]] == [("migrated", False)]
     path = f"/maintenances/{window['id']}"
     shown = eventually(
-        lambda: service.call("admin", "GET", path, version="1.3")["maintenance"],
+        lambda: service.call("admin", "GET", path, version=NEWEST)["maintenance"],
         lambda found: found["leases"][0]["done"],
     )
     assert (shown["leases"][0]["outcome"], shown["leases"][0]["note"]) == ("migrated", None)

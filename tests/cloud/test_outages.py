@@ -14,9 +14,9 @@ from functools import partial
 
 import pytest
 
-from blazar.clouds.ports import VolumeQuota
+from blazar.clouds.ports.volumes import VolumeQuota
 from tests import openstack
-from tests.cloud.deployment import Deployment, a_host, in_minutes
+from tests.cloud.deployment import NEWEST, Deployment, a_host, in_minutes
 from tests.contract.builders import RealBuilder
 from tests.contract.storage import NAME, THICK, RealStorage, ready
 from tests.isolation import lease_in
@@ -68,7 +68,7 @@ def is_settled(pair: Deployment) -> bool:
 
 
 def test_a_manager_dies_in_a_start_and_in_an_end(pair: Deployment):
-    (lease,) = pair.book(("compute-1", 4, 600))
+    (lease,) = pair.book(("compute-1", 12, 600))
     with nova_stopped():
         victim = eventually(lambda: owner(pair, lease, "start_lease"))
         pair.kill(victim)
@@ -231,7 +231,7 @@ def test_a_manager_dies_while_cinder_is_away_in_the_start_and_the_end_of_volumes
     volumes = storage.cloud.volumes
     pool = next(each for each in volumes.volume_pools() if each.pool_name == THICK)
     given = {"pool": pool.name, "volume_type": NAME, "gigabytes": 20}
-    answer = pair.call("admin", "POST", "/resources/volume", given, version="1.2")
+    answer = pair.call("admin", "POST", "/resources/volume", given, version=NEWEST)
     assert answer.status == 201, answer
     registered = answer.body["resource"]["id"]
     room = {"resource_type": "virtual:volume", "size": 3, "amount": 2, "volume_type": NAME, "name": "data"}
@@ -259,7 +259,7 @@ def test_a_manager_dies_while_cinder_is_away_in_the_start_and_the_end_of_volumes
     assert volumes.volume_quota(storage.project, NAME) == VolumeQuota(0, 0)
     eventually(lambda: is_settled(pair))
     pair.forget_leases()
-    assert pair.call("admin", "DELETE", f"/resources/volume/{registered}", version="1.2").status == 204
+    assert pair.call("admin", "DELETE", f"/resources/volume/{registered}", version=NEWEST).status == 204
 
 
 def new_lease(**room: str) -> dict[str, object]:

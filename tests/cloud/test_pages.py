@@ -16,7 +16,7 @@ from keystoneauth1.exceptions import NotFound
 from playwright.sync_api import Locator, Page, Response, expect
 
 from blazar.api.web.cookies import NAME_ON_LOOPBACK, Sealer, Session
-from blazar.clouds.ports import Compute
+from blazar.clouds.ports.compute import Compute
 from tests import openstack
 from tests.cloud.deployment import FREEPOOL, Deployment, deployed
 from tests.cloud.looks import pool

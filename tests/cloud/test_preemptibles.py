@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from blazar.clouds.ports import Flavor
+from blazar.clouds.ports.compute import Flavor
 from tests import openstack
 from tests.cloud.deployment import in_minutes
 from tests.cloud.looks import gone, pool
@@ -69,7 +69,7 @@ def test_a_server_that_is_not_preemptible_stops_its_host_alone_and_stays(service
     query = f"SELECT reason FROM events WHERE lease_id = '{made['id']}' AND event_type = 'start_lease'"
     told = eventually(lambda: service.sql(query)[0]["reason"], lambda reason: bool(reason) and "compute-2" in reason)
     assert f"host compute-2 runs 1 servers that belong to no reservation, as {stray['id']}" in told
-    compute.delete_server(stray["id"])
+    compute.begin_server_deletion(stray["id"])
     service.reaches(made["id"], "ACTIVE")
     assert gone(operator, beside)
     assert pool(compute, reservation) == {"compute-1", "compute-2", "compute-3"}

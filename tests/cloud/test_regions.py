@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests import openstack
-from tests.cloud.deployment import Answer, Deployment, deployed
+from tests.cloud.deployment import NEWEST, Answer, Deployment, deployed
 from tests.conftest import fresh_database
 from tests.openstack import eventually
 from tests.proxy import Proxy
@@ -94,7 +94,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Deployment, 
 
 def lateness(service: Deployment, lease: str, event: str) -> float:
     """Return how many seconds after its time an event was done."""
-    found = service.call("demo", "GET", f"/leases/{lease}", version="1.2")["lease"]["events"]
+    found = service.call("demo", "GET", f"/leases/{lease}", version=NEWEST)["lease"]["events"]
     (of,) = [each for each in found if each["event_type"] == event]
     due, done = (datetime.fromisoformat(of[key]).astimezone(UTC) for key in ("time", "finished_at"))
     return (done - due).total_seconds()

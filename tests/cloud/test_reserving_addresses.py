@@ -8,7 +8,7 @@ import json
 import pytest
 
 from blazar.clouds.openstack import open_cloud
-from blazar.clouds.ports import FloatingIp
+from blazar.clouds.ports.network import FloatingIp
 from tests import openstack
 from tests.cloud.deployment import Deployment, a_host
 from tests.openstack import ExternalNetwork, eventually

@@ -9,8 +9,8 @@ import uuid
 import pytest
 
 from blazar.clouds.openstack import open_cloud
-from blazar.clouds.ports import Flavor
-from blazar.model.errors import BlazarError
+from blazar.clouds.ports.compute import Flavor
+from blazar.model.base.errors import BlazarError
 from tests import openstack
 from tests.cloud.deployment import Deployment
 from tests.cloud.looks import gone, host_of
@@ -114,7 +114,7 @@ def test_amounts_go_up_and_down_before_the_start_and_after_it(service: Deploymen
     assert change(lease["id"], affinity=True).status == 409
     assert service.lease(lease["id"])["status"] == "ACTIVE"
     host = host_of(servers[0])
-    openstack.admin_compute().delete_server(servers[0]["id"])
+    openstack.admin_compute().begin_server_deletion(servers[0]["id"])
     eventually(lambda: cloud.placement.reserved_capacity(host, class_of(reservation)).used, lambda used: used < 3)
     assert change(lease["id"], amount=2).status == 200
     assert sum(slots(cloud, reservation).values()) == 2

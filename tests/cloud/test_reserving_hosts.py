@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from blazar.model.errors import BlazarError
+from blazar.model.base.errors import BlazarError
 from tests import openstack
 from tests.cloud.deployment import Deployment, a_host, in_minutes
 from tests.cloud.looks import gone, host_of, pool

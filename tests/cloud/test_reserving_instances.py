@@ -8,7 +8,7 @@ import json
 import pytest
 
 from blazar.clouds.openstack import open_cloud
-from blazar.model.errors import BlazarError
+from blazar.model.base.errors import BlazarError
 from tests import openstack
 from tests.cloud.deployment import Deployment, a_host
 from tests.cloud.looks import gone, host_of
@@ -124,7 +124,7 @@ def test_amounts_go_up_and_down_while_a_lease_is_active(service: Deployment, clo
     assert (refused.status, "delete 1 of them" in json.dumps(refused.body)) == (409, True)
     assert service.lease(lease["id"])["status"] == "ACTIVE"
     host = host_of(servers[0])
-    openstack.admin_compute().delete_server(servers[0]["id"])
+    openstack.admin_compute().begin_server_deletion(servers[0]["id"])
     eventually(lambda: cloud.placement.reserved_capacity(host, class_of(reservation)).used, lambda used: used < 3)
     assert resize(2).status == 200
     assert sum(slots(cloud, reservation).values()) == 2

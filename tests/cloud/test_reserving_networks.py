@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from blazar.clouds.ports import Segment, SegmentRange, Trunk
+from blazar.clouds.ports.segments import Segment, SegmentRange, Trunk
 from tests import openstack
 from tests.cloud.deployment import Deployment
 from tests.contract.builders import RealBuilder

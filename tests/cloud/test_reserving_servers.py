@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests import openstack
-from tests.cloud.deployment import Deployment, in_minutes
+from tests.cloud.deployment import NEWEST, Deployment, in_minutes
 from tests.contract.storage import NAME, THICK, RealStorage
 from tests.contract.test_booting import RealNova
 from tests.openstack import ExternalNetwork, eventually
@@ -122,14 +122,14 @@ def registered(service: Deployment, routed: tuple[str, str], storage: RealStorag
         ("/resources/volume", {"pool": pool.name, "volume_type": NAME, "gigabytes": 5}),
         ("/floatingips", {"floating_network_id": routed[1], "floating_ip_address": "198.51.103.10"}),
     ):
-        version = "1.2" if path.startswith("/resources") else "1.0"
+        version = NEWEST if path.startswith("/resources") else "1.0"
         answer = service.call("admin", "POST", path, body, version=version)
         assert answer.status == 201, answer
     yield
     service.forget_leases()
     for kind in ("network", "volume", "floatingip"):
-        for each in service.call("admin", "GET", f"/resources/{kind}", version="1.2")["resources"]:
-            service.call("admin", "DELETE", f"/resources/{kind}/{each['id']}", version="1.2")
+        for each in service.call("admin", "GET", f"/resources/{kind}", version=NEWEST)["resources"]:
+            service.call("admin", "DELETE", f"/resources/{kind}/{each['id']}", version=NEWEST)
 
 
 @pytest.mark.nightly
@@ -147,7 +147,7 @@ def test_a_server_has_a_network_a_volume_and_an_address_of_its_lease(
     data = {"resource_type": "virtual:volume", "size": 1, "volume_type": NAME}
     address = {"resource_type": "virtual:floatingip", "network_id": outside, "amount": 1}
     wanted = {"name": "work", "end_date": "+1h", "reservations": [room(nova, name="web", **tied), lab, data, address]}
-    made = service.call("demo", "POST", "/leases", wanted, version="1.2")
+    made = service.call("demo", "POST", "/leases", wanted, version=NEWEST)
     assert made.status == 201, made
     lease = made["lease"]
     now = {each["resource_type"]: each for each in service.reaches(lease["id"], "ACTIVE")["reservations"]}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cloud.deployment import Deployment
+from tests.cloud.deployment import NEWEST, Deployment
 from tests.contract.storage import NAME, THICK, RealStorage
 from tests.openstack import ExternalNetwork
 
@@ -31,8 +31,8 @@ def nothing_left(service: Deployment, storage: RealStorage, outside: ExternalNet
     """Each test begins without leases, registered pools and addresses."""
     yield
     service.forget_leases()
-    for pool in service.call("admin", "GET", POOLS, version="1.2")["resources"]:
-        assert service.call("admin", "DELETE", f"{POOLS}/{pool['id']}", version="1.2").status == 204
+    for pool in service.call("admin", "GET", POOLS, version=NEWEST)["resources"]:
+        assert service.call("admin", "DELETE", f"{POOLS}/{pool['id']}", version=NEWEST).status == 204
     for address in service.call("admin", "GET", "/floatingips")["floatingips"]:
         assert service.call("admin", "DELETE", f"/floatingips/{address['id']}").status == 204
 
@@ -83,7 +83,7 @@ def test_twice_in_a_row_a_stack_is_made_of_what_is_reserved(
     away()
     pool = next(each for each in storage.cloud.volumes.volume_pools() if each.pool_name == THICK)
     given = {"pool": pool.name, "volume_type": NAME, "gigabytes": 1}
-    assert service.call("admin", "POST", POOLS, given, version="1.2").status == 201
+    assert service.call("admin", "POST", POOLS, given, version=NEWEST).status == 201
     given = {"floating_network_id": outside.id, "floating_ip_address": "198.51.104.10"}
     assert service.call("admin", "POST", "/floatingips", given).status == 201
     stack = {"resource_type": "virtual:stack", "template": whole(outside.id), "stack_name": "course"}
@@ -93,7 +93,7 @@ def test_twice_in_a_row_a_stack_is_made_of_what_is_reserved(
         lease = service.create(body={"reservations": [stack]})
         service.reaches(lease["id"], "ACTIVE", patience=180)
         print(f"ACTIVE after {time.monotonic() - begun:.1f} s")
-        (shown,) = service.call("demo", "GET", f"/leases/{lease['id']}", version="1.2")["lease"]["reservations"]
+        (shown,) = service.call("demo", "GET", f"/leases/{lease['id']}", version=NEWEST)["lease"]["reservations"]
         servers, volumes, addresses = shown["children"]
         assert [each["resource_type"] for each in shown["children"]] == [
             "flavor:instance",
@@ -133,7 +133,7 @@ def test_what_cannot_be_promised_is_refused_and_leaves_nothing(
 ):
     stack = {"resource_type": "virtual:stack", "template": given}
     times = {"name": "wrong", "start_date": "now", "end_date": "+PT1H"}
-    answer = service.call("demo", "POST", "/leases", {**times, "reservations": [stack]}, version="1.2")
+    answer = service.call("demo", "POST", "/leases", {**times, "reservations": [stack]}, version=NEWEST)
     assert 400 <= answer.status < 500, answer
     assert sentence in str(answer.body)
     assert service.call("demo", "GET", "/leases")["leases"] == []

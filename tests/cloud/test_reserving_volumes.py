@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from blazar.clouds.ports import VolumeQuota
-from tests.cloud.deployment import Deployment
+from blazar.clouds.ports.volumes import VolumeQuota
+from tests.cloud.deployment import NEWEST, Deployment
 from tests.contract.storage import NAME, THICK, RealStorage, ready
 
 POOLS = "/resources/volume"
@@ -19,20 +19,20 @@ def nothing_left(service: Deployment, storage: RealStorage):
     """Each test begins without leases and registered pools."""
     yield
     service.forget_leases()
-    for pool in service.call("admin", "GET", POOLS, version="1.2")["resources"]:
-        assert service.call("admin", "DELETE", f"{POOLS}/{pool['id']}", version="1.2").status == 204
+    for pool in service.call("admin", "GET", POOLS, version=NEWEST)["resources"]:
+        assert service.call("admin", "DELETE", f"{POOLS}/{pool['id']}", version=NEWEST).status == 204
 
 
 def test_volumes_from_registration_to_release(service: Deployment, storage: RealStorage, away: Callable[[], None]):
     volumes = storage.cloud.volumes
     pool = next(each for each in volumes.volume_pools() if each.pool_name == THICK)
     given = {"pool": pool.name, "volume_type": NAME, "gigabytes": 1000}
-    refused = service.call("admin", "POST", POOLS, given, version="1.2")
+    refused = service.call("admin", "POST", POOLS, given, version=NEWEST)
     assert (refused.status, "is used by volume type fake, too" in str(refused.body)) == (400, True)
     away()
-    refused = service.call("admin", "POST", POOLS, given, version="1.2")
+    refused = service.call("admin", "POST", POOLS, given, version=NEWEST)
     assert (refused.status, "give at most" in str(refused.body)) == (400, True)
-    assert service.call("admin", "POST", POOLS, {**given, "gigabytes": 20}, version="1.2").status == 201
+    assert service.call("admin", "POST", POOLS, {**given, "gigabytes": 20}, version=NEWEST).status == 201
 
     room = {"resource_type": "virtual:volume", "size": 3, "amount": 2, "volume_type": NAME, "name": "data"}
     lease = service.create(body={"reservations": [room]})

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.cloud.deployment import Deployment
+from tests.cloud.deployment import NEWEST, Deployment
 from tests.contract.test_booting import RealNova
 from tests.openstack import Servers, eventually
 
@@ -26,7 +26,7 @@ def nova() -> Iterator[RealNova]:
 
 
 def shown(service: Deployment, lease):
-    answer = service.call("demo", "GET", f"/leases/{lease['id']}", version="1.3")
+    answer = service.call("demo", "GET", f"/leases/{lease['id']}", version=NEWEST)
     assert answer.status == 200, answer
     return answer["lease"]
 
@@ -51,7 +51,7 @@ def test_a_start_that_a_quota_forbids_is_tried_again_when_it_does_not(
         "wait": {"until": "+PT1H", "tries": 2},
         "reservations": [{**room, "image": nova.image, "networks": "none"}],
     }
-    answer = service.call("demo", "POST", "/leases", body, version="1.3")
+    answer = service.call("demo", "POST", "/leases", body, version=NEWEST)
     assert answer.status == 201, answer
     lease = answer["lease"]
     assert (lease["status"], lease["wait"]["tries"], lease["wait"]["failed_tries"]) == ("PENDING", 2, [])

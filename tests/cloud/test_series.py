@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.cloud.deployment import Deployment
+from tests.cloud.deployment import NEWEST, Deployment
 from tests.cloud.looks import pool
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
@@ -28,7 +28,7 @@ def test_each_occurrence_has_hosts_in_its_time_and_gives_them_back(service: Depl
         "duration": "PT20S",
         "reservations": [{"resource_type": "physical:host", "min": 2}],
     }
-    answer = service.call("demo", "POST", "/series", body, version="1.3")
+    answer = service.call("demo", "POST", "/series", body, version=NEWEST)
     assert answer.status == 201, answer
     series = answer["series"]
     leases = [occurrence["lease_id"] for occurrence in series["occurrences"]]
@@ -48,5 +48,5 @@ def test_each_occurrence_has_hosts_in_its_time_and_gives_them_back(service: Depl
     assert all(compute.servers_on(host) == () for host in pool(compute, again))
     service.reaches(leases[1], "TERMINATED")
     path = f"/series/{series['id']}"
-    over = service.call("demo", "GET", path, version="1.3")["series"]
+    over = service.call("demo", "GET", path, version=NEWEST)["series"]
     assert [occurrence["state"] for occurrence in over["occurrences"]] == ["over", "over"]

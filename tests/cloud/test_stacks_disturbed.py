@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from blazar.clouds.openstack import open_cloud
-from blazar.clouds.ports import Stack, StackPlan
+from blazar.clouds.ports.stacks import Stack, StackPlan
 from tests import openstack
-from tests.cloud.deployment import Deployment, deployed, in_minutes
+from tests.cloud.deployment import NEWEST, Deployment, deployed, in_minutes
 from tests.cloud.test_outages import owner
 from tests.cloud.test_regions import LATE, SECOND, lateness, second_region
 from tests.conftest import fresh_database
@@ -159,7 +159,7 @@ def revive(pair: Deployment) -> None:
 
 def free_hosts(pair: Deployment, lease: Mapping[str, Any]) -> list[str]:
     """Return the names of the hosts that a lease does not have."""
-    shown = pair.call("admin", "GET", f"/leases/{lease['id']}", version="1.2")["lease"]
+    shown = pair.call("admin", "GET", f"/leases/{lease['id']}", version=NEWEST)["lease"]
     (servers,) = shown["reservations"][0]["children"]
     has = {each["resource"]["name"] for each in servers["allocations"]}
     return sorted({"compute-1", "compute-2", "compute-3"} - has)
@@ -174,7 +174,7 @@ def is_gone(pair: Deployment, lease: Mapping[str, Any]) -> None:
     """Check that a lease ends, and that nothing is left of it."""
     pair.reaches(lease["id"], "TERMINATED")
     assert stacks(lease) == ()
-    shown = pair.call("demo", "GET", f"/leases/{lease['id']}", version="1.2")["lease"]
+    shown = pair.call("demo", "GET", f"/leases/{lease['id']}", version=NEWEST)["lease"]
     (servers,) = shown["reservations"][0]["children"]
     assert openstack.admin_compute().servers_of_flavor(servers["id"]) == ()
     assert openstack.admin_compute().flavor(servers["id"]) is None
@@ -264,12 +264,12 @@ def test_while_heat_is_away_only_leases_of_stacks_wait_and_they_catch_up(pair: D
 
 def test_a_name_that_the_project_has_is_refused_to_a_lease_that_starts_at_once(pair: Deployment):
     cloud, project = open_cloud(openstack.access("blazar")), str(openstack.access("demo").session.get_project_id())
-    theirs = cloud.stacks.create_stack(project, StackPlan("course", NOTHING), tags=frozenset())
+    theirs = cloud.stacks.begin_stack(project, StackPlan("course", NOTHING), tags=frozenset())
     try:
         wanted = {"name": "x", **dates(), **a_stack(stack_name="course")}
         refused = pair.call("demo", "POST", "/leases", wanted)
         assert (refused.status, "has a stack of that name" in str(refused.body)) == (409, True), refused
     finally:
-        cloud.stacks.delete_stack(project, theirs)
+        cloud.stacks.begin_stack_deletion(project, theirs)
         eventually(lambda: cloud.stacks.stacks_named(project, "course"), lambda left: not left)
     assert pair.call("demo", "GET", "/leases")["leases"] == []

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from blazar.model.errors import BlazarError
-from tests.cloud.deployment import Deployment, in_minutes
+from blazar.model.base.errors import BlazarError
+from tests.cloud.deployment import NEWEST, Deployment, in_minutes
 from tests.cloud.looks import host_of, pool
 from tests.openstack import Servers, eventually
 
@@ -15,14 +15,14 @@ pytestmark = pytest.mark.usefixtures("nothing_left")
 
 def asked(service: Deployment, room, **more):
     body = {"name": "handed on", "end_date": "+PT1H", "reservations": [room], **more}
-    answer = service.call("demo", "POST", "/leases", body, version="1.3")
+    answer = service.call("demo", "POST", "/leases", body, version=NEWEST)
     assert answer.status == 201, answer
     return answer["lease"]
 
 
 def reaches(service: Deployment, lease, status: str, login: str):
     def shown():
-        answer = service.call(login, "GET", f"/leases/{lease['id']}", version="1.3")
+        answer = service.call(login, "GET", f"/leases/{lease['id']}", version=NEWEST)
         assert answer.status == 200, answer
         return answer["lease"]
 
@@ -31,12 +31,12 @@ def reaches(service: Deployment, lease, status: str, login: str):
 
 def offered(service: Deployment, lease, to: Servers) -> None:
     body = {"project_id": to.show_project()}
-    answer = service.call("demo", "POST", f"/leases/{lease['id']}/transfer", body, version="1.3")
+    answer = service.call("demo", "POST", f"/leases/{lease['id']}/transfer", body, version=NEWEST)
     assert answer.status == 201, answer
 
 
 def accept(service: Deployment, lease):
-    return service.call("alt_demo", "POST", f"/transfers/{lease['id']}/accept", version="1.3")
+    return service.call("alt_demo", "POST", f"/transfers/{lease['id']}/accept", version=NEWEST)
 
 
 def test_hosts_in_use_are_handed_on_when_they_are_empty(service: Deployment, compute, mine, theirs):
@@ -45,18 +45,18 @@ def test_hosts_in_use_are_handed_on_when_they_are_empty(service: Deployment, com
     server = mine.boot("mine", hint=reservation)
     assert server["status"] == "ACTIVE", server.get("fault")
     refused = service.call(
-        "demo", "POST", f"/leases/{lease['id']}/transfer", {"project_id": theirs.show_project()}, version="1.3"
+        "demo", "POST", f"/leases/{lease['id']}/transfer", {"project_id": theirs.show_project()}, version=NEWEST
     )
     assert (refused.status, refused["errors"][0]["code"]) == (409, "reservation.lease_has_servers"), refused
     assert server["id"] in refused["errors"][0]["detail"]
     mine.clean()
 
     offered(service, lease, theirs)
-    (listed,) = service.call("alt_demo", "GET", "/transfers", version="1.3")["transfers"]
+    (listed,) = service.call("alt_demo", "GET", "/transfers", version=NEWEST)["transfers"]
     assert listed["lease"]["id"] == lease["id"]
     taken = accept(service, lease)
     assert taken.status == 200, taken
-    assert service.call("demo", "GET", f"/leases/{lease['id']}", version="1.3").status == 404
+    assert service.call("demo", "GET", f"/leases/{lease['id']}", version=NEWEST).status == 404
     host = pool(compute, reservation)
     # Nova lets the taker in, and the giver no more.
     their_server = theirs.boot("theirs", hint=reservation)

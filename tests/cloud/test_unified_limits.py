@@ -37,13 +37,13 @@ SCRIPT = """
 import json, sys
 from oslo_config import cfg
 from blazar.cmd import assemble, config
-from blazar.enforcement import Identity
+from blazar.enforcement import CloudIdentity
 from blazar.enforcement.enforcement import Enforcement
-from blazar.model.errors import BlazarError
+from blazar.model.base.errors import BlazarError
 
 conf = config.load(["--config-file", sys.argv[1]], program="blazar-test", conf=cfg.CONF)
 assemble.check_plugins(conf)
-(rule,) = assemble.enforcement(conf, Identity(tokens=object())).filters
+(rule,) = assemble.enforcement(conf, CloudIdentity(tokens=object())).filters
 for project in sys.argv[2:]:
     try:
         print(json.dumps(dict(rule.limits["host"].unified.of(project))))

@@ -15,12 +15,14 @@ import pytest
 from sqlalchemy.engine import Engine
 
 from blazar.clouds.openstack import open_cloud
-from blazar.clouds.ports import Cloud, Compute
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.compute import Compute
 from blazar.manager.common.settings import Settings
-from blazar.model.clock import to_minute
-from blazar.model.lease import EndReason, Lease, LeaseStatus
-from blazar.model.unused import Usage, UseMode, UsePolicies, UsePolicy
-from blazar.testing.clock import ManualClock
+from blazar.model.base.clock import to_minute
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.states import EndReason, LeaseStatus
+from blazar.model.use.policy import Usage, UseMode, UsePolicies, UsePolicy
+from blazarconformance.clock import ManualClock
 from tests import openstack
 from tests.cloud.deployment import FREEPOOL, clean
 from tests.cloud.looks import host_of, pool

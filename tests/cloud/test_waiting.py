@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tests.cloud.deployment import Deployment
+from tests.cloud.deployment import NEWEST, Deployment
 from tests.cloud.looks import host_of, pool
 from tests.openstack import eventually
 
@@ -19,13 +19,13 @@ REGISTERED = {"compute-1", "compute-2", "compute-3"}
 def asked(service: Deployment, login: str = "demo", *, minimum: int = 1, **more):
     room = {"resource_type": "physical:host", "min": minimum, **more.pop("room", {})}
     body = {"name": "patient", "end_date": "+PT1H", "reservations": [room], **more}
-    answer = service.call(login, "POST", "/leases", body, version="1.3")
+    answer = service.call(login, "POST", "/leases", body, version=NEWEST)
     assert answer.status == 201, answer
     return answer["lease"]
 
 
 def shown(service: Deployment, lease, login: str = "demo"):
-    answer = service.call(login, "GET", f"/leases/{lease['id']}", version="1.3")
+    answer = service.call(login, "GET", f"/leases/{lease['id']}", version=NEWEST)
     assert answer.status == 200, answer
     return answer["lease"]
 
@@ -44,7 +44,7 @@ def test_who_waits_gets_the_hosts_of_a_lease_that_ends(service: Deployment, comp
     first = asked(service, minimum=2, wait={"until": "+PT2H"})
     second = asked(service, minimum=2, wait={"until": "+PT2H"})
     # Those who do not wait are told of those who do.
-    refused = service.call("alt_demo", "POST", "/leases", {**_direct(), "start_date": "now"}, version="1.3")
+    refused = service.call("alt_demo", "POST", "/leases", {**_direct(), "start_date": "now"}, version=NEWEST)
     assert (refused.status, refused["errors"][0]["code"]) == (409, "reservation.others_wait"), refused
     promised = [reaches(service, lease, "PENDING") for lease in (first, second)]
     assert [lease["wait"]["advance"] for lease in promised] == [True, True]

@@ -18,7 +18,7 @@ from typing import Any
 
 from blazar.clouds.hooks.addresses import Allowed
 from blazar.clouds.hooks.http import HttpHooks
-from blazar.clouds.ports import HookAction, HookCall
+from blazar.clouds.ports.hooks import HookAction, HookCall
 
 MASTER = "m" * 40
 LOOPBACK = Allowed.of((), ("127.0.0.0/8", "::1/128"), http=True)

@@ -22,10 +22,10 @@ from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 
 from blazar.clouds.openstack import Access, Credentials, OpenStackCompute
 from blazar.clouds.openstack.placement import OpenStackPlacement
-from blazar.clouds.openstack.service import ENDPOINT_SECONDS, Service, VersionMissing
+from blazar.clouds.openstack.service import ENDPOINT_SECONDS, CloudService, VersionMissing
 from blazar.context import scope
-from blazar.model.clock import monotonic
-from blazar.model.errors import ClaimLost, CloudRefused, CloudUnavailable, Conflict, NotFound
+from blazar.model.base.clock import monotonic
+from blazar.model.base.errors import ClaimLost, CloudRefused, CloudUnavailable, Conflict, NotFound
 
 KEYSTONE = "http://keystone.test:5000/v3"
 NOVA = "http://nova.test:8774/v2.1"
@@ -260,7 +260,7 @@ def test_one_login_serves_many_calls(web):
     assert len(sent(web, "/auth/tokens")) == 1
 
 
-SERVICES = sorted(name for name, member in vars(an_access()).items() if isinstance(member, Service))
+SERVICES = sorted(name for name, member in vars(an_access()).items() if isinstance(member, CloudService))
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -308,7 +308,7 @@ def test_servers_are_deleted_by_force_and_found_in_the_recycle_bin(web):
     web.post(f"{NOVA}/servers/1/action", status_code=202)
     web.get(f"{NOVA}/servers/detail", json={"servers": [a_server("1")]})
     compute = OpenStackCompute(an_access())
-    compute.delete_server("1")
+    compute.begin_server_deletion("1")
     assert sent(web)[-1].json() == {"forceDelete": None}
     assert [server.id for server in compute.servers_on("compute-1")] == ["1"]
     asked = sent(web)[-1].qs

@@ -18,7 +18,7 @@ from keystoneauth1.identity import v3
 
 from blazar.clouds.openstack import Access, Credentials
 from blazar.clouds.openstack.breaker import FAILURES, PATIENCE, PAUSE, WAITING, Breaker
-from blazar.model.errors import CloudUnavailable
+from blazar.model.base.errors import CloudUnavailable
 
 KEYSTONE = "http://keystone.test:5000/v3"
 
@@ -136,6 +136,7 @@ def an_access(region):
     return Access(Credentials(auth=auth, region=region, timeout=0.5, attempts=1))
 
 
+@pytest.mark.slow
 def test_threads_that_call_a_silent_region_are_free_soon_and_those_of_another_never_wait():
     token = fixture.V3Token()
     with silent() as nowhere, requests_mock.Mocker() as web:

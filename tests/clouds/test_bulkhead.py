@@ -20,10 +20,9 @@ from keystoneauth1 import fixture
 from keystoneauth1.identity import v3
 
 from blazar.clouds.openstack import Access, Credentials
-from blazar.clouds.openstack.bulkhead import Bulkhead
-from blazar.clouds.openstack.places import Limits
+from blazar.clouds.openstack.bulkhead import Bulkhead, ThreadLimits
 from blazar.context import Crowd, Pool, scope
-from blazar.model.errors import CloudUnavailable
+from blazar.model.base.errors import CloudUnavailable
 from blazar.rpc.server import Endpoint
 from tests.clouds.test_breaker import KEYSTONE, Clock, silent
 
@@ -106,7 +105,7 @@ def test_calls_that_wait_for_a_silent_service_give_back_the_threads_that_are_kep
     pool = replace(REQUESTS, patience=0.0, crowd=Crowd())
     crowd = others(pool)
     crowd.call(nova, THREADS)
-    kept = Limits.of(pool).kept
+    kept = ThreadLimits.of(pool).kept
     crowd.until(lambda: len(crowd.errors) == kept)
     assert len(pool.crowd.line) == THREADS - kept - 4
     assert crowd.errors[0] == "Nova of R2 answers too slowly: 4 calls wait for it, and no more may"
@@ -121,7 +120,7 @@ def test_a_service_that_answers_is_called_by_more_than_one_that_has_not_yet(othe
     nova.answered()
     with scope(pool=pool), Bulkhead("Heat of R1", "R1").place():
         pass
-    crowd.until(lambda: pool.crowd.calls.total() == Limits.of(pool).of_service)
+    crowd.until(lambda: pool.crowd.calls.total() == ThreadLimits.of(pool).of_service)
     assert crowd.errors == []
 
 
@@ -217,6 +216,7 @@ class Manager:
         return self._threads.submit(self._endpoint.ask, {}, "leases.revisions", {"project_id": f'"{what}"'})
 
 
+@pytest.mark.slow
 def test_a_burst_of_requests_on_a_service_that_hangs_leaves_threads_for_others():
     # The threads are last: calls that hang end when the server that is silent is gone.
     with ThreadPoolExecutor(THREADS) as threads, silent() as nowhere, regions(2, nowhere) as clouds:
@@ -230,7 +230,7 @@ def test_a_burst_of_requests_on_a_service_that_hangs_leaves_threads_for_others()
         took = time.monotonic() - began
         assert not late, f"{len(late)} of {len(others)} were not answered after {took:.1f} s"
         assert all("error" not in each.result() for each in done)
-        ended = ended_of(burst, len(burst) - THREADS + Limits.of(REQUESTS).kept)
+        ended = ended_of(burst, len(burst) - THREADS + ThreadLimits.of(REQUESTS).kept)
         assert {"Nova of R2 answers too slowly" in str(each.result()) for each in ended} == {True}
 
 
@@ -243,6 +243,7 @@ def ended_of(burst: list[Future[dict[str, str]]], least: int) -> list[Future[dic
     return ended
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hanging", [2, 3, 5])
 def test_however_many_regions_hang_at_once_there_are_threads_for_the_others(hanging):
     pool = Pool("requests", THREADS, regions=hanging + 1, patience=0.5)
@@ -256,14 +257,15 @@ def test_however_many_regions_hang_at_once_there_are_threads_for_the_others(hang
         took = time.monotonic() - began
         assert not late, f"{len(late)} of {len(others)} were not answered after {took:.1f} s"
         assert all("error" not in each.result() for each in done)
-        assert sum(each.done() for each in burst) >= len(burst) - THREADS + Limits.of(pool).kept
+        assert sum(each.done() for each in burst) >= len(burst) - THREADS + ThreadLimits.of(pool).kept
 
 
+@pytest.mark.slow
 def test_a_service_that_answers_slowly_is_refused_to_nobody_while_there_are_threads():
     with slow(3 * REQUESTS.patience) as url, regions(2, url) as clouds, ThreadPoolExecutor(THREADS) as threads:
         pool = replace(REQUESTS, crowd=Crowd())
         ask = Manager(clouds, threads, pool).ask
-        answers = [ask("R2 compute") for _ in range(THREADS - Limits.of(pool).kept)]
+        answers = [ask("R2 compute") for _ in range(THREADS - ThreadLimits.of(pool).kept)]
         others = [ask("R1 compute") for _ in range(THREADS)]
         assert all("error" not in each.result(SLACK) for each in others)
         assert [each.result() for each in answers if "error" in each.result()] == []

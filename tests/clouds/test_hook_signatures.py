@@ -23,7 +23,7 @@ TIMES = st.integers(1, 2**33)
 def test_a_receiver_verifies_every_message_with_the_secret_that_it_was_given(
     master, thing_id, message_id, timestamp, body
 ):
-    key = signing.derived(master, thing_id)
+    key = signing.derive_secret(master, thing_id)
     (secret,) = signing.secrets_of([master], thing_id)
     headers = signing.headers([key], message_id=message_id, timestamp=timestamp, body=body)
     assert verified(secret, headers, body, now=timestamp + 10)
@@ -32,7 +32,7 @@ def test_a_receiver_verifies_every_message_with_the_secret_that_it_was_given(
 
 @given(data=st.data(), body=st.binary(min_size=1, max_size=100), timestamp=TIMES)
 def test_whatever_is_changed_on_the_way_the_signature_no_longer_fits(data, body, timestamp):
-    key = signing.derived("m" * 32, "thing")
+    key = signing.derive_secret("m" * 32, "thing")
     sent = dict(signing.headers([key], message_id="r:t:start:1", timestamp=timestamp, body=body))
     where = data.draw(st.integers(0, len(body) - 1))
     forged = body[:where] + bytes([body[where] ^ data.draw(st.integers(1, 255))]) + body[where + 1 :]
@@ -44,13 +44,13 @@ def test_whatever_is_changed_on_the_way_the_signature_no_longer_fits(data, body,
 
 @given(one=IDS, other=IDS, master=MASTERS)
 def test_no_receiver_can_forge_a_message_to_another(one, other, master):
-    keys = {signing.derived(master, each) for each in (one, other)}
+    keys = {signing.derive_secret(master, each) for each in (one, other)}
     assert len(keys) == len({one, other})
 
 
 def test_while_a_master_secret_is_replaced_receivers_with_the_old_and_with_the_new_one_verify():
     old, new = "o" * 32, "n" * 32
-    keys = [signing.derived(master, "thing") for master in (new, old)]
+    keys = [signing.derive_secret(master, "thing") for master in (new, old)]
     headers = signing.headers(keys, message_id="r:t:end:1", timestamp=1_900_000_000, body=b"{}")
     for secret in signing.secrets_of([new, old], "thing"):
         assert verified(secret, headers, b"{}", now=1_900_000_000)

@@ -14,9 +14,9 @@ import pytest
 
 from blazar.clouds.hooks import signing
 from blazar.clouds.hooks.addresses import Allowed
-from blazar.clouds.ports import HookAction, HookAnswer, HookResult
+from blazar.clouds.ports.hooks import HookAction, HookAnswer, HookResult
 from blazar.context import scope
-from blazar.model.errors import ClaimLost, CloudRefused, CloudUnavailable, InvalidInput
+from blazar.model.base.errors import ClaimLost, CloudRefused, CloudUnavailable, InvalidInput
 from tests.clouds.receivers import MASTER, a_call, answer, dripping, hooks, receiver, silent, verified
 
 
@@ -124,6 +124,7 @@ def test_what_may_pass_is_retried(status):
         hooks().call_hook(a_call(heard.url))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "liar",
     [
@@ -141,6 +142,7 @@ def test_a_receiver_that_holds_the_line_is_cut_off(liar):
     assert time.monotonic() - begun < 5
 
 
+@pytest.mark.slow
 def test_a_body_that_never_ends_costs_its_content_alone():
     drips = dripping(b"HTTP/1.1 200 X\r\nContent-Length: 4000\r\n\r\n")
     with receiver(drips) as heard:

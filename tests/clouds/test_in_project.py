@@ -8,7 +8,7 @@ from keystoneauth1 import fixture
 
 from blazar.clouds.openstack import access as access_module
 from blazar.clouds.openstack import open_cloud
-from blazar.model.errors import CloudUnavailable, RoleMissing
+from blazar.model.base.errors import CloudUnavailable, RoleMissing
 from tests.clouds.test_access import KEYSTONE, NOVA, an_access, catalog, sent, web
 
 __all__ = ["web"]

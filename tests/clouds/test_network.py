@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from blazar.clouds.openstack.network import MOST_IN_URL, OpenStackNetwork
-from blazar.clouds.ports import NetworkInfo, Subnet
+from blazar.clouds.ports.network import NetworkInfo, Subnet
 from tests.clouds.test_access import NOVA as NEUTRON
 from tests.clouds.test_access import an_access, sent, web
 

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blazar.clouds.openstack.places import Limits, Target, has_room
+from blazar.clouds.openstack.bulkhead import CallTarget, ThreadLimits, has_room
 from blazar.context import Pool
 
 SERVICES = ("Nova", "Neutron", "Cinder")
 
 
-def filled(pool: Pool, calls: list[tuple[int, int, bool]]) -> Counter[Target]:
+def filled(pool: Pool, calls: list[tuple[int, int, bool]]) -> Counter[CallTarget]:
     """Return the calls in progress when these come in turn, and none ends."""
-    there: Counter[Target] = Counter()
+    there: Counter[CallTarget] = Counter()
     for region, service, proven in calls:
-        target = Target(f"R{region}", SERVICES[service])
-        if has_room(Limits.of(pool), there, target, proven=proven):
+        target = CallTarget(f"R{region}", SERVICES[service])
+        if has_room(ThreadLimits.of(pool), there, target, proven=proven):
             there[target] += 1
     return there
 
@@ -32,7 +32,7 @@ def filled(pool: Pool, calls: list[tuple[int, int, bool]]) -> Counter[Target]:
 def test_some_threads_are_kept_some_are_of_each_region_and_the_others_are_common(
     threads, regions, kept, own, common, first
 ):
-    assert Limits.of(Pool("requests", threads, regions)) == Limits(threads, kept, own, common, first)
+    assert ThreadLimits.of(Pool("requests", threads, regions)) == ThreadLimits(threads, kept, own, common, first)
 
 
 @given(
@@ -42,12 +42,12 @@ def test_some_threads_are_kept_some_are_of_each_region_and_the_others_are_common
 )
 def test_calls_to_other_regions_leave_the_kept_threads_and_those_of_a_region(threads, regions, calls):
     pool = Pool("requests", threads, regions)
-    limits = Limits.of(pool)
+    limits = ThreadLimits.of(pool)
     hanging = [each for each in calls if each[0] <= regions]
     there = filled(pool, hanging)
     assert there.total() <= threads - limits.kept
     if threads - limits.kept >= regions:
-        assert has_room(limits, there, Target("R1", "Nova"), proven=False)
+        assert has_room(limits, there, CallTarget("R1", "Nova"), proven=False)
 
 
 @given(calls=st.lists(st.integers(0, 2), max_size=60))
@@ -55,10 +55,10 @@ def test_calls_to_one_service_leave_some_for_the_other_services_of_its_region(ca
     pool = Pool("requests", 16, 2)
     there = filled(pool, [(1, service, True) for service in calls if service])
     if len(set(there)) == 1:
-        assert has_room(Limits.of(pool), there, Target("R1", "Nova"), proven=False)
+        assert has_room(ThreadLimits.of(pool), there, CallTarget("R1", "Nova"), proven=False)
 
 
 def test_one_region_alone_may_have_all_that_are_common():
     pool = Pool("requests", 16, 2)
     there = filled(pool, [(1, service, True) for service in range(3) for _ in range(16)])
-    assert there.total() == Limits.of(pool).of_region == 11
+    assert there.total() == ThreadLimits.of(pool).of_region == 11

@@ -17,9 +17,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from blazar.clouds.prometheus.http import AT_ONCE, MOST, MOST_BYTES, NOBODY, Login, Prometheus
-from blazar.clouds.prometheus.template import QueryTemplate
-from blazar.model.errors import CloudUnavailable, InvalidInput
+from blazar.clouds.prometheus import AT_ONCE, MOST, MOST_BYTES, NOBODY, Login, Prometheus, QueryTemplate
+from blazar.model.base.errors import CloudUnavailable, InvalidInput
 
 A, B = "0f9c2d1e-0000-4000-8000-00000000000a", "0f9c2d1e-0000-4000-8000-00000000000b"
 QUERY = 'max by (uuid) (max_over_time(cpu{uuid=~"{server_id}"}[2h]))'

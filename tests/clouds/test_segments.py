@@ -9,8 +9,8 @@ import pytest
 import requests_mock
 
 from blazar.clouds.openstack.segments import OpenStackSegments
-from blazar.clouds.ports import Port, Segment, SegmentInUse, SegmentRange, SegmentRefused, Trunk
-from blazar.model.errors import CloudRefused, Conflict
+from blazar.clouds.ports.segments import Port, Segment, SegmentInUse, SegmentRange, SegmentRefused, Trunk
+from blazar.model.base.errors import CloudRefused, Conflict
 from tests.clouds.test_access import NOVA as NEUTRON
 from tests.clouds.test_access import an_access, sent, web
 

@@ -12,7 +12,7 @@ import pytest
 
 from blazar.clouds.shared_read import MAX_CONCURRENT, SharedRead
 from blazar.context import scope
-from blazar.model.errors import CloudUnavailable
+from blazar.model.base.errors import CloudUnavailable
 
 
 class Turnstile:

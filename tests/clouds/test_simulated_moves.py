@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.clouds.ports import MovePhase
-from blazar.clouds.ports.evacuation import Occupant, Special, specials_of
-from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud, of_size
+from blazar.clouds.ports.evacuation import MovePhase, Occupant, Special, specials_of
+from blazar.clouds.simulated import FileStorage, MemoryStorage, of_size
 from blazar.clouds.simulated.server_state import MoveFault
-from blazar.model.amounts import Amounts
-from blazar.model.errors import Conflict
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import Conflict
+from tests.people import PeopledCloud
 from tests.world import ManualClock
 
 
@@ -21,7 +21,7 @@ class Moving:
 
     def __init__(self, storage) -> None:
         self.clock = ManualClock()
-        self.simulated = SimulatedCloud(storage, clock=self.clock)
+        self.simulated = PeopledCloud(storage, clock=self.clock)
         self.simulated.durations.migration = timedelta(minutes=10)
         self.port = self.simulated.evacuation
 
@@ -29,13 +29,13 @@ class Moving:
         return self.simulated.users.boot_server("work", project_id="p", user_id="u", host=host, **more).id
 
     def move(self, server, target="node-3"):
-        self.port.move_server(server, target, live=True)
+        self.port.begin_move(server, target, live=True)
 
     def phases(self, *servers):
         return [self.port.moves_of(server)[-1].phase for server in servers]
 
     def abort(self, server):
-        self.port.abort_move(server, self.port.moves_of(server)[-1].id)
+        self.port.begin_abort(server, self.port.moves_of(server)[-1].id)
 
     def there(self, host="node-3"):
         return {occupant.id: occupant.status for occupant in self.port.occupants(host)}
@@ -122,7 +122,7 @@ def test_a_move_beyond_the_point_of_return_cannot_be_aborted_only_awaited(moving
     assert moving.phases(server) == [MovePhase.COMPLETED]
     assert moving.there() == {server: "ACTIVE"}
     with pytest.raises(Conflict):
-        moving.port.abort_move(server, "4711")
+        moving.port.begin_abort(server, "4711")
 
 
 @pytest.mark.parametrize("refusal", ["no room", "disabled", "down", "freepool", "anti-affinity"])

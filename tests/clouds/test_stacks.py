@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from blazar.clouds.openstack.stacks import OpenStackStacks
-from blazar.clouds.ports import Stack, StackExists, StackPlan, StackRefused
-from blazar.model.errors import CloudUnavailable, Conflict
+from blazar.clouds.ports.stacks import Stack, StackExists, StackPlan, StackRefused
+from blazar.model.base.errors import CloudUnavailable, Conflict
 from tests.clouds.test_access import NOVA as HEAT
 from tests.clouds.test_access import an_access, sent, web
 
@@ -30,7 +30,7 @@ def listed(id, status, **more):
 
 
 def create(stacks):
-    return stacks.create_stack("p", PLAN, tags=frozenset({"b", "a"}))
+    return stacks.begin_stack("p", PLAN, tags=frozenset({"b", "a"}))
 
 
 def error(kind, message="x"):

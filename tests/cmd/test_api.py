@@ -10,7 +10,7 @@ from werkzeug.test import Client
 
 from blazar.cmd import api
 from blazar.cmd.config import ConfigurationError
-from blazar.model.errors import InvalidInput
+from blazar.model.base.errors import InvalidInput
 from tests.cmd.conftest import Program
 from tests.cmd.stub import PASSWORD
 from tests.conftest import RABBITMQ
@@ -37,6 +37,7 @@ def taken():
         yield listener.getsockname()[1]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
@@ -71,6 +72,7 @@ def test_a_wrong_password_is_said_at_the_start_and_not_that_it_is_wrong_later(lo
     assert "wrong-horse" not in refused.value.message
 
 
+@pytest.mark.slow
 def test_a_keystone_that_lets_us_in_or_is_away_is_no_reason_not_to_serve(load, stub, caplog):
     api.build(load(*BUS, *login_at(stub, PASSWORD)))
     assert "Keystone" not in caplog.text
@@ -79,6 +81,7 @@ def test_a_keystone_that_lets_us_in_or_is_away_is_no_reason_not_to_serve(load, s
     assert "Keystone cannot be reached yet to validate tokens" in caplog.text
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("text", ["just a text", "[1, 2]", "a: [", '"blazar:leases:get": 5'])
 def test_a_policy_file_that_is_none_is_refused_at_once(load, tmp_path, text):
     rules = tmp_path / "rules.yaml"
@@ -89,6 +92,7 @@ def test_a_policy_file_that_is_none_is_refused_at_once(load, tmp_path, text):
     assert "object" not in refused.value.message
 
 
+@pytest.mark.slow
 def test_the_database_of_the_existing_blazar_is_refused_with_what_to_do(start, their_database):
     program = start("api", *BUS, *LOGIN, "[database]", f"connection = {their_database}")
     assert program.ended() == 1
@@ -96,6 +100,7 @@ def test_the_database_of_the_existing_blazar_is_refused_with_what_to_do(start, t
     assert "give this program an empty database" in program.last_words
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "url", ["sqlite:////no/such/folder/db", "nonsense", "postgresql+psycopg://blazar:secret@127.0.0.1:1/x"]
 )
@@ -115,6 +120,7 @@ def test_an_unknown_message_bus_is_refused(load):
         api.build(load("[DEFAULT]", "transport_url = pigeon://", *LOGIN))
 
 
+@pytest.mark.slow
 def test_a_message_bus_that_does_not_let_us_in_is_said_at_the_start_and_no_reason_to_end(start):
     bus = RABBITMQ.replace("guest:guest", "guest:se-cret")
     program = start("api", "[DEFAULT]", f"transport_url = {bus}", "host = 127.0.0.1", "port = 0", *LOGIN)
@@ -125,6 +131,7 @@ def test_a_message_bus_that_does_not_let_us_in_is_said_at_the_start_and_no_reaso
     assert program.said.count("Message bus cannot be used") == 1
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_told_in_one_sentence(start, taken):
     program = start("api", *BUS, "host = 127.0.0.1", f"port = {taken}", "unread = 1", *LOGIN)
     assert program.ended() == 1
@@ -133,6 +140,7 @@ def test_a_port_that_is_taken_is_told_in_one_sentence(start, taken):
     assert "Traceback" not in program.said
 
 
+@pytest.mark.slow
 def test_a_wrong_value_is_told_in_one_sentence(start):
     program = start("api", "[api]", "threads = 0")
     assert program.ended() == 1
@@ -140,6 +148,7 @@ def test_a_wrong_value_is_told_in_one_sentence(start):
     assert sentence.startswith("blazar-api: [api] threads cannot be '0'")
 
 
+@pytest.mark.slow
 def test_it_serves_until_it_is_told_to_stop(start):
     program = start("api", *BUS, "host = 127.0.0.1", "port = 0", *LOGIN)
     program.says("blazar-api is listening on 127.0.0.1")
@@ -147,6 +156,7 @@ def test_it_serves_until_it_is_told_to_stop(start):
     assert "Traceback" not in program.said
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("lines", "served"),
     [
@@ -192,6 +202,7 @@ print(answer.status, file=__import__("sys").stderr)
 """
 
 
+@pytest.mark.slow
 def test_the_wsgi_module_reads_the_folder_that_is_named_and_no_arguments_of_its_host(tmp_path):
     (tmp_path / "blazar.conf").write_text("\n".join([*BUS, *LOGIN]), encoding="utf-8")
     program = Program("-c", ASK, "--workers", "4", OS_BLAZAR_CONFIG_DIR=str(tmp_path))
@@ -199,6 +210,7 @@ def test_the_wsgi_module_reads_the_folder_that_is_named_and_no_arguments_of_its_
     assert program.last_words == "401 UNAUTHORIZED"
 
 
+@pytest.mark.slow
 def test_the_wsgi_module_names_the_file_that_it_misses(tmp_path):
     program = Program("-c", "import blazar.wsgi.api", OS_BLAZAR_CONFIG_DIR=str(tmp_path))
     assert program.ended() == 1

@@ -9,22 +9,23 @@ from datetime import timedelta
 import pytest
 from oslo_config import cfg
 
-from blazar.api.bounds import ApiBounds, PageBounds
+from blazar.api.http.queries import ApiBounds, PageBounds
 from blazar.calendar.placement import Strategy
 from blazar.clouds.openstack.options import auth_url, credentials
-from blazar.clouds.simulated import MemoryStorage, SimulatedCloud, State
+from blazar.clouds.simulated import MemoryStorage, State
 from blazar.cmd import assemble, config, logs
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import transport
-from blazar.model.bounds import Bounds
-from blazar.model.errors import BlazarError, InvalidInput
-from blazar.model.reading import ReadBounds
-from blazar.model.unused import UseMode, UsePolicies, UsePolicy
-from blazar.resources.actions import action_of
-from blazar.resources.base import Action, Given
+from blazar.model.base.errors import BlazarError, InvalidInput
+from blazar.model.base.service_info import ReadBounds
+from blazar.model.leases.limits import Bounds
+from blazar.model.use.policy import UseMode, UsePolicies, UsePolicy
+from blazar.resources.contract.actions import action_of
+from blazar.resources.contract.values import Action, Given
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.virtual import VirtualInstance
-from blazar.testing.clock import ManualClock
+from blazarconformance.clock import ManualClock
+from tests.people import PeopledCloud
 
 OPERATORS = """
 [DEFAULT]
@@ -131,7 +132,7 @@ def test_extra_specs_are_allowed_as_configured(load):
     assert "hw:cpu_policy" in HostSettings.configured(load("[nova]")).extra_specs
     settings = HostSettings.configured(load("[nova]", "allowed_extra_specs = hw:*, quota:cpu_shares"))
     assert settings.extra_specs == ("hw:*", "quota:cpu_shares")
-    kind = VirtualInstance(SimulatedCloud(MemoryStorage(State()), clock=ManualClock()).cloud, settings)
+    kind = VirtualInstance(PeopledCloud(MemoryStorage(State()), clock=ManualClock()).cloud, settings)
     asked = {"amount": 1, "vcpus": 1, "memory_mb": 1, "disk_gb": 1, "affinity": None, "resource_properties": ""}
     for name in ("hw:mem_page_size", "quota:cpu_shares"):
         assert kind.parameters(Given({**asked, "extra_specs": {name: "1"}})).values["extra_specs"] == {name: "1"}
@@ -190,6 +191,7 @@ def test_the_url_of_keystone_is_put_together(load, lines, url):
     assert auth_url(load("[DEFAULT]", *lines)) == url
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("section", "option", "group"),
     [
@@ -298,6 +300,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("section", "line", "remedy"), WRONG, ids=[f"{s} {line}" for s, line, _ in WRONG])
 def test_a_wrong_value_is_refused_with_its_option_and_what_would_do(load, section, line, remedy):
     option, _, value = line.partition(" = ")
@@ -310,6 +313,7 @@ def test_a_wrong_value_is_refused_with_its_option_and_what_would_do(load, sectio
     assert value in message
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("section", "option"),
     [
@@ -326,6 +330,7 @@ def test_what_cannot_be_empty_is_not(load, section, option):
     assert f"{section} {option}" in refused.value.message
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("value", ["many", "10 # connections", "", "10s", "0x10", "1.5"])
 def test_a_word_where_a_number_belongs_is_called_one(load, value):
     with pytest.raises(ConfigurationError) as refused:
@@ -358,6 +363,7 @@ def test_a_dollar_sign_in_a_secret_is_explained_and_the_secret_is_not_told(load,
     assert "cret" not in refused.value.message
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
@@ -378,6 +384,7 @@ def test_a_login_that_cannot_be_is_refused(load, lines, words):
     assert words in refused.value.message
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("url", ["nonsense://secret@h/", "secret", "rabbit://guest:secret@h:port/"])
 def test_a_message_bus_that_cannot_be_is_refused_without_its_password(load, url):
     with pytest.raises(InvalidInput, match="transport_url") as refused:
@@ -415,6 +422,7 @@ WINDOWS = {
 }
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize(("encoding", "words"), WINDOWS.values(), ids=WINDOWS)
 @pytest.mark.parametrize("option", ["--config-file", "--config-dir", "by default"])
 @pytest.mark.parametrize("first", ["[DEFAULT]", "# Settings", ""])
@@ -427,6 +435,7 @@ def test_a_file_that_an_editor_on_windows_saved_is_named_with_what_to_do(tmp_pat
     assert f"{path} {words}" in refused.value.message
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("encoding", "words"), WINDOWS.values(), ids=WINDOWS)
 def test_a_file_of_the_log_that_an_editor_on_windows_saved_is_named_with_what_to_do(load, tmp_path, encoding, words):
     path = tmp_path / "logging.conf"
@@ -455,6 +464,7 @@ def test_a_log_that_cannot_be_written_is_told(load):
         logs.start(load("[DEFAULT]", "log_config_append = /no/such/file"))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("word", ["default", "email", ""])
 def test_the_words_of_older_files_for_a_warning_alone_start_and_warn(load, word):
     settings = HostSettings.configured(load("[physical:host]", f"before_end = {word}"))
@@ -487,6 +497,7 @@ def test_one_project_is_bounded_generously_unless_an_operator_says_otherwise(loa
     assert config.manager_settings(load("[enforcement]", *lines)).bounds == Bounds(leases=5)
 
 
+@pytest.mark.slow
 def test_what_one_request_may_read_is_bounded_unless_an_operator_says_otherwise(load):
     assert (config.api_bounds(load()), config.manager_settings(load()).reads) == (ApiBounds(), ReadBounds())
     lines = ("page_size = 5", "max_page_size = 50", "max_calendar_page_size = 200", "max_range = 30", "range_back = 7")
@@ -518,6 +529,7 @@ def test_a_page_is_by_default_no_longer_than_at_most(load):
     )
 
 
+@pytest.mark.slow
 def test_leases_that_nobody_uses_are_only_reported_unless_an_operator_says_otherwise(load):
     usual = config.manager_settings(load()).use_policies
     assert usual == UsePolicies(UsePolicy(UseMode.DRY_RUN))
@@ -539,6 +551,7 @@ def test_leases_that_nobody_uses_are_only_reported_unless_an_operator_says_other
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("line", "words"),
     [

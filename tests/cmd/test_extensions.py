@@ -46,6 +46,7 @@ def installed(tmp_path, monkeypatch):
 OLDER = "written for the existing Blazar"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("option", GROUPS)
 @pytest.mark.parametrize(
     ("name", "words"),
@@ -73,7 +74,10 @@ def test_what_cannot_be_used_is_refused_once_with_the_true_reason(load, installe
     assert caplog.records == []
 
 
-HALF = """class Plugin:
+HALF = """from blazar.resources.contract.type import ResourceType
+
+
+class Plugin(ResourceType):
     resource_type = "acme:desk"
     kind = "host"
     def __init__(self, *_): pass
@@ -101,6 +105,7 @@ CHILDREN = "    def children(self, parameters): pass\n"
 CHANGES = "    def changed(self, current, change): pass\n    def demand_again(self, task, parameters, *, known): pass\n"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("has", "words"),
     [
@@ -138,6 +143,7 @@ def nonsense(): return [5]
 """
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["required", "ends", "clashes", "nonsense"])
 def test_options_of_a_package_that_nobody_uses_stop_no_start(load, installed, tmp_path, monkeypatch, caplog, name):
     (tmp_path / "acme_options.py").write_text(OPTIONS, encoding="utf-8")

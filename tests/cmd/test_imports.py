@@ -14,6 +14,7 @@ UNUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", sorted(UNUSED))
 def test_a_process_starts_without_the_libraries_that_it_does_not_use(module):
     code = f"import sys, {module}; print(*sys.modules)"

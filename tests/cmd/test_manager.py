@@ -11,11 +11,11 @@ import amqp
 import pytest
 import sqlalchemy as sa
 
-from blazar.cmd import assemble, manager, systemd
+from blazar.cmd import assemble, manager, process
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import explain_refusal
-from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, InvalidInput, StoreUnavailable
-from blazar.store import revisions
+from blazar.model.base.errors import BlazarError, CloudRefused, CloudUnavailable, InvalidInput, StoreUnavailable
+from blazar.store.sql import revisions
 from tests.conftest import RABBITMQ
 from tests.tables import new_sqlite
 
@@ -41,6 +41,7 @@ def test_without_a_database_it_does_not_start(run):
         run("[DEFAULT]")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("url", "words"),
     [
@@ -67,6 +68,7 @@ def test_a_database_without_our_tables_is_refused_with_the_command_that_makes_th
         run(*working(database=f"sqlite:///{tmp_path / 'empty.sqlite'}"))
 
 
+@pytest.mark.slow
 def test_the_database_of_the_existing_blazar_is_refused_with_what_to_do(run, working, their_database):
     with pytest.raises(BlazarError, match=r"is that of the existing Blazar.*empty database of its own"):
         run(*working(database=their_database))
@@ -117,6 +119,7 @@ def test_a_message_bus_that_cannot_be_is_refused_without_its_password(run, worki
     assert "se-cret" not in refused.value.message
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_of_a_cloud_before_the_database_is_there(run, working, stub, tmp_path):
     with pytest.raises(BlazarError):
         run(*working(database=f"sqlite:///{tmp_path / 'empty.sqlite'}"))
@@ -129,6 +132,7 @@ def test_a_manager_that_is_told_to_stop_waits_no_longer(load, working, closed):
     manager.run(load(*working(port=closed, wait=300)), stopping)
 
 
+@pytest.mark.slow
 def test_it_says_what_it_waits_for_until_it_is_there(start, working, stub):
     stub.statuses["/v3"] = 503
     program = start("manager", *working(wait=300))
@@ -140,6 +144,7 @@ def test_it_says_what_it_waits_for_until_it_is_there(start, working, stub):
     assert "] Waiting for up to 300 s: Keystone cannot be reached: " in waiting
 
 
+@pytest.mark.slow
 def test_the_process_ends_with_one_sentence(start):
     program = start("manager", "[manager]", "claim_ttl = soon")
     assert program.ended() == 1
@@ -147,6 +152,7 @@ def test_the_process_ends_with_one_sentence(start):
     assert sentence.startswith("blazar-manager: [manager] claim_ttl cannot be 'soon'")
 
 
+@pytest.mark.slow
 def test_a_file_that_is_not_there_is_named_in_one_sentence(start):
     program = start("manager", arguments=("--config-file", "/no/such/blazar.conf"))
     assert program.ended() == 1
@@ -154,6 +160,7 @@ def test_a_file_that_is_not_there_is_named_in_one_sentence(start):
     assert "/no/such/blazar.conf" in sentence
 
 
+@pytest.mark.slow
 def test_the_process_gives_up_with_one_sentence_after_what_it_logged(start, working):
     program = start("manager", *working(password="wrong-horse"), "no_such_option = 1")
     assert program.ended() == 1
@@ -162,6 +169,7 @@ def test_the_process_gives_up_with_one_sentence_after_what_it_logged(start, work
     assert sentence.startswith("blazar-manager: Keystone does not accept the service user")
 
 
+@pytest.mark.slow
 def test_without_a_freepool_it_works_and_says_what_is_missing(start, working, stub):
     stub.aggregates.clear()
     program = start("manager", *working())
@@ -171,6 +179,7 @@ def test_without_a_freepool_it_works_and_says_what_is_missing(start, working, st
     assert "Traceback" not in program.said
 
 
+@pytest.mark.slow
 def test_a_message_bus_that_is_not_there_is_waited_for_and_keeps_nobody_from_stopping(start, working, closed):
     program = start("manager", *working(bus=f"rabbit://guest:se-cret@127.0.0.1:{closed}/"))
     assert "refused" in program.says("oslo.messaging")
@@ -178,6 +187,7 @@ def test_a_message_bus_that_is_not_there_is_waited_for_and_keeps_nobody_from_sto
     assert "se-cret" not in program.said
 
 
+@pytest.mark.slow
 def test_a_message_bus_that_does_not_let_us_in_ends_it_with_one_sentence(start, working):
     program = start("manager", *working(bus=RABBITMQ.replace("guest:guest", "guest:se-cret")))
     assert program.ended() == 1
@@ -200,6 +210,7 @@ def test_queues_with_other_properties_are_told_with_the_options_that_set_them():
     assert "rabbit_quorum_queue in [oslo_messaging_rabbit]" in told
 
 
+@pytest.mark.slow
 def test_a_hangup_takes_over_what_may_change_and_a_slip_in_the_file_ends_nobodys_work(start, working, file):
     program = start("manager", *working())
     program.says("has started, with the service user in project")
@@ -233,7 +244,7 @@ def test_a_database_of_a_newer_version_is_refused_with_the_way_back(run, working
     set_revision(own_tables, "9031")
     with pytest.raises(ConfigurationError, match="from a newer version of Blazar") as refused:
         run(*working(database=own_tables))
-    assert f"downgrade {revisions.head()}" in refused.value.message
+    assert f"downgrade {revisions.newest_revision()}" in refused.value.message
     assert "upgrade head" not in refused.value.message
 
 
@@ -260,6 +271,7 @@ class Cut:
             raise sa.exc.OperationalError(statement, (), Exception("server closed the connection"))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_database_that_is_away_at_any_step_of_the_start_is_waited_for(load, working, monkeypatch, caplog, own_tables):
     caplog.set_level("INFO", "blazar.manager")
@@ -296,6 +308,7 @@ def test_a_database_that_is_away_at_any_step_of_the_start_is_waited_for(load, wo
         starts(number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("abstract", [False, True], ids=["path", "abstract"])
 def test_systemd_is_told_when_it_serves_and_when_it_stops(start, working, tmp_path, monkeypatch, abstract):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
@@ -315,5 +328,5 @@ def test_systemd_is_told_when_it_serves_and_when_it_stops(start, working, tmp_pa
 @pytest.mark.parametrize("address", ["", "/no/such/socket"])
 def test_without_systemd_nothing_is_told_and_nothing_breaks(monkeypatch, address):
     monkeypatch.setenv("NOTIFY_SOCKET", address)
-    systemd.say_ready("it serves")
-    systemd.say_stopping()
+    process.say_ready("it serves")
+    process.say_stopping()

@@ -8,12 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.clouds.ports.metrics import NoMetrics
-from blazar.clouds.prometheus.http import Prometheus
+from blazar.clouds.ports.compute import NoMetrics
+from blazar.clouds.prometheus import Prometheus
 from blazar.cmd import assemble, config
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.status import main
-from blazar.model.unused import UseMode, UsePolicy
+from blazar.model.use.policy import UseMode, UsePolicy
 
 QUERY = 'prometheus_query = cpu{uuid=~"{server_id}"}'
 USUAL = ("[unused]", "source = prometheus", "idle_after = 86400")
@@ -33,6 +33,7 @@ def test_a_policy_names_its_source_and_its_bound(load):
     assert isinstance(assemble.metrics(conf), Prometheus)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
@@ -57,6 +58,7 @@ def test_options_that_cannot_be_stop_the_process_and_show_no_secret(load, lines,
     assert "s3cret" not in refused.value.message
 
 
+@pytest.mark.slow
 def test_status_says_when_prometheus_does_not_answer(working, file, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -11,22 +11,23 @@ from typing import Any
 import pytest
 from keystoneauth1 import fixture
 
+from blazar.clouds import prometheus
 from blazar.clouds.hooks.http import HttpHooks
 from blazar.clouds.openstack import Access
 from blazar.clouds.openstack.options import credentials
-from blazar.cmd import assemble, config, manager, use_options
+from blazar.cmd import assemble, config, manager
 from blazar.cmd.config import ConfigurationError
-from blazar.enforcement import Identity, unified
+from blazar.enforcement import CloudIdentity, unified
 from blazar.enforcement.unified import UnifiedLimits
-from blazar.model.errors import CloudUnavailable, EnforcementUnavailable, StoreUnavailable
+from blazar.model.base.errors import CloudUnavailable, EnforcementUnavailable, StoreUnavailable
 from blazar.resources.generic.type import Generic
-from blazar.store import revisions
+from blazar.store.sql import revisions
 from tests.clouds.receivers import MASTER, a_call, answer, receiver, silent
 from tests.clouds.test_access import FAR_NOVA, KEYSTONE, NOVA, sent, web
 from tests.clouds.test_prometheus import A, series, service
 from tests.enforcement.builders import a_view, asking, hours
 from tests.enforcement.test_unified_limits import Keystone, keystone
-from tests.manager.generic.test_life import heard
+from tests.resources.generic.test_life import heard
 from tests.world import TYPES, World, things
 
 __all__ = ["keystone", "service", "web"]
@@ -42,6 +43,7 @@ def test_a_call_takes_as_long_and_is_tried_as_often_as_the_file_says(load, web):
     assert [call.timeout for call in sent(web)] == [7] * 5
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("kind", "of", "section"), [("image", "image", "glance"), ("volume", "volumev3", "cinder")])
 @pytest.mark.parametrize("endpoint", ["public", "internal", "admin"])
 def test_the_endpoint_of_the_file_is_called(load, web, kind, of, section, endpoint):
@@ -90,11 +92,13 @@ def clouds(load, working, monkeypatch) -> Callable[..., Any]:
     return run
 
 
+@pytest.mark.slow
 def test_the_regions_of_the_file_are_served(clouds, stub):
     stub.regions = ("R1", "R2", "R3")
     assert list(clouds("[cloud]", "regions = R1,R2")) == ["R1", "R2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aware", [True, False])
 def test_zones_of_hosts_are_noted_if_the_file_says_so(clouds, stub, monkeypatch, aware):
     given = stub.answer
@@ -126,7 +130,7 @@ def test_the_database_is_looked_for_as_often_as_the_file_says(load, working, mon
         looks.append(engine)
         raise StoreUnavailable("it is away")
 
-    monkeypatch.setattr(revisions, "current", away)
+    monkeypatch.setattr(revisions, "read_revision", away)
     monkeypatch.setattr(manager, "RETRY_SECONDS", 0.0)
     lines = [*working(wait=0), "[database]", f"max_retries = {retries}"]
     with pytest.raises(StoreUnavailable):
@@ -137,6 +141,7 @@ def test_the_database_is_looked_for_as_often_as_the_file_says(load, working, mon
 HOOKS = ("[generic]", f"master_secrets = {MASTER}", "allow_http = true", "allowed_networks = 127.0.0.0/8")
 
 
+@pytest.mark.slow
 def test_a_hook_is_waited_for_as_long_as_the_file_says(load):
     with receiver(silent) as heard:
         hooks = HttpHooks.configured(load(*HOOKS, "timeout = 1"))
@@ -170,7 +175,7 @@ EXTERNAL = (
 def _check(load: Callable[..., Any], url: str, *lines: str) -> float:
     """Let a service that fails be asked; return how many seconds that took."""
     conf = load(*EXTERNAL, f"external_service_base_endpoint = {url.partition('?')[0]}/", *lines)
-    (external,) = assemble.enforcement(conf, Identity()).filters
+    (external,) = assemble.enforcement(conf, CloudIdentity()).filters
     begun = time.monotonic()
     with pytest.raises(EnforcementUnavailable):
         external.check(asking(a_view(hours(1, 3))))
@@ -184,6 +189,7 @@ def test_an_external_service_is_asked_as_often_as_the_file_says(load, attempts):
         assert len(heard.heard) == attempts
 
 
+@pytest.mark.slow
 def test_an_external_service_is_waited_for_as_long_as_the_file_says(load):
     with receiver(silent) as heard:
         assert 0.2 < _check(load, heard.url, "external_service_timeout = 0.3") < 3
@@ -235,7 +241,7 @@ def test_limits_of_keystone_are_cached_as_long_as_the_file_says(limits, keystone
 def _measurements(load: Callable[..., Any], url: str, *lines: str) -> Any:
     query = 'prometheus_query = sum by (id) (load{id=~"{server_id}"})'
     conf = load("[unused]", f"prometheus_url = {url}", query, *lines)
-    return use_options.metrics(conf[use_options.SECTION], None)
+    return prometheus.metrics(conf.unused, None)
 
 
 def test_prometheus_is_asked_where_and_what_the_file_says(load, service):
@@ -255,11 +261,12 @@ def test_prometheus_is_asked_where_and_what_the_file_says(load, service):
 )
 def test_prometheus_is_told_who_asks_as_the_file_says(load, service, monkeypatch, lines, header):
     # Over the loopback nobody listens in.
-    monkeypatch.setattr(use_options, "check_url", lambda *_, **__: None)
+    monkeypatch.setattr(prometheus, "check_url", lambda *_, **__: None)
     _measurements(load, service.url, *lines).of_servers([A])
     assert service.heard[0].get("authorization") == header
 
 
+@pytest.mark.slow
 def test_prometheus_is_waited_for_as_long_as_the_file_says(load):
     with receiver(silent) as heard:
         begun = time.monotonic()

@@ -6,11 +6,12 @@ from __future__ import annotations
 import pytest
 
 from blazar.clouds.hooks.http import HttpHooks
-from blazar.model.errors import InvalidInput
+from blazar.model.base.errors import InvalidInput
 
 SECRET = f"master_secrets = {'s' * 40}"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("allowed", "others", "url"),
     [

@@ -45,6 +45,7 @@ def served(load, stub, monkeypatch) -> Callable[..., dict[str, Any]]:
     return settings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [2, 3])
 def test_as_many_requests_are_served_at_a_time_as_the_file_says(served, serve, threads):
     three = threading.Barrier(3, timeout=0.5)
@@ -63,6 +64,7 @@ def test_as_many_requests_are_served_at_a_time_as_the_file_says(served, serve, t
     assert answers == (["met"] * 3 if threads == 3 else ["alone"] * 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("connections", "closed"), [(100, True), (300, False)])
 def test_as_many_connections_are_open_as_the_file_says(served, serve, connections, closed):
     port = serve(**served("[api]", f"connections = {connections}"))
@@ -140,6 +142,7 @@ def test_the_publisher_of_notifications_is_that_of_the_file(load):
     assert message["publisher_id"] == "blazar.other"
 
 
+@pytest.mark.slow
 def test_a_search_tries_as_many_placements_as_the_file_says(tmp_path, monkeypatch):
     """A lease with both needs two hosts. Each of eleven gaps is looked at, for the price of ten placements."""
     service = Configured(tmp_path, "[availability]", "max_placements = 100", hosts=1)

@@ -9,8 +9,8 @@ import re
 import pytest
 from werkzeug.test import Client
 
-from blazar.api.middleware import behind_keystone
-from blazar.api.web.settings import SessionSettings
+from blazar.api.http.middleware import behind_keystone
+from blazar.api.web.signing_in import SessionSettings
 from blazar.cmd import api, pages
 from blazar.cmd.config import ConfigurationError
 from tests.cmd.test_api import BUS, LOGIN

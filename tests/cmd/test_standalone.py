@@ -20,12 +20,13 @@ from urllib.parse import urlsplit
 import pytest
 from oslo_config import cfg
 
-from blazar.api.identity import Caller
-from blazar.api.policy import Policy
+from blazar.api.http.identity import Caller
+from blazar.api.http.policy import Policy
+from blazar.api.parts import all_parts
 from blazar.clouds.hooks.http import HttpHooks
 from blazar.clouds.simulated import open_cloud
 from blazar.cmd import config, standalone
-from blazar.model.clock import SystemClock
+from blazar.model.base.clock import SystemClock
 from tests.cmd.conftest import Program
 
 pytestmark = pytest.mark.timeout(60)
@@ -59,6 +60,7 @@ def call(url: str, body: object = None) -> dict:
         return json.load(answer)
 
 
+@pytest.mark.slow
 def test_the_first_lease_is_one_command_and_what_is_kept_is_for_nobody_else(tmp_path):
     (tmp_path / "data").mkdir(mode=0o755)
     program, url = begun(tmp_path)
@@ -75,6 +77,7 @@ def test_the_first_lease_is_one_command_and_what_is_kept_is_for_nobody_else(tmp_
     assert not list((tmp_path / "data").glob("*-wal"))
 
 
+@pytest.mark.slow
 def test_a_standalone_that_stops_answers_what_is_sent_on_a_connection_that_is_open(tmp_path):
     program, url = begun(tmp_path)
     head, rest = b"GET /healthcheck HTTP/1.1\r\n", b"Host: localhost\r\n\r\n"
@@ -177,7 +180,7 @@ def test_a_policy_of_its_own_folder_counts_and_one_that_the_configuration_names_
 
     def may(*files: str) -> set[str]:
         conf = config.load([], program="blazar-test", files=list(files), conf=cfg.ConfigOpts())
-        policy = Policy(standalone.with_own_policy(conf, data))
+        policy = Policy(standalone.with_own_policy(conf, data), parts=all_parts())
         visitor = Caller("u", "p", ("guest",))
         return {verb for verb in ("get", "delete") if policy.allows(f"blazar:oshosts:{verb}", visitor)}
 
@@ -194,6 +197,7 @@ def test_real_hooks_are_called_once_a_master_secret_is_configured_and_simulated_
     assert standalone.with_own_hooks(conf, cloud).compute is cloud.compute
 
 
+@pytest.mark.slow
 def test_a_database_in_its_configuration_is_said_not_to_be_used(tmp_path):
     conf = tmp_path / "blazar.conf"
     conf.write_text("[database]\nconnection = postgresql://blazar@db.example/blazar\n", encoding="utf-8")
@@ -202,6 +206,7 @@ def test_a_database_in_its_configuration_is_said_not_to_be_used(tmp_path):
     assert "[database] connection is not used: standalone mode keeps its data in " in program.said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["a file", "below a file"])
 def test_a_folder_that_cannot_be_is_told_with_how_to_choose_another(tmp_path, place):
     (tmp_path / "file").write_text("", encoding="utf-8")

@@ -102,6 +102,7 @@ def check(file: Path, capsys) -> tuple[int, list[str]]:
     return code, [row[2:] for row in capsys.readouterr().out.splitlines()[1:]]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_stock_file_is_read_without_a_change_and_every_option_of_it_is_known(stock, journal, tool):
     conf = read(stock(tool))
@@ -111,6 +112,7 @@ def test_a_stock_file_is_read_without_a_change_and_every_option_of_it_is_known(s
     assert api.build(conf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", TOOLS)
 def test_the_upgrade_check_of_a_stock_file_succeeds_and_names_what_has_another_name_now(stock, journal, capsys, tool):
     code, rows = check(stock(tool), capsys)
@@ -132,7 +134,7 @@ def test_the_limits_of_a_stock_file_hold_by_their_former_names(stock):
     conf = read(stock("chameleon"))
     assert conf.enforcement.max_lease_duration == 604800
     assert conf.enforcement.max_lease_duration_exempt_project_ids == ["3f2a", "9c1b"]
-    first, second = assemble.enforcement(conf, assemble.Identity()).filters
+    first, second = assemble.enforcement(conf, assemble.CloudIdentity()).filters
     assert [limit.value for limit in first.stated_limits("physics")] == [604800]
     assert first.stated_limits("3f2a") == ()
     assert set(second.endpoints.values()) == {
@@ -145,6 +147,7 @@ def test_the_pool_of_connections_is_as_large_as_a_stock_file_says(stock):
     assert (pool.size(), pool._max_overflow, pool.timeout(), pool._recycle) == (5, 50, 30, 600)
 
 
+@pytest.mark.slow
 def test_without_the_package_the_journal_is_refused_with_its_name(stock, capsys):
     file = stock("osa")
     with pytest.raises(ConfigurationError, match=r"install it by pip install 'blazar\[journal\]'"):
@@ -168,6 +171,7 @@ BAD_LOGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tool", "changes", "logging", "words"), BAD_LOGS.values(), ids=BAD_LOGS)
 def test_a_log_that_cannot_be_written_is_told_before_the_start(stock, capsys, tool, changes, logging, words):
     file = stock(tool, changes)
@@ -181,6 +185,7 @@ def test_a_log_that_cannot_be_written_is_told_before_the_start(stock, capsys, to
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_a_handler_that_does_not_exist_is_told_in_one_sentence(stock, start):
     file = stock("helm")
     (file.parent / "logging.conf").write_text(LOGGING.replace("StreamHandler", "NoHandler"), encoding="utf-8")
@@ -193,8 +198,8 @@ def test_a_handler_that_does_not_exist_is_told_in_one_sentence(stock, start):
 
 def test_a_misspelt_option_is_told_by_the_name_that_is_meant_and_none_is_to_be_taken_out(monkeypatch):
     # Reading the packages that are installed for each of 170 options takes long.
-    every = list(config.known())
-    monkeypatch.setattr(config_advice, "known", lambda: every)
+    every = list(config.list_options())
+    monkeypatch.setattr(config_advice, "list_options", lambda: every)
     for group, options in config.GROUPS.items():
         for name in (option.name for option in options if len(option.name) > 6):
             sentence = config_advice.advise(f"[{group}] {name[:-1]}")
@@ -203,6 +208,7 @@ def test_a_misspelt_option_is_told_by_the_name_that_is_meant_and_none_is_to_be_t
     assert config_advice.advise("[DEFAULT] max_lease_duration").endswith("the option is in [enforcement]")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", TOOLS)
 def test_validators_know_every_option_of_a_stock_file(stock, tool):
     command = [

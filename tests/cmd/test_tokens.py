@@ -10,7 +10,7 @@ from keystoneauth1 import exceptions as ksa
 from blazar.clouds.openstack import Access
 from blazar.clouds.openstack.access import ServiceUser
 from blazar.clouds.openstack.options import credentials
-from blazar.model.errors import CloudUnavailable
+from blazar.model.base.errors import CloudUnavailable
 
 
 def test_the_token_is_the_one_that_keystone_gives_the_service_user(load, working, stub):

@@ -9,20 +9,21 @@ from pathlib import Path
 import pytest
 from oslo_config import cfg
 
-from blazar.api import middleware
+from blazar.api.http import middleware
+from blazar.clouds import prometheus
 from blazar.clouds.hooks.http import HttpHooks
 from blazar.clouds.openstack.options import credentials
-from blazar.cmd import assemble, config, pages, use_options
+from blazar.cmd import assemble, config, pages
 
 ROOT = Path(__file__).parents[2] / "blazar"
 CALLERS = {
     "api/web/keystone.py": "pages._keystone gives it the verification",
     "clouds/hooks/http.py": "HttpHooks.configured",
     "clouds/openstack/access.py": "credentials",
-    "clouds/prometheus/http.py": "use_options.metrics",
-    "cmd/guard.py": "verification",
+    "clouds/prometheus.py": "prometheus.metrics",
+    "cmd/logins.py": "verification",
     "enforcement/external.py": "Identity.cafile",
-    "api/middleware.py": "behind_keystone",
+    "api/http/middleware.py": "behind_keystone",
     "enforcement/unified.py": "the library reads [oslo_limit]",
 }
 """What opens connections with TLS, and from where it knows whom to trust."""
@@ -49,6 +50,7 @@ def files(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_all_that_opens_connections_with_tls_is_looked_at_here():
     def opens(path: Path) -> bool:
         lines = (line.lstrip() for line in path.read_text(encoding="utf-8").splitlines())
@@ -101,8 +103,8 @@ def test_hooks_measurements_and_the_external_service_are_trusted_so(load, files)
         "external_service_base_endpoint = https://127.0.0.1:9/",
     )
     assert HttpHooks.configured(conf)._cafile == file
-    assert use_options.metrics(conf[use_options.SECTION], conf.cafile)._verify == file
-    (external,) = assemble.enforcement(conf, assemble.Identity(cafile=conf.cafile)).filters
+    assert prometheus.metrics(conf.unused, conf.cafile)._verify == file
+    (external,) = assemble.enforcement(conf, assemble.CloudIdentity(cafile=conf.cafile)).filters
     assert external._verify == file
 
 

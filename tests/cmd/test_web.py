@@ -87,6 +87,7 @@ def idle(port: int, count: int, begun: bytes = b"") -> Iterator[list[socket.sock
         yield sockets
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nX-Slow: "], ids=["silent", "in the middle of a header"])
 @pytest.mark.parametrize("connections", [50, 1000])
 def test_idle_connections_keep_nobody_away(serve, connections, begun):
@@ -155,6 +156,7 @@ def test_a_body_in_chunks_is_read_to_its_end(serve):
     assert "POST /one b'abcde'" in ask(serve(), head + b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
 
 
+@pytest.mark.slow
 def test_who_reads_slowly_holds_no_thread():
     started = threading.Semaphore(0)
 
@@ -243,6 +245,7 @@ def test_a_stopping_server_answers_what_a_proxy_sends_on_a_connection_that_it_ha
         assert not thread.is_alive()
 
 
+@pytest.mark.slow
 def test_a_stopping_server_ends_what_it_is_asked_and_closes_what_is_quiet(stoppable):
     serving, port, thread = stoppable
     with kept_open(port) as quiet, kept_open(port) as busy:

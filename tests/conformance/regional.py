@@ -4,24 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
-from blazar.model.regions import Regions
-from blazar.resources.regional import RegionalKind, RegionalType
-from blazar.testing.conformance import Harness, Surroundings
+from blazar.model.resources.regions import Regions
+from blazar.resources.contract.regional import RegionalKind, RegionalType
+from blazarconformance import Harness, Surroundings
 from tests.conformance.sites import OURS
 
 REGIONS = Regions(("here", "elsewhere"))
-
-
-def only(in_regions: Any, plain: Any) -> Any:
-    """Return of a type or kind of several regions what those of one have.
-
-    It does by itself what they leave out, which is nothing, and the suite would look for what comes of it.
-    """
-    names = (name for name in dir(plain) if not name.startswith("_") and hasattr(in_regions, name))
-    return SimpleNamespace(**{name: getattr(in_regions, name) for name in names})
 
 
 def regional(plain: Harness) -> Harness:
@@ -33,10 +23,10 @@ def regional(plain: Harness) -> Harness:
         snapshot, another = site.snapshot, site.another_type
 
         def type_of(here: Any, elsewhere: Any) -> Any:
-            return only(RegionalType({"here": here, "elsewhere": elsewhere}, REGIONS), here)
+            return RegionalType({"here": here, "elsewhere": elsewhere}, REGIONS)
 
         site.type = type_of(site.type, other.type)
-        site.kind = only(RegionalKind({"here": site.kind, "elsewhere": other.kind}, REGIONS), site.kind)
+        site.kind = RegionalKind({"here": site.kind, "elsewhere": other.kind}, REGIONS)
         site.another_type = lambda: type_of(another(), other.another_type())
         site.snapshot = lambda: {**snapshot(), "elsewhere": other.snapshot()}
         return site

@@ -8,13 +8,16 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from blazar.clouds.ports import Cloud, Flavor, Segment, SegmentNetwork
-from blazar.clouds.simulated import Durations, MemoryStorage, SimulatedCloud, State
-from blazar.clouds.simulated.boot_state import BootImageState
-from blazar.clouds.simulated.state import NetworkState, SubnetState
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.compute import Flavor
+from blazar.clouds.ports.segments import Segment, SegmentNetwork
+from blazar.clouds.simulated import Durations, MemoryStorage, State
+from blazar.clouds.simulated.state import BootImageState, NetworkState, SubnetState
 from blazar.clouds.simulated.volume_state import PoolState
-from blazar.model.requests import Registration
-from blazar.resources.base import ResourceType, Task
+from blazar.model.resources.changes import Registration
+from blazar.resources.contract.kind import CloudResource, Kind
+from blazar.resources.contract.type import ResourceType
+from blazar.resources.contract.values import Task
 from blazar.resources.devices.kind import Devices
 from blazar.resources.devices.type import DeviceReservation
 from blazar.resources.floating_ips.kind import FloatingIps
@@ -28,14 +31,14 @@ from blazar.resources.hosts.registration import HostRegistration
 from blazar.resources.hosts.type import PhysicalHost
 from blazar.resources.instances.flavor import FlavorInstance
 from blazar.resources.instances.virtual import VirtualInstance
-from blazar.resources.kinds import CloudResource, Kind
 from blazar.resources.networks.kind import NetworkSegments
 from blazar.resources.networks.registration import name_of as segment_name
 from blazar.resources.networks.type import NetworkReservation
 from blazar.resources.servers.type import VirtualServer
 from blazar.resources.volumes.kind import VolumePools
 from blazar.resources.volumes.type import VirtualVolume
-from blazar.testing.conformance import Harness, Invalid, Surroundings
+from blazarconformance import Harness, Invalid, Surroundings
+from tests.people import PeopledCloud
 from tests.world import of_hosts
 
 MADE_UP = ("id", "created_at", "active_at", "gone_at", "server_group_id", "affinity_id")
@@ -48,7 +51,7 @@ class Simulated:
         self, around: Surroundings, make: Callable[[Cloud], ResourceType], kind: Callable[[Cloud], Kind], state: State
     ) -> None:
         self.durations = Durations()
-        self.cloud = SimulatedCloud(
+        self.cloud = PeopledCloud(
             MemoryStorage(state), clock=around.clock, faults=around.faults, durations=self.durations
         )
         self.cloud.operators.offer_flavor(Flavor("small", "c1.small", 8, 4096, 20, public=True))

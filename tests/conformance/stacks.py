@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from blazar.resources.base import ResourceType
+from blazar.resources.contract.type import ResourceType
 from blazar.resources.instances.flavor import FlavorInstance
 from blazar.resources.stacks.type import VirtualStack
-from blazar.testing.conformance import Harness, Invalid, Surroundings
+from blazarconformance import Harness, Invalid, Surroundings
 from tests.conformance.sites import NAMES, NO_HOSTS, SETTINGS, OnHosts, _cloud, _hosts
 
 SERVER = {"type": "OS::Nova::Server", "properties": {"flavor": "small", "image": "cirros"}}

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from blazar.context import scope
-from blazar.model.amounts import Amounts
-from blazar.model.errors import CloudUnavailable, InvalidInput, NotFound
-from blazar.model.lease import Content
-from blazar.model.reasons import Cause, ReasonCode
-from blazar.model.requirements import Anything
-from blazar.resources.base import Done, Given, NotYet
-from blazar.resources.kinds import Polled
-from blazar.testing.conformance import CATALOGUE, Harness, NotConformant, checks, not_applicable
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import CloudUnavailable, InvalidInput, NotFound
+from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.model.leases.reservation import Content
+from blazar.model.resources.requirements import Anything
+from blazar.resources.contract.kind import Polled
+from blazar.resources.contract.values import Done, Given, NotYet
+from blazarconformance import CATALOGUE, Harness, NotConformant, checks, not_applicable
 from tests.conformance.sites import ADDRESSES, HOSTS, INSTANCES
 from tests.conformance.stacks import STACKS
 from tests.conformance.test_conformance import EVERY, INSTRUMENTS
@@ -555,6 +555,7 @@ MISTAKES: list[tuple[Harness, str, Break, str]] = [
 """A type, the check that finds the mistake, the mistake, and words of the sentence."""
 
 
+@pytest.mark.sample(43)
 @pytest.mark.parametrize(
     ("harness", "name", "wrong", "words"),
     [pytest.param(*each, id=f"{number}-{each[1]}") for number, each in enumerate(MISTAKES)],

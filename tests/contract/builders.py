@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from blazar.clouds.openstack import open_cloud
-from blazar.clouds.ports import Cloud, Segment, SegmentRange
-from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud, of_size
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.segments import Segment, SegmentRange
+from blazar.clouds.simulated import FileStorage, MemoryStorage, of_size
 from blazar.clouds.simulated.state import RangeState
-from blazar.model.errors import BlazarError, NotFound
+from blazar.model.base.errors import BlazarError, NotFound
 from tests import openstack
+from tests.people import PeopledCloud
 from tests.world import ManualClock
 
 NAME = "test-segments"
@@ -46,7 +48,7 @@ class SimulatedBuilder:
     physical = "physnet1"
     project = "p"
 
-    def __init__(self, simulated: SimulatedCloud) -> None:
+    def __init__(self, simulated: PeopledCloud) -> None:
         self.cloud = simulated.cloud
         self.simulated = simulated
         self._users = simulated.network_users
@@ -168,7 +170,7 @@ def builder_on(where: str, folder: Path) -> Iterator[Builder]:
         return
     state = of_size(1)
     storage = MemoryStorage(state) if where == "memory" else FileStorage(folder / "cloud.json", state)
-    yield SimulatedBuilder(SimulatedCloud(storage, clock=ManualClock()))
+    yield SimulatedBuilder(PeopledCloud(storage, clock=ManualClock()))
 
 
 def made(builder: Builder, segment: Segment, description: str = "reservation:x") -> Any:

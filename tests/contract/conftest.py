@@ -11,11 +11,13 @@ from typing import Any, Protocol
 import pytest
 
 from blazar.clouds.openstack import open_cloud
-from blazar.clouds.ports import Cloud, Flavor, Server
-from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud, State, of_size
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.compute import Flavor, Server
+from blazar.clouds.simulated import FileStorage, MemoryStorage, State, of_size
 from blazar.clouds.simulated.server_state import MoveFault
 from blazar.clouds.simulated.state import HostState
 from tests import openstack
+from tests.people import PeopledCloud
 from tests.world import ManualClock
 
 
@@ -40,7 +42,7 @@ class Outside(Protocol):
 class SimulatedOutside:
     """The one of the simulated cloud."""
 
-    simulated: SimulatedCloud
+    simulated: PeopledCloud
     id: str = "public"
     subnet_id: str = "public-subnet"
     cidr: str = "203.0.113.0/24"
@@ -123,7 +125,7 @@ def cloud(site: Site) -> Cloud:
 def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
     state = of_size(12)
     storage = MemoryStorage(state) if keeping == "memory" else FileStorage(tmp_path / "cloud.json", state)
-    simulated = SimulatedCloud(storage, clock=ManualClock())
+    simulated = PeopledCloud(storage, clock=ManualClock())
 
     def boot(host: str, **more: Any) -> Server:
         return simulated.users.boot_server("work", project_id="p", user_id="u", host=host, **more)

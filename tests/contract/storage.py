@@ -11,11 +11,13 @@ from typing import Any, Protocol
 
 from blazar.clouds.openstack import open_cloud
 from blazar.clouds.openstack.volumes import VOLUMES
-from blazar.clouds.ports import Cloud, Volume, VolumeQuota
-from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud, of_size
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.volumes import Volume, VolumeQuota
+from blazar.clouds.simulated import FileStorage, MemoryStorage, of_size
 from blazar.clouds.simulated.volume_state import PoolState
-from blazar.model.errors import BlazarError, Conflict, NotFound
+from blazar.model.base.errors import BlazarError, Conflict, NotFound
 from tests import openstack
+from tests.people import PeopledCloud
 from tests.world import ManualClock
 
 NAME = "test-volumes"
@@ -60,7 +62,7 @@ class SimulatedStorage:
 
     project = "p"
 
-    def __init__(self, simulated: SimulatedCloud) -> None:
+    def __init__(self, simulated: PeopledCloud) -> None:
         self.cloud = simulated.cloud
         self._simulated = simulated
         thick, thin = pools()
@@ -74,7 +76,7 @@ class SimulatedStorage:
         return self._simulated.users.boot_server("work", project_id="p", user_id="u", host="node-1").id
 
     def remove_server(self, server_id: str) -> None:
-        self._simulated.compute.delete_server(server_id)
+        self._simulated.compute.begin_server_deletion(server_id)
 
     def attach(self, volume_id: str, server_id: str) -> None:
         self._simulated.volume_users.attach(volume_id, server_id)
@@ -118,7 +120,7 @@ class RealStorage:
         return str(self._booter.boot()["id"])
 
     def remove_server(self, server_id: str) -> None:
-        self.cloud.compute.delete_server(server_id)
+        self.cloud.compute.begin_server_deletion(server_id)
 
     def attach(self, volume_id: str, server_id: str) -> None:
         path, body = f"/servers/{server_id}/os-volume_attachments", {"volumeAttachment": {"volumeId": volume_id}}
@@ -156,9 +158,9 @@ class RealStorage:
         for volume in left:
             with suppress(NotFound, Conflict):
                 for attachment in volume.attachments:
-                    self.cloud.volumes.detach_volume(volume.id, attachment.server_id)
+                    self.cloud.volumes.begin_detachment(volume.id, attachment.server_id)
                 self.cloud.volumes.cancel_transfer(volume.id)
-                self.cloud.volumes.delete_volume(volume.id)
+                self.cloud.volumes.begin_volume_deletion(volume.id)
         return not left
 
     def _snapshots(self, volume_id: str) -> list[str]:
@@ -181,13 +183,13 @@ def storage_on(where: str, folder: Path) -> Iterator[Storage]:
         return
     state = of_size(1)
     storage = MemoryStorage(state) if where == "memory" else FileStorage(folder / "cloud.json", state)
-    yield SimulatedStorage(SimulatedCloud(storage, clock=ManualClock()))
+    yield SimulatedStorage(PeopledCloud(storage, clock=ManualClock()))
 
 
 def made(storage: Storage, size_gb: int = 1, **more: Any) -> Volume:
     """Create a volume as the service does for a reservation."""
     metadata = {"blazar:reservation": "r-1"}
-    return storage.cloud.volumes.create_volume(
+    return storage.cloud.volumes.begin_volume(
         project_id=storage.project, type_id=storage.type_id, size_gb=size_gb, name=NAME, metadata=metadata, **more
     )
 

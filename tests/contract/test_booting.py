@@ -13,15 +13,17 @@ from typing import Any, Protocol
 import pytest
 
 from blazar.clouds.openstack import open_cloud
-from blazar.clouds.ports import BootedServer, BootImage, BootNetwork, Cloud, Flavor, ServerRequest
-from blazar.clouds.ports.quotas import OF_COMPUTE, OF_VOLUMES, Limit, Quota
-from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud, of_size
-from blazar.clouds.simulated.boot_state import BootImageState
-from blazar.clouds.simulated.state import NetworkState, SubnetState
-from blazar.model.errors import CloudRefused, Conflict, RoleMissing
-from blazar.model.reasons import ReasonCode
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.booting import BootedServer, BootImage, BootNetwork, ServerRequest
+from blazar.clouds.ports.compute import Flavor
+from blazar.clouds.ports.projects import OF_COMPUTE, OF_VOLUMES, Quota, QuotaLimit
+from blazar.clouds.simulated import FileStorage, MemoryStorage, of_size
+from blazar.clouds.simulated.state import BootImageState, NetworkState, SubnetState
+from blazar.model.base.errors import CloudRefused, Conflict, RoleMissing
+from blazar.model.base.reasons import ReasonCode
 from tests import openstack
 from tests.contract.builders import nowhere
+from tests.people import PeopledCloud
 from tests.world import ManualClock
 
 TAG = "reservation:test-booting"
@@ -59,7 +61,7 @@ class SimulatedNova:
     project, user, flavor, image, external = "p", "u", "tiny", "cirros", "public"
     patience = 0.0
 
-    def __init__(self, simulated: SimulatedCloud) -> None:
+    def __init__(self, simulated: PeopledCloud) -> None:
         self.simulated, self.cloud = simulated, simulated.cloud
         simulated.operators.offer_flavor(Flavor("tiny", "tiny", 1, 64, 0, public=True))
         with simulated.change_state() as kept:
@@ -149,7 +151,7 @@ class RealNova:
         self.logins[True].compute.call("DELETE", "/os-keypairs/mine", microversion="2.92")
         query = {"all_tenants": 1, "tags": TAG}
         for found in list(self.admin.compute.pages("/servers/detail", "servers", microversion="2.90", params=query)):
-            self.cloud.compute.delete_server(found["id"])
+            self.cloud.compute.begin_server_deletion(found["id"])
             gone(self, found["id"])
         for image in self._images:
             self.admin.image.call("DELETE", f"/images/{image}")
@@ -169,10 +171,10 @@ def nova(request, tmp_path) -> Iterator[Nova]:
         yield SimulatedNova(simulated_cloud(request.param, tmp_path))
 
 
-def simulated_cloud(keeping: str, folder: Path) -> SimulatedCloud:
+def simulated_cloud(keeping: str, folder: Path) -> PeopledCloud:
     state = of_size(2)
     storage = MemoryStorage(state) if keeping == "memory" else FileStorage(folder / "cloud.json", state)
-    return SimulatedCloud(storage, clock=ManualClock())
+    return PeopledCloud(storage, clock=ManualClock())
 
 
 @pytest.fixture
@@ -208,7 +210,7 @@ def test_a_server_is_booted_in_the_project_with_what_was_asked_for(nova, key):
         metadata={"role": "web"},
         security_groups=("default",),
     )
-    made = booting.boot_server(nova.project, wanted)
+    made = booting.begin_boot(nova.project, wanted)
     booting.delete_key(key)
     assert settled(nova, made) == BootedServer(made, nova.project, wanted.name, "ACTIVE")
     assert nova.shown(made) == {
@@ -218,7 +220,7 @@ def test_a_server_is_booted_in_the_project_with_what_was_asked_for(nova, key):
         "has_key": True,
     }
     assert [server.id for server in nova.cloud.compute.servers_of_flavor(nova.flavor) if server.id == made] == [made]
-    nova.cloud.compute.delete_server(made)
+    nova.cloud.compute.begin_server_deletion(made)
     gone(nova, made)
 
 
@@ -230,13 +232,13 @@ def test_a_server_without_a_host_fails_with_a_reason(nova):
     compute.create_flavor(Flavor(id_, id_, 1, 64, 1, extra_specs={f"resources:{name}": "1"}))
     try:
         with pytest.raises(CloudRefused):
-            nova.cloud.booting.boot_server(nova.project, a_request(nova, flavor_id=id_))
+            nova.cloud.booting.begin_boot(nova.project, a_request(nova, flavor_id=id_))
         compute.give_flavor(id_, nova.project)
-        made = nova.cloud.booting.boot_server(nova.project, a_request(nova, flavor_id=id_))
+        made = nova.cloud.booting.begin_boot(nova.project, a_request(nova, flavor_id=id_))
         failed = settled(nova, made)
         assert (failed.status, failed.project_id) == ("ERROR", nova.project)
         assert "No valid host was found" in failed.fault
-        compute.delete_server(made)
+        compute.begin_server_deletion(made)
         gone(nova, made)
     finally:
         compute.delete_flavor(id_)
@@ -255,24 +257,24 @@ def test_what_the_project_cannot_use_is_refused_and_nothing_is_left(nova):
     ]
     for more in refused:
         with pytest.raises(CloudRefused) as error:
-            nova.cloud.booting.boot_server(nova.project, a_request(nova, **more))
+            nova.cloud.booting.begin_boot(nova.project, a_request(nova, **more))
         assert error.value.cause.code is not ReasonCode.QUOTA_EXCEEDED, more
     assert all(server.name != "test-booting" for server in nova.cloud.compute.servers_of_flavor(nova.flavor))
 
 
 def test_a_server_on_an_external_network_fails_with_a_reason(nova):
-    made = nova.cloud.booting.boot_server(nova.project, a_request(nova, networks=(nova.external,)))
+    made = nova.cloud.booting.begin_boot(nova.project, a_request(nova, networks=(nova.external,)))
     failed = settled(nova, made)
     assert failed.status == "ERROR"
     assert "Failed to allocate the network(s)" in failed.fault
-    nova.cloud.compute.delete_server(made)
+    nova.cloud.compute.begin_server_deletion(made)
     gone(nova, made)
 
 
 def test_a_quota_refuses_with_its_cause(nova):
     nova.allow(0)
     with pytest.raises(CloudRefused) as refused:
-        nova.cloud.booting.boot_server(nova.project, a_request(nova))
+        nova.cloud.booting.begin_boot(nova.project, a_request(nova))
     assert refused.value.cause.code is ReasonCode.QUOTA_EXCEEDED
 
 
@@ -317,7 +319,7 @@ def test_a_project_without_a_role_is_told(tmp_path):
     simulated.operators.close_project("p")
     booting = nova.cloud.booting
     for call in (
-        lambda: booting.boot_server("p", a_request(nova)),
+        lambda: booting.begin_boot("p", a_request(nova)),
         lambda: booting.boot_image("p", "cirros"),
         lambda: booting.boot_network("p", "public"),
         lambda: booting.has_security_group("p", "default"),
@@ -334,13 +336,13 @@ def test_the_quotas_of_a_project_are_told_with_what_it_has(nova):
     before = nova.cloud.quotas.compute_quotas(nova.project)
     assert before.keys() == set(OF_COMPUTE)
     nova.allow(before[Quota.SERVERS].used + 1)
-    server = nova.cloud.booting.boot_server(nova.project, a_request(nova))
+    server = nova.cloud.booting.begin_boot(nova.project, a_request(nova))
     settled(nova, server)
     after = nova.cloud.quotas.compute_quotas(nova.project)
-    assert after[Quota.SERVERS] == Limit(before[Quota.SERVERS].used + 1, before[Quota.SERVERS].used + 1)
+    assert after[Quota.SERVERS] == QuotaLimit(before[Quota.SERVERS].used + 1, before[Quota.SERVERS].used + 1)
     assert after[Quota.VCPUS].used > before[Quota.VCPUS].used
     assert after[Quota.MEMORY_MB].used > before[Quota.MEMORY_MB].used
-    nova.cloud.compute.delete_server(server)
+    nova.cloud.compute.begin_server_deletion(server)
     gone(nova, server)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from blazar.clouds.ports import Migration, MigrationState
-from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.clouds.ports.compute import Migration, MigrationState
+from blazar.model.base.errors import CloudRefused, Conflict, NotFound
 
 
 @pytest.fixture
@@ -138,11 +138,11 @@ def test_servers_are_listed_by_host_and_deleted_whatever_their_state(site, compu
     counts = compute.server_counts()
     assert (counts[host], counts[other]) == (3, 1)
     for server in servers:
-        compute.delete_server(server.id)
-        compute.delete_server(server.id)
+        compute.begin_server_deletion(server.id)
+        compute.begin_server_deletion(server.id)
     site.soon(lambda: compute.servers_on(host), lambda left: left == ())
     assert len(compute.servers_on(other)) == 1
-    compute.delete_server("3e5e19b5-4ee1-4d0c-b1ee-000000000000")
+    compute.begin_server_deletion("3e5e19b5-4ee1-4d0c-b1ee-000000000000")
 
 
 def test_the_servers_of_a_project_are_listed_with_their_states_on_hosts_or_on_none(site, compute):
@@ -165,7 +165,7 @@ def test_the_servers_of_a_project_are_listed_with_their_states_on_hosts_or_on_no
 def test_a_snapshot_belongs_to_the_servers_project_and_is_found_by_reservation(site, compute, host):
     server = site.boot(host)
     name, reservation = "reserved_work", f"r-{server.id}"
-    compute.snapshot_server(server.id, name, {"blazar:reservation": reservation, "blazar:server": server.id})
+    compute.begin_snapshot(server.id, name, {"blazar:reservation": reservation, "blazar:server": server.id})
     (image,) = site.soon(
         lambda: compute.images_of_reservation(reservation), lambda found: all(i.status == "active" for i in found)
     )
@@ -175,7 +175,7 @@ def test_a_snapshot_belongs_to_the_servers_project_and_is_found_by_reservation(s
     compute.give_image(image.id, "somebody-else")
     assert compute.images_of_reservation(reservation)[0].project_id == "somebody-else"
     for call in (
-        lambda: compute.snapshot_server("3e5e19b5-4ee1-4d0c-b1ee-000000000000", "x", {}),
+        lambda: compute.begin_snapshot("3e5e19b5-4ee1-4d0c-b1ee-000000000000", "x", {}),
         lambda: compute.give_image("3e5e19b5-4ee1-4d0c-b1ee-000000000000", "p"),
     ):
         with pytest.raises(NotFound):
@@ -186,7 +186,7 @@ def test_a_running_server_moves_live(site, compute):
     host, other = site.hosts[:2]
     server = site.boot(host)
     assert compute.migrations_of(server.id) == ()
-    compute.migrate_server(server.id, other, live=True)
+    compute.begin_migration(server.id, other, live=True)
     site.soon(lambda: [s.id for s in compute.servers_on(other)], lambda there: there == [server.id])
     (move,) = site.soon(
         lambda: compute.migrations_of(server.id), lambda moves: moves[-1].state is not MigrationState.RUNNING
@@ -201,10 +201,10 @@ def test_a_stopped_server_moves_cold_and_stays_when_that_is_confirmed(site, comp
     host, other = site.hosts[:2]
     server = site.boot(host, status="SHUTOFF")
     with pytest.raises((Conflict, CloudRefused)):
-        compute.migrate_server(server.id, other, live=True)
+        compute.begin_migration(server.id, other, live=True)
     with pytest.raises(Conflict):
         compute.confirm_migration(server.id)
-    compute.migrate_server(server.id, other, live=False)
+    compute.begin_migration(server.id, other, live=False)
     site.soon(lambda: compute.servers_on(other), lambda there: [s.status for s in there] == ["VERIFY_RESIZE"])
     assert compute.migrations_of(server.id)[-1] == Migration(other, live=False, state=MigrationState.TO_CONFIRM)
     assert (compute.moves_from(host), compute.moves_from(other)) == ({server.id: MigrationState.TO_CONFIRM}, {})
@@ -217,7 +217,7 @@ def test_a_stopped_server_moves_cold_and_stays_when_that_is_confirmed(site, comp
 def test_a_server_cannot_move_to_a_host_that_does_not_exist(site, compute, host):
     server = site.boot(host)
     with pytest.raises((NotFound, CloudRefused, Conflict)):
-        compute.migrate_server(server.id, "no-such-node", live=True)
+        compute.begin_migration(server.id, "no-such-node", live=True)
 
 
 def test_placement_knows_which_hosts_have_room_for_a_server(site, compute):

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.clouds.ports import MovePhase
+from blazar.clouds.ports.evacuation import MovePhase
 from blazar.clouds.simulated.server_state import MoveFault
-from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.model.base.errors import CloudRefused, Conflict, NotFound
 
 NOWHERE = "3e5e19b5-4ee1-4d0c-b1ee-000000000000"
 
@@ -77,7 +77,7 @@ def test_a_live_move_is_recorded_from_its_source_to_its_target(site, evacuation)
     host, other = site.hosts[:2]
     server = site.boot(host)
     assert evacuation.moves_of(server.id) == ()
-    evacuation.move_server(server.id, other, live=True)
+    evacuation.begin_move(server.id, other, live=True)
     move = over(site, server.id)
     assert (move.phase, move.source, move.target, move.live) == (MovePhase.COMPLETED, host, other, True)
     assert (move.server_id, move.can_be_aborted) == (server.id, False)
@@ -92,7 +92,7 @@ def test_a_live_move_is_recorded_from_its_source_to_its_target(site, evacuation)
     site.soon(lambda: evacuation.occupants(other), lambda there: [o.task_state for o in there] == [None])
     assert evacuation.occupants(host) == ()
     with pytest.raises(Conflict):
-        evacuation.abort_move(server.id, move.id)
+        evacuation.begin_abort(server.id, move.id)
     # Placement has taken the server to the target, and the move has left nothing on the source.
     rooms = site.soon(lambda: evacuation.rooms([host, other]), lambda found: not found[host].consumers)
     assert set(rooms[other].consumers) == {server.id}
@@ -102,8 +102,8 @@ def test_a_stopped_server_moves_cold_and_has_to_be_confirmed(site, evacuation):
     host, other = site.hosts[:2]
     server = site.boot(host, status="SHUTOFF")
     with pytest.raises((Conflict, CloudRefused)):
-        evacuation.move_server(server.id, other, live=True)
-    evacuation.move_server(server.id, other, live=False)
+        evacuation.begin_move(server.id, other, live=True)
+    evacuation.begin_move(server.id, other, live=False)
     site.soon(lambda: evacuation.occupants(other), lambda there: [o.status for o in there] == ["VERIFY_RESIZE"])
     (move,) = evacuation.moves_of(server.id)
     assert (move.phase, move.live, move.is_open) == (MovePhase.TO_CONFIRM, False, True)
@@ -119,7 +119,7 @@ def test_a_move_that_the_scheduler_refuses_fails_in_its_record_alone(site, evacu
     host, other = site.hosts[:2]
     server = site.boot(host)
     site.service(other, enabled=False)
-    evacuation.move_server(server.id, other, live=True)
+    evacuation.begin_move(server.id, other, live=True)
     assert over(site, server.id).phase is MovePhase.FAILED
     site.soon(lambda: evacuation.occupants(host), lambda there: [o.task_state for o in there] == [None])
     rooms = site.soon(lambda: evacuation.rooms([host, other]), lambda found: not found[other].consumers)
@@ -130,11 +130,11 @@ def test_a_move_that_fails_on_the_way_leaves_the_server_where_it_was(site, evacu
     host, other = site.hosts[:2]
     server = site.boot(host)
     site.spoil_move(server.id, MoveFault.FAILS)
-    evacuation.move_server(server.id, other, live=True)
+    evacuation.begin_move(server.id, other, live=True)
     assert over(site, server.id).phase is MovePhase.FAILED
     site.spoil_move(server.id, None)
     in_order(site, {server.id: host})
-    evacuation.move_server(server.id, other, live=True)
+    evacuation.begin_move(server.id, other, live=True)
     assert over(site, server.id, 2).phase is MovePhase.COMPLETED
     in_order(site, {server.id: other})
 
@@ -147,10 +147,10 @@ def test_a_move_that_hangs_is_aborted_and_so_is_one_that_is_queued_behind_it(sit
     def phase(server):
         return [move.phase for move in evacuation.moves_of(server.id)]
 
-    evacuation.move_server(hanging.id, other, live=True)
+    evacuation.begin_move(hanging.id, other, live=True)
     site.soon(lambda: phase(hanging), lambda found: found == [MovePhase.RUNNING])
     for server in (queued, last):
-        evacuation.move_server(server.id, other, live=True)
+        evacuation.begin_move(server.id, other, live=True)
         site.soon(
             lambda server=server: [move.status for move in evacuation.moves_of(server.id)],
             lambda found: found == ["queued"],
@@ -163,16 +163,16 @@ def test_a_move_that_hangs_is_aborted_and_so_is_one_that_is_queued_behind_it(sit
     ]
     assert {move.id for move in evacuation.open_moves(other)} == {move.id for move in found}
     with pytest.raises(Conflict):
-        evacuation.move_server(hanging.id, site.hosts[2], live=True)
+        evacuation.begin_move(hanging.id, site.hosts[2], live=True)
     # The servers hold their places on the target already, the moves those on the source.
     rooms = evacuation.rooms([host, other])
     assert set(rooms[other].consumers) == {hanging.id, queued.id, last.id}
     assert set(rooms[host].consumers) == {move.consumer for move in found}
 
-    evacuation.abort_move(queued.id, found[1].id)
+    evacuation.begin_abort(queued.id, found[1].id)
     assert over(site, queued.id).phase is MovePhase.CANCELLED
     assert phase(hanging) == [MovePhase.RUNNING]
-    evacuation.abort_move(hanging.id, found[0].id)
+    evacuation.begin_abort(hanging.id, found[0].id)
     assert over(site, hanging.id).phase is MovePhase.CANCELLED
     # The way is free for the last one.
     assert over(site, last.id).phase is MovePhase.COMPLETED
@@ -183,14 +183,14 @@ def test_a_move_beyond_the_point_of_return_cannot_be_aborted_and_completes(site,
     host, other = site.hosts[:2]
     server = site.boot(host)
     site.spoil_move(server.id, MoveFault.POST_COPY)
-    evacuation.move_server(server.id, other, live=True)
+    evacuation.begin_move(server.id, other, live=True)
     (move,) = site.soon(
         lambda: evacuation.moves_of(server.id), lambda found: [m.phase for m in found] == [MovePhase.NO_RETURN]
     )
     assert (move.can_be_aborted, move.is_open) == (False, True)
     assert [move.id for move in evacuation.open_moves(host)] == [move.id]
     with pytest.raises(Conflict):
-        evacuation.abort_move(server.id, move.id)
+        evacuation.begin_abort(server.id, move.id)
     site.finish_move(server.id)
     assert over(site, server.id).phase is MovePhase.COMPLETED
     in_order(site, {server.id: other})
@@ -199,13 +199,13 @@ def test_a_move_beyond_the_point_of_return_cannot_be_aborted_and_completes(site,
 def test_what_does_not_exist_cannot_be_moved_or_aborted(site, evacuation):
     server = site.boot(site.hosts[0])
     with pytest.raises((CloudRefused, NotFound)):
-        evacuation.move_server(server.id, "no-such-node", live=True)
+        evacuation.begin_move(server.id, "no-such-node", live=True)
     with pytest.raises(NotFound):
-        evacuation.move_server(NOWHERE, site.hosts[1], live=True)
+        evacuation.begin_move(NOWHERE, site.hosts[1], live=True)
     with pytest.raises(NotFound):
-        evacuation.abort_move(NOWHERE, "4711")
+        evacuation.begin_abort(NOWHERE, "4711")
     with pytest.raises((Conflict, NotFound)):
-        evacuation.abort_move(server.id, "4711")
+        evacuation.begin_abort(server.id, "4711")
     assert evacuation.moves_of(NOWHERE) == ()
     assert evacuation.open_moves("no-such-node") == ()
 

@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from blazar.model.resource import UnitLimits
+from blazar.model.resources.resource import UnitLimits
 
 
 @pytest.fixture

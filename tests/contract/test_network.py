@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from blazar.model.errors import CloudError, CloudUnavailable, Conflict, NotFound
+from blazar.model.base.errors import CloudError, CloudUnavailable, Conflict, NotFound
 
 GONE = "0d5f1a52-0000-4000-8000-3f1f0c0a9e01"
 """An id that nothing has."""

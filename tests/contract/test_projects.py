@@ -14,9 +14,10 @@ import pytest
 
 from blazar.clouds.openstack import open_cloud
 from blazar.clouds.ports import Cloud
-from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud, of_size
-from blazar.model.errors import RoleMissing
+from blazar.clouds.simulated import FileStorage, MemoryStorage, of_size
+from blazar.model.base.errors import RoleMissing
 from tests import openstack
+from tests.people import PeopledCloud
 from tests.world import ManualClock
 
 
@@ -37,7 +38,7 @@ def domain(request, tmp_path) -> Iterator[Domain]:
 def a_simulated_domain(keeping: str, folder: Path) -> Iterator[Domain]:
     state = of_size(1)
     storage = MemoryStorage(state) if keeping == "memory" else FileStorage(folder / "cloud.json", state)
-    simulated = SimulatedCloud(storage, clock=ManualClock())
+    simulated = PeopledCloud(storage, clock=ManualClock())
     simulated.operators.close_project("closed")
     yield Domain(simulated.cloud, "closed", partial(simulated.operators.open_project, "closed"))
 

@@ -7,9 +7,10 @@ import uuid
 
 import pytest
 
-from blazar.clouds.ports import Flavor, ReservedCapacity, ServerGroup
-from blazar.model.amounts import Amounts
-from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.clouds.ports.compute import Flavor, ServerGroup
+from blazar.clouds.ports.placement import ReservedCapacity
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import CloudRefused, Conflict, NotFound
 
 
 @pytest.fixture
@@ -220,7 +221,7 @@ def open_reservation(site, compute, placement, host, reservation, resource_class
     compute.give_flavor(reservation, site.project)
     yield reservation
     for server in compute.servers_of_flavor(reservation):
-        compute.delete_server(server.id)
+        compute.begin_server_deletion(server.id)
     site.soon(lambda: compute.servers_of_flavor(reservation), lambda left: left == ())
 
 
@@ -254,7 +255,7 @@ def test_servers_of_a_flavor_use_reserved_capacity_and_are_found_wherever_they_a
     assert {s.id: s.host for s in compute.servers_of_flavor(open_reservation)} == {one: None, two: host}
     site.soon(lambda: placement.reserved_capacity(host, resource_class), lambda seen: seen == ReservedCapacity(1, 1))
     for server in (one, two):
-        compute.delete_server(server)
+        compute.begin_server_deletion(server)
     site.soon(lambda: compute.servers_of_flavor(open_reservation), lambda left: left == ())
     site.soon(lambda: placement.reserved_capacity(host, resource_class), lambda seen: seen == ReservedCapacity(1, 0))
     placement.delete_inventory(host, resource_class)

@@ -7,8 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from blazar.clouds.ports import NewSubnet, Port, Route, Segment, SegmentInUse, SegmentRange, SegmentRefused
-from blazar.model.errors import CloudError, CloudRefused, CloudUnavailable, Conflict, NotFound
+from blazar.clouds.ports.segments import (
+    NewSubnet,
+    Port,
+    RouterRoute,
+    Segment,
+    SegmentInUse,
+    SegmentRange,
+    SegmentRefused,
+)
+from blazar.model.base.errors import CloudError, CloudRefused, CloudUnavailable, Conflict, NotFound
 from tests.contract.builders import NAME, Builder, SimulatedBuilder, builder_on, made, nowhere
 
 VNI = 70123
@@ -94,7 +102,7 @@ def test_what_does_not_exist_is_not_found(builder, segments):
         lambda: segments.delete_network(gone),
         lambda: segments.delete_port(gone),
         lambda: segments.disown_port(gone),
-        lambda: segments.remove_routes(gone, [Route("10.0.0.0/24", "10.9.0.9")]),
+        lambda: segments.remove_routes(gone, [RouterRoute("10.0.0.0/24", "10.9.0.9")]),
         lambda: segments.remove_interface(gone, gone),
         lambda: segments.delete_trunk(gone),
         lambda: segments.enable_trunk(gone, enabled=True),
@@ -137,7 +145,7 @@ def test_a_router_leaves_in_order_routes_interface_network_and_keeps_its_other_r
     (interface,) = segments.ports_on(found.id)
     assert (interface.owner, interface.device_id) == ("network:router_interface", router)
     (seen,) = segments.routers([router])
-    assert set(seen.routes) == {Route("10.50.0.0/24", "10.9.0.9"), Route("10.51.0.0/24", "10.9.0.9")}
+    assert set(seen.routes) == {RouterRoute("10.50.0.0/24", "10.9.0.9"), RouterRoute("10.51.0.0/24", "10.9.0.9")}
     for refused in (
         lambda: segments.delete_network(found.id),
         lambda: segments.delete_port(interface.id),
@@ -145,11 +153,11 @@ def test_a_router_leaves_in_order_routes_interface_network_and_keeps_its_other_r
     ):
         with pytest.raises(Conflict):
             refused()
-    first = [Route("10.50.0.0/24", "10.9.0.9")]
+    first = [RouterRoute("10.50.0.0/24", "10.9.0.9")]
     for _ in range(2):
         segments.remove_routes(router, first)
         assert builder.routes_of(router) == [("10.51.0.0/24", "10.9.0.9")]
-    segments.remove_routes(router, [Route("10.51.0.0/24", "10.9.0.9")])
+    segments.remove_routes(router, [RouterRoute("10.51.0.0/24", "10.9.0.9")])
     segments.remove_interface(router, interface.id)
     with pytest.raises(NotFound):
         segments.remove_interface(router, interface.id)

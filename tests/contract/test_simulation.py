@@ -26,8 +26,9 @@ from blazar.clouds.simulated import (
     of_size,
     open_cloud,
 )
-from blazar.model.clock import SystemClock
-from blazar.model.errors import CloudUnavailable
+from blazar.model.base.clock import SystemClock
+from blazar.model.base.errors import CloudUnavailable
+from tests.people import PeopledCloud
 from tests.world import ManualClock
 
 LOST = CloudUnavailable("lost")
@@ -44,10 +45,10 @@ def test_deletions_and_snapshots_take_their_time():
     clock = ManualClock()
     minutes = timedelta(minutes=2)
     durations = Durations(deletion=minutes, snapshot=minutes)
-    cloud = SimulatedCloud(MemoryStorage(of_size(1)), clock=clock, durations=durations)
+    cloud = PeopledCloud(MemoryStorage(of_size(1)), clock=clock, durations=durations)
     server = cloud.users.boot_server("x", project_id="p", user_id="u", host="node-1")
-    cloud.compute.snapshot_server(server.id, "image", {"blazar:reservation": "r"})
-    cloud.compute.delete_server(server.id)
+    cloud.compute.begin_snapshot(server.id, "image", {"blazar:reservation": "r"})
+    cloud.compute.begin_server_deletion(server.id)
     assert [s.status for s in cloud.compute.servers_on("node-1")] == ["DELETING"]
     assert [i.status for i in cloud.compute.images_of_reservation("r")] == ["saving"]
     clock.by(minutes=2)
@@ -56,7 +57,7 @@ def test_deletions_and_snapshots_take_their_time():
 
 
 def test_a_call_can_fail_before_or_after_its_effect():
-    cloud = SimulatedCloud(MemoryStorage(of_size(1)), clock=ManualClock())
+    cloud = PeopledCloud(MemoryStorage(of_size(1)), clock=ManualClock())
     cloud.faults.fail_before("create_aggregate", LOST)
     with pytest.raises(CloudUnavailable):
         cloud.compute.create_aggregate("a", None, {})
@@ -71,13 +72,13 @@ def test_a_call_can_fail_before_or_after_its_effect():
 def test_latency_holds_up_the_caller_and_nobody_else():
     slept = []
     faults = Faults(latency=timedelta(milliseconds=50), sleep=slept.append)
-    SimulatedCloud(MemoryStorage(of_size(1)), clock=ManualClock(), faults=faults).compute.aggregates()
+    PeopledCloud(MemoryStorage(of_size(1)), clock=ManualClock(), faults=faults).compute.aggregates()
     assert slept == [0.05]
 
 
 def test_the_state_can_be_inspected_and_changed_past_the_faults(tmp_path):
     for storage in (MemoryStorage(of_size(1)), FileStorage(tmp_path / "cloud.json", of_size(1))):
-        cloud = SimulatedCloud(storage, clock=ManualClock())
+        cloud = PeopledCloud(storage, clock=ManualClock())
         cloud.faults.on_call = lambda name, phase: pytest.fail(name)
         with cloud.inspect() as state:
             state.hosts["1"].up = False
@@ -97,11 +98,12 @@ def test_a_cloud_in_a_file_is_there_again(tmp_path):
 
 
 def add_aggregates(path, count):
-    cloud = SimulatedCloud(FileStorage(path, of_size(1)), clock=SystemClock())
+    cloud = PeopledCloud(FileStorage(path, of_size(1)), clock=SystemClock())
     for number in range(count):
         cloud.compute.create_aggregate(f"{os.getpid()}-{number}", None, {})
 
 
+@pytest.mark.slow
 def test_processes_that_share_a_file_lose_nothing_of_each_other(tmp_path):
     path = tmp_path / "cloud.json"
     context = multiprocessing.get_context("fork")
@@ -110,11 +112,12 @@ def test_processes_that_share_a_file_lose_nothing_of_each_other(tmp_path):
         process.start()
     for process in processes:
         process.join()
-    cloud = SimulatedCloud(FileStorage(path, of_size(1)), clock=SystemClock())
+    cloud = PeopledCloud(FileStorage(path, of_size(1)), clock=SystemClock())
     names = [a.name for a in cloud.compute.aggregates()]
     assert len(names) == len(set(names)) == 3 + 80
 
 
+@pytest.mark.slow
 def test_a_process_killed_in_the_middle_leaves_a_whole_file(tmp_path):
     path = tmp_path / "cloud.json"
     context = multiprocessing.get_context("fork")
@@ -124,7 +127,7 @@ def test_a_process_killed_in_the_middle_leaves_a_whole_file(tmp_path):
         time.sleep(pause)  # a real process, killed at a real moment
         os.kill(process.pid, signal.SIGKILL)
         process.join()
-        cloud = SimulatedCloud(FileStorage(path, of_size(1)), clock=SystemClock())
+        cloud = PeopledCloud(FileStorage(path, of_size(1)), clock=SystemClock())
         numbers = [a.id for a in cloud.compute.aggregates()]
         assert numbers == sorted(set(numbers))
 

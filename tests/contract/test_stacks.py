@@ -14,13 +14,16 @@ from typing import Any
 import pytest
 
 from blazar.clouds.openstack import open_cloud
-from blazar.clouds.ports import Cloud, Flavor, StackExists, StackPlan, StackRefused
-from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud, of_size
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.compute import Flavor
+from blazar.clouds.ports.stacks import StackExists, StackPlan, StackRefused
+from blazar.clouds.simulated import FileStorage, MemoryStorage, of_size
 from blazar.clouds.simulated.state import NetworkState
-from blazar.model.errors import NotFound, RoleMissing
+from blazar.model.base.errors import NotFound, RoleMissing
 from blazar.resources.stacks.pricing import AddressPrice, ServerPrice, StackPrice, VolumePrice, price
 from tests import openstack
 from tests.contract.builders import nowhere
+from tests.people import PeopledCloud
 from tests.world import ManualClock
 
 TAGS = frozenset({"blazar", "reservation:test-stacks"})
@@ -48,7 +51,7 @@ class Heat:
         return price(self.cloud.stacks.preview_stack(self.project, self.plan(resources, **more)))
 
     def create(self, resources: Mapping[str, Any]) -> str:
-        return self.cloud.stacks.create_stack(self.project, self.plan(resources), tags=TAGS)
+        return self.cloud.stacks.begin_stack(self.project, self.plan(resources), tags=TAGS)
 
     def settled(self, stack_id: str) -> Any:
         look = lambda: self.cloud.stacks.stack(self.project, stack_id)  # noqa: E731
@@ -65,7 +68,7 @@ def simulated_heat(keeping: str, folder: Path) -> Iterator[Heat]:
     state.networks["public"] = NetworkState("public", "public")
     state.networks["private"] = NetworkState("private", "private", external=False)
     storage = MemoryStorage(state) if keeping == "memory" else FileStorage(folder / "cloud.json", state)
-    simulated = SimulatedCloud(storage, clock=ManualClock())
+    simulated = PeopledCloud(storage, clock=ManualClock())
     simulated.operators.offer_flavor(Flavor("tiny", "tiny", 1, 64, 0, public=True))
 
     def remove(port_id: str) -> None:
@@ -103,7 +106,7 @@ def real_heat() -> Iterator[Heat]:
         for port in admin.network.get("/ports", params={"name": "test-stacks"})["ports"]:
             remove(port["id"])
         for stack in cloud.stacks.stacks_with(project, "reservation:test-stacks"):
-            cloud.stacks.delete_stack(project, stack.id)
+            cloud.stacks.begin_stack_deletion(project, stack.id)
             assert heat.settled(stack.id) is None
 
     clean()
@@ -175,7 +178,7 @@ def test_what_an_environment_leaves_out_is_told_by_its_type_and_not_made(heat):
         "a": "Test::Nothing",
         "b": "OS::Nova::Server",
     }
-    made = heat.cloud.stacks.create_stack(heat.project, plan, tags=TAGS)
+    made = heat.cloud.stacks.begin_stack(heat.project, plan, tags=TAGS)
     assert heat.settled(made).state == "COMPLETE"
     ids = [r.physical_id for r in heat.cloud.stacks.stack_resources(heat.project, made) if r.name == "b"]
     assert all(heat.gone(id) for id in ids)
@@ -207,7 +210,7 @@ def test_parameters_that_the_template_does_not_have_are_refused(heat, more):
 def test_a_template_that_cannot_be_is_refused_with_the_reason(heat, resources, words):
     for call in (
         lambda plan: heat.cloud.stacks.preview_stack(heat.project, plan),
-        lambda plan: heat.cloud.stacks.create_stack(heat.project, plan, tags=TAGS),
+        lambda plan: heat.cloud.stacks.begin_stack(heat.project, plan, tags=TAGS),
     ):
         with pytest.raises(StackRefused) as refused:
             call(heat.plan(resources))
@@ -218,7 +221,7 @@ def test_a_template_that_cannot_be_is_refused_with_the_reason(heat, resources, w
 def test_a_stack_is_found_by_id_and_tag_and_deleted_with_all_that_it_made(heat):
     stacks, project = heat.cloud.stacks, heat.project
     plan = heat.plan({"net": NET, "sub": SUBNET, "one": server()})
-    made = stacks.create_stack(project, plan, tags=TAGS)
+    made = stacks.begin_stack(project, plan, tags=TAGS)
     found = heat.settled(made)
     assert (found.id, found.name, found.action, found.state) == (made, plan.name, "CREATE", "COMPLETE")
     assert found.tags == TAGS
@@ -233,14 +236,14 @@ def test_a_stack_is_found_by_id_and_tag_and_deleted_with_all_that_it_made(heat):
     }
     assert not heat.gone(resources["one"].physical_id)
     with pytest.raises(StackExists):
-        stacks.create_stack(project, plan, tags=TAGS)
-    stacks.delete_stack(project, made)
+        stacks.begin_stack(project, plan, tags=TAGS)
+    stacks.begin_stack_deletion(project, made)
     assert heat.settled(made) is None
     assert heat.gone(resources["one"].physical_id)
     assert heat.gone(resources["net"].physical_id)
     assert stacks.stacks_with(project, "reservation:test-stacks") == stacks.stack_resources(project, made) == ()
     with pytest.raises(NotFound):
-        stacks.delete_stack(project, made)
+        stacks.begin_stack_deletion(project, made)
 
 
 def test_a_deletion_fails_over_a_port_of_others_and_succeeds_without_it(heat):
@@ -249,7 +252,7 @@ def test_a_deletion_fails_over_a_port_of_others_and_succeeds_without_it(heat):
     assert heat.settled(made).state == "COMPLETE"
     (network,) = [r.physical_id for r in stacks.stack_resources(project, made) if r.type == "OS::Neutron::Net"]
     port = heat.add_port(network)
-    stacks.delete_stack(project, made)
+    stacks.begin_stack_deletion(project, made)
     failed = heat.settled(made)
     assert (failed.action, failed.state) == ("DELETE", "FAILED")
     left = {r.name: r.state for r in stacks.stack_resources(project, made)}
@@ -258,7 +261,7 @@ def test_a_deletion_fails_over_a_port_of_others_and_succeeds_without_it(heat):
     assert f"resources.{blocked}" in failed.reason
     assert left.keys() >= {"net"}
     heat.remove_port(port)
-    stacks.delete_stack(project, made)
+    stacks.begin_stack_deletion(project, made)
     assert heat.settled(made) is None
 
 
@@ -267,7 +270,7 @@ def test_a_stack_that_is_not_there_is_none(heat):
     assert stacks.stack(project, nowhere()) is None
     assert stacks.stack_resources(project, nowhere()) == ()
     with pytest.raises(NotFound):
-        stacks.delete_stack(project, nowhere())
+        stacks.begin_stack_deletion(project, nowhere())
 
 
 def group(count: int, member: dict[str, Any]) -> dict[str, Any]:
@@ -294,15 +297,15 @@ def test_the_simulation_tells_why_a_resource_fails_instead_of_failing_itself(tmp
 
 
 def test_nothing_is_asked_in_a_project_without_a_role(tmp_path):
-    simulated = SimulatedCloud(MemoryStorage(of_size(1)), clock=ManualClock())
+    simulated = PeopledCloud(MemoryStorage(of_size(1)), clock=ManualClock())
     simulated.operators.close_project("closed")
     stacks, plan = simulated.cloud.stacks, StackPlan("x", template({}))
     for call in (
         lambda: stacks.preview_stack("closed", plan),
-        lambda: stacks.create_stack("closed", plan, tags=TAGS),
+        lambda: stacks.begin_stack("closed", plan, tags=TAGS),
         lambda: stacks.stacks_with("closed", "x"),
         lambda: stacks.stack("closed", "x"),
-        lambda: stacks.delete_stack("closed", "x"),
+        lambda: stacks.begin_stack_deletion("closed", "x"),
         lambda: stacks.stack_resources("closed", "x"),
     ):
         with pytest.raises(RoleMissing):

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from blazar.clouds.ports import CopyState, Volume, VolumeCopy, VolumePool, VolumeQuota, VolumeType
-from blazar.clouds.ports.volumes import PROVISIONING
-from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
+from blazar.clouds.ports.volumes import PROVISIONING, CopyState, Volume, VolumeCopy, VolumePool, VolumeQuota, VolumeType
+from blazar.model.base.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
 from tests.contract.storage import NAME, THICK, THIN, Storage, is_refused, made, nowhere, ready, storage_on
 
 
@@ -100,7 +99,7 @@ def test_a_quota_by_type_limits_users_and_service_alike(open_storage, volumes):
 def test_a_volume_without_room_fails_later_and_says_why(open_storage, volumes):
     found = ready(open_storage, made(open_storage, 91).id, "error")
     assert "available" in volumes.volume_failure(found)
-    volumes.delete_volume(found.id)
+    volumes.begin_volume_deletion(found.id)
     open_storage.soon(lambda: volumes.volume(found.id) is None)
     assert volumes.volumes_of_type(open_storage.type_id) == ()
 
@@ -114,26 +113,26 @@ def test_an_image_that_there_is_not_is_refused(open_storage, volumes):
 def test_a_volume_grows_within_the_quota_also_in_use(open_storage, volumes):
     volumes.set_volume_quota(open_storage.project, NAME, VolumeQuota(3, 1))
     found = ready(open_storage, made(open_storage).id)
-    volumes.extend_volume(found.id, 2)
+    volumes.begin_volume_growth(found.id, 2)
     open_storage.soon(lambda: volumes.volume(found.id), lambda seen: (seen.size_gb, seen.status) == (2, "available"))
     with pytest.raises(CloudRefused) as raised:
-        volumes.extend_volume(found.id, 4)
+        volumes.begin_volume_growth(found.id, 4)
     assert raised.value.cause.code == "quota_exceeded"
 
 
 def test_an_attached_volume_leaves_by_its_server_and_only_then_is_deleted(open_storage, volumes):
     found, server = ready(open_storage, made(open_storage).id), open_storage.server()
     with pytest.raises(NotFound):
-        volumes.detach_volume(found.id, server)
+        volumes.begin_detachment(found.id, server)
     open_storage.attach(found.id, server)
     (attachment,) = volumes.volume(found.id).attachments
     assert attachment.server_id == server
-    for refused in (lambda: volumes.delete_volume(found.id), lambda: volumes.drop_attachment(attachment.id)):
+    for refused in (lambda: volumes.begin_volume_deletion(found.id), lambda: volumes.drop_attachment(attachment.id)):
         with pytest.raises(Conflict):
             refused()
-    volumes.detach_volume(found.id, server)
+    volumes.begin_detachment(found.id, server)
     ready(open_storage, found.id)
-    volumes.delete_volume(found.id)
+    volumes.begin_volume_deletion(found.id)
     open_storage.soon(lambda: volumes.volume(found.id) is None)
 
 
@@ -144,10 +143,10 @@ def test_a_volume_is_deleted_with_its_snapshots_but_not_while_it_is_offered(open
     open_storage.offer(found.id)
     ready(open_storage, found.id, "awaiting-transfer")
     with pytest.raises(Conflict):
-        volumes.delete_volume(found.id)
+        volumes.begin_volume_deletion(found.id)
     for _ in range(2):
         volumes.cancel_transfer(found.id)
-    volumes.delete_volume(found.id)
+    volumes.begin_volume_deletion(found.id)
     open_storage.soon(lambda: volumes.volume(found.id) is None)
     assert volumes.volume_usage(open_storage.project, NAME) == VolumeQuota(0, 0)
 
@@ -155,12 +154,12 @@ def test_a_volume_is_deleted_with_its_snapshots_but_not_while_it_is_offered(open
 def test_an_image_of_a_volume_is_in_its_project_and_survives_the_volume(open_storage, volumes):
     found, name = ready(open_storage, made(open_storage).id), f"test-volumes-{nowhere()}"
     assert volumes.images_named(open_storage.project, name) == ()
-    image = volumes.upload_volume(found, name)
+    image = volumes.begin_upload(found, name)
     look = lambda: volumes.images_named(open_storage.project, name)  # noqa: E731
     (seen,) = open_storage.soon(look, lambda them: [each.state for each in them] == [CopyState.DONE])
     assert seen == VolumeCopy(image, name, CopyState.DONE)
     ready(open_storage, found.id)
-    volumes.delete_volume(found.id)
+    volumes.begin_volume_deletion(found.id)
     open_storage.soon(lambda: volumes.volume(found.id) is None)
     assert look() == (seen,)
     open_storage.delete_image(image)
@@ -171,7 +170,7 @@ def test_an_attached_volume_is_not_made_an_image(open_storage, volumes):
     found, server = ready(open_storage, made(open_storage).id), open_storage.server()
     open_storage.attach(found.id, server)
     with pytest.raises(Conflict):
-        volumes.upload_volume(found, "test-volumes")
+        volumes.begin_upload(found, "test-volumes")
     assert volumes.images_named(open_storage.project, "test-volumes") == ()
 
 
@@ -182,12 +181,12 @@ def test_what_does_not_exist_is_not_found(storage, volumes):
         lambda: volumes.volume_type_access(gone),
         lambda: volumes.give_volume_type(gone, storage.project),
         lambda: volumes.take_volume_type(gone, storage.project),
-        lambda: volumes.extend_volume(gone, 2),
-        lambda: volumes.detach_volume(gone, gone),
+        lambda: volumes.begin_volume_growth(gone, 2),
+        lambda: volumes.begin_detachment(gone, gone),
         lambda: volumes.drop_attachment(gone),
-        lambda: volumes.delete_volume(gone),
-        lambda: volumes.upload_volume(unknown, NAME),
-        lambda: volumes.back_up_volume(unknown, NAME),
+        lambda: volumes.begin_volume_deletion(gone),
+        lambda: volumes.begin_upload(unknown, NAME),
+        lambda: volumes.begin_backup(unknown, NAME),
     ):
         with pytest.raises(NotFound):
             call()
@@ -221,12 +220,12 @@ def test_a_type_without_a_pool_leads_to_all_of_its_backend_and_one_without_a_bac
 
 def test_a_volume_is_attached_to_a_server_of_its_project(open_storage, volumes):
     found, server, project = ready(open_storage, open_storage.create(1)), open_storage.server(), open_storage.project
-    volumes.attach_volume(found.id, server, project_id=project)
+    volumes.begin_attachment(found.id, server, project_id=project)
     used = open_storage.soon(lambda: volumes.volume(found.id), lambda each: each.status == "in-use")
     assert [each.server_id for each in used.attachments] == [server]
     with pytest.raises(Conflict):
-        volumes.attach_volume(found.id, server, project_id=project)
+        volumes.begin_attachment(found.id, server, project_id=project)
     for missing in ((nowhere(), server), (found.id, nowhere())):
         with pytest.raises(NotFound):
-            volumes.attach_volume(*missing, project_id=project)
-    volumes.detach_volume(found.id, server)
+            volumes.begin_attachment(*missing, project_id=project)
+    volumes.begin_detachment(found.id, server)

@@ -8,20 +8,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from blazar.enforcement import AllocatedResource, Context, FilterNotification, LeaseView, Occasion, Question
-from blazar.model.amounts import Amounts
-from blazar.model.lease import (
-    Content,
-    Event,
-    EventStatus,
-    EventType,
-    Lease,
-    LeaseStatus,
-    Reservation,
-    ReservationStatus,
-)
-from blazar.model.resource import HOST, Resource
-from blazar.model.usage import LeaseUse
-from blazar.model.window import Window
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.window import Window
+from blazar.model.leases.lease import Event, Lease
+from blazar.model.leases.reservation import Content, Reservation
+from blazar.model.leases.states import EventStatus, EventType, LeaseStatus, ReservationStatus
+from blazar.model.resources.resource import HOST, Resource
+from blazar.model.use.resource_hours import HostUse
 
 NOON = datetime(2030, 4, 1, 12, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -81,14 +74,14 @@ def asking(
     *,
     before: LeaseView | None = None,
     now: datetime = NOON,
-    others: Collection[LeaseUse] = (),
+    others: Collection[HostUse] = (),
     context: Context = CURIE,
 ) -> Question:
     return Question(context, now, view or a_view(), before, tuple(others))
 
 
-def used(window: Window, hosts: int = 1, lease: str = "other") -> LeaseUse:
-    return LeaseUse(lease, window, hosts)
+def used(window: Window, hosts: int = 1, lease: str = "other") -> HostUse:
+    return HostUse(lease, window, hosts)
 
 
 def notification(occasion: Occasion, view: LeaseView | None = None) -> FilterNotification:

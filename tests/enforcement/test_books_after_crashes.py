@@ -11,18 +11,18 @@ import credit_service as strict
 import pytest
 
 from blazar.context import current
-from blazar.enforcement import FilterNotification, Identity, NotDelivered, Occasion, Question, Refused
+from blazar.enforcement import CloudIdentity, FilterNotification, NotDelivered, NotificationRefused, Occasion, Question
 from blazar.enforcement.payload import of_notification, of_question
-from blazar.model.errors import BlazarError, UsageDenied
-from blazar.model.lease import Lease, LeaseStatus
-from blazar.model.requests import Actor
-from blazar.model.surgery import Terms
-from blazar.model.transfers import OfferRequest
+from blazar.model.base.errors import BlazarError, UsageDenied
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import Actor
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.surgery import OfferRequest, Terms
 from tests.observed import Killed
 from tests.world import NOON, PROJECT, World, a_host, of_hosts
 
 HOUR = timedelta(hours=1)
-HERE = Identity(auth_url="http://127.0.0.1:1234", region_name="standalone")
+HERE = CloudIdentity(auth_url="http://127.0.0.1:1234", region_name="standalone")
 
 
 class Death:
@@ -71,7 +71,7 @@ class Service:
         try:
             self.books.hear(f"/{notification.occasion}", of_notification(notification), current().request_id)
         except strict.Denied as denied:
-            raise Refused(str(denied)) from None
+            raise NotificationRefused(str(denied)) from None
         self.death.step()
         if self.loses and notification.occasion is not Occasion.ENDED:
             self.loses -= 1
@@ -172,6 +172,7 @@ REQUESTS: dict[str, tuple[Callable[[House, Lease | None], None], bool | None]] =
 """What is asked, and of which lease: one that runs, one that does not yet, none."""
 
 
+@pytest.mark.share(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("lost", [0, 1], ids=["heard", "the answer lost"])
 @pytest.mark.parametrize(("ask", "running"), REQUESTS.values(), ids=REQUESTS)

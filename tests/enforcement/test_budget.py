@@ -11,17 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blazar.enforcement import AllocatedResource
-from blazar.enforcement.budget import ResourceHoursFilter
-from blazar.enforcement.periods import Calendar, Rolling, parse
-from blazar.model.amounts import Amounts
-from blazar.model.clock import END_OF_TIME
-from blazar.model.errors import InvalidInput, UsageDenied
-from blazar.model.spending import UsageCurve, UsageRecord
-from blazar.model.window import Window
+from blazar.enforcement.budget import PeriodCalendar, ResourceHoursFilter, Rolling, parse_period
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.clock import END_OF_TIME
+from blazar.model.base.errors import InvalidInput, UsageDenied
+from blazar.model.base.window import Window
+from blazar.model.use.resource_hours import UsageCurve, UsageRecord
 from tests.cases import cases
 from tests.enforcement.builders import DAY, HOUR, NOON, a_host, a_view, asking, hours
 
-MONTH = ResourceHoursFilter({"host": 100}, Calendar())
+MONTH = ResourceHoursFilter({"host": 100}, PeriodCalendar())
 
 
 def held(window: Window, hosts: int = 1, lease: str = "other") -> UsageRecord:
@@ -111,17 +110,17 @@ def test_a_running_lease_with_hosts_that_came_later_counts_them_from_then():
 def test_instances_count_by_their_number_and_their_vcpus():
     allocated = AllocatedResource("r-1", a_host(), 3, whole=False, per_instance=Amounts.of({"VCPU": 4}))
     view = replace(a_view(hours(1, 11)), allocated_resources=(allocated,))
-    ResourceHoursFilter({"host": 0, "vcpu": 120, "instance": 30}, Calendar()).check(asked(view))
-    assert "120 vcpu-hours" in denial(ResourceHoursFilter({"vcpu": 119}, Calendar()), asked(view))
-    assert "30 instance-hours" in denial(ResourceHoursFilter({"instance": 29}, Calendar()), asked(view))
+    ResourceHoursFilter({"host": 0, "vcpu": 120, "instance": 30}, PeriodCalendar()).check(asked(view))
+    assert "120 vcpu-hours" in denial(ResourceHoursFilter({"vcpu": 119}, PeriodCalendar()), asked(view))
+    assert "30 instance-hours" in denial(ResourceHoursFilter({"instance": 29}, PeriodCalendar()), asked(view))
 
 
 def test_what_has_no_limit_is_not_counted():
-    ResourceHoursFilter({"vcpu": 1, "host": -1}, Calendar()).check(asked(a_view(hours(1, 5000), hosts=9)))
+    ResourceHoursFilter({"vcpu": 1, "host": -1}, PeriodCalendar()).check(asked(a_view(hours(1, 5000), hosts=9)))
 
 
 def test_a_week_begins_on_monday_and_ends_with_sunday():
-    week = ResourceHoursFilter({"host": 10}, parse("week"))
+    week = ResourceHoursFilter({"host": 10}, parse_period("week"))
     sunday = Window(utc(2030, 4, 7, 14), utc(2030, 4, 8, 10))
     week.check(asked(a_view(sunday)))
     message = denial(week, asked(a_view(Window(sunday.start, sunday.end + HOUR))))
@@ -129,7 +128,7 @@ def test_a_week_begins_on_monday_and_ends_with_sunday():
 
 
 def test_rolling_days_may_begin_at_any_time():
-    days = ResourceHoursFilter({"host": 10}, parse("2"))
+    days = ResourceHoursFilter({"host": 10}, parse_period("2"))
     used = held(hours(0, 8))
     days.check(asked(a_view(hours(20, 22)), used))
     message = denial(days, asked(a_view(hours(20, 23)), used))
@@ -142,15 +141,15 @@ def test_rolling_days_may_begin_at_any_time():
 @pytest.mark.parametrize("text", ["", "year", "0", "-1", "1.5", "3661", "9" * 5000, "٣"])
 def test_what_is_no_period_is_refused(text):
     with pytest.raises(InvalidInput, match="give month, week, or a number of days from 1 to 3660"):
-        parse(text)
+        parse_period(text)
 
 
 @pytest.mark.parametrize(("text", "words"), [("Month", "a month"), (" week", "a week"), ("30", "any 30 days")])
 def test_periods_have_names(text, words):
-    assert parse(text).words == words
+    assert parse_period(text).words == words
 
 
-@pytest.mark.parametrize("period", [Calendar(), Calendar(months=False), Rolling(30)])
+@pytest.mark.parametrize("period", [PeriodCalendar(), PeriodCalendar(months=False), Rolling(30)])
 def test_even_the_longest_lease_is_looked_at_in_no_time(period):
     ages = Window(NOON, END_OF_TIME)
     load = UsageCurve([(ages, 1)])
@@ -167,7 +166,7 @@ some = st.lists(st.tuples(windows, st.integers(1, 3)), max_size=4)
 @settings(max_examples=cases(200))
 @given(some, windows, st.integers(1, 3), st.one_of(st.none(), st.tuples(windows, st.integers(1, 3))), st.booleans())
 def test_a_calendar_finds_the_fullest_period_by_any_count(others, window, amount, before, months):
-    period = Calendar(months)
+    period = PeriodCalendar(months)
     total = UsageCurve([*others, (window, amount)])
     growth = UsageCurve([(window, amount), *(((before[0], -before[1]),) if before else ())])
 

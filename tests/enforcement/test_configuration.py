@@ -12,10 +12,10 @@ from oslo_config import cfg
 
 from blazar.cmd import assemble, config
 from blazar.cmd.config import ConfigurationError
-from blazar.enforcement import Identity, Occasion
+from blazar.enforcement import CloudIdentity, Occasion
 from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter
-from blazar.model import extensions
-from blazar.model.errors import UsageDenied
+from blazar.model.base import plugins
+from blazar.model.base.errors import UsageDenied
 from tests.enforcement.builders import a_view, asking, hours
 
 
@@ -25,8 +25,8 @@ def load(tmp_path, *lines: str) -> cfg.ConfigOpts:
     return config.load(["--config-file", str(path)], program="blazar-test")
 
 
-def filters(tmp_path, *lines: str, identity: Identity | None = None) -> tuple[Any, ...]:
-    return assemble.enforcement(load(tmp_path, *lines), identity or Identity()).filters
+def filters(tmp_path, *lines: str, identity: CloudIdentity | None = None) -> tuple[Any, ...]:
+    return assemble.enforcement(load(tmp_path, *lines), identity or CloudIdentity()).filters
 
 
 def refusal(tmp_path, *lines: str) -> str:
@@ -37,7 +37,7 @@ def refusal(tmp_path, *lines: str) -> str:
 
 
 def test_there_are_no_filters_unless_some_are_enabled(tmp_path):
-    made = assemble.enforcement(load(tmp_path), Identity())
+    made = assemble.enforcement(load(tmp_path), CloudIdentity())
     assert (made.enabled, made.needs_use) == (False, False)
     assert not any(made.listens_to(occasion) for occasion in Occasion)
 
@@ -87,7 +87,7 @@ def plug_in(monkeypatch, kind):
     monkeypatch.setattr(sys.modules[__name__], "MoodFilter", kind)
     point = EntryPoint("mood", f"{__name__}:MoodFilter", "blazar.enforcement.filters")
     others = {point.group: [point]}
-    monkeypatch.setattr(extensions, "entry_points", lambda group: others.get(group) or entry_points(group=group))
+    monkeypatch.setattr(plugins, "entry_points", lambda group: others.get(group) or entry_points(group=group))
 
 
 @pytest.mark.parametrize("name", ["mood", "MoodFilter"])
@@ -216,6 +216,7 @@ def test_without_an_endpoint_the_filter_is_refused(tmp_path):
     assert "external_service_base_endpoint" in refusal(tmp_path, EXTERNAL)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("url", ["budgets.example", "ftp://budgets.example/", "http://", "http:///x", "http://a:b/"])
 def test_what_is_no_url_of_a_service_is_refused(tmp_path, url):
     for option in ("external_service_base_endpoint", "external_service_commit_update_endpoint"):
@@ -236,6 +237,7 @@ TOKEN_LINES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("token", TOKEN_LINES)
 def test_no_token_travels_to_another_machine_in_the_clear(tmp_path, token):
     for option in ("external_service_base_endpoint", "external_service_commit_create_endpoint"):
@@ -297,6 +299,6 @@ def test_each_way_to_say_who_we_are(tmp_path, line, headers):
         def renew(self):
             pass
 
-    (made,) = filters(tmp_path, EXTERNAL, BASE, line, identity=Identity(tokens=Tokens()))
+    (made,) = filters(tmp_path, EXTERNAL, BASE, line, identity=CloudIdentity(tokens=Tokens()))
     assert isinstance(made, ExternalServiceFilter)
     assert made.credential.headers() == headers

@@ -10,11 +10,10 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.enforcement import Identity
-from blazar.model.errors import Conflict
-from blazar.model.requests import Actor
-from blazar.model.surgery import Terms
-from blazar.model.transfers import OfferRequest
+from blazar.enforcement import CloudIdentity
+from blazar.model.base.errors import Conflict
+from blazar.model.leases.requests import Actor
+from blazar.model.surgery import OfferRequest, Terms
 from tests.enforcement.asking import ADMIN, ALICE, Users, asks_all
 from tests.enforcement.conftest import Service
 from tests.observed import Killed, ObservedStore, before, failing
@@ -22,7 +21,7 @@ from tests.openstack import eventually
 from tests.world import World, of_hosts
 
 HOUR = timedelta(hours=1)
-HERE = Identity(auth_url="http://127.0.0.1:1234", region_name="standalone")
+HERE = CloudIdentity(auth_url="http://127.0.0.1:1234", region_name="standalone")
 
 
 class Bank(Users):
@@ -65,6 +64,7 @@ def bank(sqlite, credits) -> Bank:
     return Bank(sqlite, credits)
 
 
+@pytest.mark.slow
 def test_a_lease_is_paid_prolonged_shortened_grown_and_what_is_left_is_given_back(bank):
     lease = bank.create(start="2030-04-01 13:00").json["lease"]
     bank.run()
@@ -133,6 +133,7 @@ def test_a_lease_that_the_service_refuses_at_the_last_moment_is_none(bank):
     assert bank.service.refused == [("commit-create", 403)]
 
 
+@pytest.mark.slow
 def test_of_ten_that_want_the_last_credit_one_has_it(engine, credits):
     bank = Bank(engine, credits, seconds=20, hosts=10)
     both = [bank, Bank(engine, credits, beside=bank, seconds=20)]
@@ -178,6 +179,7 @@ def test_a_lease_whose_acceptance_is_lost_is_none_and_costs_nothing(bank):
     assert bank.left == 100 - 8
 
 
+@pytest.mark.slow
 def test_a_change_whose_acceptance_is_lost_is_none_and_costs_nothing(bank):
     lease = bank.create().json["lease"]
     bank.run()
@@ -199,6 +201,7 @@ def down(handler, path):
     return path.startswith(("/commit", "/on-end")) and not handler.close()
 
 
+@pytest.mark.slow
 def test_while_the_service_is_down_nothing_changes_and_ends_are_told_when_it_is_back(bank):
     first = bank.create(hosts=1).json["lease"]
     second = bank.create(hosts=1).json["lease"]
@@ -218,6 +221,7 @@ def test_while_the_service_is_down_nothing_changes_and_ends_are_told_when_it_is_
     assert bank.left == 100 - 1 - 9
 
 
+@pytest.mark.slow
 def test_what_a_slow_service_takes_note_of_after_all_is_taken_back(bank):
     """It goes on with what it was told although nobody waits for the answer any more."""
     given_up, begun, done = threading.Event(), [], []

@@ -8,14 +8,13 @@ from itertools import combinations, product
 
 import pytest
 
-from blazar.enforcement.budget import ResourceHoursFilter
+from blazar.enforcement.budget import ResourceHoursFilter, parse_period
 from blazar.enforcement.limits import (
     MaxConcurrentLeasesFilter,
     MaxLeaseDurationFilter,
     MaxUnitsFilter,
     StartWindowFilter,
 )
-from blazar.enforcement.periods import parse
 from tests.api.conftest import app_of
 from tests.enforcement.asking import ADMIN, ALICE, Users, asks_all
 from tests.world import World
@@ -58,7 +57,7 @@ def test_a_lease_beyond_the_budget_is_a_400_with_the_words_of_the_service(house,
 
 
 def test_from_1_1_on_what_the_service_denies_is_a_403_for_a_new_lease_and_for_a_change(house):
-    newest = {**ALICE, "OpenStack-API-Version": "reservation 1.3"}
+    newest = {**ALICE, "OpenStack-API-Version": "reservation 1.1"}
     refused = house.create(headers=newest, hosts=3, end="2030-04-05T12:00:00Z")
     lease = house.create(hosts=2).json["lease"]
     tag = house.http.get(f"/v1/leases/{lease['id']}", headers=newest).headers["ETag"]
@@ -133,12 +132,13 @@ EVERY_LIMIT = {
     "leases": lambda: MaxConcurrentLeasesFilter(1),
     "hosts": lambda: MaxUnitsFilter(1),
     "start": lambda: StartWindowFilter(HOUR, timedelta(days=365)),
-    "hours of a month": lambda: ResourceHoursFilter({"host": 10, "vcpu": 10, "instance": 10}, parse("month")),
-    "hours of a week": lambda: ResourceHoursFilter({"host": 10**9, "vcpu": 1}, parse("week")),
-    "hours of ten years": lambda: ResourceHoursFilter({"host": 10}, parse("3660")),
+    "hours of a month": lambda: ResourceHoursFilter({"host": 10, "vcpu": 10, "instance": 10}, parse_period("month")),
+    "hours of a week": lambda: ResourceHoursFilter({"host": 10**9, "vcpu": 1}, parse_period("week")),
+    "hours of ten years": lambda: ResourceHoursFilter({"host": 10}, parse_period("3660")),
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", EVERY_LIMIT.values(), ids=EVERY_LIMIT)
 def test_no_dates_and_no_numbers_are_too_much_for_a_limit(sqlite, rule):
     world = World(sqlite, filters=[rule()])
@@ -167,6 +167,7 @@ def test_no_dates_and_no_numbers_are_too_much_for_a_limit(sqlite, rule):
     assert seen & {400, 403}
 
 
+@pytest.mark.slow
 def test_while_the_service_is_away_users_get_503_or_their_leases_as_the_operator_says(sqlite, service):
     strict = House(sqlite, service)
     lenient = House(sqlite, service, beside=strict, allow_on_error=True)

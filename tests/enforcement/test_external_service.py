@@ -14,7 +14,7 @@ from datetime import timedelta
 import pytest
 
 from blazar.context import scope
-from blazar.enforcement import NotDelivered, Occasion, Refused
+from blazar.enforcement import NotDelivered, NotificationRefused, Occasion
 from blazar.enforcement.external import (
     CHECK_CREATE,
     CHECK_UPDATE,
@@ -24,7 +24,7 @@ from blazar.enforcement.external import (
     ServiceUserToken,
     StaticToken,
 )
-from blazar.model.errors import CloudUnavailable, EnforcementUnavailable, UsageDenied
+from blazar.model.base.errors import CloudUnavailable, EnforcementUnavailable, UsageDenied
 from tests.enforcement.builders import a_view, asking, hours, notification
 from tests.enforcement.conftest import TOKEN
 
@@ -140,6 +140,7 @@ def test_a_service_that_is_down_is_no_answer(caplog):
     assert "it cannot be reached" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_service_that_says_nothing_is_waited_for_only_so_long(service):
     service.sleeps(5)
     begun = time.monotonic()
@@ -148,6 +149,7 @@ def test_a_service_that_says_nothing_is_waited_for_only_so_long(service):
     assert time.monotonic() - begun < 1.5
 
 
+@pytest.mark.slow
 def test_a_service_that_drips_is_not_waited_for_to_the_end(service):
     service.drips(b'{"message": "' + b"x" * 100 + b'"}', pause=0.1)
     begun = time.monotonic()
@@ -156,6 +158,7 @@ def test_a_service_that_drips_is_not_waited_for_to_the_end(service):
     assert time.monotonic() - begun < 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", [b"", b"HTTP/1.1 403 No\r\nX-Long: "], ids=["status", "header"])
 def test_a_service_whose_headers_drip_is_not_waited_for_to_the_end(begin):
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -176,6 +179,7 @@ def test_a_service_whose_headers_drip_is_not_waited_for_to_the_end(begin):
         assert time.monotonic() - begun < 1.5
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH_9.2\r\n", b"", b"HTTP/1.1 20x\r\n\r\n", b"HTTP/1.1 204"])
 def test_what_does_not_speak_http_is_no_answer(answer):
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -330,6 +334,7 @@ def test_the_body_of_a_message(service, rule):
     assert body["lease"]["reservations"][0]["allocations"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("status", [302, 401, 408, 425, 429, 500, 501, 503])
 def test_a_message_that_is_not_accepted_is_an_error_for_the_sender(service, rule, status):
     service.answers(status)
@@ -342,7 +347,7 @@ def test_a_message_that_is_not_accepted_is_an_error_for_the_sender(service, rule
 @pytest.mark.parametrize("status", [400, 403, 404, 409, 410, 422])
 def test_a_message_is_refused_for_good_by_what_says_that_it_is_wrong(service, rule, status):
     service.answers(status, b'{"detail": "there is no such lease"}')
-    with pytest.raises(Refused, match="^there is no such lease$") as refused:
+    with pytest.raises(NotificationRefused, match="^there is no such lease$") as refused:
         rule.notify(notification(Occasion.ENDED))
     assert not refused.value.maybe_accepted
     assert refused.value.data == {"limit": "external"}
@@ -359,11 +364,12 @@ def test_a_refusal_after_a_lost_answer_may_be_of_what_was_accepted(service, rule
         return True
 
     service.manners = [so]
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NotificationRefused) as refused:
         rule.notify(notification(Occasion.CREATED))
     assert refused.value.maybe_accepted
 
 
+@pytest.mark.slow
 def test_it_is_known_whether_the_service_may_have_heard(service, rule):
     service.answers(500)
     with pytest.raises(NotDelivered) as unheard:
@@ -461,6 +467,7 @@ def test_nothing_of_a_netrc_file_is_sent(service, tmp_path, monkeypatch):
     assert "Authorization" not in service.got[0][2]
 
 
+@pytest.mark.slow
 def test_no_secret_is_in_the_log_or_in_a_message(service, caplog):
     caplog.set_level(logging.DEBUG)
     for url in (f"{service.url}?key={TOKEN}&", f"http://127.0.0.1:1/{TOKEN}/"):

@@ -10,19 +10,17 @@ from datetime import timedelta
 import pytest
 
 from blazar.enforcement import AllocatedResource
-from blazar.enforcement.budget import ResourceHoursFilter
+from blazar.enforcement.budget import ResourceHoursFilter, parse_period
 from blazar.enforcement.limits import (
     MaxConcurrentLeasesFilter,
     MaxLeaseDurationFilter,
     MaxUnitsFilter,
     StartWindowFilter,
 )
-from blazar.enforcement.periods import parse
-from blazar.model.amounts import Amounts
-from blazar.model.bounds import Bounds
-from blazar.model.errors import UsageDenied
-from blazar.model.spending import UsageRecord
-from blazar.model.usage import longest_below, peak
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import UsageDenied
+from blazar.model.leases.limits import Bounds
+from blazar.model.use.resource_hours import UsageRecord, find_longest_below, find_peak
 from tests.enforcement.builders import DAY, HOUR, NOON, a_host, a_view, asking, hours, used
 
 
@@ -82,7 +80,7 @@ class TestWhatProgramsReadOfADenial:
         )  # fmt: skip
 
     def test_of_a_budget_in_hours_that_are_rounded_up(self):
-        rule = ResourceHoursFilter({"host": 5}, parse("month"))
+        rule = ResourceHoursFilter({"host": 5}, parse_period("month"))
         record = UsageRecord("other", "host", hours(-2.5, 0), 1)
         question = replace(asking(a_view(hours(1, 3), hosts=2)), usage=(record,))
         assert numbers(rule, question) == ("max_resource_hours", "host", 5, 3, 4, {"duration_seconds": 4500})
@@ -282,15 +280,15 @@ class TestStartWindow:
 
 
 def test_the_peak_is_the_most_at_one_instant_and_touching_windows_do_not_add_up():
-    assert peak(hours(0, 10), []) == 0
-    assert peak(hours(0, 10), [(hours(1, 2), 3), (hours(2, 3), 4), (hours(-5, 1), 2)]) == 4
-    assert peak(hours(0, 10), [(hours(-9, 2), 3), (hours(1, 20), 4), (hours(10, 11), 50)]) == 7
+    assert find_peak(hours(0, 10), []) == 0
+    assert find_peak(hours(0, 10), [(hours(1, 2), 3), (hours(2, 3), 4), (hours(-5, 1), 2)]) == 4
+    assert find_peak(hours(0, 10), [(hours(-9, 2), 3), (hours(1, 20), 4), (hours(10, 11), 50)]) == 7
 
 
 def test_the_longest_part_below_a_sum_is_found():
     busy = [(hours(2, 3), 3), (hours(3, 5), 4), (hours(8, 20), 4)]
-    assert longest_below(hours(0, 10), busy, 3) == hours(0, 3) == longest_below(hours(0, 8), busy, 3)
-    assert longest_below(hours(0, 10), busy, 2) == hours(5, 8)
-    assert longest_below(hours(0, 10), busy, 4) == hours(0, 10)
-    assert longest_below(hours(3, 5), busy, 3) is None
-    assert longest_below(hours(0, 10), [], -1) is None
+    assert find_longest_below(hours(0, 10), busy, 3) == hours(0, 3) == find_longest_below(hours(0, 8), busy, 3)
+    assert find_longest_below(hours(0, 10), busy, 2) == hours(5, 8)
+    assert find_longest_below(hours(0, 10), busy, 4) == hours(0, 10)
+    assert find_longest_below(hours(3, 5), busy, 3) is None
+    assert find_longest_below(hours(0, 10), [], -1) is None

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from blazar.enforcement.external import CHECK_CREATE, ExternalServiceFilter, Patience
-from blazar.model.errors import EnforcementUnavailable
+from blazar.model.base.errors import EnforcementUnavailable
 from tests.certificates import make_certificate
 from tests.enforcement.builders import asking
 
@@ -83,6 +83,7 @@ def test_a_service_whose_certificate_we_do_not_know_is_no_answer(certificate, ca
     assert "its certificate cannot be trusted" in caplog.text
 
 
+@pytest.mark.slow
 def test_an_answer_that_drips_is_not_waited_for_to_the_end(certificate):
     with serving(certificate, drip) as url:
         begun = time.monotonic()

@@ -8,13 +8,13 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.api.leases.render import lease as shown_by_the_api
+from blazar.api.leases.v1_0.render import lease as shown_by_the_api
 from blazar.cmd import config, standalone
-from blazar.enforcement import Identity, Occasion
+from blazar.enforcement import CloudIdentity, Occasion
 from blazar.enforcement.payload import of_notification, of_question
-from blazar.manager.common.notifications import payload as notified
+from blazar.manager.common.notifications import render_payload as notified
 from tests.manager.enforcement.recording import RecordingFilter
-from tests.manager.test_flavors import offer
+from tests.resources.instances.test_flavors import offer
 from tests.world import NOON, World, a_host, addresses, flavored, instances, of_hosts, volumes
 
 HOUR = timedelta(hours=1)
@@ -127,7 +127,7 @@ def test_the_cloud_has_a_url_and_a_name_also_where_there_is_no_keystone(sqlite, 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         identity = standalone.identity_of(conf, listener)
         port = listener.getsockname()[1]
-    assert isinstance(identity, Identity)
+    assert isinstance(identity, CloudIdentity)
     world = World(sqlite, filters=[books], identity=identity)
     world.lease(start=HOUR)
     context = of_question(books.asked[0])["context"]

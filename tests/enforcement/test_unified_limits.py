@@ -16,13 +16,12 @@ from keystoneauth1 import exceptions as ksa
 from blazar.cmd import assemble, config
 from blazar.cmd.config import ConfigurationError
 from blazar.context import scope
-from blazar.enforcement import AllocatedResource, Identity
-from blazar.enforcement.budget import ResourceHoursFilter
+from blazar.enforcement import AllocatedResource, CloudIdentity
+from blazar.enforcement.budget import PeriodCalendar, ResourceHoursFilter
 from blazar.enforcement.limits import MaxConcurrentLeasesFilter, MaxUnitsFilter
-from blazar.enforcement.periods import Calendar
 from blazar.enforcement.unified import UnifiedLimits
-from blazar.model.amounts import Amounts
-from blazar.model.errors import EnforcementUnavailable, UsageDenied
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import EnforcementUnavailable, UsageDenied
 from tests.enforcement.builders import a_host, a_view, asking, hours, used
 
 
@@ -102,6 +101,7 @@ def test_no_answer_is_a_503_that_says_to_try_again_and_the_next_question_finds_k
     assert keystone.logins == 2
 
 
+@pytest.mark.slow
 def test_keystone_is_waited_for_only_so_long_and_no_longer_than_the_request_has(keystone):
     keystone.hangs.clear()
     begun = time.monotonic()
@@ -122,8 +122,8 @@ def test_filters_take_their_number_from_keystone_and_name_it(keystone):
     with pytest.raises(UsageDenied, match=r"of the 5 that the project may have at a time \(blazar:hosts\) 1 is left"):
         MaxUnitsFilter(99, unified=ours).check(asking(a_view(hosts=2), others=both))
     with pytest.raises(UsageDenied, match=r"of the 100 that the project has in a month \(blazar:host_hours\)"):
-        ResourceHoursFilter({}, Calendar(), unified=ours).check(asking(a_view(hours(1, 102))))
-    ResourceHoursFilter({"host": 0}, Calendar(), unified=ours).check(asking(a_view(hours(1, 102), project="art")))
+        ResourceHoursFilter({}, PeriodCalendar(), unified=ours).check(asking(a_view(hours(1, 102))))
+    ResourceHoursFilter({"host": 0}, PeriodCalendar(), unified=ours).check(asking(a_view(hours(1, 102), project="art")))
 
 
 def test_other_units_have_a_limit_if_one_is_registered(keystone):
@@ -143,7 +143,7 @@ def test_a_limit_that_nobody_registered_grants_nothing_and_says_what_to_create(k
     rules = {
         "blazar:leases": MaxConcurrentLeasesFilter(None, unified=ours),
         "blazar:hosts": MaxUnitsFilter(None, unified=ours),
-        "blazar:host_hours": ResourceHoursFilter({}, Calendar(), unified=ours),
+        "blazar:host_hours": ResourceHoursFilter({}, PeriodCalendar(), unified=ours),
     }
     for name, rule in rules.items():
         with pytest.raises(EnforcementUnavailable, match=f"no registered limit.* {name}.*; an operator must create"):
@@ -178,6 +178,7 @@ def check(tmp_path, given, identity=None) -> None:
     assert config.leftovers(conf) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"auth_type": "password", "username": "u", "endpoint_service_type": "x"}])
 def test_where_it_says_how_to_ask_limits_may_come_from_keystone(tmp_path, more):
     check(tmp_path, COMPLETE | more)
@@ -201,4 +202,4 @@ def test_what_is_missing_is_named_before_anything_starts(tmp_path, missing, sent
 
 def test_without_keystone_there_are_no_limits_of_it(tmp_path):
     with pytest.raises(ConfigurationError, match="this mode has no Keystone; set configuration"):
-        check(tmp_path, COMPLETE, Identity())
+        check(tmp_path, COMPLETE, CloudIdentity())

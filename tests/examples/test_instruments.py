@@ -21,16 +21,18 @@ import pytest
 from oslo_config import cfg
 
 from blazar.api.app import create_app
-from blazar.api.identity import StandaloneIdentity
+from blazar.api.http.identity import StandaloneIdentity
+from blazar.api.http.microversion import MAX_VERSION, as_text
+from blazar.api.http.openapi import Served
+from blazar.api.http.policy import Policy
 from blazar.api.parts import BUILTIN
-from blazar.api.policy import Policy
-from blazar.api.served import Served
 from blazar.clouds.ports import Cloud
 from blazar.enforcement import limits
-from blazar.model import spending
-from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound, UsageDenied
-from blazar.model.lease import EventType, LeaseStatus
-from blazar.model.requests import Registration, ReservationRequest, ResourceChange
+from blazar.model.base.errors import CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound, UsageDenied
+from blazar.model.leases.requests import ReservationRequest
+from blazar.model.leases.states import EventType, LeaseStatus
+from blazar.model.resources.changes import Registration, ResourceChange
+from blazar.model.use import resource_hours
 from tests.api.conftest import client_of, token
 from tests.cmd.conftest import Program
 from tests.world import NOON, World, kinds_of
@@ -170,7 +172,7 @@ def test_a_project_has_no_more_of_it_than_its_limit(sqlite, service, monkeypatch
     from blazar_instruments.kind import INSTRUMENT, Instruments
     from blazar_instruments.type import LabInstrument
 
-    monkeypatch.setattr(limits, "measures", lambda: (*spending.MEASURES, INSTRUMENT))
+    monkeypatch.setattr(limits, "measures", lambda: (*resource_hours.MEASURES, INSTRUMENT))
     world = World(
         sqlite,
         hosts=0,
@@ -184,7 +186,7 @@ def test_a_project_has_no_more_of_it_than_its_limit(sqlite, service, monkeypatch
         world.lease(channels(1), start=HOUR)
 
 
-MODERN = {"OpenStack-API-Version": "reservation 1.2"}
+MODERN = {"OpenStack-API-Version": f"reservation {as_text(MAX_VERSION)}"}
 
 
 @pytest.fixture
@@ -227,6 +229,7 @@ def test_without_routes_of_its_own_it_is_described(client):
     assert (none.status_code, none.json["candidates"]) == (200, [])
 
 
+@pytest.mark.slow
 def test_without_routes_of_its_own_it_is_registered_changed_shown_and_unregistered(client):
     url = "/v1/resources/instrument/m-1"
     assert client.delete(url, headers=MODERN).status_code == 204
@@ -305,6 +308,7 @@ def laboratory(package) -> Iterator[tuple[Any, type[Laboratory]]]:
         server.shutdown()
 
 
+@pytest.mark.slow
 def test_the_real_control_service_is_called_over_http(laboratory):
     control, handler = laboratory
     handler.answers["GET"] = (200, {"instruments": [{"id": "m", "name": "m-1", "model": "x", "channels": 4}]})

@@ -15,16 +15,18 @@ from typing import Any
 
 from sqlalchemy.engine import Engine
 
-from blazar.clouds.ports import Flavor
-from blazar.clouds.simulated import MemoryStorage, SimulatedCloud, State, of_size
+from blazar.clouds.ports.compute import Flavor
+from blazar.clouds.simulated import MemoryStorage, State, of_size
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService
-from blazar.model.errors import BlazarError, StoreUnavailable
-from blazar.model.lease import Lease, LeaseStatus
-from blazar.model.requests import ReservationRequest
+from blazar.model.base.errors import BlazarError, StoreUnavailable
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import ReservationRequest
+from blazar.model.leases.states import LeaseStatus
 from blazar.resources.floating_ips.registration import mark
 from blazar.store.store import Store
 from tests.observed import ObservedStore
+from tests.people import PeopledCloud
 from tests.tables import new_sqlite, sqlite_engine
 from tests.world import NOON, ManualClock, World, a_host
 
@@ -107,7 +109,7 @@ class Stage:
     def __init__(self, template: Template) -> None:
         self.clock = ManualClock(template.instant)
         self.engine = template.engine
-        cloud = SimulatedCloud(MemoryStorage(template.state.copy()), clock=self.clock)
+        cloud = PeopledCloud(MemoryStorage(template.state.copy()), clock=self.clock)
         self.world = World(self.engine, clock=self.clock, cloud=cloud, settings=SETTINGS, register=False)
         self.cloud = cloud
         self.store = self.world.store

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from blazar.manager.lease import lifecycle
-from blazar.model.lease import EventType, Lease, LeaseKind, LeaseStatus
-from blazar.model.requests import NOW, LeaseChange, Moment, Registration, ReservationChange, ReservationRequest
-from blazar.model.resource import HOST
+from blazar.manager.leases import lifecycle
+from blazar.model.base.moments import NOW, Moment
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import LeaseChange, ReservationChange, ReservationRequest
+from blazar.model.leases.states import EventType, LeaseKind, LeaseStatus
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.resource import HOST
 from tests.conformance.sites import PUBLIC_KEY
 from tests.fencing.stage import MINUTE, Stage, Turn
 from tests.oracle import STACK
@@ -94,7 +97,7 @@ def _created(rooms: Callable[[], ReservationRequest]) -> Story:
         try:
             return stage.world.lease(rooms(), start=NOON + MINUTE, end=stage.notes["end"])
         finally:
-            found = [lease for lease in stage.store.leases.past() if lease.project_id == "physics"]
+            found = [lease for lease in stage.store.leases.load_past() if lease.project_id == "physics"]
             found += [lease for lease in stage.store.leases.of_project(None) if lease.project_id == "physics"]
             stage.lease = found[0] if found else None
 
@@ -191,7 +194,7 @@ def _healed(name: str, rooms: Callable[[], ReservationRequest]) -> Story:
         if name == "heal":
             stage.cloud.operators.host_down(stage.notes["host"])
             hosts = {host.name: host.id for host in stage.first.resources.all(HOST)}
-            stage.store.resources.set_failed(HOST, {hosts[stage.notes["host"]]: "down"}, at=stage.clock.now())
+            stage.store.resource_health.set_failed(HOST, {hosts[stage.notes["host"]]: "down"}, at=stage.clock.now())
 
     def act(stage: Stage) -> object:
         if name == "heal":
@@ -203,7 +206,7 @@ def _healed(name: str, rooms: Callable[[], ReservationRequest]) -> Story:
         if name == "heal":
             stage.cloud.operators.host_up(stage.notes["host"])
             hosts = {host.name: host.id for host in stage.first.resources.all(HOST)}
-            stage.store.resources.set_recovered(HOST, [hosts[stage.notes["host"]]], at=stage.clock.now())
+            stage.store.resource_health.set_recovered(HOST, [hosts[stage.notes["host"]]], at=stage.clock.now())
 
     return Story(name, rooms, set_up, act, is_(LeaseStatus.ACTIVE), meanwhile=meanwhile)
 

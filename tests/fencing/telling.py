@@ -6,10 +6,10 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import timedelta
 
-from blazar.model.errors import BlazarError, NotFound
-from blazar.model.lease import LeaseStatus
-from blazar.model.requests import ReservationRequest
-from blazar.model.resource import KINDS
+from blazar.model.base.errors import BlazarError, NotFound
+from blazar.model.leases.requests import ReservationRequest
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.resources.resource import KINDS
 from tests.fencing.stage import BESIDE, MINUTE, OFFERED, OTHERS, PAUSE, Photo, Stage, Template, Turn, staged
 from tests.fencing.stories import Story
 from tests.oracle import ADDRESS, BESIDE_HOSTS, NETWORK, PHYSICAL_HOST, SERVER, VOLUME, check_at_rest

@@ -33,6 +33,7 @@ def test_a_change_is_named_by_its_subject_and_a_known_type():
     assert [change.name for change in CHANGES if not name.fullmatch(change.name)] == []
 
 
+@pytest.mark.slow
 def test_a_change_is_one_entry_below_the_heading_of_its_type(sections):
     for change in CHANGES:
         entry = "* " + change.read_text(encoding="utf-8").strip().replace("\n", "\n  ") + "\n"
@@ -49,6 +50,12 @@ def test_the_release_has_no_entry_without_a_change(sections):
 def test_links_of_a_change_lead_somewhere_from_the_changelog():
     links = {(c.name, to) for c in CHANGES for to in re.findall(r"\]\((?!http)([^)#]+)", c.read_text("utf-8"))}
     assert [(name, link) for name, link in sorted(links) if not (ROOT / link).exists()] == []
+
+
+def test_what_was_never_released_was_never_fixed():
+    _, _, releases = (ROOT / TOWNCRIER["filename"]).read_text(encoding="utf-8").partition(TOWNCRIER["start_string"])
+    fixed = [change.name for change in CHANGES if change.name.endswith(".fixed.md")]
+    assert releases.strip() or fixed == [], "describe the whole in the entry of its subject"
 
 
 def test_a_release_goes_below_the_head_of_the_changelog():

@@ -21,7 +21,7 @@ KINDS = [frozenset(some) for number in range(len(MARKS) + 1) for some in combina
 FILES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py"))
 PAGE = (ROOT / "docs" / "contributing" / "testing.md").read_text(encoding="utf-8")
 MEANT = ("-m", "--ignore")
-VALUED = (*MEANT, "-n", "-p", "--dist", "--timeout", "--durations")
+VALUED = (*MEANT, "-n", "-o", "-p", "--dist", "--timeout", "--durations")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class Run:
         """Tell whether it runs a test of a file that has these marks."""
         if not any(lies_in(file, place) for place in self.places) or any(lies_in(file, one) for one in self.ignored):
             return False
-        return bool(eval(self.chosen, {name: name in marks for name in MARKS}))
+        # A property runs with the fast tests whatever else it does.
+        return bool(eval(self.chosen, {"property": False} | {name: name in marks for name in MARKS}))
 
 
 def lies_in(file: str, place: str) -> bool:
@@ -65,12 +66,13 @@ def run_of(command: str) -> Run:
 def runs(full: bool) -> tuple[Run, ...]:
     """All starts of pytest in .ci/run."""
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    variables = dict(re.findall(r"\b(tempest|lateness)=(\S+)", script))
+    variables = dict(re.findall(r"\b(tempest|lateness|memory)=(\"[^\"]+\"|\S+)", script))
     steps = [
-        shlex.split(re.sub(r"\$(\w+)", lambda one: variables[one[1]], step))
+        shlex.split(re.sub(r"\$(\w+)", lambda one: variables[one[1]].strip('"'), step))
         for step in re.findall(r"^ *step (.+)$", script, re.M)
     ]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("BLAZAR_", "MAKE"))}
+    # What this run of make was given is no part of it.
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("BLAZAR_", "MAKE", "ARGS"))}
     environment |= {"FULL": "1"} if full else {}
     found: list[Run] = []
     for step in steps:
@@ -137,7 +139,8 @@ def test_the_page_names_all_that_only_the_night_runs(what):
     if what == "size":
         assert {name for run in runs(False) for name in run.sizes} <= set(re.findall(r"`(BLAZAR_\w+)`", PAGE))
         return
-    marked = {file for file in FILES if "mark.nightly" in (ROOT / file).read_text(encoding="utf-8")}
+    nightly = re.compile(r"mark\.(nightly|share)\b")
+    marked = {file for file in FILES if nightly.search((ROOT / file).read_text(encoding="utf-8"))}
     # The marks of a fixture are those of its tests.
     marked = {file for file in marked if not file.startswith("tests/house/")}
     table = PAGE.partition("## What only the night runs")[2]

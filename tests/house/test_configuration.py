@@ -33,6 +33,7 @@ def sample(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_sample_shows_every_option_of_ours_and_the_sections_of_the_libraries(sample):
     section, shown = "", set()
     for line in sample.read_text(encoding="utf-8").splitlines():
@@ -85,6 +86,7 @@ def test_the_api_can_keep_tokens_in_memcached_as_existing_files_ask_for():
     AuthProtocol(lambda environ, start: [], servers)._token_cache.initialize({})
 
 
+@pytest.mark.slow
 def test_the_policy_sample_shows_every_rule(tmp_path):
     path = tmp_path / "policy.yaml"
     settings = "etc/blazar/blazar-policy-generator.conf"
@@ -93,6 +95,7 @@ def test_the_policy_sample_shows_every_rule(tmp_path):
     assert {"admin", "blazar:leases:post", "blazar:oshosts:update_resource_properties"} <= set(shown)
 
 
+@pytest.mark.slow
 def test_the_configuration_page_is_up_to_date():
     done = subprocess.run([sys.executable, "tools/configuration_page.py"], cwd=ROOT, capture_output=True, text=True)
     page = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")

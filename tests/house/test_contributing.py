@@ -15,21 +15,25 @@ import pytest
 import sqlalchemy as sa
 
 from blazar.api.app import create_app
-from blazar.api.identity import StandaloneIdentity
+from blazar.api.http.identity import StandaloneIdentity
+from blazar.api.http.openapi import Served
+from blazar.api.http.routes import Part, Route
 from blazar.api.parts import BUILTIN
-from blazar.api.routes import Part, Route
-from blazar.api.served import Served
-from blazar.model.errors import InvalidInput
-from blazar.model.lease import EventType, LeaseStatus
-from blazar.model.requests import ReservationRequest, ResourceChange
-from blazar.model.resource import HOST
-from blazar.resources import base, kinds
-from blazar.testing.conformance import CATALOGUE, harness
+from blazar.model.base.errors import InvalidInput
+from blazar.model.leases.requests import ReservationRequest
+from blazar.model.leases.states import EventType, LeaseStatus
+from blazar.model.resources.changes import ResourceChange
+from blazar.model.resources.resource import HOST
+from blazar.resources.contract.kind import Kind
+from blazar.resources.contract.plugin import members_of
+from blazar.resources.contract.type import ResourceType
+from blazarconformance import CATALOGUE, harness
 from tests.tables import new_sqlite
 from tests.world import World, a_host
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "contributing").glob("*.md"))
+ALL_PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), ROOT / "client" / "README.md"])
 DEBUG_A_LEASE = (ROOT / "docs" / "debug-a-lease.md").read_text(encoding="utf-8")
 
 ADD_A_RESOURCE_TYPE = (ROOT / "docs" / "contributing" / "add-a-resource-type.md").read_text(encoding="utf-8")
@@ -43,10 +47,24 @@ def blocks(page: str, language: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_files_that_a_page_names_exist(page):
     text = page.read_text(encoding="utf-8")
-    named = set(re.findall(r"`((?:blazar|tests|docs|examples|bench|nova)/[\w./-]+)`", text))
+    named = set(re.findall(r"`((?:blazar|tests|docs|examples|bench|nova|conformance)/[\w./-]+)`", text))
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
     linked = set(re.findall(r"\]\((?!http)([^)#]+)", text))
     assert [name for name in sorted(linked) if not (page.parent / name).exists()] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of the headings of a page, as they are made of them where pages are shown."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S)
+    headings = (re.sub(r"\]\([^)]*\)", "", heading) for heading in re.findall(r"^#+ (.+?) *$", text, re.M))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: page.stem)
+def test_links_of_a_page_lead_to_headings(page):
+    linked = re.findall(r"\]\((?!\w+:)([^)#\s]*)#([^)\s]+)\)", page.read_text("utf-8"))
+    targets = [(page.parent / name if name else page, anchor) for name, anchor in linked]
+    assert [f"{to.name}#{anchor}" for to, anchor in targets if to.suffix == ".md" and anchor not in anchors(to)] == []
 
 
 def test_the_index_leads_to_every_page():
@@ -108,18 +126,19 @@ def test_the_type_of_add_a_resource_type_lives(tmp_path):
     assert desks.occupied == {}
 
 
+def names_in_rows(table: str) -> set[str]:
+    """Return what the first columns of tables name."""
+    return set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", table, re.M))))
+
+
 def test_add_a_resource_type_names_every_member_that_a_type_may_have():
-    named = set(re.findall(r"`(\w+)`", ADD_A_RESOURCE_TYPE.partition("## The least")[0]))
-    protocols = [kind for kind in vars(base).values() if getattr(kind, "_is_protocol", False) and kind is not Protocol]
-    members = {name for kind in protocols for name in vars(kind) if not name.startswith("_")}
-    assert members <= named
+    table = ADD_A_RESOURCE_TYPE.partition("## References")[0]
+    assert set(members_of(ResourceType)) - {"within"} == names_in_rows(table)
 
 
 def test_add_a_resource_type_names_every_member_that_a_kind_may_have():
     table = ADD_A_RESOURCE_TYPE.partition("## A kind of resource")[2].partition("- [ ]")[0]
-    protocols = [each for each in vars(kinds).values() if getattr(each, "_is_protocol", False) and each is not Protocol]
-    members = {name for protocol in protocols for name in vars(protocol) if not name.startswith("_")}
-    assert members == set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", table, re.M))))
+    assert set(members_of(Kind)) - {"located"} == names_in_rows(table)
 
 
 def test_the_conformance_test_of_add_a_resource_type_passes(monkeypatch):
@@ -157,6 +176,6 @@ def test_the_example_of_add_a_microversion_works(tmp_path):
     world.manager.resources.change(HOST, "1", ResourceChange({"gpu": "A100"}))
     rows = {(row.method, row.url) for row in names["NEW"]}
     kept = [replace(part, routes=tuple(r for r in part.routes if (r.method, r.url) not in rows)) for part in BUILTIN]
-    served = Served([*kept, Part("new", routes=names["NEW"])], newest=(1, 1))
+    served = Served([*kept, Part("new", routes=names["NEW"])], newest=(1, 2))
     http = create_app(world.manager, identity=StandaloneIdentity(), served=served).test_client()
-    names["test_1_1_lists_zones_and_shows_values_of_capabilities"](http)
+    names["test_1_2_lists_zones_and_properties_without_values"](http)

@@ -11,17 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from blazar.resources.base import ResourceType
-from blazar.resources.complete import check_form
+import blazarconformance
+from blazar import __version__
+from blazar.resources.contract.type import ResourceType, check_form
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_room_imports_only_rooms_below_it():
-    done = subprocess.run([Path(sys.executable).with_name("lint-imports")], cwd=ROOT, capture_output=True, text=True)
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", [".", "conformance"])
+def test_a_room_imports_only_rooms_below_it(folder):
+    command = [Path(sys.executable).with_name("lint-imports"), "--config", "pyproject.toml"]
+    done = subprocess.run(command, cwd=ROOT / folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_nothing_imports_eventlet_and_threads_are_native():
     script = (
         "import pkgutil, importlib, sys, threading, socket, blazar\n"
@@ -35,7 +40,7 @@ def test_nothing_imports_eventlet_and_threads_are_native():
         [sys.executable, "-W", "error::UserWarning", "-c", script], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    sources = [p for folder in ("blazar", "nova") for p in (ROOT / folder).rglob("*.py")]
+    sources = [p for folder in ("blazar", "conformance", "nova") for p in (ROOT / folder).rglob("*.py")]
     offenders = [p for p in sources if re.search(r"^\s*(import|from) eventlet", p.read_text(encoding="utf-8"), re.M)]
     assert offenders == []
 
@@ -43,6 +48,12 @@ def test_nothing_imports_eventlet_and_threads_are_native():
 def test_the_filter_does_not_need_the_service():
     for path in (ROOT / "nova").rglob("*.py"):
         assert not re.search(r"^\s*(import|from) blazar\b", path.read_text(encoding="utf-8"), re.M), path
+
+
+def test_the_conformance_suite_needs_the_service_of_its_version():
+    project = tomllib.loads((ROOT / "conformance" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["dependencies"] == [f"blazar=={__version__}"]
+    assert blazarconformance.__version__ == __version__
 
 
 def test_every_make_target_that_the_pages_name_exists():
@@ -61,7 +72,9 @@ def test_make_lists_its_targets():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("folder", "module"), [(".", "blazar"), ("nova", "blazarnova")])
+@pytest.mark.parametrize(
+    ("folder", "module"), [(".", "blazar"), ("nova", "blazarnova"), ("conformance", "blazarconformance")]
+)
 def test_the_distributions_can_be_built_and_carry_what_they_need(tmp_path, folder, module):
     copy = tmp_path / "copy"
     tracked = subprocess.run(["git", "ls-files", folder], cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -78,8 +91,8 @@ def test_the_distributions_can_be_built_and_carry_what_they_need(tmp_path, folde
     assert f"{module}/py.typed" in inside
     if module == "blazar":
         assert "blazar/clouds/simulated/inventory.yaml" in inside
-        assert "blazar/store/migrations/versions/0001_first_tables.py" in inside
-        assert "blazar/store/migrations/script.py.mako" in inside
+        assert "blazar/store/sql/migrations/versions/1001_first_release.py" in inside
+        assert "blazar/store/sql/migrations/script.py.mako" in inside
         assert "tests/" not in inside
 
 
@@ -103,7 +116,7 @@ def test_entry_points_lead_somewhere():
 
 def test_every_resource_type_offers_all_that_the_life_cycle_asks_of_one():
     entry_points = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
-    asked = [name for name in vars(ResourceType) if not name.startswith("_")]
+    asked = ResourceType.needed
     assert {"parameters", "start", "end"} <= set(asked)
     for target in entry_points["blazar.resource.plugins"].values():
         module, _, name = target.partition(":")

@@ -103,6 +103,7 @@ def is_said(message: str, said: set[str]) -> bool:
     return any(all(piece in message for piece in each) for each in pieces)
 
 
+@pytest.mark.slow
 def test_what_the_table_of_troubles_quotes_is_said_by_our_programs():
     files = [file.read_text(encoding="utf-8") for file in (ROOT / "blazar").rglob("*.py")]
     said = {text for file in files for text in texts(ast.parse(file)) if len(text) < 500}

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from blazar.api.parts import installed
-from blazar.api.policy import list_rules
+from blazar.api.http.microversion import MAX_VERSION, as_text
+from blazar.api.parts import all_parts, list_rules
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "web" / "src"
@@ -21,26 +22,26 @@ CALLS: dict[str, tuple[str, ...]] = {
     "api/offers.ts": ("POST /v1/availability",),
     "api/change.ts": ("PUT /v1/leases/{lease_id}", "DELETE /v1/leases/{lease_id}"),
     "api/maintenance.ts": (),
-    "pages/find/room.tsx": ("POST /v1/leases",),
-    "pages/find/sending.ts": ("POST /v1/leases", "POST /v1/series"),
+    "pages/search/room.tsx": ("POST /v1/leases",),
+    "pages/search/sending.ts": ("POST /v1/leases", "POST /v1/series"),
     "pages/series/change.tsx": ("PUT /v1/series/{series_id}",),
-    "pages/series.tsx": ("DELETE /v1/series/{series_id}",),
-    "pages/lease/operation.tsx": (
+    "pages/series/series.tsx": ("DELETE /v1/series/{series_id}",),
+    "pages/surgery/operation.tsx": (
         "POST /v1/leases/{lease_id}/reservations/{reservation_id}/swap",
         "POST /v1/leases/{lease_id}/split",
         "POST /v1/leases/{lease_id}/merge",
         "POST /v1/leases/{lease_id}/transfer",
         "POST /v1/transfers/{lease_id}/accept",
     ),
-    "pages/lease/transfer.tsx": ("DELETE /v1/leases/{lease_id}/transfer",),
-    "pages/lease/feeds.tsx": ("POST /v1/feeds", "DELETE /v1/feeds/{feed_id}"),
-    "pages/lease/standing.tsx": (
+    "pages/surgery/transfer.tsx": ("DELETE /v1/leases/{lease_id}/transfer",),
+    "pages/feeds.tsx": ("POST /v1/feeds", "DELETE /v1/feeds/{feed_id}"),
+    "pages/leases/standing.tsx": (
         "POST /v1/leases/{lease_id}/keep",
         "PUT /v1/leases/{lease_id}/hold",
         "DELETE /v1/leases/{lease_id}/hold",
     ),
-    "pages/lease/offers.tsx": ("POST /v1/transfers/{lease_id}/decline",),
-    "pages/hosts/register.tsx": ("POST /v1/os-hosts",),
+    "pages/surgery/offers.tsx": ("POST /v1/transfers/{lease_id}/decline",),
+    "pages/hosts/register.tsx": ("POST /v1/resources/{kind}",),
     "pages/maintenance/plan.tsx": ("POST /v1/maintenances",),
     "pages/maintenance/dialogs.tsx": (
         "PATCH /v1/maintenances/{maintenance_id}",
@@ -51,8 +52,6 @@ CALLS: dict[str, tuple[str, ...]] = {
     "pages/resources/dialogs.tsx": (
         "PUT /v1/resources/{kind}/{resource_id}",
         "DELETE /v1/resources/{kind}/{resource_id}",
-        "PUT /v1/os-hosts/{host_id}",
-        "DELETE /v1/os-hosts/{host_id}",
     ),
 }
 """Which routes the code of a file calls that change something, or ask at length; a new file needs its line."""
@@ -79,9 +78,29 @@ def test_every_file_that_changes_something_says_which_routes_it_calls():
     assert found == CALLS.keys()
 
 
+@pytest.mark.sample(15)
 @pytest.mark.parametrize("call", [call for calls in CALLS.values() for call in calls])
 def test_a_page_asks_for_the_rule_of_the_route_that_its_button_calls(call):
     rules = {
-        f"{row.method} {row.url}": row.rule.name for part in installed() for row in part.routes if row.rule is not None
+        f"{row.method} {row.url}": row.rule.name for part in all_parts() for row in part.routes if row.rule is not None
     }
     assert rules[call] in _rules_asked(_texts()) | UNASKED
+
+
+def test_the_pages_ask_for_the_newest_microversion():
+    client = (PAGES / "api" / "client.ts").read_text(encoding="utf-8")
+    assert f'const VERSION = "reservation {as_text(MAX_VERSION)}";' in client
+
+
+def test_nothing_names_a_microversion_that_is_not_served():
+    # The page for contributors and the tests of the framework make up the next one.
+    makes_up = {"docs/contributing/add-a-microversion.md", "tests/api/http/test_microversions.py"}
+    makes_up |= {"tests/house/test_contributing.py"}
+    words = "microversions?|reservation|since|until|newest|VERSION"
+    later = "|".join(str(minor) for minor in range(MAX_VERSION[1] + 1, 10))
+    named = re.compile(rf"(?:{words})\W{{0,12}}(?:1\.|\(1, ?)(?:{later})\b")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    paths = [path for path in listed if path.endswith((".py", ".md", ".ts", ".tsx", ".mjs", ".yaml"))]
+    assert len(paths) > 1000
+    texts = {path: (ROOT / path).read_text("utf-8") for path in paths if path not in makes_up}
+    assert [(path, found[0]) for path, text in texts.items() if (found := named.search(text))] == []

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 OBSERVED = "tests/cmd/test_config.py::test_extra_specs_are_allowed_as_configured"
 LISTED = {
@@ -16,6 +18,7 @@ LISTED = {
 }
 
 
+@pytest.mark.slow
 def test_an_option_is_listed_whose_test_passes_without_it_or_does_not_pass_with_it():
     program = f"from tests.house import unobserved; unobserved.listed = lambda: {LISTED!r}; print(unobserved.main([]))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)

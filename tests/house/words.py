@@ -15,12 +15,6 @@ KEEPS_OLD_NAMES = (
     # The page of words itself, and records of what was.
     "docs/contributing/glossary.md",
     "docs/better-than-before.md",
-    # Columns of the database and keys of stored messages.
-    "blazar/store/",
-    "blazar/model/lease_json.py",
-    "blazar/enforcement/stored.py",
-    "tests/enforcement/test_stored.py",
-    "bench/ground.py",
 )
 
 

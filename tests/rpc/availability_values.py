@@ -7,20 +7,20 @@ from datetime import timedelta
 
 import hypothesis.strategies as st
 
-from blazar.model.availability import (
+from blazar.model.leases.requests import Actor, ReservationChange, ReservationRequest
+from blazar.model.search.availability import (
     Alternative,
     Availability,
     AvailabilityQuestion,
     Change,
+    EnforcementRefusal,
     Extension,
     FreeWindow,
     LimitedBy,
-    Reason,
-    Refusal,
     Step,
     StepCode,
+    WindowReason,
 )
-from blazar.model.requests import Actor, ReservationChange, ReservationRequest
 from tests.rpc.values import (
     durations,
     instants,
@@ -49,7 +49,7 @@ questions = st.builds(
     explain=st.booleans(),
     alternatives=st.booleans(),
 )
-refusals = several(st.builds(Refusal, texts, parameters))
+refusals = several(st.builds(EnforcementRefusal, texts, parameters))
 steps = st.builds(Step, st.sampled_from(StepCode), numbers, st.none() | numbers, maybe_instant, maybe_text)
 counts = st.none() | several(st.dictionaries(texts, numbers, max_size=2))
 answers = st.builds(
@@ -61,7 +61,7 @@ answers = st.builds(
     st.booleans(),
     openings=several(st.builds(FreeWindow, windows, instants, maybe_instant, several(numbers), refusals)),
     not_checked=several(texts),
-    reasons=several(st.builds(Reason, numbers, windows, numbers, numbers, several(steps), texts)),
+    reasons=several(st.builds(WindowReason, numbers, windows, numbers, numbers, several(steps), texts)),
     alternatives=several(st.builds(Alternative, st.sampled_from(Change), windows, counts, maybe_text)),
     extension=st.none() | st.builds(Extension, instants, st.sampled_from(LimitedBy), refusals),
 )

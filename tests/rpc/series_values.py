@@ -7,13 +7,11 @@ from datetime import datetime, timedelta
 
 from hypothesis import strategies as st
 
-from blazar.model.lease import LeaseStatus
-from blazar.model.recurrence import LocalEnd, Recurrence
-from blazar.model.recurrence_rule import Frequency, Rule, Weekday
-from blazar.model.requests import Actor, ReservationRequest
-from blazar.model.series import Fit
-from blazar.model.series_changes import SeriesChange
-from blazar.model.series_details import (
+from blazar.model.leases.requests import Actor, ReservationRequest
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.series.changes import SeriesChange
+from blazar.model.series.checks import Fit
+from blazar.model.series.details import (
     OccurrenceState,
     Series,
     SeriesDetails,
@@ -25,6 +23,8 @@ from blazar.model.series_details import (
     SeriesStatus,
     Template,
 )
+from blazar.model.series.recurrence import LocalEnd, Recurrence
+from blazar.model.series.rule import Frequency, Rule, Weekday
 from tests.rpc.values import (
     durations,
     instants,

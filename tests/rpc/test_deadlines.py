@@ -11,17 +11,17 @@ from typing import Any
 import oslo_messaging
 import pytest
 
-from blazar.context import awaited, check_awaited
-from blazar.manager.lease.booking import Booking
-from blazar.model.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
-from blazar.model.requests import LeaseChange, LeaseRequest
-from blazar.model.resource import HOST
+from blazar.context import check_awaited, limit_wait
+from blazar.manager.booking.booking import Proposal
+from blazar.model.base.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
+from blazar.model.leases.requests import LeaseChange, LeaseRequest
+from blazar.model.resources.resource import HOST
 from blazar.rpc import client, codec
-from blazar.rpc.client import RemoteManager
-from blazar.rpc.manager_clock import ManagerClock
+from blazar.rpc.client import ManagerClock, RemoteManager
 from blazar.rpc.server import Endpoint
+from blazar.store.booking.commit import Commit
 from tests.api.conftest import app_of, client_of
-from tests.api.test_rest_v1 import HOST_RESERVATION, LEASE
+from tests.api.leases.test_rest_v1 import HOST_RESERVATION, LEASE
 from tests.observed import ObservedManager, ObservedStore, before
 from tests.rpc.conftest import Bus
 from tests.world import NOON, ManualClock, World, a_host
@@ -222,30 +222,34 @@ class TestManagerClock:
 def test_who_is_not_waited_for_may_work_for_ever():
     clock = ManualClock()
     check_awaited()
-    with awaited(None, clock):
+    with limit_wait(None, clock):
         clock.by(days=1)
         check_awaited()
 
 
 def test_work_begun_in_time_is_finished_even_if_nobody_waits(world):
-    booking = Booking(world.store, world.clock, world.settings)
+    booker = world.manager.leases.creator.booker
+    nothing = Commit((), at=NOON)
 
-    def commit(_):
+    def write(_, __):
         world.clock.by(days=1)
-        return "done"
+        return ()
 
-    with awaited(NOON + timedelta(seconds=1), world.clock):
-        assert [booking.until_it_holds(lambda _: None, commit) for _ in range(2)] == ["done", "done"]
-    with awaited(NOON + timedelta(days=3), world.clock):
+    def book():
+        return booker.book(lambda _: Proposal("done", nothing), write=write).found
+
+    with limit_wait(NOON + timedelta(seconds=1), world.clock):
+        assert [book() for _ in range(2)] == ["done", "done"]
+    with limit_wait(NOON + timedelta(days=3), world.clock):
         world.clock.by(days=3)
         with pytest.raises(TooLate):
-            booking.until_it_holds(lambda _: None, commit)
+            book()
 
 
 def test_a_change_that_comes_too_late_leaves_the_lease_as_it_was(a_world, way_to):
     lease = (world := a_world()).lease(start=timedelta(hours=3))
     # The calendar is slow for as often as the request is sent.
-    slow = before("calendar.view", *[lambda: world.clock.by(seconds=TIMEOUT)] * 3)
+    slow = before("calendar.view_window", *[lambda: world.clock.by(seconds=TIMEOUT)] * 3)
     _, remote = way_to(Endpoint(world.another_manager(store=ObservedStore(world.store, slow)), world.clock))
     remote.resources.all(HOST)
     as_it_was = world.now(lease)

@@ -16,8 +16,8 @@ from oslo_config import cfg
 
 from blazar.cmd import config, manager
 from blazar.messaging import transport
-from blazar.model.errors import ManagerUnavailable
-from blazar.model.resource import HOST
+from blazar.model.base.errors import ManagerUnavailable
+from blazar.model.resources.resource import HOST
 from blazar.rpc import server as rpc
 from blazar.rpc.client import RemoteManager
 
@@ -72,6 +72,7 @@ def serve() -> Iterator[Callable[..., RemoteManager]]:
         server.wait()
 
 
+@pytest.mark.slow
 def test_managers_are_asked_on_the_topic_of_the_file(load, serve):
     topic = f"topic-{uuid.uuid4()}"
     remote = serve(load("[manager]", f"rpc_topic = {topic}"), Hosts())
@@ -81,6 +82,7 @@ def test_managers_are_asked_on_the_topic_of_the_file(load, serve):
         RemoteManager(conf, transport(conf)).resources.all(HOST)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [2, 3])
 def test_a_manager_takes_as_many_requests_at_a_time_as_the_file_says(load, serve, threads):
     three = threading.Barrier(3, timeout=0.3)

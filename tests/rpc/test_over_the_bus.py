@@ -16,24 +16,28 @@ from typing import Any
 import oslo_messaging
 import pytest
 
+from blazar.api.http.microversion import MAX_VERSION, as_text
 from blazar.clouds.openstack.service import VersionMissing
 from blazar.context import current, scope
 from blazar.messaging import NAMESPACE, VERSION, target
-from blazar.model import errors
-from blazar.model.errors import BlazarError, ManagerUnavailable
-from blazar.model.lease import Lease, LeaseRevision, LeaseStatus
-from blazar.model.requests import Actor, ResourceChange
-from blazar.model.resource import FLOATING_IP, HOST
-from blazar.model.window import Window
+from blazar.model.base import errors
+from blazar.model.base.errors import BlazarError, ManagerUnavailable
+from blazar.model.base.window import Window
+from blazar.model.leases.lease import Lease, LeaseRevision
+from blazar.model.leases.requests import Actor
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.resources.changes import ResourceChange
+from blazar.model.resources.resource import FLOATING_IP, HOST
 from blazar.rpc import client, codec
 from tests.api.conftest import app_of, client_of, token
-from tests.api.test_rest_v1 import HOST_RESERVATION, LEASE
+from tests.api.leases.test_rest_v1 import HOST_RESERVATION, LEASE
 from tests.observed import FailingManager, ObservedManager
 from tests.rpc.conftest import Bus
 
 # What 1.0 never answers: no route of it asks for a revision, or limits searches.
 SINCE_1_1 = (errors.PreconditionFailed, errors.TooManyRequests)
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, BlazarError)]
+NEWEST = {"OpenStack-API-Version": f"reservation {as_text(MAX_VERSION)}"}
 NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
@@ -85,25 +89,24 @@ def test_what_is_read_is_the_same_to_the_byte(http, near):
         assert (there.status_code, there.data) == (200, here.data), path
 
 
-def test_so_are_the_pages_of_1_1(http, near, world):
+def test_so_are_pages(http, near, world):
     near.put("/v1/os-hosts/1", json={"gpu": "A100", "rack": "ä/1"})
     world.register_addresses(10, 11)
     lease = create(near)
-    headers = {"OpenStack-API-Version": "reservation 1.1"}
     for path in (
         "/v1/leases?with_count=true",
-        "/v1/os-hosts?limit=1",
-        "/v1/os-hosts/1/allocation",
-        "/v1/os-hosts/allocations?limit=2&with_count=true",
-        f"/v1/os-hosts/allocations?lease_id={lease['id']}",
-        "/v1/os-hosts/properties?detail=true&all=true&limit=1",
-        "/v1/floatingips?limit=1&sort_dir=desc",
+        "/v1/resources/host?limit=1&sort_key=property:rack",
+        "/v1/resources/host/1/allocations",
+        "/v1/resources/host/allocations?limit=2&with_count=true",
+        f"/v1/resources/host/allocations?lease_id={lease['id']}",
+        "/v1/resources/host/properties?limit=1",
+        "/v1/resources/floatingip?limit=1&sort_dir=desc",
         "/v1/calendar",
         "/v1/capacity?group_by=gpu",
         "/v1/properties",
         "/v1/info",
     ):
-        here, there = near.get(path, headers=headers), http.get(path, headers=headers)
+        here, there = near.get(path, headers=NEWEST), http.get(path, headers=NEWEST)
         assert (there.status_code, there.data) == (200, here.data), path
         assert there.headers.get("ETag") == here.headers.get("ETag")
 
@@ -126,14 +129,13 @@ def test_so_are_resources_of_any_kind_as_operators_and_as_members_see_them(http,
         ("/host/1", member, 404),
         ("/host?property=rack:x&condition=ok", member, 400),
     ):
-        headers = {"OpenStack-API-Version": "reservation 1.2", **caller}
+        headers = {**NEWEST, **caller}
         here, there = (app.get(f"/v1/resources{path}", headers=headers) for app in (near, http))
         assert there.status_code == here.status_code == status, path
         assert status >= 400 or there.data == here.data, path
         faults = [[{**each, "request_id": ""} for each in answer.json.get("errors", ())] for answer in (here, there)]
         assert faults[0] == faults[1], path
-    headers = {"OpenStack-API-Version": "reservation 1.2"}
-    here, there = (app.get("/v1/resources/rocket", headers=headers).json["errors"][0]["data"] for app in (near, http))
+    here, there = (app.get("/v1/resources/rocket", headers=NEWEST).json["errors"][0]["data"] for app in (near, http))
     assert here == there
     assert {"floatingip", "host"} <= set(there["kinds"])
 
@@ -160,15 +162,15 @@ def test_a_users_mistake_is_told_in_the_same_words(http, near, method, path, bod
     assert told(there) == told(here)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", [*KINDS, VersionMissing], ids=lambda kind: kind.__name__)
 def test_an_error_of_each_kind_arrives_with_its_status_and_sentence(serve, world, kind):
     manager = FailingManager(world.manager, {"leases.update": kind("what was wrong, and what would do")})
     near, http = (client_of(app_of(each)) for each in (manager, serve(manager)))
     url = f"/v1/leases/{world.lease().id}"
     if kind in SINCE_1_1:
-        versioned = {"OpenStack-API-Version": "reservation 1.1"}
         manager = FailingManager(world.manager, {"leases.change": kind("what was wrong", data={"revision": 3})})
-        answer = app_of(serve(manager)).test_client().put(url, json={"name": "renamed"}, headers=versioned)
+        answer = app_of(serve(manager)).test_client().put(url, json={"name": "renamed"}, headers=NEWEST)
         assert answer.status_code == kind.status
         assert answer.json["errors"][0]["detail"] == "what was wrong"
         assert answer.json["errors"][0]["data"]["revision"] == 3
@@ -197,7 +199,7 @@ def test_a_bug_is_logged_at_both_ends_under_one_id(serve, world, caplog):
     ends = {
         r.name: r.getMessage() for r in caplog.records if answer.headers["x-openstack-request-id"] in r.getMessage()
     }
-    assert set(ends) == {"blazar.rpc.server", "blazar.api.errors"}
+    assert set(ends) == {"blazar.rpc.server", "blazar.api.http.errors"}
 
 
 def test_the_global_request_id_goes_along(serve, world):
@@ -238,8 +240,7 @@ def test_whose_a_lease_was_when_it_was_judged_goes_along(serve, world):
 
     lease = world.lease()
     http = client_of(app_of(serve(ObservedManager(world.manager, note))))
-    version = {"OpenStack-API-Version": "reservation 1.3"}
-    http.get(f"/v1/leases/{lease.id}", headers={**token("curie", "physics"), **version})
+    http.get(f"/v1/leases/{lease.id}", headers={**token("curie", "physics"), **NEWEST})
     assert seen[-2:] == [("leases.owner", []), ("leases.details", [(lease.id, "physics", "curie")])]
 
 
@@ -284,6 +285,7 @@ def test_a_long_list_comes_in_pages_and_in_order(serve):
     assert many.asked == [500, 500, 201]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("fitting", [1, 3, 600])
 def test_a_list_comes_in_messages_that_are_bounded_by_their_bytes_and_in_order(serve_patiently, monkeypatch, fitting):
     some = shelf(7 if fitting == 1 else 1201)
@@ -342,6 +344,7 @@ LISTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("gone", [0, 1], ids=["told long ago", "told last"])
 @pytest.mark.parametrize(("call", "arguments"), LISTS)
 def test_an_item_that_goes_while_a_list_is_read_takes_no_other_with_it(
@@ -373,6 +376,7 @@ def test_an_empty_list_is_asked_for_once(serve):
     assert none.asked == []
 
 
+@pytest.mark.slow
 def test_when_no_manager_listens_it_is_503_with_a_sentence(unheard):
     http = client_of(app_of(unheard))
     began = time.monotonic()
@@ -481,5 +485,6 @@ def test_what_travels_is_plain_data(bus: Bus, world):
     assert all(isinstance(text, str) for _, _, answer in sent for text in answer.values())
 
 
+@pytest.mark.slow
 def test_no_page_is_longer_than_the_manager_allows():
     assert client.PAGE <= 1000

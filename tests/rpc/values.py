@@ -7,8 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from blazar.model.amounts import Amounts
-from blazar.model.calendar import (
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.moments import NOW, Duration
+from blazar.model.base.paging import Condition, Operator, Page, Position
+from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.model.base.service_info import ReadBounds, ServiceFacts, StatedLimit
+from blazar.model.base.window import Window
+from blazar.model.calendar.allocations import Allocation, AllocationPage, AllocationQuestion, ResourceAllocations
+from blazar.model.calendar.views import (
     Block,
     BlockKind,
     BlockLease,
@@ -25,47 +31,39 @@ from blazar.model.calendar import (
     Range,
     Viewer,
 )
-from blazar.model.demand import Allocation, ResourceAllocations
-from blazar.model.duration import Duration
-from blazar.model.feed import (
-    Feed,
-    FeedContent,
-    FeedItem,
-    FeedKind,
-    FeedOwner,
-    FeedPage,
-    FeedQuestion,
-    FeedRequest,
-)
-from blazar.model.history import FieldChange, HistoryPage, NamedMove, PastEntry, Verb
-from blazar.model.lease import (
-    Content,
-    EndReason,
-    Event,
-    EventStatus,
-    EventType,
-    Lease,
-    LeaseKind,
-    LeaseRevision,
-    LeaseStatus,
-    PartOfSeries,
-    Reservation,
-    ReservationStatus,
-    SavedAllocation,
-    SavedState,
-    TransferOffer,
-)
-from blazar.model.lease_details import (
+from blazar.model.feeds import Feed, FeedContent, FeedItem, FeedKind, FeedOwner, FeedPage, FeedQuestion, FeedRequest
+from blazar.model.leases.details import (
     BookedLease,
     HeldResource,
+    ImmediateVerdict,
     LeaseDetails,
     LeaseFilter,
     LeaseOwner,
     LeasePage,
     LeaseState,
-    Verdict,
 )
-from blazar.model.maintenance import (
+from blazar.model.leases.history import FieldChange, HistoryPage, NamedMove, PastEntry, Verb
+from blazar.model.leases.lease import (
+    Event,
+    Lease,
+    LeaseRevision,
+    PartOfSeries,
+    SavedAllocation,
+    SavedState,
+    TransferOffer,
+)
+from blazar.model.leases.requests import (
+    Actor,
+    EventRequest,
+    IdempotencyKey,
+    LeaseChange,
+    LeaseRequest,
+    ReservationChange,
+    ReservationRequest,
+)
+from blazar.model.leases.reservation import Content, Reservation
+from blazar.model.leases.states import EndReason, EventStatus, EventType, LeaseKind, LeaseStatus, ReservationStatus
+from blazar.model.maintenance.windows import (
     ActivePolicy,
     AffectedLease,
     Answer,
@@ -81,27 +79,8 @@ from blazar.model.maintenance import (
     Outcome,
     PendingPolicy,
 )
-from blazar.model.paging import Condition, Operator, Page, Position
-from blazar.model.reading import ReadBounds
-from blazar.model.reasons import Cause, ReasonCode
-from blazar.model.requests import (
-    NOW,
-    Actor,
-    Disabling,
-    EventRequest,
-    IdempotencyKey,
-    LeaseChange,
-    LeaseRequest,
-    Registration,
-    ReservationChange,
-    ReservationRequest,
-    ResourceChange,
-)
-from blazar.model.resource import KINDS, PropertyValues, Resource, ResourceProperty, UnitLimits
-from blazar.model.resource_kinds import KindDescription, KindList, KindShape
-from blazar.model.resource_pages import (
-    AllocationPage,
-    AllocationQuestion,
+from blazar.model.resources.changes import Disabling, Registration, ResourceChange
+from blazar.model.resources.pages import (
     Candidate,
     PropertyPage,
     ResourcePage,
@@ -109,11 +88,28 @@ from blazar.model.resource_pages import (
     VisiblePage,
     VisibleResource,
 )
-from blazar.model.service import ServiceFacts, StatedLimit
-from blazar.model.surgery import MergeRequest, Operated, Partner, PartRequest, SplitRequest, SwapRequest, Terms
-from blazar.model.transfers import OfferPage, OfferRequest
-from blazar.model.unused import LeaseUse, Usage
-from blazar.model.window import Window
+from blazar.model.resources.resource import (
+    KINDS,
+    KindDescription,
+    KindList,
+    KindShape,
+    PropertyValues,
+    Resource,
+    ResourceProperty,
+    UnitLimits,
+)
+from blazar.model.surgery import (
+    MergeRequest,
+    OfferPage,
+    OfferRequest,
+    Operated,
+    Partner,
+    PartRequest,
+    SplitRequest,
+    SwapRequest,
+    Terms,
+)
+from blazar.model.use.policy import LeaseUse, Usage
 
 texts = st.text(max_size=12)
 numbers = st.integers(-(2**63), 2**63)
@@ -314,7 +310,7 @@ resources = st.builds(
     failed_since=maybe_instant,
     authorized_projects=st.none() | st.frozensets(texts, max_size=1),
     label=texts,
-    edits=numbers,
+    revision=numbers,
     disabled_reason=maybe_text,
     disabled_since=maybe_instant,
     disabled_until=maybe_instant,
@@ -347,7 +343,7 @@ property_values = st.builds(PropertyValues, properties, several(texts))
 
 projects = st.none() | several(texts)
 disablings = st.builds(Disabling, maybe_text, maybe_instant, st.none() | durations)
-edits = st.none() | several(numbers)
+wanted_revisions = st.none() | several(numbers)
 rest_of_a_page = (st.none() | positions, st.none() | numbers)
 allocation_questions = st.builds(AllocationQuestion, pages, several(conditions))
 resource_questions = st.builds(ResourceQuestion, pages, several(conditions), maybe_text, maybe_text)
@@ -359,7 +355,7 @@ resource_changes = st.builds(
     projects,
     st.booleans(),
     st.none() | disablings,
-    edits,
+    wanted_revisions,
 )
 
 kinds = st.sampled_from(KINDS)
@@ -440,7 +436,6 @@ feed_contents = st.builds(FeedContent, feeds, windows, several(feed_items), seve
 
 maintenance_statuses = st.sampled_from(MaintenanceStatus)
 pending_policies = st.sampled_from(PendingPolicy)
-wanted_revisions = st.none() | several(numbers)
 affected_leases = st.builds(
     AffectedLease,
     *[texts, numbers, texts, texts, texts, windows, texts, st.sampled_from(Outcome), several(texts)],
@@ -516,7 +511,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "resources.register": {"kind": kinds, "request": registrations},
     "resources.change": {"kind": kinds, "resource_id": texts, "change": resource_changes},
     "resources.refresh": {"kind": kinds, "resource_id": texts},
-    "resources.unregister": {"kind": kinds, "resource_id": texts, "edits": edits},
+    "resources.unregister": {"kind": kinds, "resource_id": texts, "revisions": wanted_revisions},
     "resources.page": {"kind": kinds, "question": resource_questions},
     "resources.allocation_page": {"kind": kinds, "question": allocation_questions},
     "resources.property_page": {"kind": kinds, "page": pages, "include_private": st.booleans()},
@@ -584,7 +579,7 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "leases.delete": st.none(),
     "leases.owner": st.builds(LeaseOwner, texts, texts, texts, st.booleans()),
     "leases.details": details,
-    "leases.verdict": st.sampled_from(Verdict),
+    "leases.verdict": st.sampled_from(ImmediateVerdict),
     "leases.keep": details,
     "leases.hold": details,
     "leases.history": history_pages,

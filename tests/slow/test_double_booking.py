@@ -20,16 +20,18 @@ from typing import Any
 
 import pytest
 
-from blazar.clouds.ports import Flavor
-from blazar.clouds.simulated import FileStorage, SimulatedCloud, of_size
-from blazar.model.errors import BlazarError
-from blazar.model.lease import Lease, LeaseStatus
-from blazar.model.requests import LeaseChange, LeaseRequest, ReservationChange, ReservationRequest
-from blazar.model.resource import HOST
+from blazar.clouds.ports.compute import Flavor
+from blazar.clouds.simulated import FileStorage, of_size
+from blazar.model.base.errors import BlazarError
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import LeaseChange, LeaseRequest, ReservationChange, ReservationRequest
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.resources.resource import HOST
 from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
+from blazar.store.sql.engine import connect
+from blazar.store.sql.migrate import upgrade
 from tests.oracle import BESIDE_HOSTS, STACK
+from tests.people import PeopledCloud
 from tests.promises import check_promises
 from tests.world import (
     NOON,
@@ -84,7 +86,7 @@ ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
 
 def a_world(url: str, cloud_file: Path, *, register: bool = False) -> World:
     clock = ManualClock()
-    cloud = SimulatedCloud(FileStorage(cloud_file, of_size(HOSTS)), clock=clock)
+    cloud = PeopledCloud(FileStorage(cloud_file, of_size(HOSTS)), clock=clock)
     return World(connect(url), hosts=HOSTS, clock=clock, cloud=cloud, register=register)
 
 

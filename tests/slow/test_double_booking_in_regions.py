@@ -19,11 +19,13 @@ import pytest
 
 from blazar.clouds.simulated import FileStorage, of_size
 from blazar.clouds.simulated.volume_state import PoolState
-from blazar.model.lease import Lease, LeaseStatus
-from blazar.model.requests import LeaseChange, LeaseRequest, Registration, ReservationChange, ReservationRequest
-from blazar.model.resource import DEVICE, FLOATING_IP, GENERIC, NETWORK, VOLUME
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import LeaseChange, LeaseRequest, ReservationChange, ReservationRequest
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.resource import DEVICE, FLOATING_IP, GENERIC, NETWORK, VOLUME
+from blazar.store.sql.engine import connect
+from blazar.store.sql.migrate import upgrade
 from tests.manager.regions.world import REGIONS, TwoRegions
 from tests.oracle import STACK
 from tests.promises import check_promises

@@ -2,7 +2,7 @@
 """A manager stands still at calls to the cloud of everything it does, while others take over and go on.
 
 Of all points every second one is taken; ``BLAZAR_FENCE_EVERY=1`` takes all.
-``tests/fencing/`` tells the stories. ``tests/manager/test_fencing.py`` has the points that once went wrong.
+``tests/fencing/`` tells the stories. ``tests/manager/events/test_fencing.py`` has the points that once went wrong.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.model.clock import SystemClock
-from blazar.model.lease import EventStatus, LeaseStatus
-from blazar.model.requests import NOW
+from blazar.model.base.clock import SystemClock
+from blazar.model.base.moments import NOW
+from blazar.model.leases.states import EventStatus, LeaseStatus
 from tests.fencing.stage import HASTY, OFFERED, Template, Turn, staged, template, until
 from tests.fencing.stories import HOOKED, ROOMS, STORIES
 from tests.fencing.telling import calls_of, walk
@@ -61,6 +61,7 @@ def test_nor_does_a_manager_that_lost_the_database_while_the_cloud_answers(made,
     assert not wrong, f"{len(wrong)} of {told} points:\n" + "\n".join(wrong)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("kind", ROOMS)
 @pytest.mark.parametrize(("event", "status"), [("start", LeaseStatus.ACTIVE), ("end", LeaseStatus.TERMINATED)])
 @pytest.mark.parametrize("number", [1, 2, 3])

@@ -18,37 +18,34 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from blazar.clouds.ports import Flavor
-from blazar.clouds.simulated import Durations, Faults, FileStorage, SimulatedCloud, of_size
+from blazar.clouds.ports.compute import Flavor
+from blazar.clouds.simulated import Durations, Faults, FileStorage, of_size
 from blazar.clouds.simulated.volume_state import PoolState
 from blazar.enforcement import Enforcement, Occasion
-from blazar.enforcement.budget import ResourceHoursFilter
+from blazar.enforcement.budget import ResourceHoursFilter, parse_period
 from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter, StaticToken
 from blazar.enforcement.limits import MaxUnitsFilter
-from blazar.enforcement.periods import parse
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
-from blazar.model.clock import SystemClock
-from blazar.model.errors import BlazarError
-from blazar.model.lease import EndReason, EventStatus, EventType, Lease, LeaseKind, LeaseStatus, Reservation
-from blazar.model.requests import (
-    NOW,
-    LeaseChange,
-    LeaseRequest,
-    Registration,
-    ReservationChange,
-    ReservationRequest,
-)
-from blazar.model.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, VOLUME
+from blazar.model.base.clock import SystemClock
+from blazar.model.base.errors import BlazarError
+from blazar.model.base.moments import NOW
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import LeaseChange, LeaseRequest, ReservationChange, ReservationRequest
+from blazar.model.leases.reservation import Reservation
+from blazar.model.leases.states import EndReason, EventStatus, EventType, LeaseKind, LeaseStatus
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, VOLUME
 from blazar.resources.floating_ips.registration import mark
 from blazar.resources.hosts.options import HostSettings
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
+from blazar.store.sql.engine import connect
+from blazar.store.sql.migrate import upgrade
+from blazar.store.sql.tables import events
 from blazar.store.store import Store
-from blazar.store.tables import events
 from tests.conformance.sites import PUBLIC_KEY
 from tests.enforcement.conftest import TOKEN, Service, example
 from tests.oracle import check_at_rest
+from tests.people import PeopledCloud
 from tests.uses import TYPES_WITH_USES, OutOfOrder, using
 from tests.world import (
     RecordingNotifier,
@@ -147,11 +144,11 @@ SETTINGS = Settings(
 )
 
 
-def simulated(cloud_file: Path) -> SimulatedCloud:
+def simulated(cloud_file: Path) -> PeopledCloud:
     faults = Faults(latency=timedelta(milliseconds=8))
     slow = timedelta(milliseconds=150)
     storage = FileStorage(cloud_file, of_size(HOSTS))
-    return SimulatedCloud(
+    return PeopledCloud(
         storage,
         clock=SystemClock(),
         faults=faults,
@@ -179,7 +176,7 @@ def a_manager(url: str, cloud_file: Path, service_url: str) -> ManagerService:
             kinds_of(cloud, settings),
             RecordingNotifier(),
             Enforcement(
-                [asking(service_url), MaxUnitsFilter(LIMIT), ResourceHoursFilter({"host": 10**6}, parse("30"))]
+                [asking(service_url), MaxUnitsFilter(LIMIT), ResourceHoursFilter({"host": 10**6}, parse_period("30"))]
             ),
         ),
     )
@@ -201,13 +198,13 @@ def manage(url: str, cloud_file: Path, service_url: str, seed: int, busy: Path) 
         time.sleep(1)
 
 
-def use(manager: ManagerService, cloud: SimulatedCloud, dice: random.Random, busy: Path) -> None:
+def use(manager: ManagerService, cloud: PeopledCloud, dice: random.Random, busy: Path) -> None:
     while busy.exists():
         with contextlib.suppress(BlazarError):
             one_wish(manager, cloud, dice)
 
 
-def one_wish(manager: ManagerService, cloud: SimulatedCloud, dice: random.Random) -> None:
+def one_wish(manager: ManagerService, cloud: PeopledCloud, dice: random.Random) -> None:
     leases = [lease for lease in manager.leases.all(None) if lease.status in (LeaseStatus.ACTIVE, LeaseStatus.PENDING)]
     active = [lease for lease in leases if lease.status is LeaseStatus.ACTIVE]
     wish = dice.random()
@@ -235,7 +232,7 @@ def one_wish(manager: ManagerService, cloud: SimulatedCloud, dice: random.Random
         manager.leases.delete(dice.choice(leases).id)
 
 
-def make_use_of(cloud: SimulatedCloud, reservation: Reservation) -> None:
+def make_use_of(cloud: PeopledCloud, reservation: Reservation) -> None:
     """Boot servers into a reservation, as many as there is a host or one slot for; attach one of its
     addresses, build on its network.
     """
@@ -352,12 +349,12 @@ def settled(store: Store) -> tuple[Lease, ...]:
     raise AssertionError([(lease.id, lease.status, lease.events) for lease in leases if lease.status not in stable])
 
 
-def check(store: Store, cloud: SimulatedCloud, leases: tuple[Lease, ...]) -> None:
+def check(store: Store, cloud: PeopledCloud, leases: tuple[Lease, ...]) -> None:
     for lease in leases:
         if lease.status is LeaseStatus.TERMINATED:
             assert lease.event(EventType.END).status is EventStatus.DONE
         assert not any(OutOfOrder.__name__ in (event.reason or "") for event in lease.events)
-    for lease in (*leases, *store.leases.past()):
+    for lease in (*leases, *store.leases.load_past()):
         # Handed over, or refused, or deleted before that.
         kept = store.leases.one(lease.id, including_deleted=True)
         assert not kept.is_undecided or kept.end_reason in (EndReason.DELETED, EndReason.REFUSED)
@@ -371,7 +368,7 @@ def check_told(store: Store, service: Service, leases: tuple[Lease, ...]) -> Non
     lines = [(occasion, body["lease_id"], headers["X-OpenStack-Request-ID"]) for occasion, body, headers in heard]
     news = set(lines)
     told = Counter((occasion, lease_id) for occasion, lease_id, _ in news)
-    ended = {lease.id for lease in (*leases, *store.leases.past())} - {
+    ended = {lease.id for lease in (*leases, *store.leases.load_past())} - {
         lease.id for lease in leases if lease.status is not LeaseStatus.TERMINATED
     }
     for lease in leases:

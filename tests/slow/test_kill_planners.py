@@ -22,29 +22,31 @@ from pathlib import Path
 
 import pytest
 
-from blazar.clouds.simulated import Durations, Faults, FileStorage, SimulatedCloud, of_size
+from blazar.clouds.simulated import Durations, Faults, FileStorage, of_size
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
-from blazar.model.clock import SystemClock
-from blazar.model.duration import Duration
-from blazar.model.errors import BlazarError
-from blazar.model.lease import EventStatus, Lease, LeaseKind, LeaseStatus
-from blazar.model.maintenance import MaintenanceChange, MaintenanceRequest
-from blazar.model.requests import NOW, LeaseChange, LeaseRequest
-from blazar.model.resource import HOST
-from blazar.model.series import Fit
-from blazar.model.series_changes import SeriesChange
+from blazar.model.base.clock import SystemClock
+from blazar.model.base.errors import BlazarError
+from blazar.model.base.moments import NOW, Duration
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import LeaseChange, LeaseRequest
+from blazar.model.leases.states import EventStatus, LeaseKind, LeaseStatus
+from blazar.model.maintenance.windows import MaintenanceChange, MaintenanceRequest
+from blazar.model.resources.resource import HOST
+from blazar.model.series.changes import SeriesChange
+from blazar.model.series.checks import Fit
 from blazar.model.surgery import MergeRequest, PartRequest, SplitRequest, SwapRequest
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.type import PhysicalHost
 from blazar.resources.instances.virtual import VirtualInstance
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
+from blazar.store.sql.engine import connect
+from blazar.store.sql.migrate import upgrade
 from blazar.store.store import Store
 from tests.conftest import fresh_database
 from tests.manager.surgery.steps import OPERATOR
 from tests.observed import ObservedStore
 from tests.oracle import check_at_rest
+from tests.people import PeopledCloud
 from tests.soak.turns import all_series, check_maintenance, check_series, check_turns, forgotten, give_back, windows
 from tests.world import RecordingNotifier, a_host, a_series, host_request, instances, kinds_of
 
@@ -57,20 +59,19 @@ PATIENCE = 120
 
 POINTS = (
     *("waiting_list.carry_out",) * 3,
-    *("calendar.rebook",) * 3,
-    *("surgery.write",) * 3,
+    *("bookings.commit",) * 6,
     "leases.save",
     "series.add",
-    "series.record",
-    "series.book",
-    "series.activate",
+    "series_work.insert_occurrences",
+    "series_work.book_occurrences",
+    "series_work.activate_leases",
     "series.begin_deletion",
-    "series_changes.exchange",
+    "series.exchange",
     "maintenances.add",
     "maintenances.change",
     "maintenances.advance",
-    "maintenances.save_plan",
-    "maintenances.let_go",
+    "maintenance_plans.save_plan",
+    "maintenances.release",
 )
 """Writes at which a manager is killed."""
 
@@ -94,12 +95,10 @@ SETTINGS = Settings(
 )
 
 
-def simulated(cloud_file: Path) -> SimulatedCloud:
+def simulated(cloud_file: Path) -> PeopledCloud:
     storage = FileStorage(cloud_file, of_size(HOSTS))
     short = Durations(deletion=timedelta(milliseconds=50))
-    return SimulatedCloud(
-        storage, clock=SystemClock(), faults=Faults(latency=timedelta(milliseconds=4)), durations=short
-    )
+    return PeopledCloud(storage, clock=SystemClock(), faults=Faults(latency=timedelta(milliseconds=4)), durations=short)
 
 
 def a_manager(url: str, cloud_file: Path, seed: int | None = None) -> ManagerService:
@@ -264,7 +263,7 @@ def test_wherever_a_manager_is_killed_nobody_is_forgotten_or_served_twice(url, t
         managers = [born(), born()]
         store, cloud = Store(engine), simulated(cloud_file)
         until_it_holds(lambda: check_rest(store, cloud))
-        kinds = Counter(str(lease.kind) for lease in store.leases.past())
+        kinds = Counter(str(lease.kind) for lease in store.leases.load_past())
         until_it_holds(lambda: served(first, store))
         until_it_holds(lambda: check_rest(store, cloud))
     finally:
@@ -298,7 +297,7 @@ def until_it_holds(check: Callable[[], None]) -> None:
             time.sleep(0.3)
 
 
-def check_rest(store: Store, cloud: SimulatedCloud) -> None:
+def check_rest(store: Store, cloud: PeopledCloud) -> None:
     now = datetime.now(UTC)
     due = store.events.next_due()
     assert due is None or due > now + timedelta(seconds=1), due

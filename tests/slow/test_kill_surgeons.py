@@ -18,17 +18,18 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from blazar.clouds.simulated import Faults, FileStorage, SimulatedCloud, of_size
-from blazar.model.history import Verb
-from blazar.model.lease import LeaseStatus
-from blazar.model.paging import Page
-from blazar.model.requests import IdempotencyKey
+from blazar.clouds.simulated import Faults, FileStorage, of_size
+from blazar.model.base.paging import Page
+from blazar.model.leases.history import Verb
+from blazar.model.leases.requests import IdempotencyKey
+from blazar.model.leases.states import LeaseStatus
 from blazar.model.surgery import MergeRequest, Operated, Partner, PartRequest, SplitRequest, SwapRequest, Terms
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
+from blazar.store.sql.engine import connect
+from blazar.store.sql.migrate import upgrade
 from tests.conftest import fresh_database
 from tests.manager.surgery.steps import HOUR, OPERATOR, booked
 from tests.oracle import check_at_rest
+from tests.people import PeopledCloud
 from tests.promises import check_promises
 from tests.world import ManualClock, World, a_host
 
@@ -93,7 +94,7 @@ OPERATIONS = {
 
 def a_world(url: str, cloud_file: Path, on_call: Callable[[str, str], None] | None = None, **more: bool) -> World:
     clock = ManualClock()
-    cloud = SimulatedCloud(FileStorage(cloud_file, of_size(HOSTS)), clock=clock, faults=Faults(on_call=on_call))
+    cloud = PeopledCloud(FileStorage(cloud_file, of_size(HOSTS)), clock=clock, faults=Faults(on_call=on_call))
     return World(connect(url), hosts=HOSTS, clock=clock, cloud=cloud, **more)
 
 

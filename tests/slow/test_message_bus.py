@@ -25,20 +25,22 @@ import pytest
 from oslo_config import cfg
 
 from blazar.api.app import create_app
-from blazar.api.identity import StandaloneIdentity
-from blazar.api.leases.requests import MOST_TEXT
+from blazar.api.http.identity import StandaloneIdentity
+from blazar.api.leases.limits import MOST_TEXT
 from blazar.cmd import config
 from blazar.messaging import transport
-from blazar.model.errors import ManagerUnavailable
-from blazar.model.lease import Content, Lease, LeaseRevision, LeaseStatus, Reservation, ReservationStatus
-from blazar.model.requests import LeaseRequest
-from blazar.model.resource import HOST
-from blazar.model.window import Window
+from blazar.model.base.errors import ManagerUnavailable
+from blazar.model.base.window import Window
+from blazar.model.leases.lease import Lease, LeaseRevision
+from blazar.model.leases.requests import LeaseRequest
+from blazar.model.leases.reservation import Content, Reservation
+from blazar.model.leases.states import LeaseStatus, ReservationStatus
+from blazar.model.resources.resource import HOST
 from blazar.rpc import server as rpc
 from blazar.rpc.client import RemoteManager
 from blazar.rpc.server import PREFETCH, Endpoint
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
+from blazar.store.sql.engine import connect
+from blazar.store.sql.migrate import upgrade
 from tests.conftest import RABBITMQ, missing
 from tests.world import NOON, World, a_host
 

@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from blazar.clouds.simulated import FileStorage, SimulatedCloud, of_size
+from blazar.clouds.simulated import FileStorage, of_size
 from blazar.manager.common.settings import Settings
-from blazar.model.errors import BlazarError
-from blazar.model.lease import LeaseStatus
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
+from blazar.model.base.errors import BlazarError
+from blazar.model.leases.states import LeaseStatus
+from blazar.store.sql.engine import connect
+from blazar.store.sql.migrate import upgrade
 from tests.conftest import fresh_database
+from tests.people import PeopledCloud
 from tests.promises import check_promises
 from tests.world import NOON, ManualClock, World, a_host
 
@@ -36,7 +37,7 @@ ROLES = ("give back", "book", "book", "book", "plan", "plan")
 
 def a_world(url: str, cloud_file: Path, *, register: bool = False) -> World:
     clock = ManualClock()
-    cloud = SimulatedCloud(FileStorage(cloud_file, of_size(HOSTS)), clock=clock)
+    cloud = PeopledCloud(FileStorage(cloud_file, of_size(HOSTS)), clock=clock)
     settings = Settings(claim_ttl=timedelta(seconds=30), promises=0)
     return World(connect(url), hosts=HOSTS, clock=clock, cloud=cloud, register=register, settings=settings)
 

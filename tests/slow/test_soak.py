@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 import sqlalchemy as sa
 
-from blazar.store.engine import connect
+from blazar.store.sql.engine import connect
 from tests.conftest import fresh_database
 from tests.soak.cutter import Cutter, Spared
 from tests.soak.run import soak

@@ -7,7 +7,7 @@ import pytest
 
 from bench.waiting.traces import Parameters
 from bench.waiting.world import measured
-from blazar.calendar.queue.values import Limits
+from blazar.calendar.queue.values import PlanBounds
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 @pytest.mark.parametrize(("mix", "gain"), [("1-4", 0.01), ("1-32", 0.08), ("4-128", 0.15)])
 def test_a_year_without_starvation(mix, gain):
     # The targets of the gain are for requests that are not flexible: those who refuse serve more of flexible ones.
-    figures = measured(Parameters(mix, days=365, ahead=0.0, flexible=0.0), Limits())
+    figures = measured(Parameters(mix, days=365, ahead=0.0, flexible=0.0), PlanBounds())
     assert figures["waiters"] > 1000
     assert (figures["out_of_turn"], figures["broken"]) == (0, 0)
     assert (figures["unpromised"], figures["beyond_bound"]) == (0, 0)

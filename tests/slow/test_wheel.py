@@ -11,6 +11,7 @@ import subprocess
 import sys
 import urllib.request
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,22 +20,29 @@ from tests.cmd.conftest import Program
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[2]
-SOURCES = ("blazar", "pyproject.toml", "README.md", "LICENSE")
+BESIDE = ("pyproject.toml", "README.md", "LICENSE")
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
-    """Build the wheel of a copy of the sources: a build leaves files beside them."""
-    source = tmp_path_factory.mktemp("source")
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, source / name)
-    folder = tmp_path_factory.mktemp("wheel")
-    pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(source))
-    (built,) = folder.iterdir()
+def build(tmp_path_factory) -> Callable[[Path, str], Path]:
+    """Return what builds the wheel of a copy of a package and what is beside it: a build leaves files there."""
+
+    def built(folder: Path, package: str) -> Path:
+        source = tmp_path_factory.mktemp("source")
+        shutil.copytree(folder / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in BESIDE:
+            shutil.copy(folder / name, source / name)
+        wheels = tmp_path_factory.mktemp("wheel")
+        pip("wheel", "--no-deps", "--wheel-dir", str(wheels), str(source))
+        (wheel,) = wheels.iterdir()
+        return wheel
+
     return built
+
+
+@pytest.fixture(scope="module")
+def wheel(build) -> Path:
+    return build(ROOT, "blazar")
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +71,8 @@ def test_the_wheel_has_every_file_of_the_package_and_the_licences(wheel):
     for needed in (
         "blazar/api/web/dist/index.html",
         "blazar/api/web/dist/manifest.json",
-        "blazar/store/migrations/env.py",
-        "blazar/store/migrations/versions/0001_first_tables.py",
+        "blazar/store/sql/migrations/env.py",
+        "blazar/store/sql/migrations/versions/1001_first_release.py",
         "blazar/py.typed",
     ):
         assert needed in packed
@@ -104,3 +112,27 @@ def test_installed_it_makes_its_database_and_serves_the_pages(site, tmp_path):
         assert get(f"/ui/{name}") == (dist / name).read_bytes(), name
     assert json.loads(get("/v1/leases"))["leases"] == []
     assert program.stop() == 0
+
+
+def test_the_conformance_suite_is_installed_beside_it_and_runs(site, build, tmp_path):
+    pip("install", "--no-deps", "--target", str(site), str(build(ROOT / "conformance", "blazarconformance")))
+    script = (
+        "import blazar, blazarconformance\n"
+        "from harness import HARNESS\n"
+        "assert blazarconformance.__version__ == blazar.__version__\n"
+        "checks = blazarconformance.checks(HARNESS, slow=False)\n"
+        "for check in checks[::10]: check(HARNESS)\n"
+        "print(blazarconformance.__file__, len(checks))\n"
+    )
+    path = os.pathsep.join([str(site), str(ROOT / "examples" / "instruments")])
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    where, number = done.stdout.split()
+    assert where == str(site / "blazarconformance" / "__init__.py")
+    assert int(number) >= 60

@@ -14,12 +14,15 @@ from typing import Any
 
 import requests
 
-from blazar.clouds.simulated import SimulatedCloud
+from blazar.api.http.microversion import MAX_VERSION, as_text
 from blazar.clouds.simulated.server_state import ServerState
-from blazar.model.errors import BlazarError, Conflict, NotFound
-from blazar.model.lease import EventType, Lease, LeaseStatus, Reservation
+from blazar.model.base.errors import BlazarError, Conflict, NotFound
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.reservation import Reservation
+from blazar.model.leases.states import EventType, LeaseStatus
 from blazar.resources.floating_ips.registration import mark
 from blazar.store.store import Store
+from tests.people import PeopledCloud
 from tests.soak.plan import OFFERED
 from tests.soak.watch import Watch
 from tests.world import (
@@ -41,6 +44,7 @@ MOST = 6
 """Leases of a project at a time that its users care for; beyond, they rather delete."""
 
 OPERATOR = "admin:demo:admin,member,reader"
+NEWEST = f"reservation {as_text(MAX_VERSION)}"
 
 TIES: Mapping[str, tuple[str, Callable[[int], object]]] = {
     "virtual:volume": ("volumes", lambda index: [{"reservation": index}]),
@@ -78,7 +82,7 @@ class Api:
     ) -> tuple[int, Any]:
         """Make a request, of a microversion if given; return the status and what came."""
         if path.startswith("/v1/resources"):
-            version = "reservation 1.2"
+            version = NEWEST
         try:
             sent = {**({"OpenStack-API-Version": version} if version else {}), **(headers or {})}
             answer = self._session.request(method, self._url + path, json=body, headers=sent, timeout=PATIENCE)
@@ -96,7 +100,7 @@ class Api:
 class User(threading.Thread):
     """One of the users of a project."""
 
-    def __init__(self, number: int, url: str, cloud: SimulatedCloud, store: Store, watch: Watch, seed: int) -> None:
+    def __init__(self, number: int, url: str, cloud: PeopledCloud, store: Store, watch: Watch, seed: int) -> None:
         super().__init__(name=f"user-{number}", daemon=True)
         self.project = PROJECTS[number % len(PROJECTS)]
         self.api = Api(url, f"user-{number}:{self.project}", watch)

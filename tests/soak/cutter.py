@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import Engine, make_url
 
-from blazar.store.engine import connect
+from blazar.store.sql.engine import connect
 from tests.conftest import SERVERS
 
 OTHERS = {

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from blazar.model.demand import Allocation
-from blazar.model.errors import NotFound
-from blazar.model.history import PastEntry, Verb
-from blazar.model.paging import Page
+from blazar.model.base.errors import NotFound
+from blazar.model.base.paging import Page
+from blazar.model.calendar.allocations import Allocation
+from blazar.model.leases.history import PastEntry, Verb
+from blazar.store.sql.tables import lease_history
 from blazar.store.store import Store
-from blazar.store.tables import lease_history
 
 OF_SURGERY = frozenset({Verb.SPLIT, Verb.MERGED, Verb.SWAPPED})
 
@@ -110,7 +110,7 @@ class Operations:
     def check(self) -> None:
         """Check that the history of every lease tells each operation on it once, and no other."""
         told: Counter[tuple[str, Verb]] = Counter()
-        for lease in (*self.store.leases.of_project(None), *self.store.leases.past()):
+        for lease in (*self.store.leases.of_project(None), *self.store.leases.load_past()):
             for entry in _history(self.store, lease.id):
                 if entry.verb in OF_SURGERY:
                     told[lease.id, entry.verb] += 1

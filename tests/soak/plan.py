@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from blazar.clouds.ports import Flavor
-from blazar.clouds.simulated import Durations, Faults, FileStorage, SimulatedCloud, State, of_size
+from blazar.clouds.ports.compute import Flavor
+from blazar.clouds.simulated import Durations, Faults, FileStorage, State, of_size
 from blazar.context import check_change
-from blazar.model.clock import SystemClock
-from blazar.model.errors import CloudUnavailable
+from blazar.model.base.clock import SystemClock
+from blazar.model.base.errors import CloudUnavailable
+from tests.people import PeopledCloud
 
 HOSTS = 12
 ADDRESSES = range(10, 22)
@@ -86,16 +87,16 @@ class Plan:
         """Exists while there is trouble."""
         return self.folder / "busy"
 
-    def cloud(self, on_call: Callable[[str, str], None] | None = None, *, latency: float = 0) -> SimulatedCloud:
+    def cloud(self, on_call: Callable[[str, str], None] | None = None, *, latency: float = 0) -> PeopledCloud:
         """Return a way to the cloud, with trouble of its own."""
-        return SimulatedCloud(
+        return PeopledCloud(
             PunctualFile(self.cloud_file, of_size(HOSTS)),
             clock=SystemClock(),
             faults=Faults(latency=timedelta(seconds=latency), on_call=on_call, sleep=uneven),
             durations=Durations(deletion=SLOW, snapshot=SLOW, migration=SLOW, volume=SLOW, stack=SLOW, boot=SLOW),
         )
 
-    def troubled_cloud(self, number: int) -> SimulatedCloud:
+    def troubled_cloud(self, number: int) -> PeopledCloud:
         """Return the cloud as managers see it: slow, and now and then a call fails."""
         dice = random.Random(f"{self.seed}:{number}")
 

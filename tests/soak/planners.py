@@ -9,11 +9,10 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.soak.clients import OPERATOR, Api
+from tests.soak.clients import NEWEST, OPERATOR, Api
 from tests.soak.plan import HOSTS
 from tests.soak.watch import Watch
 
-KINDS_SINCE = "reservation 1.3"
 PROJECTS = ("geology", "botany")
 MOST = 5
 """Leases of a project beside its series that its users care for; beyond, they rather delete."""
@@ -53,8 +52,8 @@ class Caller(threading.Thread):
         raise NotImplementedError
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
-        """Make a request of microversion 1.3; return what came if it was granted, else None."""
-        status, found = self.api.ask(method, path, body, version=KINDS_SINCE)
+        """Make a request of the newest microversion; return what came if it was granted, else None."""
+        status, found = self.api.ask(method, path, body, version=NEWEST)
         return found if 0 < status < 300 else None
 
     @property
@@ -234,7 +233,7 @@ class Operator(Caller):
             self._alter(self.dice.choice(live))
 
     def _open(self) -> None:
-        hosts = self.ask("GET", "/v1/os-hosts")
+        hosts = self.ask("GET", "/v1/resources/host")
         if not hosts:
             return
         now = datetime.now(UTC)
@@ -245,7 +244,7 @@ class Operator(Caller):
             "name": "firmware",
             "start_date": _second(begin),
             "end_date": length,
-            "hosts": [host["id"] for host in self.dice.sample(hosts["hosts"], self.dice.randint(1, HOSTS // 4))],
+            "hosts": [host["id"] for host in self.dice.sample(hosts["resources"], self.dice.randint(1, HOSTS // 4))],
             "disable_service": self.dice.random() < 0.7,
             "pending": self.dice.choice(("move", "move", "leave")),
         }

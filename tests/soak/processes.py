@@ -16,13 +16,14 @@ import waitress
 from oslo_config import cfg
 
 from blazar.api.app import create_app
-from blazar.api.identity import StandaloneIdentity
-from blazar.api.policy import Policy
+from blazar.api.http.identity import StandaloneIdentity
+from blazar.api.http.policy import Policy
+from blazar.api.parts import all_parts
 from blazar.cmd import config
 from blazar.cmd import manager as program
 from blazar.messaging import transport
-from blazar.model.clock import SystemClock
-from blazar.model.unused import UseMode, UsePolicies, UsePolicy
+from blazar.model.base.clock import SystemClock
+from blazar.model.use.policy import UseMode, UsePolicies, UsePolicy
 from blazar.rpc.client import RemoteManager
 from tests.soak.plan import WRONG, Plan, begin_process
 
@@ -71,14 +72,16 @@ def manage(plan: Plan, number: int, claim_ttl: int) -> None:
         open_cloud=lambda *_, **__: cloud.cloud,
         SystemClock=lambda: WrongClock(CLOCKS[number % len(CLOCKS)]),
     )
-    with parts, mock.patch.object(config, "use_policies", return_value=UNUSED):
+    with parts, mock.patch.object(config, "_use_policies", return_value=UNUSED):
         program.run(conf, stopping)
 
 
 def serve(plan: Plan, said: Connection) -> None:
     """Be blazar-api, without Keystone, until SIGTERM; say on which port."""
     conf = _begin(plan, "api", None)
-    app = create_app(RemoteManager(conf, transport(conf)), identity=StandaloneIdentity(), policy=Policy(conf))
+    app = create_app(
+        RemoteManager(conf, transport(conf)), identity=StandaloneIdentity(), policy=Policy(conf, parts=all_parts())
+    )
     server: Any = waitress.create_server(app, host="127.0.0.1", port=0, threads=16)
     said.send(int(server.effective_port))
     server.run()

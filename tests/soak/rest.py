@@ -8,14 +8,15 @@ from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
-from blazar.model.errors import BlazarError, NotFound
-from blazar.model.lease import Event, EventStatus, LeaseStatus
-from blazar.model.resource import GENERIC, KINDS, VOLUME
+from blazar.model.base.errors import BlazarError, NotFound
+from blazar.model.leases.lease import Event
+from blazar.model.leases.states import EventStatus, LeaseStatus
+from blazar.model.resources.resource import GENERIC, KINDS, VOLUME
 from blazar.store.store import Store
 from tests.oracle import check_at_rest
-from tests.soak.clients import Api
+from tests.soak.clients import NEWEST, Api
 from tests.soak.plan import HOSTS, OFFERED, Plan
-from tests.soak.planners import IDLE, KINDS_SINCE
+from tests.soak.planners import IDLE
 from tests.soak.turns import check_maintenance, check_series, check_turns, forgotten, give_back
 from tests.soak.watch import Watch
 
@@ -58,14 +59,14 @@ def serve_everybody(store: Store, watch: Watch, admin: Api) -> None:
     wanted = {"end_date": "+PT6S", "wait": {"until": "+PT1H"}, "reservations": [hosts]}
     mine = []
     for number in range(3):
-        status, answer = admin.ask("POST", "/v1/leases", {"name": f"all hosts {number}", **wanted}, KINDS_SINCE)
+        status, answer = admin.ask("POST", "/v1/leases", {"name": f"all hosts {number}", **wanted}, NEWEST)
         if status != 201:
             watch.found(f"an operator cannot wait for all hosts: {status}")
             return
         mine.append(answer["lease"]["id"])
     limit = time.monotonic() + REST
     while True:
-        give_back(store, lambda method, path: admin.ask(method, path, None, KINDS_SINCE))
+        give_back(store, lambda method, path: admin.ask(method, path, None, NEWEST))
         for lease_id in old:
             with suppress(NotFound):
                 if store.leases.one(lease_id).status is not LeaseStatus.DELETING:
@@ -93,7 +94,7 @@ def give_all_back(plan: Plan, store: Store, watch: Watch, admin: Api) -> None:
     """Delete every lease: then nothing is in the cloud, nothing is promised, and everything is free."""
     limit = time.monotonic() + REST
     while True:
-        open_ = give_back(store, lambda method, path: admin.ask(method, path, None, KINDS_SINCE))
+        open_ = give_back(store, lambda method, path: admin.ask(method, path, None, NEWEST))
         for lease in store.leases.of_project(None):
             if lease.status is not LeaseStatus.DELETING:
                 admin.ask("DELETE", f"/v2/leases/{lease.id}")
@@ -138,7 +139,7 @@ def leave_traces(store: Store, plan: Plan, watch: Watch) -> None:
     for what in list(watch.findings):
         # Names of resource classes have the ids in capitals, with underscores.
         named = what + what.lower().replace("_", "-")
-        for lease in (*store.leases.of_project(None), *store.leases.past()):
+        for lease in (*store.leases.of_project(None), *store.leases.load_past()):
             if lease.id in named or any(r.id in named for r in lease.reservations):
                 with suppress(NotFound):
                     full = store.leases.one(lease.id, including_deleted=True)

@@ -21,13 +21,13 @@ from pathlib import Path
 
 import kombu
 
-from blazar.clouds.simulated import SimulatedCloud
 from blazar.clouds.simulated.volume_state import PoolState
-from blazar.model.lease import EndReason
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
+from blazar.model.leases.states import EndReason
+from blazar.store.sql.engine import connect
+from blazar.store.sql.migrate import upgrade
 from blazar.store.store import Store
 from tests.conftest import RABBITMQ, fresh_database
+from tests.people import PeopledCloud
 from tests.soak.clients import OPERATOR, Api, User
 from tests.soak.cutter import Cutter, Spared
 from tests.soak.operations import Operations
@@ -195,7 +195,7 @@ class Managers:
 class Hosts(threading.Thread):
     """Hosts that go down and come back."""
 
-    def __init__(self, cloud: SimulatedCloud, seed: int, deeds: Counter[str]) -> None:
+    def __init__(self, cloud: PeopledCloud, seed: int, deeds: Counter[str]) -> None:
         super().__init__(name="hosts", daemon=True)
         self.stopping = threading.Event()
         self._cloud = cloud
@@ -294,7 +294,7 @@ def _soak(plan: Plan, minutes: float, cut: float | None) -> Report:
         watch.join(30)
         give_all_back(plan, store, watch, admin)
         operations.check()
-        past = store.leases.past()
+        past = store.leases.load_past()
         managers.deeds["released as unused"] = sum(lease.end_reason is EndReason.UNUSED for lease in past)
         managers.deeds.update({f"leases {what}": number for what, number in operations.counts.items()})
         read_logs(plan, watch)

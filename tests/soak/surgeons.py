@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from blazar.model.history import Verb
+from blazar.model.leases.history import Verb
 from blazar.store.store import Store
-from tests.soak.clients import OPERATOR, Api
+from tests.soak.clients import NEWEST, OPERATOR, Api
 from tests.soak.operations import Before, Operations
-from tests.soak.planners import KINDS_SINCE, PROJECTS, Caller
+from tests.soak.planners import PROJECTS, Caller
 from tests.soak.watch import Watch
 
 PATIENTS = 5
@@ -94,8 +94,8 @@ class Surgeon(Caller):
         reservation, host = given
         body: Json = {"host": host}
         if self._project is None and self.dice.random() < 0.5:
-            hosts = self.ask("GET", "/v1/os-hosts")
-            body["for"] = self.dice.choice(hosts["hosts"])["id"] if hosts else None
+            hosts = self.ask("GET", "/v1/resources/host")
+            body["for"] = self.dice.choice(hosts["resources"])["id"] if hosts else None
         self._operate(Verb.SWAPPED, f"/v1/leases/{lease['id']}/reservations/{reservation}/swap", body, lease)
 
     def _exchange(self, leases: Sequence[Json]) -> None:
@@ -158,13 +158,13 @@ class Surgeon(Caller):
         """Ask for an operation until it is known whether it is done, and note what it has to leave."""
         involved = [lease["id"], *([other["id"]] if other else [])]
         if self.dice.random() < 0.15:
-            self.api.ask("POST", f"{path}?dry_run=true", body, version=KINDS_SINCE)
+            self.api.ask("POST", f"{path}?dry_run=true", body, version=NEWEST)
             return
         before = Before.of(self._store, involved)
         key = {"Idempotency-Key": str(uuid.uuid4())}
         answers: list[int] = []
         while len(answers) < ASKS and (not answers or answers[-1] in UNKNOWN):
-            status, found = self.api.ask("POST", path, body, version=KINDS_SINCE, headers=key)
+            status, found = self.api.ask("POST", path, body, version=NEWEST, headers=key)
             answers.append(status)
         if found is None:
             if answers[0] in UNKNOWN:

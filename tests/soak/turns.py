@@ -8,13 +8,14 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from blazar.clouds.simulated import SimulatedCloud
-from blazar.manager.lease.waiting import rests_until
-from blazar.model.lease import Lease, LeaseStatus
-from blazar.model.maintenance import MARK, Maintenance, MaintenancePage, MaintenanceQuestion, MaintenanceStatus
-from blazar.model.paging import Page
-from blazar.model.series_details import OccurrenceState, Series, SeriesDetails, SeriesPage, SeriesQuestion, SeriesStatus
+from blazar.manager.queue.waiting_leases import backoff_until
+from blazar.model.base.paging import Page
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.maintenance.windows import MARK, Maintenance, MaintenancePage, MaintenanceQuestion, MaintenanceStatus
+from blazar.model.series.details import OccurrenceState, Series, SeriesDetails, SeriesPage, SeriesQuestion, SeriesStatus
 from blazar.store.store import Store
+from tests.people import PeopledCloud
 
 WORKED_ON = (MaintenanceStatus.STARTING, MaintenanceStatus.ENDING)
 GONE = (MaintenanceStatus.DONE, MaintenanceStatus.CANCELLED)
@@ -62,8 +63,8 @@ class Turns:
 
 def check_turns(store: Store, now: datetime) -> None:
     """Check a waiting list at rest: all that wait have been told their places by a plan of the state of now."""
-    state = store.waiting_list.state()
-    waiting = store.waiting_list.waiting()
+    state = store.waiting_list.load_state()
+    waiting = store.waiting_list.load_waiting()
     if not waiting:
         return
     assert state.seen == state.now_seen, "something has changed since the last plan, and nobody plans"
@@ -81,7 +82,7 @@ def forgotten(leases: Collection[Lease]) -> list[str]:
     return [
         f"{lease.id} {lease.status} {lease.wait}"
         for lease in leases
-        if lease.status is LeaseStatus.WAITING and rests_until(lease) is None
+        if lease.status is LeaseStatus.WAITING and backoff_until(lease) is None
     ]
 
 
@@ -132,7 +133,7 @@ def _check_occurrences(found: SeriesDetails, leases: Mapping[str, Lease]) -> Non
     assert wanted <= {*ids}, f"{named}: nothing is on record of {sorted(wanted - {*ids})}"
 
 
-def check_maintenance(store: Store, cloud: SimulatedCloud, now: datetime) -> None:
+def check_maintenance(store: Store, cloud: PeopledCloud, now: datetime) -> None:
     """Check that no window is overdue, and that exactly the hosts of windows that have begun carry our mark."""
     begun: set[str] = set()
     for window in windows(store.maintenances):

@@ -12,9 +12,11 @@ from datetime import UTC, datetime, timedelta
 
 from blazar.clouds.ports.stacks import COMPLETE, CREATE
 from blazar.clouds.simulated import State
-from blazar.model.errors import BlazarError
-from blazar.model.lease import EndReason, Lease, LeaseStatus, Reservation, ReservationStatus
-from blazar.model.resource import GENERIC, KINDS, VOLUME
+from blazar.model.base.errors import BlazarError
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.reservation import Reservation
+from blazar.model.leases.states import EndReason, LeaseStatus, ReservationStatus
+from blazar.model.resources.resource import GENERIC, KINDS, VOLUME
 from blazar.resources.floating_ips.registration import mark
 from blazar.resources.instances.reservation_flavor import flavor_name
 from blazar.store.store import Store

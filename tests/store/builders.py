@@ -6,21 +6,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from blazar.model.amounts import Amounts
-from blazar.model.demand import Allocation, Plan
-from blazar.model.lease import (
-    Content,
-    Event,
-    EventStatus,
-    EventType,
-    Lease,
-    LeaseStatus,
-    Reservation,
-    ReservationStatus,
-)
-from blazar.model.resource import HOST, Resource, ResourceDetails, ResourceInventory, UnitLimits
-from blazar.model.window import Window
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.window import Window
+from blazar.model.calendar.allocations import Allocation, AllocationPlan
+from blazar.model.leases.lease import Event, Lease
+from blazar.model.leases.reservation import Content, Reservation
+from blazar.model.leases.states import EventStatus, EventType, LeaseStatus, ReservationStatus
+from blazar.model.resources.resource import HOST, Resource, ResourceDetails, ResourceInventory, UnitLimits
+from blazar.store.booking.commit import Commit, LeaseWrite
 from blazar.store.store import Store
 
 HOST = HOST
@@ -84,15 +79,27 @@ def promised(
 
 
 def generations(store: Store, hosts: Collection[Resource]) -> dict[int, int]:
-    with store.calendar.view(HOST, hours(0, 1), whole_only=True, now=NOON, besides=None) as view:
+    with store.calendar.view_window(HOST, hours(0, 1), whole_only=True, now=NOON, besides=None) as view:
         return dict(view.generations([host.id for host in hosts]))
 
 
 def booked(store: Store, window: Window, *hosts: Resource, per_instance: Amounts | None = None) -> Lease:
     """Book hosts for a new lease, whatever the calendar says."""
     lease = a_lease(window)
-    plan = Plan(promised(lease, hosts, per_instance=per_instance), generations(store, hosts))
-    return store.calendar.book(lease, plan)
+    plan = AllocationPlan(promised(lease, hosts, per_instance=per_instance), generations(store, hosts))
+    return book(store, lease, plan)
+
+
+def book(store: Store, lease: Lease, plan: AllocationPlan, **more: Any) -> Lease:
+    """Book what is planned for a new lease."""
+    write = LeaseWrite(None, lease, plan.allocations)
+    return store.bookings.commit(Commit([write], at=lease.created_at, generations=plan.generations, **more))[0]
+
+
+def rebook(store: Store, before: Lease, after: Lease, plan: AllocationPlan, *, at: datetime) -> Lease:
+    """Change a lease to what is planned for it."""
+    write = LeaseWrite(before, after, plan.allocations)
+    return store.bookings.commit(Commit([write], at=at, generations=plan.generations))[0]
 
 
 def taken(
@@ -104,6 +111,6 @@ def taken(
     besides: str | None = None,
 ) -> frozenset[int]:
     """The hosts that are not wholly free in a window."""
-    with store.calendar.view(HOST, window, whole_only=whole, now=now, besides=besides) as view:
+    with store.calendar.view_window(HOST, window, whole_only=whole, now=now, besides=besides) as view:
         occupancy = view.snapshot.occupancy
         return occupancy.taken | frozenset(occupancy.peaks)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy.engine import Engine
 
-from blazar.store.engine import connect
+from blazar.store.sql.engine import connect
 from tests.conftest import KeptDatabases
 from tests.tables import empty, new_sqlite
 

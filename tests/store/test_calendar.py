@@ -9,12 +9,12 @@ from datetime import timedelta
 import pytest
 
 from blazar.calendar.changing import union
-from blazar.model.amounts import Amounts
-from blazar.model.demand import Plan
-from blazar.model.errors import StaleCalendar, StaleLease
-from blazar.model.window import Window
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import StaleCalendar, StaleLease
+from blazar.model.base.window import Window
+from blazar.model.calendar.allocations import AllocationPlan
+from blazar.store.sql.tables import allocations
 from blazar.store.store import Store
-from blazar.store.tables import allocations
 from tests.statements import counted
 from tests.store.builders import (
     HOST,
@@ -22,10 +22,12 @@ from tests.store.builders import (
     NOON,
     a_host,
     a_lease,
+    book,
     booked,
     generations,
     hours,
     promised,
+    rebook,
     taken,
 )
 
@@ -94,7 +96,7 @@ def test_a_user_who_should_have_left_is_in_the_way_of_those_who_come_now_only(st
 
 def test_a_late_user_counts_with_what_it_has_and_until_the_window_ends(store, host):
     booked(store, hours(0, 1), host, per_instance=HALF)
-    with store.calendar.view(HOST, hours(2, 3), whole_only=False, now=NOON + 2 * HOUR, besides=None) as view:
+    with store.calendar.view_window(HOST, hours(2, 3), whole_only=False, now=NOON + 2 * HOUR, besides=None) as view:
         assert view.snapshot.occupancy.count_free(host, HALF) == 1
 
 
@@ -128,7 +130,7 @@ def test_the_room_beside_a_window_is_known_with_the_cleaning_time(whole, engine)
     given_up = booked(store, hours(1, 2), gone)
     store.leases.save(given_up, given_up, release=[given_up.reservations[0].id], at=NOON)
     booked(store, hours(1, 2), shared, per_instance=HALF)
-    with store.calendar.view(HOST, hours(5, 7), whole_only=whole, now=NOON, besides=None) as view:
+    with store.calendar.view_window(HOST, hours(5, 7), whole_only=whole, now=NOON, besides=None) as view:
         occupancy = view.snapshot.occupancy
     expected = {before.id: 2 * HOUR, after.id: HOUR, both.id: HOUR / 2, shared.id: 2 * HOUR}
     if not whole:
@@ -145,19 +147,19 @@ def test_the_reading_costs_three_statements_however_much_there_is(store, engine)
     for whole in (True, False):
         with (
             counted(engine) as statements,
-            store.calendar.view(HOST, hours(0, 9), whole_only=whole, now=NOON, besides=None) as view,
+            store.calendar.view_window(HOST, hours(0, 9), whole_only=whole, now=NOON, besides=None) as view,
         ):
             assert view.generations([host.id for host in hosts])[hosts[5].id] == 0
         assert statements.count == 3
 
 
 def test_generations_belong_to_what_the_view_showed(store, host):
-    with store.calendar.view(HOST, hours(0, 1), whole_only=True, now=NOON, besides=None) as view:
+    with store.calendar.view_window(HOST, hours(0, 1), whole_only=True, now=NOON, besides=None) as view:
         booked(store, hours(0, 1), host)
         seen = view.generations([host.id])
     lease = a_lease(hours(0, 1))
     with pytest.raises(StaleCalendar):
-        store.calendar.book(lease, Plan(promised(lease, [host]), seen))
+        book(store, lease, AllocationPlan(promised(lease, [host]), seen))
 
 
 def test_a_booking_of_many_hosts_costs_six_statements_and_one_of_one_too(store, engine):
@@ -165,7 +167,7 @@ def test_a_booking_of_many_hosts_costs_six_statements_and_one_of_one_too(store, 
     for chosen in (hosts[:1], hosts[1:]):
         lease, seen = a_lease(hours(0, 1)), generations(store, chosen)
         with counted(engine) as statements:
-            store.calendar.book(lease, Plan(promised(lease, chosen), seen))
+            book(store, lease, AllocationPlan(promised(lease, chosen), seen))
         assert statements.count == 6
 
 
@@ -173,7 +175,7 @@ def test_a_host_that_takes_no_more_bookings_loses_those_under_way(store, host):
     lease, seen = a_lease(hours(0, 1)), generations(store, [host])
     store.resources.set_reservable(host.id, False, at=NOON)
     with pytest.raises(StaleCalendar):
-        store.calendar.book(lease, Plan(promised(lease, [host]), seen))
+        book(store, lease, AllocationPlan(promised(lease, [host]), seen))
     assert store.leases.of_project(None) == ()
 
 
@@ -184,7 +186,7 @@ def test_a_longer_lease_keeps_its_hosts_in_a_few_statements(engine):
     longer = replace(lease, window=hours(0, 3))
     seen = generations(store, hosts)
     with counted(engine) as statements:
-        store.calendar.rebook(lease, longer, Plan(promised(longer, hosts), seen), at=NOON + MINUTE)
+        rebook(store, lease, longer, AllocationPlan(promised(longer, hosts), seen), at=NOON + MINUTE)
     assert statements.count == 5
     assert history(store, lease) == [(0, 3, None)] * 5
     assert taken(store, hours(3.99, 5)) == {host.id for host in hosts}
@@ -194,9 +196,8 @@ def test_a_longer_lease_keeps_its_hosts_in_a_few_statements(engine):
 def test_what_a_changed_lease_gives_up_stays_on_record(store):
     first, second = a_host(store, 1), a_host(store, 2)
     lease = booked(store, hours(0, 4), first)
-    after = store.calendar.rebook(
-        lease, lease, Plan(promised(lease, [second]), generations(store, [second])), at=NOON + HOUR,
-    )  # fmt: skip
+    plan = AllocationPlan(promised(lease, [second]), generations(store, [second]))
+    after = rebook(store, lease, lease, plan, at=NOON + HOUR)
     assert history(store, lease) == [(0, 1, 1), (0, 4, None)]
     assert [a.resource_id for a in store.calendar.of_lease(lease.id)] == [second.id]
     assert after.revision == lease.revision + 1
@@ -211,10 +212,10 @@ def test_a_change_that_loses_a_race_writes_nothing(store):
     longer = replace(lease, window=hours(0, 3))
     wanted = promised(longer, [first, second])
     with pytest.raises(StaleCalendar):
-        store.calendar.rebook(lease, longer, Plan(wanted, seen), at=NOON)
+        rebook(store, lease, longer, AllocationPlan(wanted, seen), at=NOON)
     renamed = store.leases.save(lease, replace(lease, name="renamed"), at=NOON)
     with pytest.raises(StaleLease):
-        store.calendar.rebook(lease, longer, Plan(wanted, generations(store, [second])), at=NOON)
+        rebook(store, lease, longer, AllocationPlan(wanted, generations(store, [second])), at=NOON)
     assert store.leases.one(lease.id) == renamed
     assert history(store, lease) == [(0, 2, None)]
     assert [a.lease_id for a in store.calendar.live(HOST, resource_id=second.id)] == [rival.id]
@@ -308,10 +309,10 @@ def test_more_or_less_of_a_host_is_a_change_and_no_departure(host, engine):
     lease = booked(store, hours(0, 2), host, per_instance=HALF)
     (was,) = store.calendar.of_lease(lease.id)
     more = replace(was, count=2)
-    saved = store.calendar.rebook(lease, lease, Plan((more,)), at=NOON + HOUR)
+    saved = rebook(store, lease, lease, AllocationPlan((more,)), at=NOON + HOUR)
     assert store.calendar.of_lease(lease.id) == (more,)
     other = replace(was, count=1, per_instance=Amounts.of({"VCPU": 1}))
-    store.calendar.rebook(saved, saved, Plan((other,)), at=NOON + HOUR)
+    rebook(store, saved, saved, AllocationPlan((other,)), at=NOON + HOUR)
     assert store.calendar.of_lease(lease.id) == (other,)
     # What it had before stays on record, and in nobody's way.
     assert history(store, lease) == [(0, 2, None), (0, 1, 1)]
@@ -333,20 +334,20 @@ def test_late_users_of_a_part_are_in_the_way_only_where_there_is_no_room_beside_
 
 def test_large_requests_are_asked_in_parts(store, monkeypatch):
     hosts = [a_host(store, number) for number in range(1, 6)]
-    monkeypatch.setattr("blazar.store.rows.CHUNK", 2)
+    monkeypatch.setattr("blazar.store.sql.rows.CHUNK", 2)
     seen = generations(store, hosts)
     assert seen == dict.fromkeys([host.id for host in hosts], 0)
     lease = booked(store, hours(0, 1), *hosts)
     assert set(generations(store, hosts).values()) == {1}
     assert set(store.resources.by_ids(seen)) == set(seen)
     longer = replace(lease, window=hours(0, 2))
-    store.calendar.rebook(lease, longer, Plan(promised(longer, hosts[:2]), generations(store, hosts[:2])), at=NOON)
+    rebook(store, lease, longer, AllocationPlan(promised(longer, hosts[:2]), generations(store, hosts[:2])), at=NOON)
     assert sorted(history(store, lease), key=str) == [(0, 0, 0)] * 3 + [(0, 2, None)] * 2
     others = [booked(store, hours(2, 3), host) for host in hosts]
     found = store.leases.by_ids([other.id for other in others])
     assert {one.id for one in found} == {other.id for other in others}
     with pytest.raises(StaleCalendar):
-        store.calendar.book(a_lease(hours(5, 6)), Plan((), {**generations(store, hosts), hosts[4].id: 0}))
+        book(store, a_lease(hours(5, 6)), AllocationPlan((), {**generations(store, hosts), hosts[4].id: 0}))
 
 
 def test_a_lease_may_have_less_of_a_host_for_longer_while_it_is_changed(host, engine):
@@ -358,12 +359,12 @@ def test_a_lease_may_have_less_of_a_host_for_longer_while_it_is_changed(host, en
     both, at = union([held], [planned]), NOON + HOUR
     half, rest = replace(planned, window=hours(0, 4)), replace(planned, window=hours(0, 2))
     assert set(both) == {replace(held, count=1, per_instance=HALF, window=w.window) for w in (half, rest)}
-    updating = store.calendar.rebook(lease, lease, Plan(both), at=at)
+    updating = rebook(store, lease, lease, AllocationPlan(both), at=at)
     assert set(store.calendar.of_lease(lease.id)) == set(both)
     assert taken(store, hours(1, 4)) == {host.id}
-    with store.calendar.view(HOST, hours(2.5, 4), whole_only=False, now=at, besides=None) as view:
+    with store.calendar.view_window(HOST, hours(2.5, 4), whole_only=False, now=at, besides=None) as view:
         assert view.snapshot.occupancy.count_free(host, HALF) == 1
-    store.calendar.rebook(updating, longer, Plan((planned,)), at=at)
+    rebook(store, updating, longer, AllocationPlan((planned,)), at=at)
     assert store.calendar.of_lease(lease.id) == (planned,)
     assert sorted(history(store, lease), key=str) == [(0, 1, 1), (0, 1, 1), (0, 4, None)]
 
@@ -374,8 +375,8 @@ def test_the_rows_of_what_only_gets_other_dates_are_kept_when_a_change_is_undone
     held = store.calendar.of_lease(lease.id)
     longer = replace(lease, window=hours(0, 4))
     both = union(held, promised(longer, hosts))
-    updating = store.calendar.rebook(lease, lease, Plan(both), at=NOON + HOUR)
+    updating = rebook(store, lease, lease, AllocationPlan(both), at=NOON + HOUR)
     with counted(engine) as statements:
-        store.calendar.rebook(updating, lease, Plan(held), at=NOON + HOUR)
+        rebook(store, updating, lease, AllocationPlan(held), at=NOON + HOUR)
     assert statements.count == 3
     assert history(store, lease) == [(0, 2, None)] * 3

@@ -6,8 +6,8 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime, timedelta
 
-from blazar.model.clock import SystemClock
-from blazar.store.clock import DatabaseClock
+from blazar.model.base.clock import SystemClock
+from blazar.store.sql.clock import DatabaseClock
 
 
 class Wrong(SystemClock):
@@ -45,8 +45,8 @@ def test_without_a_reading_the_machines_own_clock_counts(sqlite):
 
 def test_elapsed_seconds_never_go_back_and_a_clock_that_is_set_forward_makes_them_more(monkeypatch):
     boot, wall = [100.0], [1000.0]
-    monkeypatch.setattr("blazar.model.clock.monotonic", lambda: boot[0])
-    monkeypatch.setattr("blazar.model.clock.time.time", lambda: wall[0])
+    monkeypatch.setattr("blazar.model.base.clock.monotonic", lambda: boot[0])
+    monkeypatch.setattr("blazar.model.base.clock.time.time", lambda: wall[0])
     clock = SystemClock()
     boot[0] += 5
     wall[0] += 5

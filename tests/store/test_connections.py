@@ -13,15 +13,15 @@ import pytest
 from sqlalchemy import event, make_url
 from sqlalchemy.exc import DBAPIError
 
-from blazar.model.amounts import Amounts
-from blazar.model.demand import Plan
-from blazar.model.errors import Conflict, InvalidInput, StoreUnavailable
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import Conflict, InvalidInput, StoreUnavailable
+from blazar.model.calendar.allocations import AllocationPlan
+from blazar.store.sql.engine import connect
+from blazar.store.sql.migrate import upgrade
 from blazar.store.store import Store
 from tests.conftest import fresh_database
 from tests.proxy import Proxy
-from tests.store.builders import HOST, NOON, a_host, a_lease, booked, hours
+from tests.store.builders import HOST, NOON, a_host, a_lease, book, booked, hours
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_a_database_without_tables_is_a_503_and_the_log_says_why(database_url, c
 
 def test_what_is_inserted_twice_is_a_conflict(engine):
     store, lease = Store(engine), a_lease(hours(0, 1))
-    store.calendar.book(lease, Plan())
+    book(store, lease, AllocationPlan())
     with pytest.raises(Conflict):
-        store.calendar.book(lease, Plan())
+        book(store, lease, AllocationPlan())
     assert store.leases.one(lease.id) == lease
 
 
@@ -78,14 +78,14 @@ def test_a_value_that_does_not_fit_is_the_callers_mistake(engine):
         pytest.skip("SQLite keeps texts of any length")
     store = Store(engine)
     with pytest.raises(InvalidInput):
-        store.calendar.book(replace(a_lease(hours(0, 1)), name="x" * 256), Plan())
+        book(store, replace(a_lease(hours(0, 1)), name="x" * 256), AllocationPlan())
     assert store.leases.of_project(None) == ()
 
 
 def test_a_connection_that_the_server_closed_is_replaced(engine, monkeypatch):
     store, lease = Store(engine), a_lease(hours(0, 1))
-    store.calendar.book(lease, Plan())
-    monkeypatch.setattr("blazar.store.lost_connections.IDLE_SECONDS", 0)
+    book(store, lease, AllocationPlan())
+    monkeypatch.setattr("blazar.store.sql.lost_connections.IDLE_SECONDS", 0)
     with engine.connect() as connection:
         connection.connection.driver_connection.close()
     assert store.leases.one(lease.id) == lease
@@ -151,7 +151,7 @@ def cut_at_return(far):
 
 def book_one(store):
     lease = a_lease(hours(0, 1))
-    store.calendar.book(lease, Plan())
+    book(store, lease, AllocationPlan())
     return lease
 
 
@@ -175,7 +175,7 @@ def test_connections_that_are_cut_after_a_commit_are_logged_in_one_sentence_and_
 @pytest.mark.parametrize("far", ["mariadb"], indirect=True)
 def test_the_log_says_when_connections_are_not_cut_any_more(cut_at_return, caplog, monkeypatch):
     store, cuts = cut_at_return
-    monkeypatch.setattr("blazar.model.trouble.CALM", 0)
+    monkeypatch.setattr("blazar.model.base.log_lines.CALM", 0)
     caplog.set_level("INFO", "blazar.store")
     cuts.append(1)
     book_one(store)
@@ -237,9 +237,10 @@ def narrow(database_url):
     engine.dispose()
 
 
+@pytest.mark.slow
 def test_a_burst_of_short_transactions_opens_no_connections_beyond_those_that_are_kept(narrow, monkeypatch):
     # On a busy machine even a short transaction may take longer than others wait for its connection.
-    monkeypatch.setattr("blazar.store.transactions.PLACE_SECONDS", 30)
+    monkeypatch.setattr("blazar.store.sql.transactions.PLACE_SECONDS", 30)
     engine, made = narrow
     store = Store(engine)
     together = threading.Barrier(16)
@@ -248,7 +249,7 @@ def test_a_burst_of_short_transactions_opens_no_connections_beyond_those_that_ar
         together.wait()
         for _ in range(5):
             lease = a_lease(hours(0, 1))
-            store.calendar.book(lease, Plan())
+            book(store, lease, AllocationPlan())
             assert store.leases.one(lease.id) == lease
 
     with ThreadPoolExecutor(16) as pool:
@@ -258,13 +259,13 @@ def test_a_burst_of_short_transactions_opens_no_connections_beyond_those_that_ar
 
 
 def test_beside_long_transactions_there_is_a_connection_all_the_same(narrow, monkeypatch):
-    monkeypatch.setattr("blazar.store.transactions.PLACE_SECONDS", 0.01)
+    monkeypatch.setattr("blazar.store.sql.transactions.PLACE_SECONDS", 0.01)
     engine, made = narrow
     store, lease = Store(engine), a_lease(hours(0, 1))
     with ExitStack() as stack:
         for _ in range(2):
-            stack.enter_context(store.calendar.view(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None))
-        store.calendar.book(lease, Plan())
+            stack.enter_context(store.calendar.view_window(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None))
+        book(store, lease, AllocationPlan())
         assert store.leases.one(lease.id) == lease
         assert len(made) == 3
     assert len(store.leases.of_project(None)) == 1
@@ -279,6 +280,7 @@ def test_the_certificates_of_authorities_are_not_read_for_every_connection(far, 
     assert len(made) <= 1
 
 
+@pytest.mark.slow
 def test_a_database_that_writes_times_in_another_way_is_read_all_the_same(postgresql_url):
     first = connect(postgresql_url)
     upgrade(first)
@@ -293,6 +295,6 @@ def test_a_database_that_writes_times_in_another_way_is_read_all_the_same(postgr
     host, half = a_host(store), Amounts.of({"VCPU": 8})
     for window in (hours(0, 2), hours(2, 4)):
         booked(store, window, host, per_instance=half)
-    with store.calendar.view(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None) as view:
+    with store.calendar.view_window(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None) as view:
         assert view.snapshot.occupancy.peaks == {host.id: half}
     engine.dispose()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blazar.model.errors import StoreUnavailable
+from blazar.model.base.errors import StoreUnavailable
 from blazar.store.store import Store
 
 SECRET = "c2VjcmV0LXdvcmQtb2YtY3VyaWU="
@@ -56,7 +56,7 @@ def test_what_was_replaced_is_in_no_file_after_the_last_connection_is_closed(sto
 def test_somebody_who_reads_an_earlier_state_is_waited_for_a_moment_and_keeps_nobody_from_writing(
     store, sqlite, monkeypatch
 ):
-    monkeypatch.setattr("blazar.store.engine.CHECKPOINT_MILLISECONDS", 10)
+    monkeypatch.setattr("blazar.store.sql.engine.CHECKPOINT_MILLISECONDS", 10)
     write_and_replace(store)
     with store.transactions.reading() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM notes").scalar_one() == 2
@@ -73,7 +73,7 @@ def test_a_database_that_cannot_be_written_is_said_as_such(store, monkeypatch, s
     def fail(connection):
         raise sqlite.dialect.loaded_dbapi.OperationalError("disk I/O error")
 
-    monkeypatch.setattr("blazar.store.transactions.checkpoint", fail)
+    monkeypatch.setattr("blazar.store.sql.transactions.checkpoint", fail)
     with pytest.raises(StoreUnavailable):
         store.erase()
 

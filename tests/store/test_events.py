@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from blazar.model.demand import Plan
-from blazar.model.lease import EventStatus, EventType
+from blazar.model.calendar.allocations import AllocationPlan
+from blazar.model.leases.states import EventStatus, EventType
 from blazar.store.store import Store
 from tests.statements import counted
-from tests.store.builders import HOUR, NOON, a_host, a_lease, booked, hours
+from tests.store.builders import HOUR, NOON, a_host, a_lease, book, booked, hours
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_of_each_project_the_first_is_due_before_the_second_of_any_and_starts_ap
     def lease(project, start, reservations=None):
         new = a_lease(hours(start, start + 1), project=project)
         new = new if reservations is None else replace(new, reservations=reservations)
-        return store.calendar.book(new, Plan())
+        return book(store, new, AllocationPlan())
 
     many = [lease("many", number / 10) for number in range(8)]
     empty = [lease("many", -1, ()), lease("idle", -1, ())]
@@ -106,7 +106,7 @@ def test_a_heartbeat_renews_the_claims_that_are_held_in_one_statement_and_no_oth
     dropped = claimed(store, booked(store, hours(1, 2), host), "me:3")
     other = claimed(store, booked(store, hours(1, 2), host), "you:1")
     with counted(engine) as statements:
-        renewed = store.events.renew_claims(["me:0", "me:1", "me:2"], now=NOON, until=NOON + 3 * HOUR)
+        renewed = store.claims.renew_claims(["me:0", "me:1", "me:2"], now=NOON, until=NOON + 3 * HOUR)
     assert statements.count == 1
     assert renewed == {"me:0", "me:1", "me:2"}
     assert [due_of(store, lease) for lease in mine] == [NOON + 3 * HOUR] * 3
@@ -118,23 +118,23 @@ def test_a_claim_that_has_ended_is_not_renewed_and_its_holder_hears_of_it(store)
     first, second = (claimed(store, booked(store, hours(1, 2), host), f"me:{number}") for number in range(2))
     later = claimed(store, booked(store, hours(1, 2), host), "me:2", until=NOON + 2 * HOUR)
     now = NOON + HOUR
-    assert store.events.renew_claims(["me:0", "me:1", "me:2"], now=now, until=NOON + 4 * HOUR) == {"me:2"}
+    assert store.claims.renew_claims(["me:0", "me:1", "me:2"], now=now, until=NOON + 4 * HOUR) == {"me:2"}
     assert [due_of(store, lease) for lease in (first, second)] == [now, now]
     assert due_of(store, later) == NOON + 4 * HOUR
-    assert store.events.renew_claims(["nobody's"], now=now, until=NOON + 4 * HOUR) == frozenset()
+    assert store.claims.renew_claims(["nobody's"], now=now, until=NOON + 4 * HOUR) == frozenset()
 
 
 def test_a_heartbeat_does_not_wake_what_is_done(store):
     lease = claimed(store, booked(store, hours(1, 2), a_host(store)), "me")
     done = tuple(replace(event, due_at=None) for event in lease.events)
     store.leases.save(lease, replace(lease, events=done), at=NOON)
-    assert store.events.renew_claims(["me"], now=NOON, until=NOON + 3 * HOUR) == frozenset()
+    assert store.claims.renew_claims(["me"], now=NOON, until=NOON + 3 * HOUR) == frozenset()
     assert store.events.next_due() is None
 
 
 def test_claims_of_those_who_are_gone_can_be_made_due_at_once(store):
     lease = claimed(store, booked(store, hours(1, 2), a_host(store)), "gone")
-    store.events.drop_claims(at=NOON)
+    store.claims.drop_claims(at=NOON)
     assert due_of(store, lease) == NOON
     assert lease.id in {event.lease_id for event in store.events.due(NOON, 9)}
 

@@ -10,14 +10,14 @@ import pytest
 import sqlalchemy as sa
 
 from blazar.context import scope
-from blazar.model.errors import CloudUnavailable
-from blazar.model.history import FieldChange, Verb
-from blazar.model.paging import Page
-from blazar.model.requests import Actor
+from blazar.model.base.errors import CloudUnavailable
+from blazar.model.base.paging import Page
+from blazar.model.leases.history import FieldChange, Verb
+from blazar.model.leases.requests import Actor
 from blazar.model.surgery import SwapRequest
+from blazar.store.sql.tables import lease_history
 from blazar.store.store import Store
-from blazar.store.tables import lease_history
-from tests.manager.healing.steps import look
+from tests.manager.health.steps import look
 from tests.manager.surgery.steps import OPERATOR
 from tests.statements import counted
 from tests.world import World, a_host
@@ -92,22 +92,23 @@ def test_of_deleted_leases_a_project_keeps_so_many_entries_and_the_oldest_go_fir
 
     assert left() == {"a": [2, 2, 2, 1], "b": [2, 2, 1, 1]}
     with counted(engine) as statements:
-        assert history.crowded(4, now=now) == ("a",)
+        assert history.find_crowded_projects(4, now=now) == ("a",)
     assert statements.count == 1
-    assert history.crowded(3, now=now) == ("a", "b")
+    assert history.find_crowded_projects(3, now=now) == ("a", "b")
     with counted(engine) as statements:
-        assert history.forget("a", 4, 10, now=now) == 1
+        assert history.forget_entries("a", 4, 10, now=now) == 1
     assert statements.count == 2
     assert left() == {"a": [2, 2, 0, 1], "b": [2, 2, 1, 1]}, "the one that was deleted first"
-    assert history.forget("a", 4, 10, now=now) == 0
+    assert history.forget_entries("a", 4, 10, now=now) == 0
     # Three entries have room for one whole history.
-    assert history.forget("b", 3, 10, now=now) == 1
-    assert history.forget("a", 0, 1, now=now) == 1
+    assert history.forget_entries("b", 3, 10, now=now) == 1
+    assert history.forget_entries("a", 0, 1, now=now) == 1
     assert left() == {"a": [2, 0, 0, 1], "b": [2, 0, 1, 1]}, "in portions"
-    assert history.forget("a", 0, 1, now=now) == 1
-    assert history.crowded(0, now=now) == ("b",)
+    assert history.forget_entries("a", 0, 1, now=now) == 1
+    assert history.find_crowded_projects(0, now=now) == ("b",)
 
 
+@pytest.mark.slow
 def test_whatever_becomes_of_a_lease_its_entries_count_unless_a_limit_bounds_such_leases(engine):
     world = World(engine, hosts=3)
     world.waits = True
@@ -125,9 +126,9 @@ def test_whatever_becomes_of_a_lease_its_entries_count_unless_a_limit_bounds_suc
     states = [str(world.now_of(lease.id).status) for lease in every]
     assert states == ["TERMINATED", "TIMED_OUT", "TERMINATING", "ACTIVE", "PENDING", "WAITING"]
     history, now = world.store.history, world.clock.now()
-    assert history.crowded(0, now=now) == ("physics",)
+    assert history.find_crowded_projects(0, now=now) == ("physics",)
     with counted(engine) as statements:
-        assert history.forget("physics", 0, 10, now=now) == 4
+        assert history.forget_entries("physics", 0, 10, now=now) == 4
     assert statements.count == 2
     kept = [len(history.page(each.id, PAGE).items) > 0 for each in (*every, deleted)]
     assert kept == [False, False, False, True, True, True, False]
@@ -137,6 +138,7 @@ def test_whatever_becomes_of_a_lease_its_entries_count_unless_a_limit_bounds_suc
     assert verbs(world, ended) == ["deleted"]
 
 
+@pytest.mark.slow
 def test_leases_that_are_changed_all_day_and_end_leave_as_many_entries_as_are_kept(engine):
     world = World(engine, hosts=1)
     for _ in range(8):
@@ -145,8 +147,8 @@ def test_leases_that_are_changed_all_day_and_end_leave_as_many_entries_as_are_ke
             world.change(lease, name=f"n{number}")
         world.run_to(lease.window.end + HOUR)
         now = world.clock.now()
-        for project in world.store.history.crowded(30, now=now):
-            world.store.history.forget(project, 30, 10, now=now)
+        for project in world.store.history.find_crowded_projects(30, now=now):
+            world.store.history.forget_entries(project, 30, 10, now=now)
         with engine.connect() as connection:
             assert connection.execute(sa.select(sa.func.count()).select_from(lease_history)).scalar_one() <= 30
 

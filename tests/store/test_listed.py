@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 import sqlalchemy as sa
 
-from blazar.model.errors import CloudRefused, CloudUnavailable
-from blazar.model.lease import Lease, LeaseStatus
-from blazar.store.engine import WRITES
+from blazar.model.base.errors import CloudRefused, CloudUnavailable
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.states import LeaseStatus
+from blazar.store.sql.engine import WRITES
+from blazar.store.sql.tables import leases
 from blazar.store.store import Store
-from blazar.store.tables import leases
 from tests.statements import counted
 from tests.world import World, a_host
 
@@ -62,6 +64,7 @@ def test_a_list_has_what_is_not_over_and_the_last_of_what_is(engine):
     assert sorted(each.id for each in Store(engine).leases.of_project("physics")) == ids(*mine, *late, coming, *same)
 
 
+@pytest.mark.slow
 def test_what_has_failed_is_listed_until_its_end_is_done_and_is_over_then(engine):
     world = World(engine)
     store = Store(engine, ended_leases=MOST).leases

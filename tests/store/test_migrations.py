@@ -3,39 +3,30 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from datetime import timedelta
-
 import pytest
 import sqlalchemy as sa
 
 from blazar.cmd.db_manage import main
-from blazar.manager.common.settings import Settings
-from blazar.manager.requests.series_work import SeriesWork
-from blazar.model.demand import Allocation, Plan
-from blazar.model.errors import Conflict
-from blazar.model.event_reasons import reason_of
-from blazar.model.lease import LeaseKind, LeaseStatus
-from blazar.model.reasons import ReasonCode, reason
-from blazar.model.requests import Registration
-from blazar.model.unused import UseMode, UsePolicies, UsePolicy
-from blazar.store import migrate
-from blazar.store.engine import WRITES, connect
+from blazar.model.base.errors import Conflict
+from blazar.model.calendar.allocations import Allocation, AllocationPlan
+from blazar.store.sql import migrate
+from blazar.store.sql.engine import WRITES, connect
+from blazar.store.sql.tables import metadata
 from blazar.store.store import Store
-from blazar.store.tables import resources
-from tests.observed import Killed
-from tests.store.builders import HOST, a_lease, hours
-from tests.world import NOON, World, a_host, a_series
+from tests.conftest import fresh_database
+from tests.store.builders import HOST, a_lease, book, hours
+from tests.world import World
 
 
 def test_migrations_make_the_tables_that_the_code_works_with(database_url):
     engine = connect(database_url)
     migrate.upgrade(engine)
-    assert migrate.differences(engine) == []
-    assert migrate.current(engine) == migrate.head()
+    assert migrate.find_differences(engine) == []
+    assert migrate.read_revision(engine) == migrate.newest_revision()
     engine.dispose()
 
 
+@pytest.mark.slow
 def test_migrations_go_back_with_data_in_the_tables_and_forward_again(database_url):
     engine = connect(database_url)
     migrate.upgrade(engine)
@@ -47,140 +38,65 @@ def test_migrations_go_back_with_data_in_the_tables_and_forward_again(database_u
     engine.dispose()
 
 
-def test_resources_that_are_there_already_get_labels_of_their_own(database_url):
-    engine = connect(database_url)
-    migrate.upgrade(engine)
-    world = World(engine)
-    world.register_addresses(7)
-    world.manager.resources.unregister(HOST, world.manager.resources.all(HOST)[-1].external_id)
-    migrate.downgrade(engine, "0005")
-    migrate.upgrade(engine)
-    with engine.connect() as connection:
-        found = connection.execute(sa.select(resources.c.kind, resources.c.label, resources.c.edits)).all()
-    assert len({label for _, label, _ in found}) == len(found) == 4
-    assert all(label[:2] == f"{kind[0]}-" and len(label) == 8 and edits == 0 for kind, label, edits in found)
-    engine.dispose()
-
-
-def test_leases_that_are_there_already_have_reasons_without_causes(database_url):
-    engine = connect(database_url)
-    migrate.upgrade(engine)
-    world = World(engine)
-    lease = world.lease()
-    migrate.downgrade(engine, "0009")
-    with engine.execution_options(**{WRITES: True}).begin() as connection:
-        connection.execute(sa.text("UPDATE events SET reason = 'host node-1 is down'"))
-    migrate.upgrade(engine)
-    (event, *_) = world.now(lease).events
-    assert (event.reason, event.cause, event.trouble_since) == ("host node-1 is down", None, None)
-    assert reason_of(event) == reason("host node-1 is down", ReasonCode.RESOURCE_FAILED)
-    assert all(r.missing_since is r.changed_since is None for r in world.now(lease).reservations)
-    engine.dispose()
-
-
-def test_earlier_versions_find_only_states_and_events_that_they_know(database_url):
-    engine = connect(database_url)
-    migrate.upgrade(engine)
-    policies = UsePolicies(UsePolicy(UseMode.ON))
-    world = World(engine, settings=Settings(use_policies=policies, promises=0))
-    world.waits = True
-    immediate = world.lease(a_host(2), kind=LeaseKind.IMMEDIATE)
-    world.run()
-    waiting = world.lease(a_host(2), wait=timedelta(days=1))
-    undecided = world.lease(a_host(), kind=LeaseKind.IMMEDIATE)
-    world.run_to(NOON + timedelta(seconds=1))
-    in_vain = world.lease(a_host(3), wait=timedelta(minutes=1))
-    world.run_to(NOON + timedelta(minutes=2))
-    assert world.now(in_vain).status is LeaseStatus.TIMED_OUT
-    migrate.downgrade(engine, "0013")
-    with engine.connect() as connection:
-        shown = dict(connection.execute(sa.text("SELECT id, status FROM leases")).tuples().all())
-        events = set(connection.execute(sa.text("SELECT event_type FROM events WHERE due_at IS NOT NULL")).scalars())
-    assert [shown[each.id] for each in (immediate, undecided, waiting, in_vain)] == [*["ACTIVE"] * 2, *["ERROR"] * 2]
-    assert events == {"before_end_lease", "end_lease"}
-    migrate.upgrade(engine)
-    for lease in (waiting, in_vain, immediate):
-        world.manager.leases.delete(lease.id)
-    world.run()
-    assert [each.id for each in world.manager.leases.all(None)] == [undecided.id]
-    engine.dispose()
-
-
-def test_leases_that_are_held_say_so_after_an_upgrade(database_url):
-    engine = connect(database_url)
-    migrate.upgrade(engine)
-    world = World(engine, settings=Settings(use_policies=UsePolicies(UsePolicy(UseMode.ON))))
-    held, watched, later = world.lease(), world.lease(), world.lease(start=timedelta(hours=48))
-    world.run()
-    world.manager.leases.hold(held.id, held=True)
-    migrate.downgrade(engine, "0026")
-    migrate.upgrade(engine)
-    assert world.now(held).use.held is True
-    assert world.now(watched).use.held is False
-    assert world.now(later).use is None
-    engine.dispose()
-
-
-def test_a_lease_for_which_room_is_made_starts_in_earlier_versions(database_url):
-    engine = connect(database_url)
-    migrate.upgrade(engine)
-    world = World(engine, hosts=3, register=False)
-    world.manager.resources.register(HOST, Registration({"name": "node-1", "evacuable": True}))
-    world.simulated.users.boot_server("theirs", project_id="p", user_id="u", host="node-1")
-    lease = world.lease(a_host(), kind=LeaseKind.BEST_EFFORT)
-    assert lease.status is LeaseStatus.IN_PROGRESS
-    migrate.downgrade(engine, "0022")
-    with engine.connect() as connection:
-        (found,) = connection.execute(sa.text("SELECT status, kind FROM leases")).all()
-        events = set(connection.execute(sa.text("SELECT event_type FROM events WHERE due_at IS NOT NULL")).scalars())
-    assert (tuple(found), events) == (("PENDING", "scheduled"), {"start_lease"})
-    migrate.upgrade(engine)
-    engine.dispose()
-
-
-def test_leases_of_a_series_that_is_being_booked_are_undone_by_earlier_versions(database_url, monkeypatch):
-    engine = connect(database_url)
-    migrate.upgrade(engine)
-    world = World(engine)
-    booked = world.manager.series.create(a_series())
-
-    def die(*_: object) -> None:
-        raise Killed
-
-    monkeypatch.setattr(SeriesWork, "_finish", die)
-    with suppress(Killed):
-        world.manager.series.create(a_series())
-    assert len(world.store.leases.of_project(None)) == 10
-    migrate.downgrade(engine, "0019")
-    migrate.upgrade(engine)
-    monkeypatch.undo()
-    world.run()
-    assert {lease.id for lease in world.manager.leases.all(None)} == {each.lease_id for each in booked.occurrences}
-    engine.dispose()
-
-
 def test_a_migration_that_fails_leaves_nothing_behind(database_url):
     engine = connect(database_url)
     if engine.dialect.name == "mysql":
         pytest.skip("MariaDB cannot undo changes of tables")
-    migrate.upgrade(engine, "0001")
-    before = [*sa.inspect(engine).get_table_names(), "notices"]
+    migrate.upgrade(engine)
+    migrate.downgrade(engine, "base")
+    last = list(metadata.sorted_tables)[-1].name
     with engine.execution_options(**{WRITES: True}).begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE notices (anything INTEGER)")
+        connection.exec_driver_sql(f"CREATE TABLE {last} (anything INTEGER)")
     with pytest.raises(sa.exc.DBAPIError):
         migrate.upgrade(engine)
-    assert sorted(sa.inspect(engine).get_table_names()) == sorted(before)
-    assert migrate.current(engine) == "0001"
+    assert sorted(sa.inspect(engine).get_table_names()) == sorted(["alembic_version", last])
+    assert migrate.read_revision(engine) is None
+    engine.dispose()
+
+
+@pytest.mark.slow
+def test_texts_compare_byte_by_byte_in_every_table_of_mariadb(tmp_path):
+    for url in fresh_database("mariadb", tmp_path):
+        engine = connect(url)
+        migrate.upgrade(engine)
+        with engine.connect() as connection:
+            found = connection.execute(
+                sa.text(
+                    "SELECT table_name, table_collation FROM information_schema.tables "
+                    "WHERE table_schema = DATABASE() AND table_name <> 'alembic_version'"
+                )
+            ).tuples()
+            assert dict(found.all()) == dict.fromkeys(metadata.tables, "utf8mb4_nopad_bin")
+        engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["upgrade", "upgrade 1001", "downgrade base", "stamp head", "check", "past-leases", "purge --before 2020-01-01"],
+)
+def test_a_database_from_before_the_first_release_is_refused_and_not_touched(database_url, command, capsys):
+    engine = connect(database_url)
+    with engine.execution_options(**{WRITES: True}).begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
+        connection.exec_driver_sql("INSERT INTO alembic_version VALUES ('0028')")
+        connection.exec_driver_sql("CREATE TABLE leases (id VARCHAR(36) PRIMARY KEY, starts_at TIMESTAMP)")
+    assert main(["--database-url", database_url, *command.split()]) == 1
+    said = "".join(capsys.readouterr())
+    assert "made by a version of Blazar from before its first release" in said
+    assert "revision 0028, which this version cannot read" in said
+    assert "an empty database of its own" in said
+    assert sorted(sa.inspect(engine).get_table_names()) == ["alembic_version", "leases"]
+    assert migrate.read_revision(engine) == "0028"
     engine.dispose()
 
 
 def test_a_database_with_tables_of_somebody_else_is_refused_and_not_touched(database_url):
     engine = connect(database_url)
     with engine.execution_options(**{WRITES: True}).begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE notices (anything INTEGER)")
-    with pytest.raises(migrate.ForeignTables, match=r"is not empty.*\(notices\).*give this program an empty database"):
+        connection.exec_driver_sql("CREATE TABLE occurrences (anything INTEGER)")
+    with pytest.raises(migrate.ForeignTables, match=r"is not empty.*\(occurrences\).*give .* an empty database"):
         migrate.upgrade(engine)
-    assert sa.inspect(engine).get_table_names() == ["notices"]
+    assert sa.inspect(engine).get_table_names() == ["occurrences"]
     engine.dispose()
 
 
@@ -215,7 +131,7 @@ def test_a_database_of_the_existing_blazar_is_recognised_by_every_command_and_no
     before = contents()
     for command in (
         ["upgrade"],
-        ["upgrade", "0001"],
+        ["upgrade", "1001"],
         ["downgrade", "base"],
         ["stamp", "head"],
         ["current"],
@@ -248,9 +164,10 @@ def test_foreign_keys_hold_again_after_a_migration(sqlite):
     store = Store(sqlite)
     lease = a_lease(hours(0, 1))
     with pytest.raises(Conflict):
-        store.calendar.book(lease, Plan((Allocation(HOST, 7, lease.id, lease.reservations[0].id, lease.window),)))
+        book(store, lease, AllocationPlan((Allocation(HOST, 7, lease.id, lease.reservations[0].id, lease.window),)))
 
 
+@pytest.mark.slow
 def test_db_manage_goes_both_ways(database_url, capsys):
     def run(*arguments):
         code = main(["--database-url", database_url, *arguments])
@@ -258,9 +175,9 @@ def test_db_manage_goes_both_ways(database_url, capsys):
 
     assert run("current")[1].out == "no tables yet\n"
     assert run("check")[0] == 1
-    assert run("upgrade")[1].out == f"{migrate.head()} (the newest)\n"
+    assert run("upgrade")[1].out == f"{migrate.newest_revision()} (the newest)\n"
     assert run("check")[0] == 0
-    assert migrate.head() in run("history")[1].out
+    assert migrate.newest_revision() in run("history")[1].out
     assert run("downgrade", "base")[1].out == "no tables yet\n"
     assert run("stamp", "head")[0] == 0
     code, said = run("upgrade", "nonsense")

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from blazar.cmd.db_manage import main
-from blazar.store import migrate, revisions
+from blazar.store.sql import migrate, revisions
 from tests.tables import new_sqlite
 
 
@@ -22,13 +22,13 @@ def url(tmp_path) -> str:
 
 @pytest.mark.parametrize(
     "command",
-    ["check", "upgrade", "downgrade 0005", "past-leases", "purge --before 2020-01-01", "unused"],
+    ["check", "upgrade", "downgrade base", "past-leases", "purge --before 2020-01-01", "unused"],
 )
 def test_a_command_says_that_the_database_is_newer_and_how_to_go_back(url, command, capsys):
     assert main(["--database-url", url, *command.split()]) == 1
     said = "".join(capsys.readouterr())
     assert "the database is from a newer version of Blazar" in said
-    assert f"downgrade {revisions.head()}" in said
+    assert f"downgrade {revisions.newest_revision()}" in said
     assert "Can't locate" not in said
     assert "upgrade head" not in said
 
@@ -38,8 +38,17 @@ def test_current_says_it_too(url, capsys):
     assert "9031 (from a newer version; this one knows up to" in capsys.readouterr().out
 
 
-def test_an_older_one_is_to_be_upgraded(tmp_path, capsys):
+def test_current_says_that_a_database_is_from_before_the_first_release(url, capsys):
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0031'"))
+    engine.dispose()
+    assert main(["--database-url", url, "current"]) == 0
+    assert "0031 (from a version before the first release; this one knows" in capsys.readouterr().out
+
+
+def test_one_without_tables_is_to_be_upgraded(tmp_path, capsys):
     engine = new_sqlite(tmp_path / "blazar.sqlite")
-    migrate.stamp(engine, "0005")
+    migrate.stamp(engine, "base")
     assert main(["--database-url", str(engine.url), "check"]) == 1
     assert "upgrade head" in capsys.readouterr().out

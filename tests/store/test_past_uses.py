@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
+from blazar.store.calendar.uses import LeasesRead
 from blazar.store.store import Store
-from blazar.store.use_reads import Whose
 from tests.statements import steps
 from tests.store.builders import HOST, HOUR, NOON, a_host, booked, hours, taken
 from tests.tables import new_sqlite
@@ -26,14 +26,15 @@ def book_a_part(store):
 
 
 def search(store):
-    store.calendar.range({HOST: True}, WINDOW, now=NOW, besides=None)
+    store.calendar.view_range({HOST: True}, WINDOW, now=NOW, besides=None)
 
 
 def show(store):
-    with store.calendar.over_time(HOST) as view:
-        view.uses(WINDOW, as_of=NOW, whose=Whose.NOBODYS)
+    with store.calendar.view_uses(HOST) as view:
+        view.read_uses(WINDOW, as_of=NOW, leases_read=LeasesRead.NONE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", [book, book_a_part, search, show])
 def test_sqlite_reads_a_window_in_as_many_steps_whatever_is_past(tmp_path, act):
     engine = new_sqlite(tmp_path / "blazar.sqlite")

@@ -10,11 +10,11 @@ import pytest
 import sqlalchemy as sa
 
 from blazar.cmd.db_manage import main
-from blazar.model.errors import NotFound
-from blazar.model.lease import LeaseStatus
-from blazar.model.usage import OutboxMessage
-from blazar.store.leases import PARTS, LeaseStore
-from blazar.store.tables import leases, metadata, reservations
+from blazar.model.base.errors import NotFound
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.use.resource_hours import OutboxMessage
+from blazar.store.leases.leases import PARTS, LeaseStore
+from blazar.store.sql.tables import leases, metadata, reservations
 from tests.store.builders import HOUR, NOON
 from tests.world import ManualClock, World, a_host, a_series, instances
 
@@ -66,6 +66,7 @@ def there(engine) -> set[str]:
         return set(connection.execute(sa.select(leases.c.id)).scalars())
 
 
+@pytest.mark.slow
 def test_leases_that_ended_or_were_deleted_before_a_date_go_with_all_that_belongs_to_them(past, engine, url, capsys):
     world, ids = past
     before = rows(engine)
@@ -145,6 +146,7 @@ def test_a_date_to_come_and_tables_of_another_revision_are_refused(engine, url, 
     assert "upgrade" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_series_go_with_the_last_of_their_leases(engine, url, capsys):
     world = World(engine)
     over, lasting = (world.manager.series.create(a_series(rule=f"FREQ=DAILY;COUNT={n}")) for n in (2, 9))

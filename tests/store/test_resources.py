@@ -8,12 +8,12 @@ import threading
 
 import pytest
 
-from blazar.model.errors import Conflict, NotFound
-from blazar.model.requests import Disabling, ResourceChange
-from blazar.model.requirements import parse_requirement
-from blazar.store.engine import WRITES
+from blazar.model.base.errors import Conflict, NotFound
+from blazar.model.resources.changes import Disabling, ResourceChange
+from blazar.model.resources.requirements import parse_requirement
+from blazar.store.sql.engine import WRITES
+from blazar.store.sql.tables import resources as resource_table
 from blazar.store.store import Store
-from blazar.store.tables import resources as resource_table
 from tests.statements import counted
 from tests.store.builders import HOST, HOUR, NOON, a_host, booked, details, generations, hours
 
@@ -179,10 +179,10 @@ def test_labels_are_random_and_new_when_a_host_comes_back(store):
 
 def test_every_change_that_operators_see_raises_the_edits_and_a_booking_does_not(store):
     host = a_host(store)
-    seen = [host.edits]
+    seen = [host.revision]
 
     def note():
-        seen.append(store.resources.one(HOST, "1").edits)
+        seen.append(store.resources.one(HOST, "1").revision)
 
     store.resources.change(host.id, ResourceChange({"gpu": "a100"}), at=NOON)
     note()
@@ -190,16 +190,16 @@ def test_every_change_that_operators_see_raises_the_edits_and_a_booking_does_not
     note()
     store.resources.refresh(HOST, {host.id: details(8)}, at=NOON)
     note()
-    store.resources.set_failed(HOST, {host.id: "down"}, at=NOON)
+    store.resource_health.set_failed(HOST, {host.id: "down"}, at=NOON)
     note()
-    store.resources.set_recovered(HOST, [host.id], at=NOON)
+    store.resource_health.set_recovered(HOST, [host.id], at=NOON)
     note()
     store.resources.set_reservable(host.id, False, at=NOON)
     note()
     assert seen == [0, 1, 2, 3, 4, 5, 6]
     booked(store, hours(0, 1), host)
     store.resources.refresh(HOST, {host.id: details(8)}, at=NOON)
-    store.resources.set_recovered(HOST, [host.id], at=NOON)
+    store.resource_health.set_recovered(HOST, [host.id], at=NOON)
     note()
     assert seen[-1] == 6
 
@@ -236,17 +236,17 @@ def test_a_host_is_disabled_with_a_reason_since_then_until_then(store):
 def test_hosts_are_enabled_when_their_time_has_come_and_by_one_process(store, engine):
     until = {1: NOON + 2 * HOUR, 2: NOON + 3 * HOUR, 3: None}
     hosts = {number: a_host(store, number) for number in until}
-    assert store.resources.next_enabling() is None
+    assert store.resource_health.find_next_enabling() is None
     for number, instant in until.items():
         asked = ResourceChange({}, disabled=True, disabling=Disabling(f"reason {number}", instant))
         store.resources.change(hosts[number].id, asked, at=NOON)
-    assert store.resources.next_enabling() == NOON + 2 * HOUR
-    assert store.resources.enable_due(at=NOON + 1.9 * HOUR) == ()
-    outcomes = at_once(3, lambda _: Store(engine).resources.enable_due(at=NOON + 2 * HOUR))
+    assert store.resource_health.find_next_enabling() == NOON + 2 * HOUR
+    assert store.resource_health.enable_due(at=NOON + 1.9 * HOUR) == ()
+    outcomes = at_once(3, lambda _: Store(engine).resource_health.enable_due(at=NOON + 2 * HOUR))
     assert sorted(host.id for outcome in outcomes for host in outcome) == [hosts[1].id]
     enabled, *others = store.resources.catalog(HOST).resources
     assert (enabled.reservable, enabled.disabled_reason, enabled.disabled_until) == (True, None, None)
     assert [other.reservable for other in others] == [False, False]
-    assert store.resources.next_enabling() == NOON + 3 * HOUR
+    assert store.resource_health.find_next_enabling() == NOON + 3 * HOUR
     store.resources.retire(hosts[2].id, at=NOON)
-    assert store.resources.next_enabling() is None
+    assert store.resource_health.find_next_enabling() is None

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from blazar.manager.lease.lifecycle import begin_update
-from blazar.model.amounts import Amounts
-from blazar.model.demand import Plan
-from blazar.model.lease import Lease, LeaseStatus, ReservationStatus
+from blazar.manager.leases.lifecycle import begin_update
+from blazar.model.base.amounts import Amounts
+from blazar.model.calendar.allocations import AllocationPlan
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.states import LeaseStatus, ReservationStatus
 from blazar.store.store import Store
 from tests.statements import counted
-from tests.store.builders import HOUR, NOON, a_host, booked, hours
+from tests.store.builders import HOUR, NOON, a_host, booked, hours, rebook
 
 EACH = Amounts.of({"VCPU": 2})
 
@@ -68,12 +69,12 @@ def test_of_a_lease_that_is_being_changed_the_share_is_what_it_had(store, hosts,
     (held,) = store.calendar.of_lease(lease.id)
     updating = begin_update(lease, event_id="an-update", held=[held], token="a-token", now=NOON, until=NOON + HOUR)
     more = replace(held, per_instance=Amounts.of({"VCPU": 5}))
-    updating = store.calendar.rebook(lease, updating, Plan((more,)), at=NOON)
+    updating = rebook(store, lease, updating, AllocationPlan((more,)), at=NOON)
     with counted(engine) as statements:
         assert shares(store, hosts) == [2, 0]
     assert statements.count == 1
     assert shares(store, hosts, besides=lease.reservations[0].id) == [0, 0]
-    store.calendar.rebook(updating, replace(updating, status=LeaseStatus.ACTIVE), Plan((more,)), at=NOON)
+    rebook(store, updating, replace(updating, status=LeaseStatus.ACTIVE), AllocationPlan((more,)), at=NOON)
     assert shares(store, hosts) == [5, 0]
 
 

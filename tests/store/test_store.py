@@ -6,21 +6,25 @@ from __future__ import annotations
 import threading
 import uuid
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import StatementError
 
-from blazar.manager.lease.making_room import with_room_to_make
-from blazar.model.demand import Plan
-from blazar.model.errors import Conflict, NotEnoughResources, StaleCalendar, StaleLease, StoreUnavailable
-from blazar.model.lease import LeaseStatus
-from blazar.model.reasons import Cause, ReasonCode
-from blazar.model.requests import ResourceChange
-from blazar.model.requirements import parse_requirement
-from blazar.model.resource import HOST
-from blazar.store.engine import connect
+from blazar.manager.events.evacuation import add_evacuation
+from blazar.model.base.errors import Conflict, NotEnoughResources, StaleCalendar, StaleLease, StoreUnavailable
+from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.model.calendar.allocations import AllocationPlan
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.resources.changes import ResourceChange
+from blazar.model.resources.requirements import parse_requirement
+from blazar.model.resources.resource import HOST
+from blazar.store.sql.engine import connect
+from blazar.store.sql.tables import UTC_TIME
 from blazar.store.store import Store
 from tests.statements import counted
+from tests.store.builders import book
 from tests.world import NOON, World, a_host
 
 HOST = HOST
@@ -41,25 +45,43 @@ def again(world: World, lease, **changes):
 def test_a_booking_holds_only_against_the_generations_it_was_decided_on(world):
     lease = world.lease()
     (held,) = world.store.calendar.of_lease(lease.id)
-    with world.store.calendar.view(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
+    with world.store.calendar.view_window(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
         seen = view.generations([held.resource_id])
     second, third = again(world, lease), again(world, lease)
 
-    def book(one):
+    def book_again(one):
         mine = replace(held, lease_id=one.id, reservation_id=one.reservations[0].id)
-        return world.store.calendar.book(one, Plan((mine,), seen))
+        return book(world.store, one, AllocationPlan((mine,), seen))
 
-    book(second)
+    book_again(second)
     with pytest.raises(StaleCalendar):
-        book(third)
+        book_again(third)
     assert {stored.id for stored in world.store.leases.of_project(None)} == {lease.id, second.id}
     assert len(world.store.calendar.live(HOST)) == 2
+
+
+def test_a_time_is_stored_without_its_zone_to_the_microsecond(engine):
+    at = datetime(2030, 4, 1, 12, 0, 0, 7, tzinfo=UTC)
+    with engine.connect() as connection:
+        for _ in range(2):
+            kept = sa.cast(sa.literal(at, UTC_TIME), sa.String(40))
+            assert connection.execute(sa.select(kept)).scalar_one() == "2030-04-01 12:00:00.000007"
+            assert connection.execute(sa.select(sa.literal(None, UTC_TIME))).scalar_one() is None
+
+
+def test_a_time_of_another_zone_is_stored_in_utc_and_one_without_a_zone_refused(engine):
+    there = datetime(2030, 4, 1, 3, tzinfo=timezone(timedelta(hours=2)))
+    with engine.connect() as connection:
+        kept = sa.cast(sa.literal(there, UTC_TIME), sa.String(40))
+        assert connection.execute(sa.select(kept)).scalar_one().startswith("2030-04-01 01:00:00")
+        with pytest.raises(StatementError, match="has no zone"):
+            connection.execute(sa.select(sa.literal(there.replace(tzinfo=None), UTC_TIME)))
 
 
 def test_of_two_bookings_at_the_same_moment_one_wins(world):
     lease = world.lease()
     (held,) = world.store.calendar.of_lease(lease.id)
-    with world.store.calendar.view(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
+    with world.store.calendar.view_window(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
         seen = view.generations([held.resource_id])
     outcomes = []
     gate = threading.Barrier(6)
@@ -68,7 +90,7 @@ def test_of_two_bookings_at_the_same_moment_one_wins(world):
         mine = replace(held, lease_id=one.id, reservation_id=one.reservations[0].id)
         gate.wait()
         try:
-            world.store.calendar.book(one, Plan((mine,), seen))
+            book(world.store, one, AllocationPlan((mine,), seen))
             outcomes.append("won")
         except StaleCalendar:
             outcomes.append("lost")
@@ -91,7 +113,7 @@ def test_of_leases_of_a_project_booked_at_the_same_moment_room_is_made_for_one(w
         gate.wait()
         while True:
             try:
-                world.store.calendar.book(one, Plan(()), makes_room=True)
+                book(world.store, one, AllocationPlan(()), evacuates=True)
                 outcomes.append("won")
                 return
             except NotEnoughResources:
@@ -102,7 +124,7 @@ def test_of_leases_of_a_project_booked_at_the_same_moment_room_is_made_for_one(w
                 pass
 
     def with_room(one):
-        made = with_room_to_make(one, timedelta(hours=1), NOON)
+        made = add_evacuation(one, timedelta(hours=1), NOON)
         events = tuple(replace(event, id=str(uuid.uuid4())) for event in made.events)
         return replace(made, status=LeaseStatus.CREATING, events=events)
 
@@ -114,7 +136,7 @@ def test_of_leases_of_a_project_booked_at_the_same_moment_room_is_made_for_one(w
     assert sorted(outcomes) == ["lost"] * 5 + ["won"]
     # Nobody else's is meant.
     theirs = with_room(again(world, lease, project_id="art"))
-    assert world.store.calendar.book(theirs, Plan(()), makes_room=True).id == theirs.id
+    assert book(world.store, theirs, AllocationPlan(()), evacuates=True).id == theirs.id
 
 
 def test_a_write_holds_only_against_the_revision_it_was_decided_on(world):
@@ -182,7 +204,7 @@ def test_what_is_released_blocks_no_longer_than_the_cleaning_takes(world):
     lease = world.lease(start=timedelta(hours=1))
     reservation = lease.reservations[0].id
     Store(world.engine, cleaning_time=timedelta(hours=1)).leases.save(lease, lease, release=[reservation], at=NOON)
-    with world.store.calendar.view(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
+    with world.store.calendar.view_window(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
         assert view.snapshot.occupancy.taken == frozenset()
     assert world.store.calendar.live(HOST) == ()
 
@@ -191,9 +213,9 @@ def test_past_leases_are_kept_for_the_record(world):
     ended, deleted, live = world.lease(hours=1), world.lease(hours=1), world.lease(hours=9)
     world.run_to(NOON + timedelta(hours=1))
     world.manager.leases.delete(deleted.id)
-    assert {lease.id for lease in world.store.leases.past()} == {ended.id, deleted.id}
-    assert world.store.leases.past("art") == ()
-    assert world.store.leases.past(since=NOON + timedelta(hours=2)) == ()
+    assert {lease.id for lease in world.store.leases.load_past()} == {ended.id, deleted.id}
+    assert world.store.leases.load_past("art") == ()
+    assert world.store.leases.load_past(since=NOON + timedelta(hours=2)) == ()
     assert {lease.id for lease in world.store.leases.of_project(None)} == {ended.id, live.id}
     assert world.now(deleted).status is LeaseStatus.DELETING
 

@@ -10,8 +10,8 @@ from sqlalchemy.engine import Engine
 
 from blazar.calendar.occupancy import Occupancy
 from blazar.calendar.timeline import second
-from blazar.model.amounts import Amounts
-from blazar.model.resource import FLOATING_IP, HOST
+from blazar.model.base.amounts import Amounts
+from blazar.model.resources.resource import FLOATING_IP, HOST
 from blazar.store.store import Store
 from tests.statements import counted
 from tests.store.builders import NOON, a_host, booked, hours
@@ -56,14 +56,14 @@ def test_every_window_of_a_range_is_as_a_booking_reads_it(
     step = 1 if ends == "all" or engine.dialect.name == "sqlite" else 3
     besides = booked(store, hours(6.5, 7), a_host(store, 6)).id
     whole = hours(begin, 12)
-    view = store.calendar.range({HOST: whole_only}, whole, now=NOW, besides=besides)
+    view = store.calendar.view_range({HOST: whole_only}, whole, now=NOW, besides=besides)
     assert view.catalogs[HOST].resources == store.resources.catalog(HOST).resources
     timeline = view.timelines[HOST]
     for start in range(int(begin * 4), 12 * 4):
         for end in range(start + 1, 12 * 4 + 1, step):
             window = hours(start / 4, end / 4)
             ours = timeline.occupancy(second(window.start), second(window.end))
-            with store.calendar.view(HOST, window, whole_only=whole_only, now=NOW, besides=besides) as read:
+            with store.calendar.view_window(HOST, window, whole_only=whole_only, now=NOW, besides=besides) as read:
                 theirs = read.snapshot.occupancy
                 assert ours.taken == theirs.taken
                 assert dict(ours.peaks.items()) == dict(theirs.peaks.items())
@@ -73,7 +73,9 @@ def test_every_window_of_a_range_is_as_a_booking_reads_it(
 def test_statements_do_not_depend_on_leases(store: Store, engine: Engine):
     def cost() -> int:
         with counted(engine) as statements:
-            store.calendar.range({HOST: True, FLOATING_IP: True}, hours(4, 12), now=NOW, besides=None, use_of="physics")
+            store.calendar.view_range(
+                {HOST: True, FLOATING_IP: True}, hours(4, 12), now=NOW, besides=None, use_of="physics"
+            )
         return statements.count
 
     cost()
@@ -85,6 +87,6 @@ def test_statements_do_not_depend_on_leases(store: Store, engine: Engine):
 
 def test_the_use_of_a_project_is_read_with_the_calendar(store: Store):
     window = hours(4, 12)
-    view = store.calendar.range({HOST: True}, window, now=NOW, besides=None, use_of="physics", reach=window)
-    assert view.use == store.calendar.use_of_project("physics", window, besides="", reach=window, now=NOW)
+    view = store.calendar.view_range({HOST: True}, window, now=NOW, besides=None, use_of="physics", reach=window)
+    assert view.use == store.calendar.read_project_use("physics", window, besides="", reach=window, now=NOW)
     assert len(view.use.leases) > 3

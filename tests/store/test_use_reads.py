@@ -8,12 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.model.amounts import Amounts
-from blazar.model.demand import Allocation, Plan
+from blazar.model.base.amounts import Amounts
+from blazar.model.calendar.allocations import Allocation, AllocationPlan
+from blazar.store.calendar.uses import LeasesRead
 from blazar.store.store import Store
-from blazar.store.use_reads import Whose
 from tests.statements import counted
-from tests.store.builders import HOST, HOUR, NOON, a_host, a_lease, booked, generations, hours, promised
+from tests.store.builders import HOST, HOUR, NOON, a_host, a_lease, book, booked, generations, hours, promised, rebook
 
 SMALL = Amounts.of({"VCPU": 2})
 CLEANING = timedelta(minutes=30)
@@ -24,9 +24,11 @@ def store(engine) -> Store:
     return Store(engine, cleaning_time=CLEANING)
 
 
-def read(store, window, *, at=-1.0, whose=Whose.ALL, project="physics", only=None):
-    with store.calendar.over_time(HOST) as view:
-        return view.uses(window, as_of=NOON + at * HOUR, whose=whose, project_id=project, resource_ids=only)
+def read(store, window, *, at=-1.0, leases_read=LeasesRead.ALL, project="physics", only=None):
+    with store.calendar.view_uses(HOST) as view:
+        return view.read_uses(
+            window, as_of=NOON + at * HOUR, leases_read=leases_read, project_id=project, resource_ids=only
+        )
 
 
 def spans(store, window, host, **more):
@@ -77,8 +79,8 @@ def test_what_a_lease_had_before_it_was_given_more_is_read_as_well(store):
     host = a_host(store)
     lease = booked(store, hours(1, 5), host, per_instance=SMALL)
     more = Allocation(HOST, host.id, lease.id, lease.reservations[0].id, lease.window, 3, SMALL)
-    plan = Plan((more,), generations(store, [host]))
-    store.calendar.rebook(lease, lease, plan, at=NOON + 2 * HOUR)
+    plan = AllocationPlan((more,), generations(store, [host]))
+    rebook(store, lease, lease, plan, at=NOON + 2 * HOUR)
     found = sorted(read(store, hours(0, 9), at=3).by_resource[host.id], key=lambda use: use.start)
     assert [((u.start - NOON) / HOUR, (u.end - NOON) / HOUR, u.amounts) for u in found] == [
         (1, 2, SMALL),
@@ -91,21 +93,21 @@ def test_of_other_projects_nothing_is_read_but_time_and_amounts(store):
     host = a_host(store)
     mine = booked(store, hours(1, 2), host)
     theirs = replace(a_lease(hours(3, 4), project="chemistry"), name="secret")
-    store.calendar.book(theirs, Plan(promised(theirs, [host]), generations(store, [host])))
-    shown = read(store, hours(0, 9), whose=Whose.OF_PROJECT)
+    book(store, theirs, AllocationPlan(promised(theirs, [host]), generations(store, [host])))
+    shown = read(store, hours(0, 9), leases_read=LeasesRead.OF_PROJECT)
     assert set(shown.leases) == {mine.id}
     assert [use.lease_id for use in sorted(shown.by_resource[host.id], key=lambda u: u.start)] == [mine.id, None]
     assert all(use.reservation_id is use.project_id is None for use in shown.by_resource[host.id] if not use.lease_id)
     assert set(read(store, hours(0, 9)).leases) == {mine.id, theirs.id}
-    assert read(store, hours(0, 9), whose=Whose.NOBODYS).leases == {}
-    with store.calendar.over_time(HOST) as view:
+    assert read(store, hours(0, 9), leases_read=LeasesRead.NONE).leases == {}
+    with store.calendar.view_uses(HOST) as view:
         for project, window, expected in (
             ("physics", hours(0, 9), {host.id}),
             ("physics", hours(2, 9), set()),
             ("chemistry", hours(2, 9), {host.id}),
             ("biology", hours(0, 9), set()),
         ):
-            assert view.occupied_by(project, window, as_of=NOON) == expected
+            assert view.find_occupied(project, window, as_of=NOON) == expected
 
 
 @pytest.mark.parametrize("number", [1, 12])

@@ -13,21 +13,20 @@ LONG = "x" * 80
 
 MEMBER = f"{'u' * 60}:{'p' * 60}:member"
 OPERATOR = f"{'o' * 60}:{'q' * 60}:admin"
-_NEW = {"OpenStack-API-Version": "reservation 1.3"}
 
 
 def filled(pages: str) -> dict[str, str]:
     """Fill a service with long names in every text; return the addresses of what has a page of its own."""
 
     def sent(method: str, path: str, body: object = None, who: str = OPERATOR) -> dict[str, Any]:
-        return asked(pages, who, method, f"v1/{path}", body, **_NEW)
+        return asked(pages, who, method, f"v1/{path}", body)
 
-    hosts = sent("GET", "os-hosts?limit=10")["hosts"]
+    hosts = sent("GET", "resources/host?limit=10")["resources"]
     long_property = {"p" * 64: "v" * 250, "rack": "r" * 250}
     for host in hosts[:2]:
-        sent("PUT", f"os-hosts/{host['id']}", {"properties": long_property})
-    sent("PUT", f"os-hosts/{hosts[2]['id']}", {"disabled": {"reason": "w" * 1000}})
-    sent("PUT", f"os-hosts/{hosts[3]['id']}", {"authorized_projects": ["p" * 255, "q" * 60]})
+        sent("PUT", f"resources/host/{host['id']}", {"properties": long_property})
+    sent("PUT", f"resources/host/{hosts[2]['id']}", {"disabled": {"reason": "w" * 1000}})
+    sent("PUT", f"resources/host/{hosts[3]['id']}", {"authorized_projects": ["p" * 255, "q" * 60]})
     thing = {"name": "m" * 60, "class": "c" * 60, "hook_url": f"https://hooks.example/{'h' * 80}"}
     generic = sent("POST", "resources/generic", {**thing, "properties": long_property})["resource"]
     later = {"start": "2031-03-03T08:00:00Z", "end": "2031-03-04T08:00:00Z"}

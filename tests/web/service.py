@@ -8,19 +8,25 @@ import time
 import urllib.request
 from typing import Any
 
+from blazar.api.http.microversion import MAX_VERSION, as_text
+
 # How long a test waits for a service, in seconds: a busy machine may take that long.
 PATIENCE = 120
 
 
+VERSION = f"reservation {as_text(MAX_VERSION)}"
+"""The version of the API that tests ask with, as the pages do."""
+
+
 def asked(pages: str, who: str, method: str, path: str, body: object = None, **headers: str) -> dict[str, Any]:
-    """Send a request of 1.1 as somebody; return the answer's body, {} if it has none. `pages` ends with ui/."""
+    """Send a request as somebody; return the answer's body, {} if it has none. `pages` ends with ui/."""
     request = urllib.request.Request(
         pages.removesuffix("ui/") + path,
         method=method,
         data=None if body is None else json.dumps(body).encode(),
         headers={
             "X-Auth-Token": who,
-            "OpenStack-API-Version": "reservation 1.1",
+            "OpenStack-API-Version": VERSION,
             "Content-Type": "application/json",
             **headers,
         },
@@ -46,25 +52,22 @@ def booked(pages: str, who: str, name: str, start: str = "now", end: str = "+P2D
     return dict(asked(pages, who, "POST", "v1/leases", body)["lease"])
 
 
-_NEXT = {"OpenStack-API-Version": "reservation 1.3"}
-
-
 def emptied(pages: str, operator: str) -> None:
     """Give back all that is booked, so that the next test finds the service as it was after its start."""
-    for window in asked(pages, operator, "GET", "v1/maintenances", **_NEXT)["maintenances"]:
+    for window in asked(pages, operator, "GET", "v1/maintenances")["maintenances"]:
         if window["status"] == "PLANNED":
-            asked(pages, operator, "DELETE", f"v1/maintenances/{window['id']}", **_NEXT)
+            asked(pages, operator, "DELETE", f"v1/maintenances/{window['id']}")
         elif window["status"] in ("STARTING", "ACTIVE"):
-            asked(pages, operator, "POST", f"v1/maintenances/{window['id']}/end", **_NEXT)
-    for series in asked(pages, operator, "GET", "v1/series", **_NEXT)["series"]:
+            asked(pages, operator, "POST", f"v1/maintenances/{window['id']}/end")
+    for series in asked(pages, operator, "GET", "v1/series")["series"]:
         if series["status"] in ("CREATING", "ACTIVE"):
-            asked(pages, operator, "DELETE", f"v1/series/{series['id']}?running=true", **_NEXT)
+            asked(pages, operator, "DELETE", f"v1/series/{series['id']}?running=true")
     until = time.monotonic() + PATIENCE
     deleted: set[str] = set()
     while left := leases_of(pages, operator):
         for lease in left:
             if lease["id"] not in deleted:
-                asked(pages, operator, "DELETE", f"v1/leases/{lease['id']}", **_NEXT)
+                asked(pages, operator, "DELETE", f"v1/leases/{lease['id']}")
                 deleted.add(lease["id"])
         assert time.monotonic() < until, left
         time.sleep(0.1)

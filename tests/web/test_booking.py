@@ -12,7 +12,6 @@ from playwright.sync_api import Locator, Page, expect
 from tests.web.conftest import ADMIN, ALICE, serious, standalone
 from tests.web.service import asked, leases_of
 
-NEXT = {"OpenStack-API-Version": "reservation 1.2"}
 PUBLIC = "5e1f7c1e-0b5a-4c7e-9d57-2f1d6c0a9e01"
 RESOURCES = [
     ("network", {"network_type": "vlan", "physical_network": "physnet1", "segment_id": 100}),
@@ -38,7 +37,7 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the pages of a service that has a segment, a pool and an address besides its hosts."""
     for pages in standalone(tmp_path_factory.mktemp("stocked")):
         for kind, resource in RESOURCES:
-            asked(pages, ADMIN, "POST", f"v1/resources/{kind}", resource, **NEXT)
+            asked(pages, ADMIN, "POST", f"v1/resources/{kind}", resource)
         yield pages
 
 

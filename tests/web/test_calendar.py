@@ -15,9 +15,9 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.web.conftest import ADMIN, ALICE, drawn, serious
-from tests.web.service import asked
+from tests.web.service import VERSION, asked
 
-HEADERS = {"Content-Type": "application/json", "X-Auth-Token": ALICE, "OpenStack-API-Version": "reservation 1.1"}
+HEADERS = {"Content-Type": "application/json", "X-Auth-Token": ALICE, "OpenStack-API-Version": VERSION}
 
 
 def send(address: str, method: str, path: str, body: object = None) -> dict:
@@ -151,7 +151,7 @@ def test_a_lease_is_moved_and_rows_are_marked_by_keyboard(shared, page_of):
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
     # The lease may be on any host; below the first one are others.
-    for _ in asked(shared, ADMIN, "GET", "v1/os-hosts")["hosts"]:
+    for _ in asked(shared, ADMIN, "GET", "v1/resources/host")["resources"]:
         page.keyboard.press("ArrowUp")
     page.keyboard.press("End")
     page.keyboard.press("Enter")

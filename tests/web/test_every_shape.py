@@ -13,7 +13,6 @@ from playwright.sync_api import Page, expect
 from tests.api.every_shape import SHAPES, Json, Shape
 from tests.web.conftest import ADMIN, ALICE, standalone
 from tests.web.service import asked
-from tests.web.test_kinds import NEXT
 from tests.web.test_lists import settled
 
 START = (datetime.now(UTC) + timedelta(days=2)).replace(minute=0, second=0, microsecond=0)
@@ -27,7 +26,7 @@ def made(pages: str, shape: Shape, start: str) -> Json:
     body: Json = {"name": f"{shape.name}, {start}", "reservations": list(shape.reservations)}
     if shape.reservations:
         dates = {"start_date": start, "end_date": shape.until}
-        return dict(asked(pages, ALICE, "POST", "v1/leases", {**body, **dates}, **NEXT)["lease"])
+        return dict(asked(pages, ALICE, "POST", "v1/leases", {**body, **dates})["lease"])
     begins = datetime.now(UTC) if start == "now" else START
     dates = {
         "start_date": start if start == "now" else f"{START:%Y-%m-%d %H:%M}",
@@ -50,7 +49,7 @@ def shaped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list
         # At once, as there are few hosts.
         for shape in few:
             leases.append(made(pages, shape, starts[0]))
-            asked(pages, ALICE, "DELETE", f"v1/leases/{leases[-1]['id']}", **NEXT)
+            asked(pages, ALICE, "DELETE", f"v1/leases/{leases[-1]['id']}")
         # The most reservations need the hosts that are left, and some seconds.
         leases += [made(pages, shape, starts[0]) for shape in SHAPES if shape not in few]
         yield pages, leases

@@ -301,12 +301,11 @@ def test_what_is_booked_is_no_longer_free(shared, page_of):
 
 def test_what_a_type_describes_is_booked_and_changed_by_forms_of_its_schema(small, page_of, complaints):
     complaints.expected.add("400 (BAD REQUEST)")
-    version = {"OpenStack-API-Version": "reservation 1.2"}
     for number in (1, 2):
         scope = {"name": f"scope-{number}", "class": "microscope", "hook_url": "https://lab.example/hook"}
-        asked(small, ADMIN, "POST", "v1/resources/generic", scope, **version)
+        asked(small, ADMIN, "POST", "v1/resources/generic", scope)
     segment = {"network_type": "vlan", "physical_network": "physnet1", "segment_id": 100}
-    asked(small, ADMIN, "POST", "v1/resources/network", segment, **version)
+    asked(small, ADMIN, "POST", "v1/resources/network", segment)
     page = page_of(small + "?type=generic", ALICE)
     expect(page.get_by_role("heading", name="Still needed: Class")).to_be_visible()
     # A class that is known needs no typing.

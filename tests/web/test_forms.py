@@ -17,7 +17,6 @@ from playwright.sync_api import Locator, Page, Route, expect
 from tests.web.conftest import ADMIN, ALICE, Open, drawn, query_of, serious
 from tests.web.service import asked, booked, leases_of
 
-NEXT = {"OpenStack-API-Version": "reservation 1.3"}
 BOB = "bob:chemistry:member"
 START = (datetime.now(UTC) + timedelta(days=20)).replace(hour=9, minute=0, second=0, microsecond=0)
 END = START + timedelta(days=2)
@@ -142,7 +141,7 @@ def series_of(pages: str) -> str:
     rule = {"rule": "FREQ=WEEKLY;COUNT=4", "start": f"{START:%Y-%m-%dT%H:%M}", "until_local": "12:00"}
     hosts = {"resource_type": "physical:host", "min": 1, "max": 1}
     body = {"name": "edited", "reservations": [hosts], **rule}
-    made = asked(pages, ALICE, "POST", "v1/series", body, **NEXT)["series"]
+    made = asked(pages, ALICE, "POST", "v1/series", body)["series"]
     return f"{pages}series?id={made['id']}&do=change"
 
 
@@ -153,7 +152,7 @@ def renamed(page: Page) -> None:
 
 def full(pages: str) -> str:
     """Take all hosts for a week, and return where to wait in line."""
-    hosts = len(asked(pages, ADMIN, "GET", "v1/os-hosts")["hosts"])
+    hosts = len(asked(pages, ADMIN, "GET", "v1/resources/host")["resources"])
     booked(pages, BOB, "all of it", end="+P7D", min=hosts, max=hosts)
     start, end = (wire(datetime.now(UTC) + timedelta(days=days)) for days in (1, 2))
     return f"{pages}?min=1&book=wait&start={start}&end={end}"
@@ -393,7 +392,7 @@ def test_typing_in_the_start_moves_the_end_only_when_it_is_left(shared, page_of)
 
 
 def test_who_waits_for_a_window_sees_no_end_and_waits_beyond_its_start(shared, page_of):
-    hosts = len(asked(shared, ADMIN, "GET", "v1/os-hosts")["hosts"])
+    hosts = len(asked(shared, ADMIN, "GET", "v1/resources/host")["resources"])
     booked(shared, BOB, "all of it", start=wire(START - timedelta(days=1)), end=wire(END), min=hosts, max=hosts)
     page = page_of(f"{shared}?start={wire(START)}&end={wire(END)}", ALICE, timezone_id="UTC")
     page.get_by_role("button", name="Wait in line").click()
@@ -442,7 +441,7 @@ def test_all_hosts_are_free_now_though_one_is_taken_within_the_hour(shared, page
     page = page_of(shared, ALICE)
     count = page.locator(".count").first
     expect(count).to_contain_text("free now")
-    hosts = len(asked(shared, ADMIN, "GET", "v1/os-hosts")["hosts"])
+    hosts = len(asked(shared, ADMIN, "GET", "v1/resources/host")["resources"])
     booked(shared, BOB, "soon", start=wire(datetime.now(UTC) + timedelta(minutes=20)), end="+P1D")
     page.reload()
     expect(count).to_contain_text(f"{hosts} free now")

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.web.conftest import ADMIN
-from tests.web.test_forms import DIALOG, END, NEXT, START, Form, asked, lease_of, of_lease, walk, wire
+from tests.web.test_forms import DIALOG, END, START, Form, asked, lease_of, of_lease, walk, wire
 
 # Each has few fields, and its test takes long.
 EDITS = 12
@@ -37,9 +37,9 @@ def mergeable(pages: str) -> str:
 
 def window_of(pages: str) -> str:
     """Open a maintenance window, and return where it is changed."""
-    host = asked(pages, ADMIN, "GET", "v1/os-hosts")["hosts"][0]["id"]
+    host = asked(pages, ADMIN, "GET", "v1/resources/host")["resources"][0]["id"]
     body = {"name": "edited", "start_date": wire(START), "end_date": wire(END), "hosts": [host]}
-    made = asked(pages, ADMIN, "POST", "v1/maintenances", body, **NEXT)["maintenance"]
+    made = asked(pages, ADMIN, "POST", "v1/maintenances", body)["maintenance"]
     return f"{pages}maintenance?id={made['id']}&do=change"
 
 
@@ -53,8 +53,9 @@ def editing(page: Page) -> None:
 
 def registering_a_host(page: Page) -> None:
     """Show a hypervisor that is not registered, and choose it."""
-    one = {"id": "1", "hypervisor_hostname": "spare", "state": "up", "servers": 0}
-    page.route("**/v1/hypervisors?*", lambda route: route.fulfill(json={"hypervisors": [one], "links": []}))
+    one = {"id": "1", "name": "spare", "state": "up", "servers": 0}
+    found = {"candidates": [one], "links": []}
+    page.route("**/v1/resources/host/candidates?*", lambda route: route.fulfill(json=found))
     page.get_by_role("button", name="Register hosts").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("checkbox").check()
@@ -79,10 +80,10 @@ def room(page: Page) -> None:
 
 
 def all_taken(pages: str) -> str:
-    hosts = len(asked(pages, ADMIN, "GET", "v1/os-hosts")["hosts"])
+    hosts = len(asked(pages, ADMIN, "GET", "v1/resources/host")["resources"])
     lease_of(pages, min=hosts, max=hosts)
     wanted = {"resource_type": "physical:host", "min": hosts, "max": hosts}
-    asked(pages, ADMIN, "POST", "v1/leases", {"name": "now", "end_date": "+P7D", "reservations": [wanted]}, **NEXT)
+    asked(pages, ADMIN, "POST", "v1/leases", {"name": "now", "end_date": "+P7D", "reservations": [wanted]})
     return f"{pages}?min=1"
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.web.conftest import ADMIN, ALICE, query_of, serious
 from tests.web.service import asked
-from tests.web.test_kinds import NEXT, leased, page_of_lease, whole
+from tests.web.test_kinds import leased, page_of_lease, whole
 
 START = datetime.now(UTC) + timedelta(days=3)
 LATER = {"start_date": whole(START), "end_date": whole(START + timedelta(days=1))}
@@ -19,7 +19,7 @@ SUMMARY = "What was done to it, and by whom"
 
 
 def renamed(pages: str, who: str, lease: dict[str, object], name: str) -> None:
-    asked(pages, who, "PUT", f"v1/leases/{lease['id']}", {"name": name}, **NEXT)
+    asked(pages, who, "PUT", f"v1/leases/{lease['id']}", {"name": name})
 
 
 def entries(page: Page) -> Locator:
@@ -65,7 +65,7 @@ def test_operators_read_the_name_also_of_a_host_that_was_given_up(shared, page_o
     (reservation,) = lease["reservations"]
     (host,) = (one["resource"]["id"] for one in reservation["allocations"])
     path = f"v1/leases/{lease['id']}/reservations/{reservation['id']}/swap"
-    asked(shared, ALICE, "POST", path, {"host": host}, **NEXT)
+    asked(shared, ALICE, "POST", path, {"host": host})
     page = page_of(page_of_lease(shared, lease, history="1"), ADMIN)
     expect(entries(page).nth(0)).to_contain_text(re.compile(r"Gave up node-\d+; got node-\d+"))
 
@@ -90,7 +90,7 @@ def test_a_change_appears_in_an_open_history_and_earlier_ones_are_read_on_demand
 
 def test_a_deleted_lease_keeps_its_history(shared, page_of):
     lease = leased(shared, ALICE, "training", **LATER)
-    asked(shared, ALICE, "DELETE", f"v1/leases/{lease['id']}", **NEXT)
+    asked(shared, ALICE, "DELETE", f"v1/leases/{lease['id']}")
     page = page_of(page_of_lease(shared, lease, history="1"), ALICE)
     expect(page.get_by_text("Deleted by you")).to_be_visible()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases of microversion 1.3: now or not at all, in line, and longer as long as nobody else wants it."""
+"""Kinds of leases: now or not at all, in line, and longer as long as nobody else wants it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tests.web.service import PATIENCE, asked, emptied
 
 BOB = "bob:chemistry:member"
 CAROL = "carol:biology:member"
-NEXT = {"OpenStack-API-Version": "reservation 1.3"}
 KEEP_ON = "Keep it as long as nobody else wants it"
 
 
@@ -27,16 +26,16 @@ def leased(pages: str, who: str, name: str, count: int = 1, **body: object) -> d
     """Ask for hosts; return the lease."""
     hosts = {"resource_type": "physical:host", "min": count, "max": count}
     wanted = {"name": name, "end_date": "+PT5H", "reservations": [hosts], **body}
-    return dict(asked(pages, who, "POST", "v1/leases", wanted, **NEXT)["lease"])
+    return dict(asked(pages, who, "POST", "v1/leases", wanted)["lease"])
 
 
 def shown(pages: str, lease_id: object, who: str = ALICE) -> dict[str, object]:
-    return dict(asked(pages, who, "GET", f"v1/leases/{lease_id}", **NEXT)["lease"])
+    return dict(asked(pages, who, "GET", f"v1/leases/{lease_id}")["lease"])
 
 
 def of_name(pages: str, name: str, who: str = ALICE) -> dict[str, object]:
     """Return the lease of a name."""
-    (found,) = asked(pages, who, "GET", f"v1/leases?name={name}&state=all", **NEXT)["leases"]
+    (found,) = asked(pages, who, "GET", f"v1/leases?name={name}&state=all")["leases"]
     return dict(found)
 
 
@@ -134,7 +133,7 @@ def test_while_the_cloud_fails_nothing_is_left_of_what_was_wanted_now(small, tmp
     down.unlink()
     # What was begun is undone as soon as the cloud answers again.
     for _ in range(PATIENCE):
-        if not (left := asked(small, ALICE, "GET", "v1/leases?state=all", **NEXT)["leases"]):
+        if not (left := asked(small, ALICE, "GET", "v1/leases?state=all")["leases"]):
             break
         page.wait_for_timeout(500)
     assert left == []
@@ -174,7 +173,7 @@ def test_where_nothing_is_free_one_waits_in_line_and_starts_at_ones_turn(lined, 
     page.get_by_role("button", name="Waiting in line").click()
     expect(page.get_by_role("row", name=re.compile("in line"))).to_contain_text("1st, probably from")
     page.goto(page_of_lease(lined, lease))
-    asked(lined, BOB, "DELETE", f"v1/leases/{theirs['id']}", **NEXT)
+    asked(lined, BOB, "DELETE", f"v1/leases/{theirs['id']}")
     expect(state(page)).to_have_text("active", timeout=60_000)
     expect(page.get_by_role("region", name="Its place in line")).to_have_count(0)
 
@@ -187,7 +186,7 @@ def test_a_promised_start_is_said_and_becomes_earlier(shared, page_of):
     expect(page.get_by_text("starts in 5 h, or earlier")).to_be_visible()
     expect(page.get_by_role("region", name="Its promised start")).to_contain_text("at the latest")
     assert serious(page) == []
-    asked(shared, BOB, "DELETE", f"v1/leases/{theirs['id']}", **NEXT)
+    asked(shared, BOB, "DELETE", f"v1/leases/{theirs['id']}")
     expect(state(page)).to_have_text("active", timeout=60_000)
     expect(page.get_by_role("region", name="Its promised start")).to_have_count(0)
 

@@ -11,33 +11,33 @@ from playwright.sync_api import Page, expect
 
 from tests.web.conftest import ADMIN, ALICE, query_of, serious
 from tests.web.service import asked
-from tests.web.test_kinds import NEXT, hosts_of, leased, page_of_lease, whole
+from tests.web.test_kinds import hosts_of, leased, page_of_lease, whole
 
 START = (datetime.now(UTC) + timedelta(days=3)).replace(minute=0, second=0, microsecond=0)
 END = START + timedelta(hours=4)
 
 
 def hosts(pages: str) -> list[dict[str, object]]:
-    return list(asked(pages, ADMIN, "GET", "v1/os-hosts")["hosts"])
+    return list(asked(pages, ADMIN, "GET", "v1/resources/host")["resources"])
 
 
 def windows(pages: str) -> list[dict[str, object]]:
     """Return the windows that are not over."""
     open_ones = "in:PLANNED,STARTING,ACTIVE,ENDING"
-    found = asked(pages, ADMIN, "GET", f"v1/maintenances?status={open_ones}", **NEXT)["maintenances"]
-    return [dict(asked(pages, ADMIN, "GET", f"v1/maintenances/{one['id']}", **NEXT)["maintenance"]) for one in found]
+    found = asked(pages, ADMIN, "GET", f"v1/maintenances?status={open_ones}")["maintenances"]
+    return [dict(asked(pages, ADMIN, "GET", f"v1/maintenances/{one['id']}")["maintenance"]) for one in found]
 
 
 def opened(pages: str, name: str, ids: list[object], start: str = whole(START), end: str = whole(END)) -> str:
     """Open a window; return the address of its page."""
     body = {"name": name, "start_date": start, "end_date": end, "hosts": ids}
-    made = asked(pages, ADMIN, "POST", "v1/maintenances", body, **NEXT)["maintenance"]
+    made = asked(pages, ADMIN, "POST", "v1/maintenances", body)["maintenance"]
     return f"{pages}maintenance?id={made['id']}"
 
 
 def on(pages: str, lease: dict[str, object]) -> list[str]:
     """Return the ids of the hosts of a lease, as operators see them."""
-    shown = asked(pages, ADMIN, "GET", f"v1/leases/{lease['id']}", **NEXT)["lease"]
+    shown = asked(pages, ADMIN, "GET", f"v1/leases/{lease['id']}")["lease"]
     return [one["resource"]["id"] for one in shown["reservations"][0]["allocations"]]
 
 
@@ -95,7 +95,7 @@ def test_a_window_is_not_opened_if_leases_have_changed_since_its_impact_was_show
 
 
 def test_hosts_are_chosen_by_a_property_or_found_by_name(shared, page_of):
-    name = str(hosts(shared)[0]["hypervisor_hostname"])
+    name = str(hosts(shared)[0]["name"])
     page = planning(page_of, shared, [])
     expect(page.get_by_text("Choose hosts to see which leases are affected.")).to_be_visible()
     page.get_by_label("Search").fill(name)
@@ -165,7 +165,7 @@ def test_a_window_that_has_begun_is_ended_and_its_owners_read_of_it(shared, page
 
 def test_hosts_lead_to_the_plan_and_the_calendar_shows_windows(small, page_of):
     host = hosts(small)[0]
-    name = str(host["hypervisor_hostname"])
+    name = str(host["name"])
     page = page_of(f"{small}hosts", ADMIN)
     page.get_by_role("button", name=f"More for {name}", exact=True).click()
     page.get_by_role("button", name="Plan maintenance").click()

@@ -34,9 +34,8 @@ def test_a_lease_of_another_project_is_extended_and_deleted_from_its_row(shared,
 
 
 def test_the_overview_says_what_is_free_of_every_kind(small, page_of):
-    version = {"OpenStack-API-Version": "reservation 1.2"}
     pool = {"pool": "storage-1@ssd#pool1", "volume_type": "fast", "gigabytes": 2000}
-    asked(small, ADMIN, "POST", "v1/resources/volume", pool, **version)
+    asked(small, ADMIN, "POST", "v1/resources/volume", pool)
     page = page_of(small + "overview", ADMIN)
     kinds = page.get_by_role("group", name="Kind of resource")
     # Kinds of which the site has nothing are left out.
@@ -51,9 +50,9 @@ def test_the_overview_says_what_is_free_of_every_kind(small, page_of):
 def test_a_lease_that_begins_soon_counts_for_no_number_of_now(shared, page_of):
     soon = (datetime.now(UTC) + timedelta(minutes=25)).strftime("%Y-%m-%dT%H:%M:%SZ")
     lease = booked(shared, ALICE, "soon", start=soon, end="+P1D")
-    hosts = len(asked(shared, ADMIN, "GET", "v1/os-hosts")["hosts"])
+    hosts = len(asked(shared, ADMIN, "GET", "v1/resources/host")["resources"])
     volume = {"pool": "storage-1@ssd#pool1", "volume_type": "fast", "gigabytes": 2000}
-    pool = asked(shared, ADMIN, "POST", "v1/resources/volume", volume, **{"OpenStack-API-Version": "reservation 1.2"})
+    pool = asked(shared, ADMIN, "POST", "v1/resources/volume", volume)
     page = page_of(shared + "overview", ADMIN)
     tile = page.get_by_role("group", name="Kind of resource").get_by_role(
         "button", name=f"Hosts {hosts} of {hosts} free"
@@ -67,17 +66,15 @@ def test_a_lease_that_begins_soon_counts_for_no_number_of_now(shared, page_of):
         ADMIN,
         "DELETE",
         f"v1/resources/volume/{pool['resource']['id']}",
-        **{"OpenStack-API-Version": "reservation 1.2"},
     )
 
 
 def test_a_pool_of_which_a_part_is_promised_is_not_called_full(small, page_of):
-    version = {"OpenStack-API-Version": "reservation 1.2"}
     fields = {"pool": "storage-1@ssd#pool1", "volume_type": "fast", "gigabytes": 2000}
-    pool = asked(small, ADMIN, "POST", "v1/resources/volume", fields, **version)["resource"]
+    pool = asked(small, ADMIN, "POST", "v1/resources/volume", fields)["resource"]
     volume = {"resource_type": "virtual:volume", "size": 500, "volume_type": "fast", "amount": 1}
     wanted = {"name": "data", "start_date": "now", "end_date": "+P3D", "reservations": [volume]}
-    asked(small, ALICE, "POST", "v1/leases", wanted, **version)
+    asked(small, ALICE, "POST", "v1/leases", wanted)
     page = page_of(small + "resources?kind=volume", ADMIN)
     row = page.get_by_role("row", name=re.compile("storage-1"))
     expect(row).to_contain_text("partly promised")
@@ -92,7 +89,7 @@ def test_a_pool_of_which_a_part_is_promised_is_not_called_full(small, page_of):
     label = page.locator(".block-lease .block-label")
     expect(label).to_have_text("physics: data")
     for name in ("more", "most"):
-        asked(small, ALICE, "POST", "v1/leases", {**wanted, "name": name}, **version)
+        asked(small, ALICE, "POST", "v1/leases", {**wanted, "name": name})
     page.reload()
     # Of three beside each other no name could be read.
     expect(label).to_have_count(3)
@@ -134,12 +131,11 @@ def test_who_disables_a_host_sees_what_that_means_and_no_past_date_is_sent(share
 
 
 def test_leases_that_a_maintenance_meets_need_attention(shared, page_of):
-    version = {"OpenStack-API-Version": "reservation 1.3"}
-    hosts = asked(shared, ADMIN, "GET", "v1/os-hosts")["hosts"]
+    hosts = asked(shared, ADMIN, "GET", "v1/resources/host")["resources"]
     dates = {"start": "2031-03-03T08:00:00Z", "end": "2031-03-04T08:00:00Z"}
     booked(shared, ALICE, "all of it", **dates, min=len(hosts), max=len(hosts))
     window = {"name": "pump", "start_date": dates["start"], "end_date": dates["end"], "hosts": [hosts[0]["id"]]}
-    asked(shared, ADMIN, "POST", "v1/maintenances", window, **version)
+    asked(shared, ADMIN, "POST", "v1/maintenances", window)
     page = page_of(shared + "overview", ADMIN)
     card = page.get_by_role("region", name="Needs attention")
     expect(card.get_by_role("link", name="all of it")).to_be_visible()
@@ -168,8 +164,8 @@ def test_the_table_lists_the_time_that_is_chosen_and_its_leases_and_hosts_are_li
 
 
 def test_a_host_gets_a_link_for_calendars(small, page_of):
-    host = asked(small, ADMIN, "GET", "v1/os-hosts?limit=1")["hosts"][0]
-    name = host["hypervisor_hostname"]
+    host = asked(small, ADMIN, "GET", "v1/resources/host?limit=1")["resources"][0]
+    name = host["name"]
     page = page_of(small + "hosts", ADMIN)
     page.get_by_role("button", name=f"More for {name}", exact=True).click()
     page.get_by_role("button", name="Calendar link").click()
@@ -234,8 +230,7 @@ def test_an_address_that_the_cloud_does_not_give_out_is_chosen_and_registered(sm
     assert serious(page) == []
     dialog.get_by_role("button", name="Register", exact=True).click()
     expect(page.get_by_role("heading", name=re.compile("203.0.113.7"))).to_be_visible()
-    version = {"OpenStack-API-Version": "reservation 1.2"}
-    (made,) = asked(small, ADMIN, "GET", "v1/resources/floatingip", **version)["resources"]
+    (made,) = asked(small, ADMIN, "GET", "v1/resources/floatingip")["resources"]
     assert made["attributes"]["floating_ip_address"] == "203.0.113.7"
     # A link opens the form; it proposes what can be registered, and not what is.
     page.goto(small + "resources?kind=floatingip&register=1")
@@ -276,8 +271,8 @@ def host_of(pages: str, lease: dict[str, object]) -> str:
     """Return the name of the host that a lease has."""
     (reservation,) = asked(pages, ADMIN, "GET", f"v1/leases/{lease['id']}")["lease"]["reservations"]
     known = reservation["allocations"][0]["resource"]["id"]
-    hosts = asked(pages, ADMIN, "GET", "v1/os-hosts")["hosts"]
-    return next(one["hypervisor_hostname"] for one in hosts if known in (one["id"], one["hypervisor_hostname"]))
+    hosts = asked(pages, ADMIN, "GET", "v1/resources/host")["resources"]
+    return next(one["name"] for one in hosts if known in (one["id"], one["name"]))
 
 
 def test_there_is_one_list_of_hosts_and_the_page_of_one_says_who_has_and_had_it(small, page_of):
@@ -310,10 +305,10 @@ def test_there_is_one_list_of_hosts_and_the_page_of_one_says_who_has_and_had_it(
 
 
 def test_a_host_that_is_disabled_until_a_date_is_not_drawn_as_free_after_it(small, page_of):
-    host = asked(small, ADMIN, "GET", "v1/os-hosts?limit=1")["hosts"][0]
-    hosts = asked(small, ADMIN, "GET", "v1/os-hosts?with_count=true&limit=1")["count"]
+    host = asked(small, ADMIN, "GET", "v1/resources/host?limit=1")["resources"][0]
+    hosts = asked(small, ADMIN, "GET", "v1/resources/host?with_count=true&limit=1")["count"]
     disabled = {"disabled": {"reason": "fan replaced", "until": "+P2D"}}
-    asked(small, ADMIN, "PUT", f"v1/os-hosts/{host['id']}", disabled)
+    asked(small, ADMIN, "PUT", f"v1/resources/host/{host['id']}", disabled)
     page = page_of(small + "calendar?by=none", ADMIN)
     later = drawn(page).locator(".block-out.block-later")
     expect(later).to_have_count(1)
@@ -323,7 +318,7 @@ def test_a_host_that_is_disabled_until_a_date_is_not_drawn_as_free_after_it(smal
     later.click()
     expect(page.get_by_role("dialog")).to_contain_text("No lease of this time can be booked before it is enabled")
     page.goto(small + "calendar?by=none&view=table")
-    row = page.get_by_role("row", name=re.compile(f"^{host['hypervisor_hostname']} "))
+    row = page.get_by_role("row", name=re.compile(f"^{host['name']} "))
     expect(row).to_contain_text("Out of use: disabled: fan replaced: ")
     expect(row).to_contain_text("Takes new leases once enabled: from ")
     # The overview counts no more of them as free at the end of what it shows.
@@ -359,7 +354,7 @@ def test_register_hosts_leads_to_what_registers_them_and_pressed_twice_sends_onc
     boxes = dialog.get_by_role("list").get_by_role("checkbox")
     boxes.first.check()
     hypervisors = boxes.count()
-    held, go_on = sent(page, "POST", re.compile("/v1/os-hosts$"))
+    held, go_on = sent(page, "POST", re.compile("/v1/resources/host$"))
     dialog.get_by_role("button", name="Register 1 host").dblclick()
     expect(dialog.get_by_role("button", name="Registering…")).to_be_visible()
     page.keyboard.press("Enter")
@@ -378,12 +373,12 @@ def test_register_hosts_leads_to_what_registers_them_and_pressed_twice_sends_onc
 
 
 def test_disable_and_remove_pressed_twice_send_once(small, page_of):
-    name = asked(small, ADMIN, "GET", "v1/os-hosts?limit=1")["hosts"][0]["hypervisor_hostname"]
+    name = asked(small, ADMIN, "GET", "v1/resources/host?limit=1")["resources"][0]["name"]
     page = page_of(small + "hosts", ADMIN)
     dialog = page.get_by_role("dialog")
 
     def press_twice(method, word):
-        held, go_on = sent(page, method, re.compile("/v1/os-hosts/"))
+        held, go_on = sent(page, method, re.compile("/v1/resources/host/"))
         dialog.get_by_role("button", name=word, exact=True).dblclick()
         expect(dialog.get_by_role("button", name=re.compile("…$"))).to_have_attribute("aria-busy", "true")
         page.keyboard.press("Enter")

@@ -7,15 +7,15 @@ from playwright.sync_api import expect
 
 from tests.web.conftest import ADMIN, ALICE, serious
 from tests.web.service import asked
-from tests.web.test_kinds import NEXT, hosts_of, leased, of_name, state
+from tests.web.test_kinds import hosts_of, leased, of_name, state
 
 
 def with_hosts(pages: str, *, evacuable: int, others: int) -> None:
     """Register hypervisors of the cloud: some that can be emptied, some as ever."""
-    found = asked(pages, ADMIN, "GET", "v1/hypervisors?registered=false", **NEXT)["hypervisors"]
+    found = asked(pages, ADMIN, "GET", "v1/resources/host/candidates?registered=false")["candidates"]
     for number, one in enumerate(found[: evacuable + others]):
         more = {"evacuable": True} if number < evacuable else {}
-        asked(pages, ADMIN, "POST", "v1/resources/host", {"name": one["hypervisor_hostname"], **more}, **NEXT)
+        asked(pages, ADMIN, "POST", "v1/resources/host", {"name": one["name"], **more})
 
 
 def test_operators_have_room_made_where_nothing_is_free(empty, page_of):

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.web.conftest import ADMIN, ALICE, serious
 from tests.web.service import asked
-from tests.web.test_kinds import BOB, NEXT, hosts_of, leased, whole
+from tests.web.test_kinds import BOB, hosts_of, leased, whole
 
 FIRST = (datetime.now(UTC) + timedelta(days=3)).replace(hour=9, minute=0, second=0, microsecond=0)
 LAST = FIRST + timedelta(hours=3)
@@ -30,8 +30,8 @@ def booking(page: Page, pages: str, name: str, count: int = 2) -> Locator:
 
 
 def series_of(pages: str) -> dict[str, object]:
-    (one,) = asked(pages, ALICE, "GET", "v1/series", **NEXT)["series"]
-    return dict(asked(pages, ALICE, "GET", f"v1/series/{one['id']}", **NEXT)["series"])
+    (one,) = asked(pages, ALICE, "GET", "v1/series")["series"]
+    return dict(asked(pages, ALICE, "GET", f"v1/series/{one['id']}")["series"])
 
 
 def made(pages: str, name: str, **more: object) -> dict[str, object]:
@@ -44,7 +44,7 @@ def made(pages: str, name: str, **more: object) -> dict[str, object]:
         "reservations": [{"resource_type": "physical:host", "min": 2, "max": 2}],
         **more,
     }
-    return dict(asked(pages, ALICE, "POST", "v1/series", body, **NEXT)["series"])
+    return dict(asked(pages, ALICE, "POST", "v1/series", body)["series"])
 
 
 def test_what_recurs_each_week_is_booked_at_once(shared, page_of):
@@ -98,7 +98,7 @@ def test_what_does_not_fit_is_said_before_and_only_the_rest_is_booked(shared, pa
     assert serious(page) == []
     dialog.get_by_role("button", name="Book the series").click()
     expect(dialog.get_by_role("alert")).to_be_visible()
-    assert asked(shared, ALICE, "GET", "v1/series", **NEXT)["series"] == []
+    assert asked(shared, ALICE, "GET", "v1/series")["series"] == []
     dialog.get_by_label("Book those that fit").check()
     dialog.get_by_role("button", name="Book the series").click()
     expect(page.get_by_text("3 of 4 fit.")).to_be_visible()
@@ -117,7 +117,7 @@ def test_a_series_is_deleted_after_it_was_said_what_goes(shared, page_of):
     expect(dialog).to_have_count(0)
     expect(page.locator(".lease-title .state-word")).to_have_text("deleted", timeout=60_000)
     expect(page.locator("tbody tr").first).to_contain_text("cancelled")
-    assert asked(shared, ALICE, "GET", "v1/leases", **NEXT)["leases"] == []
+    assert asked(shared, ALICE, "GET", "v1/leases")["leases"] == []
 
 
 def test_series_of_others_are_not_there(shared, page_of, complaints):
@@ -143,7 +143,7 @@ def test_pages_of_series_are_accessible(shared, page_of, look):
 
 
 def starts(pages: str, series_id: object) -> list[str]:
-    found = asked(pages, ALICE, "GET", f"v1/series/{series_id}", **NEXT)["series"]
+    found = asked(pages, ALICE, "GET", f"v1/series/{series_id}")["series"]
     return [f"{one['start_date']} {one['end_date'][11:16]}" for one in found["occurrences"] if one["state"] == "booked"]
 
 

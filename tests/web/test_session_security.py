@@ -12,16 +12,15 @@ import pytest
 from keystonemiddleware.auth_token import AuthProtocol
 from playwright.sync_api import Browser, BrowserContext, expect
 
-from blazar.api.identity import KeystoneIdentity
-from blazar.api.middleware import behind_keystone
-from blazar.api.web import files
+from blazar.api.http.identity import KeystoneIdentity
+from blazar.api.http.middleware import behind_keystone
 from blazar.api.web.keystone import Keystone
-from blazar.api.web.pages import Pages
+from blazar.api.web.pages import Pages, read_built
 from blazar.api.web.sessions import Sessions
-from blazar.api.web.settings import SessionSettings
+from blazar.api.web.signing_in import SessionSettings
 from blazar.cmd import config
 from tests.api.conftest import app_of
-from tests.api.test_keystone import token
+from tests.api.http.test_keystone import token
 from tests.api.web.conftest import KEY, Time
 from tests.api.web.keystone import FakeKeystone
 from tests.web.attacker import framed, other_program, post_a_form, read_by, served
@@ -73,7 +72,7 @@ def service(world, tmp_path, monkeypatch) -> Iterator[Service]:
     login = ["[keystone_authtoken]", "auth_type = v3password", f"auth_url = {keystone.url}/v3", "username = blazar"]
     file.write_text("\n".join([*login, "password = x", "user_domain_id = default"]), encoding="utf-8")
     conf = config.load(["--config-file", str(file)], program="blazar-test")
-    built = files.built()
+    built = read_built()
     assert built is not None
 
     def pages(guarded: Any) -> Any:

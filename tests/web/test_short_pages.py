@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from tests.web.conftest import ADMIN, ALICE, standalone
 from tests.web.service import asked, emptied
-from tests.web.test_kinds import NEXT, hosts_of, leased, page_of_lease, whole
+from tests.web.test_kinds import hosts_of, leased, page_of_lease, whole
 
 PAGE = 3
 START = (datetime.now(UTC) + timedelta(days=3)).replace(minute=0, second=0, microsecond=0)
@@ -41,7 +41,7 @@ def test_a_lease_to_merge_with_is_found_behind_any_number_of_others(paged, page_
         leased(paged, ALICE, f"earlier {number}", **body)
     for number in range(PAGE):
         gone = leased(paged, ALICE, f"ended {number}", **TIMES)
-        asked(paged, ALICE, "DELETE", f"v1/leases/{gone['id']}", **NEXT)
+        asked(paged, ALICE, "DELETE", f"v1/leases/{gone['id']}")
     lease = leased(paged, ALICE, "training", **TIMES)
     page = page_of(page_of_lease(paged, lease), ALICE)
     page.get_by_role("button", name="More for training").click()

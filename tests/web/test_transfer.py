@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.web.conftest import ALICE, serious
 from tests.web.service import asked
-from tests.web.test_kinds import BOB, NEXT, hosts_of, leased, page_of_lease, shown, whole
+from tests.web.test_kinds import BOB, hosts_of, leased, page_of_lease, shown, whole
 
 DAVE = "dave:physics:member"
 START = (datetime.now(UTC) + timedelta(days=3)).replace(minute=0, second=0, microsecond=0)
@@ -27,7 +27,7 @@ def giving(page: Page) -> Locator:
 
 
 def offered(pages: str, lease: dict[str, object], **offer: str) -> None:
-    asked(pages, ALICE, "POST", f"v1/leases/{lease['id']}/transfer", {"project_id": "chemistry", **offer}, **NEXT)
+    asked(pages, ALICE, "POST", f"v1/leases/{lease['id']}/transfer", {"project_id": "chemistry", **offer})
 
 
 def offers(page: Page) -> Locator:
@@ -179,7 +179,7 @@ def test_what_cannot_go_is_said_before_it_is_offered(shared, page_of, complaints
     complaints.expected.add("status of 409")
     hosts = {"resource_type": "physical:host", "min": 1, "max": 1}
     weekly = {"rule": "FREQ=WEEKLY;COUNT=2", "start": f"{START:%Y-%m-%dT%H:%M}", "duration": "PT2H"}
-    series = asked(shared, ALICE, "POST", "v1/series", {"name": "training", "reservations": [hosts], **weekly}, **NEXT)
+    series = asked(shared, ALICE, "POST", "v1/series", {"name": "training", "reservations": [hosts], **weekly})
     lease = {"id": series["series"]["occurrences"][0]["lease_id"]}
     page = page_of(page_of_lease(shared, lease, do="give"), ALICE)
     dialog = page.get_by_role("dialog", name="away")
@@ -197,7 +197,7 @@ def test_a_lease_that_has_changed_is_accepted_only_after_it_was_seen(shared, pag
     dialog = page.get_by_role("dialog", name="Accept training")
     expect(dialog.get_by_role("status")).to_contain_text("You get 1 host")
     longer = {"end_date": whole(START + timedelta(days=3))}
-    asked(shared, ALICE, "PUT", f"v1/leases/{lease['id']}", longer, **NEXT)
+    asked(shared, ALICE, "PUT", f"v1/leases/{lease['id']}", longer)
     dialog.get_by_role("button", name="Accept", exact=True).click()
     expect(dialog.get_by_role("alert")).to_contain_text("The lease has changed meanwhile")
     expect(dialog).to_contain_text("(3 days)")

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from blazar.manager.lease import lifecycle
-from blazar.model.lease import EventType, SavedState
-from blazar.model.unused import LeaseUse, Usage
-from blazar.store.engine import connect
+from blazar.manager.leases import lifecycle
+from blazar.model.leases.lease import SavedState
+from blazar.model.leases.states import EventType
+from blazar.model.use.policy import LeaseUse, Usage
+from blazar.store.sql.engine import connect
 from blazar.store.store import Store
 from tests.web.conftest import ADMIN, ALICE, serious, standalone
 from tests.web.service import asked
@@ -95,9 +96,7 @@ def test_an_operator_holds_a_lease_and_lets_it_go(strict, page_of):
     bar.get_by_role("button", name="Hold").click()
     expect(bar).to_have_count(0)
     assert serious(page) == []
-    report = asked(
-        strict.pages, ADMIN, "GET", f"v1/leases/{lease['id']}", **{"OpenStack-API-Version": "reservation 1.3"}
-    )
+    report = asked(strict.pages, ADMIN, "GET", f"v1/leases/{lease['id']}")
     assert report["lease"]["release_at"] is None
     assert report["lease"]["held"] is True
     use = page.get_by_role("region", name="Use")

@@ -80,9 +80,9 @@ const propertiesOf = (host) => ({
   vcpus: host.capacity.VCPU,
   memory_mb: host.capacity.MEMORY_MB,
   local_gb: host.capacity.DISK_GB,
-  availability_zone: host.availability_zone,
-  hypervisor_type: host.hypervisor_type,
-  ...(host.hypervisor_hostname ? { hypervisor_hostname: host.hypervisor_hostname } : {}),
+  availability_zone: host.attributes.availability_zone,
+  hypervisor_type: host.attributes.hypervisor_type,
+  ...(host.name ? { hypervisor_hostname: host.name } : {}),
 });
 const meets = (host, requirement) => {
   if (!requirement || requirement.length === 0) return true;
@@ -216,11 +216,11 @@ const routes = {
           ? [
               "blazar:calendar:get_owners",
               "blazar:calendar:get_names",
-              "blazar:oshosts:get",
-              "blazar:oshosts:post",
-              "blazar:oshosts:put",
-              "blazar:oshosts:delete",
-              "blazar:hypervisors:get",
+              "blazar:resources:get_private",
+              "blazar:resources:get_candidates",
+              "blazar:resources:post",
+              "blazar:resources:put",
+              "blazar:resources:delete",
             ]
           : []),
       ],
@@ -587,7 +587,7 @@ const routes = {
       return {
         id: who.admin ? host.id : host.label,
         type: "host",
-        name: who.admin ? host.hypervisor_hostname : null,
+        name: who.admin ? host.name : null,
         ...(who.admin ? { label: host.label } : {}),
         reservable: host.reservable,
         capacity: host.capacity,
@@ -672,9 +672,9 @@ const routes = {
       },
     };
   },
-  "GET /v1/os-hosts": ({ query }) => {
+  "GET /v1/resources/host": ({ query }) => {
     let list = world.hosts;
-    if (query.has("text")) list = list.filter((host) => host.hypervisor_hostname.includes(query.get("text")));
+    if (query.has("text")) list = list.filter((host) => host.name.includes(query.get("text")));
     const condition = query.get("condition");
     if (condition)
       list = list.filter((host) =>
@@ -690,13 +690,13 @@ const routes = {
     const next = new URLSearchParams(query);
     if (page.length > 0) next.set("marker", page.at(-1).id);
     return {
-      hosts: page,
+      resources: page,
       ...(query.get("with_count") === "true" ? { count: list.length } : {}),
-      links: at + size < list.length ? [{ rel: "next", href: `http://elsewhere/v1/os-hosts?${next}` }] : [],
+      links: at + size < list.length ? [{ rel: "next", href: `http://elsewhere/v1/resources/host?${next}` }] : [],
     };
   },
-  "GET /v1/os-hosts/": ({ id }) => ({ host: host(id) }),
-  "PUT /v1/os-hosts/": ({ id, body, headers }) => {
+  "GET /v1/resources/host/": ({ id }) => ({ resource: host(id) }),
+  "PUT /v1/resources/host/": ({ id, body, headers }) => {
     const one = host(id);
     if (headers["if-match"] && headers["if-match"] !== `"${one.edits}"`)
       throw new Refusal(412, "precondition_failed", "The host was changed since you read it.", {
@@ -725,46 +725,42 @@ const routes = {
     if ("authorized_projects" in body) one.authorized_projects = body.authorized_projects;
     one.reservable = !one.disabled;
     one.edits++;
-    return [200, { host: one }];
+    return [200, { resource: one }];
   },
-  "POST /v1/os-hosts": ({ body }) => {
-    const found = world.hypervisors.find((one) => one.hypervisor_hostname === body.name || one.id === body.id);
+  "POST /v1/resources/host": ({ body }) => {
+    const found = world.hypervisors.find((one) => one.name === body.name || one.id === body.id);
     if (!found) throw new Refusal(400, "unknown_reference", "No hypervisor has this name.", { pointer: "/name" });
     if (found.servers > 0)
       throw new Refusal(
         409,
         "host_has_servers",
-        `${found.hypervisor_hostname} has ${found.servers} servers; delete or move them first.`,
+        `${found.name} has ${found.servers} servers; delete or move them first.`,
       );
     const made = {
       ...world.hosts[0],
       id: found.id,
       label: `h-new${found.id}`,
-      hypervisor_hostname: found.hypervisor_hostname,
+      name: found.name,
       properties: body.properties ?? {},
       disabled: null,
       failure: null,
       reservable: true,
       edits: 1,
     };
-    found.host_id = found.id;
+    found.resource_id = found.id;
     world.hosts.push(made);
     refresh();
-    return [201, { host: made }];
+    return [201, { resource: made }];
   },
-  "DELETE /v1/os-hosts/": ({ id }) => {
+  "DELETE /v1/resources/host/": ({ id }) => {
     const one = host(id);
     if (uses.get(id).some((use) => use.end > Date.now()))
-      throw new Refusal(
-        409,
-        "resource_in_use",
-        `${one.hypervisor_hostname} is promised to leases; disable it until they have ended.`,
-      );
+      throw new Refusal(409, "resource_in_use", `${one.name} is promised to leases; disable it until they have ended.`);
     world.hosts.splice(world.hosts.indexOf(one), 1);
     return [204, null];
   },
-  "GET /v1/hypervisors": ({ query }) => ({
-    hypervisors: world.hypervisors.filter((one) => query.get("registered") !== "false" || one.host_id === null),
+  "GET /v1/resources/host/candidates": ({ query }) => ({
+    candidates: world.hypervisors.filter((one) => query.get("registered") !== "false" || one.resource_id === null),
     links: [],
   }),
   "GET /v1/feeds": ({ who }) => ({ feeds: world.feeds.filter((feed) => feed.user_id === who.user), links: [] }),
@@ -820,9 +816,9 @@ createServer(async (request, response) => {
     const [user = "admin", project = "demo", roles = ""] = String(
       request.headers["x-auth-token"] ?? "admin:demo:admin",
     ).split(":");
-    const single = /^\/v1\/[a-z-]+\/([^/]+)$/.exec(url.pathname);
+    const single = /^\/v1\/(?:resources\/)?[a-z-]+\/([^/]+)$/.exec(url.pathname);
     const name = single ? url.pathname.slice(0, url.pathname.lastIndexOf("/") + 1) : url.pathname;
-    const handler = routes[`${request.method} ${name}`];
+    const handler = routes[`${request.method} ${url.pathname}`] ?? routes[`${request.method} ${name}`];
     if (!handler) throw new Refusal(404, "uri_not_found", `There is no ${request.method} ${url.pathname}.`);
     const text = Buffer.concat(chunks).toString();
     const found = handler({
@@ -833,12 +829,12 @@ createServer(async (request, response) => {
       id: single?.[1],
     });
     const [status, body] = Array.isArray(found) ? found : [200, found];
-    const kind = body?.lease ?? body?.host;
+    const one = body?.lease ?? body?.resource;
     const { as_of: _, ...tagged } = body?.calendar ?? body?.capacity ?? { body };
     const tag = body?.lease
-      ? `"${kind.revision}.1.a"`
-      : body?.host
-        ? `"${kind.edits}"`
+      ? `"${one.revision}.1.a"`
+      : body?.resource
+        ? `"${one.edits}"`
         : `W/"${createHash("sha256").update(JSON.stringify(tagged)).digest("hex").slice(0, 16)}"`;
     if (request.method === "GET" && request.headers["if-none-match"] === tag)
       return response.writeHead(304, { ETag: tag }).end();

@@ -66,12 +66,16 @@ export function makeWorld({ hosts: count, leases: wanted, now, seed = 7 }) {
     return {
       id: String(index + 1),
       label: label(),
-      hypervisor_hostname: name,
-      service_name: name.split(".")[0],
-      hypervisor_type: "QEMU",
-      hypervisor_version: 8002000,
-      availability_zone: `az-${(index % 3) + 1}`,
-      cpu_info: { arch: "x86_64" },
+      kind: "host",
+      name,
+      attributes: {
+        hypervisor_hostname: name,
+        service_name: name.split(".")[0],
+        hypervisor_type: "QEMU",
+        hypervisor_version: 8002000,
+        availability_zone: `az-${(index % 3) + 1}`,
+        cpu_info: '{"arch": "x86_64"}',
+      },
       capacity: { VCPU: vcpus, MEMORY_MB: memory_mb, DISK_GB: local_gb },
       traits: ["HW_CPU_X86_AVX512F"],
       properties: { ...rest, rack: `r${(index % 12) + 1}` },
@@ -104,10 +108,10 @@ export function makeWorld({ hosts: count, leases: wanted, now, seed = 7 }) {
   }
   const hypervisors = Array.from({ length: 4 }, (_, index) => ({
     id: String(count + index + 1),
-    hypervisor_hostname: `new${index + 1}.example`,
+    name: `new${index + 1}.example`,
     state: index === 3 ? "down" : "up",
     servers: index === 2 ? 2 : 0,
-    host_id: null,
+    resource_id: null,
   }));
   return { hosts, leases, hypervisors, feeds: [], keys: new Map(), uuid, wire };
 }

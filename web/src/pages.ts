@@ -13,7 +13,7 @@ import {
   Wrench,
 } from "lucide";
 import type { ComponentType } from "preact";
-import { FindPage } from "./pages/find.tsx";
+import { FindPage } from "./pages/search/find.tsx";
 import { later } from "./parts/later.tsx";
 
 const fetchedLater = new Set<ComponentType>();
@@ -39,6 +39,8 @@ export interface Page {
   icon?: IconNode;
   /** Shown if the policy allows this rule. */
   rule?: string;
+  /** With resources of this kind. */
+  kind?: string;
   /** In the group of operators. */
   operators?: boolean;
   /** Uses the whole window instead of a column. */
@@ -89,7 +91,8 @@ export const PAGES: readonly Page[] = [
     title: "Hosts",
     view: further("HostsPage"),
     icon: Server,
-    rule: "blazar:oshosts:get",
+    rule: "blazar:resources:get_private",
+    kind: "host",
     operators: true,
   },
   {

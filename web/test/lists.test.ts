@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Row } from "../src/grid/layout.ts";
 import { freeOnly } from "../src/pages/calendar/data.ts";
-import { refusalOf } from "../src/pages/lease/fits.tsx";
+import { refusalOf } from "../src/pages/leases/fits.tsx";
 import { queryOf } from "../src/words/lease-list.ts";
 
 function row(key: string, ...blocks: [start: number, end: number][]): Row {

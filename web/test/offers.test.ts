@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answerInWords, stepInWords } from "../src/pages/find/openings.tsx";
+import { answerInWords, stepInWords } from "../src/pages/search/openings.tsx";
 import { shownMoment } from "../src/time/typed.ts";
 import type { CalendarResource, Step } from "../src/api/types.ts";
 import { loadTemporal, toWire } from "../src/time/zone.ts";

@@ -5,7 +5,7 @@ import { endsSoon, offerOf } from "../src/api/offers.ts";
 import type { Lease, Wait } from "../src/api/types.ts";
 import { movedReminder } from "../src/words/endings.ts";
 import { changeOf, formOf, rebased, reminderOf } from "../src/words/lease-change.ts";
-import { endingOf, hasBegun } from "../src/pages/lease/end-now.tsx";
+import { endingOf, hasBegun } from "../src/pages/leases/end-now.tsx";
 import { momentsOf } from "../src/words/events.ts";
 import { kindQuery, kindsOf, queryOf } from "../src/words/lease-list.ts";
 import { countdownOf, stateOf } from "../src/words/lease.ts";

@@ -10,17 +10,17 @@ from typing import Any
 
 from flask import Response
 
-from blazar.api.answers import page_links, weak_tag
 from blazar.api.calendar import render
-from blazar.api.calendar.components import COMPONENTS
-from blazar.api.context import Call
+from blazar.api.calendar.render import COMPONENTS
+from blazar.api.http.answers import page_links, weak_tag
+from blazar.api.http.context import Call
+from blazar.api.http.queries import filter_by, option, paging
+from blazar.api.http.readers import Choice, DateOrDuration, JsonText, Length, Text
+from blazar.api.http.routes import ADMIN, READER, Part, Root, Route, Rule
+from blazar.api.http.shapes import LINKS, Json, a_list, an_object, ref
 from blazar.api.leases.rules import GET as GET_LEASE
-from blazar.api.queries import filter_by, option, paging
-from blazar.api.readers import Choice, DateOrDuration, JsonText, Length, Text
-from blazar.api.routes import ADMIN, READER, Part, Root, Route, Rule
-from blazar.api.shapes import LINKS, Json, a_list, an_object, ref
-from blazar.model.calendar import HOST_TYPE, RESOURCE_MEASURE, CalendarQuestion, CapacityQuestion, Range, Viewer
-from blazar.model.clock import zulu
+from blazar.model.base.clock import zulu
+from blazar.model.calendar.views import HOST_TYPE, RESOURCE_MEASURE, CalendarQuestion, CapacityQuestion, Range, Viewer
 
 GET = Rule("blazar:calendar:get", READER, "See what is free, and what is promised to the own project and to others.")
 NAMES = Rule("blazar:calendar:get_names", ADMIN, "See ids and names of resources in the calendar.")
@@ -51,13 +51,13 @@ def calendar(call: Call) -> Response:
             range=_range(call),
             resource_type=asked.one("resource_type", HOST_TYPE),
             requirement=_requirement(call),
-            resources=_named(call),
+            resources=_wanted_resources(call),
             occupied=asked.one("occupied_by") is not None,
         )
     )
     # Who may not list leases sees when something is promised, and not for which lease.
     leases = page.leases if call.allows(GET_LEASE.name) else {}
-    shown = [asked.only(render.row(row, leases, call.version)) for row in page.rows]
+    shown = [asked.only(render.row(row, leases)) for row in page.rows]
     links = page_links(page.following)
     response = _as_of("calendar", render.calendar(page, shown), page.as_of, {"links": links})
     if page.following is not None:
@@ -80,7 +80,7 @@ def capacity(call: Call) -> Response:
             measure=measure,
         )
     )
-    return _as_of("capacity", render.capacity(found, measure, call.version), found.as_of)
+    return _as_of("capacity", render.capacity(found, measure), found.as_of)
 
 
 def properties(call: Call) -> list[Json]:
@@ -109,7 +109,7 @@ def _requirement(call: Call) -> str | None:
     return None if given is None else json.dumps(given)
 
 
-def _named(call: Call) -> tuple[str, ...] | None:
+def _wanted_resources(call: Call) -> tuple[str, ...] | None:
     """Return the resources that are asked for; those of each condition, if there are several."""
     found: frozenset[str] | None = None
     for condition in call.asked.conditions:
@@ -128,7 +128,7 @@ def _as_of(key: str, content: Json, as_of: datetime, beside: Json = _NOTHING) ->
     return Response(body, mimetype="application/json", headers={"ETag": weak_tag(text + more)})
 
 
-_get = partial(Route, root=Root.V1, method="GET", since=(1, 1))
+_get = partial(Route, root=Root.V1, method="GET")
 
 PART = Part(
     "calendar",

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from icalendar import Alarm, Calendar, Event, FreeBusy
 from icalendar.prop import vDatetime, vDuration, vPeriod, vText
 
-from blazar.model.feed import FeedContent, FeedItem, FeedKind
+from blazar.model.feeds import FeedContent, FeedItem, FeedKind
 
 TYPE = "text/calendar; charset=utf-8"
 REFRESH = timedelta(minutes=15)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``/v1/feeds``, and ``/feeds/SECRET.ics``, which needs no token."""
+"""``/v1/feeds``, and ``/feeds/SECRET.ics``, which needs no token; their schemas, and how one is shown."""
 
 from __future__ import annotations
 
@@ -11,19 +11,114 @@ from functools import partial
 
 from flask import Response
 
-from blazar.api.answers import PRIVATE, Answer, paged, unchanged, weak_tag
-from blazar.api.bodies import normalized
-from blazar.api.context import Call, identifier
 from blazar.api.feeds import icalendar
-from blazar.api.feeds.components import COMPONENTS, EXAMPLES, FEED_CREATE, FIELDS, shown
+from blazar.api.http.access import FEEDS
+from blazar.api.http.answers import PRIVATE, Answer, answer_unchanged, link, link_pages, weak_tag
+from blazar.api.http.bodies import normalize
+from blazar.api.http.context import Call, identifier
+from blazar.api.http.queries import option, paging
+from blazar.api.http.readers import Text
+from blazar.api.http.routes import ADMIN, READER, Body, Caching, Part, Root, Route, Rule, in_path
+from blazar.api.http.shapes import (
+    LINKS,
+    NUMBER,
+    TEXT,
+    TEXT_OR_NULL,
+    ZULU,
+    ZULU_OR_NULL,
+    Json,
+    a_list,
+    an_object,
+    one_of,
+    ref,
+)
 from blazar.api.leases.rules import GET as GET_LEASE
-from blazar.api.queries import option, paging
-from blazar.api.readers import Text
-from blazar.api.routes import ADMIN, READER, Body, Caching, Part, Root, Route, Rule, in_path
-from blazar.api.shapes import LINKS, NUMBER, Json, a_list, an_object, ref
-from blazar.api.urls import FEEDS, link
-from blazar.model.errors import Denied, InvalidInput
-from blazar.model.feed import FeedKind, FeedOwner, FeedQuestion, FeedRequest, unknown_feed
+from blazar.model.base.clock import zulu
+from blazar.model.base.errors import Denied, InvalidInput
+from blazar.model.feeds import Feed, FeedKind, FeedOwner, FeedQuestion, FeedRequest, unknown_feed
+
+_TIMES: Json = {"created_at": ZULU, "expires_at": ZULU, "last_used_at": ZULU_OR_NULL}
+FIELDS = ("id", "kind", "name", "user_id", "project_id", "resource", "resource_type", "requirement", *_TIMES)
+
+_EXAMPLE: Json = {
+    "id": "c1d2e3f4-5a6b-4c7d-8e9f-0a1b2c3d4e5f",
+    "kind": "user",
+    "name": "my phone",
+    "user_id": "3c1f9a7d2b6e4f58a0c1d2e3f4a5b6c7",
+    "project_id": "71bb40c6a5b94e0f8f2f0a3d1c9e7b55",
+    "resource": None,
+    "resource_type": None,
+    "requirement": None,
+    "created_at": "2026-11-23T10:15:42Z",
+    "expires_at": "2027-11-23T10:15:42Z",
+    "last_used_at": None,
+}
+_URL = "https://cloud.example/reservation/feeds/Yk3v0q7nJ2xB5mT9sLwE4hRzC8dPfKuA6gVtQyHnM1o.ics"
+_PROPERTIES: Json = {
+    **dict.fromkeys(("id", "name", "user_id", "project_id"), TEXT),
+    "kind": one_of(FeedKind),
+    **dict.fromkeys(("resource", "resource_type", "requirement"), TEXT_OR_NULL),
+    **_TIMES,
+}
+
+COMPONENTS: Json = {
+    "Feed": an_object(_PROPERTIES, optional=FIELDS[1:], example=_EXAMPLE),
+    "NewFeed": an_object({**_PROPERTIES, "url": TEXT}, example={**_EXAMPLE, "url": _URL}),
+}
+
+_REQUIREMENT = 'as in reservations: ["==", "$gpu", "A100"], or the same as a JSON text'
+FEED_CREATE: Json = {
+    "type": "object",
+    "required": ["kind", "name"],
+    "additionalProperties": False,
+    "properties": {
+        "kind": {
+            "enum": [str(kind) for kind in FeedKind],
+            "description": "one of user, project, resource and free_busy",
+        },
+        "name": {"type": "string", "minLength": 1, "maxLength": 80, "description": "a string of 1 to 80 characters"},
+        "resource": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+            "description": "for kind resource: the label or the id of a resource",
+        },
+        "resource_type": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 66,
+            "description": "for kind free_busy: a resource type, by default physical:host",
+        },
+        "requirement": {
+            "type": ["array", "string"],
+            "maxLength": 65536,
+            "description": f"for kind free_busy: what resources must have, {_REQUIREMENT}",
+        },
+    },
+}
+EXAMPLES: tuple[Json, ...] = (
+    {"kind": "user", "name": "my phone"},
+    {"kind": "free_busy", "name": "GPUs", "resource_type": "physical:host", "requirement": []},
+)
+
+
+def render_feed(feed: Feed) -> Json:
+    """Return a feed as it is shown, without its link."""
+    used = feed.last_used_at
+    return {
+        "id": feed.id,
+        "kind": str(feed.kind),
+        "name": feed.name,
+        "user_id": feed.user_id,
+        "project_id": feed.project_id,
+        "resource": feed.resource,
+        "resource_type": feed.resource_type,
+        "requirement": feed.requirement,
+        "created_at": zulu(feed.created_at),
+        "expires_at": zulu(feed.expires_at),
+        "last_used_at": None if used is None else zulu(used),
+    }
+
 
 GET = Rule("blazar:feeds:get", READER, "List and show feeds: the own ones, operators those of all users.")
 POST = Rule("blazar:feeds:post", READER, "Make a feed of the own leases, those of the project, or of free times.")
@@ -50,13 +145,13 @@ def index(call: Call) -> Answer:
     if owner is not None and not {given["project_id"]} <= {None, caller.project_id}:
         raise Denied("project_id is not the own one; only operators see feeds of others", parameter="project_id")
     page = call.manager.feeds.page(FeedQuestion(asked.page("created_at"), owner, **given))
-    feeds: Json = {"feeds": [asked.only(shown(feed)) for feed in page.items]}
-    return paged(feeds if page.count is None else {**feeds, "count": page.count}, page.following)
+    feeds: Json = {"feeds": [asked.only(render_feed(feed)) for feed in page.items]}
+    return link_pages(feeds if page.count is None else {**feeds, "count": page.count}, page.following)
 
 
 def create(call: Call) -> Answer:
     """Make a feed. Its secret is in this answer only."""
-    body = call.checked(normalized(call.read()))
+    body = call.checked(normalize(call.read()))
     kind = FeedKind(body["kind"])
     for field, kinds in _FIELDS_OF.items():
         if field in body and kind not in kinds:
@@ -85,13 +180,13 @@ def create(call: Call) -> Answer:
         ),
         _hash(secret),
     )
-    value = {"feed": {**shown(feed), "url": link(f"{FEEDS}{secret}.ics")}}
+    value = {"feed": {**render_feed(feed), "url": link(f"{FEEDS}{secret}.ics")}}
     return Answer(value, headers={"Location": link(f"/v1/feeds/{feed.id}")})
 
 
 def show(call: Call, feed_id: str) -> Json:
     """Show a feed."""
-    return shown(call.manager.feeds.one(identifier(feed_id), _owner(call)))
+    return render_feed(call.manager.feeds.one(identifier(feed_id), _owner(call)))
 
 
 def delete(call: Call, feed_id: str) -> None:
@@ -105,7 +200,7 @@ def read(call: Call, secret: str) -> Response:
         raise unknown_feed()
     content = icalendar.render(call.manager.feeds.content(_hash(secret)))
     tag = weak_tag(content)
-    response = unchanged(tag) or Response(content, headers={"ETag": tag})
+    response = answer_unchanged(tag) or Response(content, headers={"ETag": tag})
     response.headers["Content-Type"] = icalendar.TYPE
     response.headers["Cache-Control"] = PRIVATE
     response.headers["Referrer-Policy"] = "no-referrer"
@@ -122,16 +217,10 @@ def _as_text(requirement: object) -> str | None:
     return requirement if isinstance(requirement, str) else json.dumps(requirement)
 
 
-def _itself(value: Json) -> Json:
-    return value
-
-
 _ID = in_path("feed_id", "the id of the feed", is_uuid=True)
 _PERSON = Text(1, 255)
-_on_list = partial(Route, root=Root.V1, path="/feeds", caching=Caching.NONE, since=(1, 1))
-_on_feed = partial(
-    Route, root=Root.V1, path="/feeds/{feed_id}", parameters=(_ID,), errors=(404,), caching=Caching.NONE, since=(1, 1)
-)
+_on_list = partial(Route, root=Root.V1, path="/feeds", caching=Caching.NONE)
+_on_feed = partial(Route, root=Root.V1, path="/feeds/{feed_id}", parameters=(_ID,), errors=(404,), caching=Caching.NONE)
 
 PART = Part(
     "feeds",
@@ -142,7 +231,6 @@ PART = Part(
             summary="List feeds",
             handler=index,
             rule=GET,
-            render=_itself,
             answers={
                 200: an_object({"feeds": a_list(ref("Feed")), "count": NUMBER, "links": LINKS}, optional=("count",))
             },
@@ -159,7 +247,6 @@ PART = Part(
             handler=create,
             rule=POST,
             body=Body("FeedCreate", FEED_CREATE, EXAMPLES),
-            render=_itself,
             answers={201: an_object({"feed": ref("NewFeed")})},
         ),
         _on_feed(

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from blazar.api.http.bodies import Schema
+from blazar.api.http.shapes import BEFORE_END, NUMBER, TEXT, TEXT_OR_NULL, Json, a_reservation
 from blazar.api.kinds.flat import FlatKind
 from blazar.api.kinds.flat_answers import FlatAnswers
-from blazar.api.kinds.generic import RESOURCES
-from blazar.api.shapes import BEFORE_END, NUMBER, TEXT, TEXT_OR_NULL, Json, a_reservation
-from blazar.api.validation import Schema
+from blazar.api.leases.v1_0.held import KindInLease
+from blazar.api.resources.components import HANDED_OVER
 from blazar.clouds.hooks.addresses import LONGEST_URL
-from blazar.model.resource import DEVICE
+from blazar.model.resources.resource import DEVICE
 from blazar.resources.devices.kind import DRIVERS, TYPES
 
 _TEXT: Schema = {"type": "string", "maxLength": 255}
@@ -27,7 +28,7 @@ _RESERVATION = a_reservation(
         "max": NUMBER,
         "resource_properties": TEXT_OR_NULL,
         "before_end": BEFORE_END,
-        "resources": RESOURCES,
+        "resources": HANDED_OVER,
     },
     {
         "min": 1,
@@ -58,6 +59,15 @@ ANSWERS = FlatAnswers(
         "uid": "0b1c2d3e-1111-4222-8333-444455556666",
     },
 )
+HELD = KindInLease(
+    kind=DEVICE,
+    many="devices",
+    nouns="devices",
+    component="DeviceInLease",
+    attributes=ANSWERS.attributes,
+    named_by="name",
+    example=ANSWERS.example,
+)
 PART = FlatKind(
     kind=DEVICE,
     one="device",
@@ -69,4 +79,7 @@ PART = FlatKind(
     answers=ANSWERS,
     examples=({"name": "edge-1", "hook_url": "https://edge.example/hook", "model": "rpi4"}, {"model": "rpi5"}),
     moves=True,
-).part(reservations=_RESERVATIONS, fields={})
+).part(
+    reservations=_RESERVATIONS,
+    fields={},
+)

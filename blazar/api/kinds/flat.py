@@ -8,26 +8,38 @@ serves these kinds as all others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from blazar.api.context import Call, identifier
-from blazar.api.kinds.changes import CAPABILITY, CAPABILITY_CHANGE, FLAT_FIELDS, capabilities, flag, projects
+from blazar.api.http.bodies import Schema
+from blazar.api.http.context import Call, identifier
+from blazar.api.http.routes import (
+    ADMIN,
+    Body,
+    NounRows,
+    Parameter,
+    Part,
+    Root,
+    Route,
+    Rule,
+    in_path,
+    in_query,
+    only_at_1_0,
+)
+from blazar.api.http.shapes import RESERVATION_ID, Json, a_list, an_object, ref
 from blazar.api.kinds.flat_answers import ALLOCATION, FlatAnswers
-from blazar.api.kinds.handlers import Handlers, form_of, resource_id
-from blazar.api.routes import ADMIN, Body, Parameter, Part, Root, Route, Rule, in_path, in_query, within
-from blazar.api.shapes import RESERVATION_ID, Json, a_list, an_object, ref
-from blazar.api.validation import Schema
-from blazar.model.errors import InvalidInput, NotFound
-from blazar.model.lease import Lease
-from blazar.model.requests import Registration, ResourceChange
-from blazar.model.resource import Resource, ResourceKind, ResourceProperty
+from blazar.api.resources.handlers import Handlers, form_of, resource_id
+from blazar.api.resources.requests import CAPABILITY, CAPABILITY_CHANGE, FLAT_FIELDS, capabilities, flag, projects
+from blazar.model.base.errors import InvalidInput, NotFound
+from blazar.model.leases.lease import Lease
+from blazar.model.resources.changes import Registration, ResourceChange
+from blazar.model.resources.resource import Resource, ResourceKind, ResourceProperty
 
 MOST_LEASES = 1000
 """Leases of one call to the manager."""
 
 _NONE: Json = {}
-_PROPERTY_UPDATE: Schema = {
+PROPERTY_UPDATE: Schema = {
     "type": "object",
     "required": ["private"],
     "additionalProperties": False,
@@ -44,7 +56,7 @@ _MOVE: Schema = {
         "lease_id": {"type": "string", "maxLength": 255, "description": "the id of a lease"},
     },
 }
-_NARROWING = (
+NARROWING = (
     in_query("lease_id", "only allocations of this lease"),
     in_query("reservation_id", "only allocations of this reservation"),
 )
@@ -77,7 +89,7 @@ class FlatKind:
         rows = (*_rows(self, rules), *_allocation_rows(self, rules), *_property_rows(self, rules))
         return Part(
             self.many,
-            routes=within(rows, until=(1, 0)),
+            routes=only_at_1_0(rows, instead=f"/v1/resources/{self.kind}"),
             rules=rules.all,
             components={**self.answers.components, **components},
             reservations=reservations,
@@ -152,7 +164,7 @@ class _Asked:
 
     def allocations(self, call: Call) -> Sequence[Json]:
         """List the allocations of all resources; operators also see whose they are."""
-        found = call.manager.resources.allocations(self._kind, **_narrowed(call))
+        found = call.manager.resources.allocations(self._kind, **narrowing_query(call))
         leases: dict[str, Lease] | None = None
         if call.is_operator:
             ids = sorted({each.lease_id for one in found for each in one.allocations})
@@ -163,7 +175,7 @@ class _Asked:
     def one_allocation(self, call: Call, **path: str) -> Json:
         """Show the allocations of one resource."""
         key = resource_id(self._kind, path[self._key])
-        found = call.manager.resources.allocations(self._kind, resource_id=key, **_narrowed(call))
+        found = call.manager.resources.allocations(self._kind, resource_id=key, **narrowing_query(call))
         return self._flat.answers.allocation(found[0])
 
     def move(self, call: Call, **path: str) -> Json:
@@ -206,19 +218,49 @@ class _Asked:
         return capabilities(given)
 
 
-def _narrowed(call: Call) -> dict[str, str]:
-    return {each.name: identifier(call.query[each.name]) for each in _NARROWING if each.name in call.query}
+def narrowing_query(call: Call) -> dict[str, str]:
+    """Return the parameters that narrow a list of allocations, as far as they are sent."""
+    return {each.name: identifier(call.query[each.name]) for each in NARROWING if each.name in call.query}
 
 
 def _rows(flat: FlatKind, rules: _Rules) -> tuple[Route, ...]:
-    asked = _Asked(flat)
+    asked, answers, short = _Asked(flat), flat.answers, flat.short
     handlers = Handlers(form_of(flat.kind, flat.id.name, asked.registration))
-    answers, one = flat.answers, an_object({flat.one: ref(flat.answers.component)})
-    on_list = partial(Route, root=Root.V1, path=f"/{flat.many}", json_twin=True)
-    on_one = partial(Route, root=Root.V1, path=f"/{flat.many}/{{{flat.id.name}}}", parameters=(flat.id,))
+    rows = NounRows(
+        root=Root.V1,
+        path=f"/{flat.many}",
+        key=flat.id,
+        listed=an_object({flat.many: a_list(ref(answers.component))}),
+        shown=an_object({flat.one: ref(answers.component)}),
+        render=lambda found: {flat.one: answers.resource(found)},
+    )
+    created, changed = _bodies(flat)
+    return (
+        rows.list(
+            handlers.index,
+            rules.get,
+            f"list_{flat.many}",
+            f"List the {flat.nouns} that can be reserved",
+            render=lambda found: {flat.many: [answers.resource(each) for each in found]},
+        ),
+        rows.create(handlers.create, rules.post, f"create_{flat.one}", f"Register a {short}", created),
+        rows.show(handlers.show, rules.get, f"show_{flat.one}", f"Show a {short}"),
+        rows.update(
+            asked.update, rules.put, f"update_{flat.one}", f"Set and remove capabilities of a {short}", changed
+        ),
+        rows.delete(
+            handlers.delete,
+            rules.delete,
+            f"delete_{flat.one}",
+            f"Unregister a {short}",
+            render=lambda _: {},
+            answers={200: an_object({})},
+        ),
+    )
 
-    def shown(found: Resource) -> Json:
-        return {flat.one: answers.resource(found)}
+
+def _bodies(flat: FlatKind) -> tuple[Body, Body]:
+    """Return the bodies that register a resource and change one."""
 
     def body(name: str, example: Json, value: Schema, **more: object) -> Body:
         schema = {
@@ -228,68 +270,13 @@ def _rows(flat: FlatKind, rules: _Rules) -> tuple[Route, ...]:
             "additionalProperties": value,
             **more,
         }
-        return Body(name, schema, (example,))
+        return Body(f"{flat.title}{name}", schema, (example,))
 
     created, changed = flat.examples
-    text = f"an object with at least one capability, for example {_first(changed)}"
+    of_one, text = list(flat.required), f"an object with at least one capability, for example {_first(changed)}"
     return (
-        on_list(
-            method="GET",
-            name=f"list_{flat.many}",
-            summary=f"List the {flat.nouns} that can be reserved",
-            handler=handlers.index,
-            rule=rules.get,
-            render=lambda found: {flat.many: [answers.resource(each) for each in found]},
-            answers={200: an_object({flat.many: a_list(ref(answers.component))})},
-        ),
-        on_list(
-            method="POST",
-            name=f"create_{flat.one}",
-            summary=f"Register a {flat.short}",
-            handler=handlers.create,
-            rule=rules.post,
-            body=body(
-                f"{flat.title}Create",
-                created,
-                CAPABILITY,
-                required=list(flat.required),
-                description="an object of at most 500 keys",
-            ),
-            render=shown,
-            answers={201: one},
-            errors=(404, 409),
-        ),
-        on_one(
-            method="GET",
-            name=f"show_{flat.one}",
-            summary=f"Show a {flat.short}",
-            handler=handlers.show,
-            rule=rules.get,
-            render=shown,
-            answers={200: one},
-            errors=(404,),
-        ),
-        on_one(
-            method="PUT",
-            name=f"update_{flat.one}",
-            summary=f"Set and remove capabilities of a {flat.short}",
-            handler=asked.update,
-            rule=rules.put,
-            body=body(f"{flat.title}Update", changed, CAPABILITY_CHANGE, minProperties=1, description=text),
-            render=shown,
-            answers={200: one},
-            errors=(404, 409),
-        ),
-        on_one(
-            method="DELETE",
-            name=f"delete_{flat.one}",
-            summary=f"Unregister a {flat.short}",
-            handler=handlers.delete,
-            rule=rules.delete,
-            render=lambda _: {},
-            answers={200: an_object({})},
-            errors=(404, 409),
-        ),
+        body("Create", created, CAPABILITY, required=of_one, description="an object of at most 500 keys"),
+        body("Update", changed, CAPABILITY_CHANGE, minProperties=1, description=text),
     )
 
 
@@ -299,55 +286,45 @@ def _first(example: Json) -> str:
 
 
 def _allocation_rows(flat: FlatKind, rules: _Rules) -> tuple[Route, ...]:
-    asked, one = _Asked(flat), an_object({"allocation": ref("Allocation")})
-    path = f"/{flat.many}/{{{flat.id.name}}}/allocation"
+    asked = _Asked(flat)
+    listed = partial(Route, root=Root.V1, method="GET", rule=rules.allocations, json_twin=True)
     rows = (
-        Route(
-            root=Root.V1,
-            method="GET",
+        listed(
             path=f"/{flat.many}/allocations",
-            json_twin=True,
             name=f"list_{flat.one}_allocations",
             summary=f"List the allocations of all {flat.nouns}",
             handler=asked.allocations,
-            rule=rules.allocations,
             render=lambda found: {"allocations": found},
             answers={200: an_object({"allocations": a_list(ref(ALLOCATION))})},
-            parameters=_NARROWING,
+            parameters=NARROWING,
         ),
-        Route(
-            root=Root.V1,
-            method="GET",
-            path=path,
-            json_twin=True,
+        listed(
+            path=f"/{flat.many}/{{{flat.id.name}}}/allocation",
             name=f"show_{flat.one}_allocation",
             summary=f"Show the allocations of a {flat.short}",
             handler=asked.one_allocation,
-            rule=rules.allocations,
             render=lambda found: {"allocation": found},
-            answers={200: one},
+            answers={200: an_object({"allocation": ref("Allocation")})},
             errors=(404,),
-            parameters=(flat.id, *_NARROWING),
+            parameters=(flat.id, *NARROWING),
         ),
     )
-    if not flat.moves:
-        return rows
-    move = Route(
-        root=Root.V1,
+    return (*rows, _move_row(flat, rules, rows[-1])) if flat.moves else rows
+
+
+def _move_row(flat: FlatKind, rules: _Rules, shown: Route) -> Route:
+    """Return the row that moves what the row ``shown`` shows."""
+    return replace(
+        shown,
         method="PUT",
-        path=path,
-        json_twin=True,
         name=f"move_{flat.one}_reservation",
         summary=f"Move a reservation, or those of a lease, from this {flat.short} to another",
-        handler=asked.move,
+        handler=_Asked(flat).move,
         rule=rules.move,
         body=Body(f"{flat.title}AllocationUpdate", _MOVE, ({"reservation_id": RESERVATION_ID},)),
-        render=lambda found: {"allocation": found},
-        answers={200: one},
         errors=(404, 409),
         parameters=(flat.id,),
     )
-    return (*rows, move)
 
 
 def _property_rows(flat: FlatKind, rules: _Rules) -> tuple[Route, ...]:
@@ -377,7 +354,7 @@ def _property_rows(flat: FlatKind, rules: _Rules) -> tuple[Route, ...]:
             summary=f"Make a capability of {flat.nouns} public, or private to operators",
             handler=asked.set_property,
             rule=rules.patch,
-            body=Body(f"{flat.title}PropertyUpdate", _PROPERTY_UPDATE, ({"private": True},)),
+            body=Body(f"{flat.title}PropertyUpdate", PROPERTY_UPDATE, ({"private": True},)),
             render=lambda changed: {"resource_property": answers.property(changed)},
             answers={200: an_object({"resource_property": ref("ResourceProperty")})},
             errors=(404,),

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from blazar.api.dates import iso, spaced
-from blazar.api.shapes import (
+from blazar.api.http.shapes import (
     EXAMPLE_TIMESTAMPS,
     FLAG,
     ISO,
@@ -21,9 +20,10 @@ from blazar.api.shapes import (
     a_list,
     an_object,
 )
-from blazar.model.demand import Allocation, ResourceAllocations
-from blazar.model.lease import Lease
-from blazar.model.resource import PropertyValues, Resource, ResourceProperty
+from blazar.model.base.clock import iso, spaced_or_none, spaced_text
+from blazar.model.calendar.allocations import Allocation, ResourceAllocations
+from blazar.model.leases.lease import Lease
+from blazar.model.resources.resource import PropertyValues, Resource, ResourceProperty
 
 ALLOCATION = "AllocationInList"
 
@@ -110,13 +110,13 @@ class FlatAnswers:
             "id": value.external_id,
             **{key: text for key, text in value.attributes.items() if key in self.attributes},
             "reservable": value.reservable,
-            "created_at": spaced(value.created_at),
-            "updated_at": None if value.updated_at is None else spaced(value.updated_at),
+            "created_at": spaced_text(value.created_at),
+            "updated_at": spaced_or_none(value.updated_at),
         }
         if value.disabled:
             shown["disabled"] = True
         if value.failure is not None and value.failed_since is not None:
-            shown |= {"failure": value.failure, "failed_since": spaced(value.failed_since)}
+            shown |= {"failure": value.failure, "failed_since": spaced_text(value.failed_since)}
         if value.authorized_projects is not None:
             shown["authorized_projects"] = ",".join(sorted(value.authorized_projects))
         return shown

@@ -3,14 +3,9 @@
 
 from __future__ import annotations
 
-from blazar.api.routes import Part
-from blazar.api.shapes import BEFORE_END, COUNT, TEXT, TEXT_OR_NULL, Json, a_list, a_reservation, an_object
-
-RESOURCES: Json = {
-    **a_list(an_object({"id": TEXT, "name": TEXT, "answer": {"type": "object"}}, optional=("answer",))),
-    "description": "once they are handed over, with what their hooks answered",
-}
-"""What a reservation shows of the resources that it has, also one of devices."""
+from blazar.api.http.routes import Part
+from blazar.api.http.shapes import BEFORE_END, COUNT, TEXT, TEXT_OR_NULL, Json, a_reservation
+from blazar.api.resources.components import HANDED_OVER
 
 _RESERVATION = a_reservation(
     "generic",
@@ -21,7 +16,7 @@ _RESERVATION = a_reservation(
         "amount": {**COUNT, "description": "units of one resource, in the place of min and max"},
         "resource_properties": TEXT_OR_NULL,
         "before_end": BEFORE_END,
-        "resources": RESOURCES,
+        "resources": HANDED_OVER,
     },
     {
         "class": "microscope",

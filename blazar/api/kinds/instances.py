@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from blazar.api.routes import Part
-from blazar.api.shapes import BEFORE_END, COUNT, RESERVATION_ID, TEXT, TEXT_OR_NULL, Json, a_reservation
+from blazar.api.http.routes import Part
+from blazar.api.http.shapes import BEFORE_END, COUNT, RESERVATION_ID, TEXT, TEXT_OR_NULL, Json, a_reservation
 
 _EXAMPLE: Json = {
     "amount": 3,

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from blazar.api.http.bodies import Schema
+from blazar.api.http.shapes import BEFORE_END, NUMBER, TEXT, TEXT_OR_NULL, Json, a_reservation
 from blazar.api.kinds.flat import FlatKind
 from blazar.api.kinds.flat_answers import ALLOCATION, FlatAnswers, allocation_component
-from blazar.api.shapes import BEFORE_END, NUMBER, TEXT, TEXT_OR_NULL, Json, a_reservation
-from blazar.api.validation import Schema
-from blazar.model.resource import NETWORK
+from blazar.api.leases.v1_0.held import KindInLease
+from blazar.model.resources.resource import NETWORK
 
 _ATTRIBUTES: Schema = {
     "network_type": {"type": "string", "maxLength": 64, "description": "vlan or vxlan"},
@@ -63,6 +64,15 @@ ANSWERS = FlatAnswers(
         "segment_id": 101,
     },
 )
+HELD = KindInLease(
+    kind=NETWORK,
+    many="networks",
+    nouns="network segments",
+    component="NetworkInLease",
+    attributes=ANSWERS.attributes,
+    named_by=None,
+    example=ANSWERS.example,
+)
 PART = FlatKind(
     kind=NETWORK,
     one="network",
@@ -76,4 +86,8 @@ PART = FlatKind(
         {"network_type": "vlan", "physical_network": "physnet1", "segment_id": 101},
         {"usage_type": "storage", "rack": None},
     ),
-).part(reservations=_RESERVATIONS, fields=_FIELDS, components={ALLOCATION: allocation_component()})
+).part(
+    reservations=_RESERVATIONS,
+    fields=_FIELDS,
+    components={ALLOCATION: allocation_component()},
+)

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from blazar.api.routes import Part
-from blazar.api.shapes import BEFORE_END, COUNT, RESERVATION_ID, TEXT, TEXT_OR_NULL, Json, a_list, a_reservation
-from blazar.resources.described import SCHEMAS
+from blazar.api.http.routes import Part
+from blazar.api.http.shapes import BEFORE_END, COUNT, RESERVATION_ID, TEXT, TEXT_OR_NULL, Json, a_list, a_reservation
+from blazar.resources.request_schemas import SCHEMAS
 
 _REQUEST: Json = SCHEMAS["virtual:server"]["properties"]
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from blazar.api.routes import Part
-from blazar.api.shapes import BEFORE_END, COUNT, TEXT, TEXT_OR_NULL, Json, a_list, a_reservation, an_object
+from blazar.api.http.routes import Part
+from blazar.api.http.shapes import BEFORE_END, COUNT, TEXT, TEXT_OR_NULL, Json, a_list, a_reservation, an_object
 
 _DOCUMENT: Json = {"type": ["object", "string", "null"], "description": "as it was sent, without hidden parameters"}
 _TAKES = an_object(

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from blazar.api.routes import Part
-from blazar.api.shapes import COUNT, TEXT, TEXT_OR_NULL, Json, a_list, a_reservation
+from blazar.api.http.routes import Part
+from blazar.api.http.shapes import COUNT, TEXT, TEXT_OR_NULL, Json, a_list, a_reservation
 from blazar.resources.volumes.parameters import ACTIONS
 
 _IDS: Json = {**a_list(TEXT), "type": ["array", "null"]}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases: routes, formats of requests and responses in both versions of the API, and a cache of rendered leases."""
+"""Leases: ``v1_0`` for existing clients and version 2, ``v1_1`` from microversion 1.1 on, and what both need."""

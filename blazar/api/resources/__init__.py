@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resources of every kind that is served, those of other packages as well: ``/v1/resources``, from 1.2 on."""
+"""Resources of every kind: ``/v1/resources``, and the requests, handlers and lists that routes of kinds share."""

@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-from blazar.api.kinds import changes
-from blazar.api.shapes import FLAG, LINKS, NUMBER, TEXT, TEXT_OR_NULL, ZULU, ZULU_OR_NULL, Json, a_list, an_object
-from blazar.api.since import known_fields
-from blazar.api.urls import link
-from blazar.model.clock import zulu
-from blazar.model.resource import PropertyValues, Resource, ResourceProperty
-from blazar.model.resource_kinds import KindDescription
-from blazar.model.resource_pages import Candidate, VisibleResource
+from collections.abc import Sequence
+
+from blazar.api.http.answers import link
+from blazar.api.http.shapes import FLAG, LINKS, NUMBER, TEXT, TEXT_OR_NULL, ZULU, ZULU_OR_NULL, Json, a_list, an_object
+from blazar.api.resources import requests
+from blazar.model.base.clock import zulu
+from blazar.model.resources.pages import Candidate, VisibleResource
+from blazar.model.resources.resource import KindDescription, PropertyValues, Resource, ResourceProperty
 
 REGISTRATION: Json = {
     "type": "object",
     "maxProperties": 100,
     "description": "an object with the fields that the kind's registration in GET /v1/resources describes",
-    "properties": changes.fields(changes.CAPABILITY),
+    "properties": requests.fields(requests.CAPABILITY),
     "additionalProperties": True,
 }
 PRIVACY: Json = {
@@ -26,6 +26,12 @@ PRIVACY: Json = {
     "description": "an object with private",
     "properties": {"private": {"type": "boolean", "description": "true or false"}},
 }
+
+HANDED_OVER: Json = {
+    **a_list(an_object({"id": TEXT, "name": TEXT, "answer": {"type": "object"}}, optional=("answer",))),
+    "description": "once they are handed over, with what their hooks answered",
+}
+"""What a reservation shows of the resources that it has, of generic ones and devices."""
 
 _SCHEMA: Json = {"type": "object", "description": "a JSON schema"}
 _KIND: Json = {
@@ -45,6 +51,7 @@ _KIND: Json = {
         "description": "the JSON schema of what a request for a reservation may have, by resource type, where known",
     },
     "has_candidates": {**FLAG, "description": "the cloud can tell what can be registered"},
+    "allowed": {**a_list(TEXT), "description": "policy rules that allow the caller something with these resources"},
     "links": LINKS,
 }
 _OPTIONAL = ("label", "traits", "disabled", "failure", "authorized_projects", "created_at", "updated_at")
@@ -56,7 +63,7 @@ _RESOURCE: Json = {
     "attributes": {"type": "object", "description": "what the cloud tells of it; members see public ones"},
     "capacity": {"type": "object", "additionalProperties": NUMBER},
     "traits": a_list(TEXT),
-    **changes.SHOWN,
+    **requests.SHOWN,
     "links": LINKS,
 }
 KEYS = tuple(key for key in _RESOURCE if key != "id")
@@ -94,6 +101,7 @@ COMPONENTS: Json = {
             "attributes": {"vcpus": {"type": "integer"}},
             "parameters": {"physical:host": {"type": "object", "properties": {"min": {"type": "integer"}}}},
             "has_candidates": True,
+            "allowed": ["blazar:resources:get"],
             "links": [],
         },
     ),
@@ -109,11 +117,18 @@ COMPONENTS: Json = {
             "region": {**TEXT, "description": "where it is, if the service has several regions"},
             "registration": {
                 "type": "object",
-                "description": "from 1.3 on: fields that register it, as far as the cloud tells them",
+                "description": "fields that register it, as far as the cloud tells them",
             },
         },
-        optional=("region", "registration"),
-        example={"id": "17", "name": "cn17.example", "state": "up", "servers": 0, "resource_id": None},
+        optional=("region",),
+        example={
+            "id": "17",
+            "name": "cn17.example",
+            "state": "up",
+            "servers": 0,
+            "resource_id": None,
+            "registration": {"name": "cn17.example"},
+        },
     ),
     "PropertyOfResources": an_object(_PROPERTY, example={"name": "gpu", "private": False, "values": ["A100", "H100"]}),
     "ChangedProperty": an_object(
@@ -128,24 +143,24 @@ COMPONENTS: Json = {
 }
 
 
-def registration_schema(described: KindDescription, minor: int) -> Json:
-    """Return the schema of a body that registers a resource at 1.``minor``: fields of the kind, and of every kind."""
+def registration_schema(described: KindDescription) -> Json:
+    """Return the schema of a body that registers a resource: fields of the kind, and of every kind."""
     given: Json = dict(described.shape.registration)
-    own = known_fields(given.get("properties", {}), described.kind, minor)
-    return {**given, "properties": {**own, **REGISTRATION["properties"]}}
+    return {**given, "properties": {**given.get("properties", {}), **REGISTRATION["properties"]}}
 
 
-def kind(value: KindDescription, minor: int) -> Json:
-    """Render a kind as 1.``minor`` has it."""
+def kind(value: KindDescription, allowed: Sequence[str]) -> Json:
+    """Render a kind, with the rules that allow the caller something with its resources."""
     return {
         "name": value.kind,
         "noun": value.shape.noun,
         "nouns": value.shape.nouns,
         "resource_types": list(value.resource_types),
-        "registration": registration_schema(value, minor),
+        "registration": registration_schema(value),
         "attributes": dict(value.shape.attributes),
         "parameters": dict(value.parameters),
         "has_candidates": value.has_candidates,
+        "allowed": list(allowed),
         "links": _links(f"/v1/resources/{value.kind}"),
     }
 
@@ -171,7 +186,7 @@ def resource(value: Resource | VisibleResource) -> Json:
         "attributes": dict(value.attributes),
         "capacity": dict(value.capacity.items),
         "traits": sorted(value.traits),
-        **changes.shown(value),
+        **requests.render_state(value),
         "links": _links(path_of(value)),
     }
 
@@ -181,8 +196,8 @@ def path_of(value: Resource) -> str:
     return f"/v1/resources/{value.kind}/{value.external_id}"
 
 
-def candidate(value: Candidate, minor: int) -> Json:
-    """Render what the cloud has to register; from 1.3 on with the fields that register it."""
+def candidate(value: Candidate) -> Json:
+    """Render what the cloud has to register, with the fields that register it."""
     return {
         "id": value.id,
         "name": value.name,
@@ -190,7 +205,7 @@ def candidate(value: Candidate, minor: int) -> Json:
         "servers": value.servers,
         "resource_id": value.resource_id,
         **({"region": value.region} if value.region else {}),
-        **({"registration": dict(value.registration)} if minor >= 3 else {}),
+        "registration": dict(value.registration),
     }
 
 

@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``/v1/resources``, from version 1.2 on: what can be reserved, of every kind."""
+"""``/v1/resources``, from version 1.1 on: what can be reserved, of every kind."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
 
-from blazar.api.kinds import lists
-from blazar.api.kinds.changes import CHANGE
-from blazar.api.kinds.lists import itself
-from blazar.api.moments import Place
-from blazar.api.preconditions import IF_MATCH
-from blazar.api.queries import MOST_CONDITIONS, filter_by, option, paging
-from blazar.api.readers import Flag, JsonText, Text
-from blazar.api.resources import components, handlers, rules
-from blazar.api.routes import Body, Caching, Parameter, Part, Root, Route, in_path
-from blazar.api.shapes import LINKS, Json, a_list, an_object, ref
-from blazar.model.paging import Condition, Operator
-from blazar.model.resource import Resource
-from blazar.model.resource_pages import PROPERTY, VisibleResource
+from blazar.api.http.answers import IF_MATCH
+from blazar.api.http.dates import Place
+from blazar.api.http.queries import MOST_CONDITIONS, filter_by, option, paging
+from blazar.api.http.readers import Flag, JsonText, Text
+from blazar.api.http.routes import Body, Caching, Part, Root, Route, in_path
+from blazar.api.http.shapes import LINKS, RESERVATION_ID, Json, a_list, an_object, ref
+from blazar.api.resources import components, handlers, lists, rules
+from blazar.api.resources.requests import CHANGE
+from blazar.model.base.paging import Condition, Operator
+from blazar.model.calendar.allocations import ResourceAllocations
+from blazar.model.resources.pages import PROPERTY, VisibleResource
+from blazar.model.resources.resource import Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +39,10 @@ class PropertyText:
 
 def _one(found: Resource | VisibleResource) -> Json:
     return {"resource": components.resource(found)}
+
+
+def _allocation(found: ResourceAllocations) -> Json:
+    return {"allocation": lists.allocation(found)}
 
 
 _resources = handlers.ResourceHandlers()
@@ -67,35 +70,31 @@ _CHANGE: Json = {
 }
 
 
-def _list(*wrong: Parameter, since: tuple[int, int], until: tuple[int, int] | None = None) -> Route:
-    """Return the row of the list of a kind; ``wrong`` are the filters by what is wrong with a resource."""
-    return lists.list_row(
-        "resources",
-        ref("ResourceInList"),
-        path="/resources/{kind}",
-        name="list_resources",
-        summary="List the resources of a kind",
-        handler=_resources.page,
-        rule=rules.GET,
-        errors=(404,),
-        since=since,
-        until=until,
-        parameters=(
-            _KIND,
-            filter_by("name", Text(), "the name"),
-            filter_by("label", Text(), "the label"),
-            filter_by("reservable", Flag(), "whether it takes new leases"),
-            *wrong,
-            filter_by("project_id", Text(), "a project to which it is restricted (operators)"),
-            option("property", PropertyText(), "name:value of an attribute or a property", most=MOST_CONDITIONS),
-            option("requirement", JsonText(), "resources that meet this, as in reservations"),
-            option("text", Text(2, 80), "a part of the name"),
-            *paging(handlers.SORT_KEYS, fields=components.KEYS),
-        ),
-    )
+_LIST = lists.list_row(
+    "resources",
+    ref("ResourceInList"),
+    path="/resources/{kind}",
+    name="list_resources",
+    summary="List the resources of a kind",
+    handler=_resources.page,
+    rule=rules.GET,
+    errors=(404,),
+    parameters=(
+        _KIND,
+        filter_by("name", Text(), "the name"),
+        filter_by("label", Text(), "the label"),
+        filter_by("reservable", Flag(), "whether it takes new leases"),
+        *lists.TROUBLES,
+        filter_by("project_id", Text(), "a project to which it is restricted (operators)"),
+        option("property", PropertyText(), "name:value of an attribute or a property", most=MOST_CONDITIONS),
+        option("requirement", JsonText(), "resources that meet this, as in reservations"),
+        option("text", Text(2, 80), "a part of the name"),
+        *paging(handlers.SORT_KEYS, fields=components.KEYS, by_property=True),
+    ),
+)
 
 
-_route = partial(Route, root=Root.V1, since=(1, 2))
+_route = partial(Route, root=Root.V1)
 _on_kind = partial(_route, path="/resources/{kind}", parameters=(_KIND,), errors=(404,))
 _on_one = partial(_route, path="/resources/{kind}/{resource_id}", parameters=(_KIND, _ID), errors=(404,))
 
@@ -107,11 +106,9 @@ ROUTES = (
         summary="List the kinds of resources",
         handler=handlers.kinds,
         rule=rules.GET,
-        render=itself,
         answers={200: an_object({"kinds": a_list(ref("Kind")), "links": LINKS})},
     ),
-    _list(lists.CONDITION, since=(1, 2), until=(1, 2)),
-    _list(*lists.TROUBLES, since=(1, 3)),
+    _LIST,
     _on_kind(
         method="POST",
         name="register_resource",
@@ -136,8 +133,8 @@ ROUTES = (
         name="list_resource_allocations",
         summary="List the allocations of the resources of a kind",
         parameters=(_KIND,),
+        by_property=True,
         errors=(404,),
-        since=(1, 2),
     ),
     _on_kind(
         method="GET",
@@ -146,7 +143,6 @@ ROUTES = (
         summary="List what the cloud has to register",
         handler=handlers.candidates,
         rule=rules.CANDIDATES,
-        render=itself,
         answers={200: an_object({"candidates": a_list(ref("Candidate")), "links": LINKS})},
         parameters=(_KIND, option("registered", Flag(), "true: those that are registered; false: those that are not")),
         caching=Caching.NONE,
@@ -160,7 +156,6 @@ ROUTES = (
         handler=handlers.properties,
         rule=rules.PROPERTIES,
         errors=(404,),
-        since=(1, 2),
         parameters=(_KIND, *paging(["name"])),
     ),
     _on_kind(
@@ -235,9 +230,22 @@ ROUTES = (
         summary="Show the allocations of a resource",
         handler=handlers.allocations,
         rule=rules.ALLOCATIONS,
-        render=lambda found: {"allocation": lists.allocation(found)},
+        render=_allocation,
         answers={200: an_object({"allocation": ref(lists.ALLOCATION)})},
         parameters=(_KIND, _ID, *lists.NARROWED),
+    ),
+    _on_one(
+        method="PUT",
+        path="/resources/{kind}/{resource_id}/allocations",
+        name="move_resource_reservation",
+        summary="Move a reservation from this resource to another",
+        handler=handlers.move,
+        rule=rules.MOVE,
+        body=Body("ResourceAllocationUpdate", lists.ALLOCATION_UPDATE, ({"reservation_id": RESERVATION_ID},)),
+        render=_allocation,
+        answers={200: an_object({"allocation": ref(lists.ALLOCATION)})},
+        errors=(404, 409),
+        caching=Caching.NONE,
     ),
 )
 
@@ -246,5 +254,5 @@ PART = Part(
     routes=ROUTES,
     rules=rules.RULES,
     views=(rules.PRIVATE,),
-    components=components.COMPONENTS,
+    components={**components.COMPONENTS, **lists.COMPONENTS},
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blazar.api.routes import ADMIN, READER, Rule
-from blazar.model.resource import DEVICE, FLOATING_IP, HOST, NETWORK, ResourceKind
+from blazar.api.http.routes import ADMIN, READER, Rule
+from blazar.model.resources.resource import DEVICE, FLOATING_IP, HOST, NETWORK, ResourceKind
 
 _EARLIER: Mapping[ResourceKind, str] = {
     HOST: "blazar:oshosts",
@@ -17,18 +17,27 @@ _EARLIER: Mapping[ResourceKind, str] = {
 """The kinds that have routes of their own at 1.0, and how the rules of these begin."""
 
 
-def _as_before(action: str, **others: str) -> str:
-    """Return the check of an action on a resource: for kinds with routes at 1.0 their rule, else operators only.
+def _earlier(action: str, **others: str) -> tuple[str, ...]:
+    """Return the checks of an action on a resource of a kind with routes at 1.0: the rule of these.
 
     ``others`` have the action at 1.0 by the beginning of its rule, where that has another name.
     """
-    earlier = {kind: others.get(begin.rpartition(":")[2], action) for kind, begin in _EARLIER.items()}
-    named = [f"('{kind}':%(kind)s and rule:{_EARLIER[kind]}:{each})" for kind, each in earlier.items()]
-    other = " and ".join(f"not '{kind}':%(kind)s" for kind, each in earlier.items())
-    return " or ".join((*named, f"({other} and {ADMIN})"))
+    actions = {kind: others.get(begin.rpartition(":")[2], action) for kind, begin in _EARLIER.items()}
+    return tuple(f"('{kind}':%(kind)s and rule:{_EARLIER[kind]}:{each})" for kind, each in actions.items())
 
 
-GET = Rule("blazar:resources:get", READER, "List kinds of resources, and what the project may see of resources.")
+def _as_before(action: str, **others: str) -> str:
+    """Return the check of an action on a resource: for kinds with routes at 1.0 their rule, else operators only."""
+    other = " and ".join(f"not '{kind}':%(kind)s" for kind in _EARLIER)
+    return " or ".join((*_earlier(action, **others), f"({other} and {ADMIN})"))
+
+
+GET = Rule(
+    "blazar:resources:get",
+    # Who may list the resources of a kind at 1.0 need not be a reader of the project.
+    " or ".join((READER, *_earlier("get"))),
+    "List kinds of resources, and what the project may see of resources.",
+)
 POST = Rule("blazar:resources:post", _as_before("post"), "Register a resource.")
 PUT = Rule(
     "blazar:resources:put",
@@ -42,18 +51,32 @@ REFRESH = Rule(
     _as_before("refresh", floatingips="post", networks="put", devices="put"),
     "Refresh a resource's data from the cloud.",
 )
-ALLOCATIONS = Rule("blazar:resources:get_allocations", ADMIN, "List and show allocations of resources.")
-CANDIDATES = Rule("blazar:resources:get_candidates", ADMIN, "List what the cloud has to register.")
-PROPERTIES = Rule("blazar:resources:get_properties", ADMIN, "List the properties that operators have set.")
+ALLOCATIONS = Rule(
+    "blazar:resources:get_allocations",
+    _as_before("get_allocations", floatingips="post"),
+    "List and show allocations of resources.",
+)
+MOVE = Rule(
+    "blazar:resources:reallocate",
+    _as_before("reallocate", floatingips="post", networks="put"),
+    "Move a reservation to another resource.",
+)
+CANDIDATES = Rule("blazar:resources:get_candidates", _as_before("post"), "List what the cloud has to register.")
+PROPERTIES = Rule(
+    "blazar:resources:get_properties",
+    _as_before("get_resource_properties", floatingips="post"),
+    "List the properties that operators have set.",
+)
 PATCH = Rule(
     "blazar:resources:update_properties",
     _as_before("update_resource_properties", floatingips="post"),
     "Make a property public or private.",
 )
-RULES = (GET, POST, PUT, DELETE, REFRESH, ALLOCATIONS, CANDIDATES, PROPERTIES, PATCH)
+RULES = (GET, POST, PUT, DELETE, REFRESH, ALLOCATIONS, MOVE, CANDIDATES, PROPERTIES, PATCH)
 
 PRIVATE = Rule(
     "blazar:resources:get_private",
-    ADMIN,
+    # Everybody lists addresses, but not what is for operators.
+    _as_before("get", floatingips="post"),
     "See ids, names, conditions and private properties of resources, and those that are restricted to other projects.",
 )

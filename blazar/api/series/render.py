@@ -7,7 +7,8 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
-from blazar.api.shapes import (
+from blazar.api.http.answers import link
+from blazar.api.http.shapes import (
     FLAG,
     LEASE_ID,
     LINKS,
@@ -22,15 +23,14 @@ from blazar.api.shapes import (
     one_of,
     ref,
 )
-from blazar.api.urls import link
-from blazar.model.clock import zulu
-from blazar.model.duration import Duration
-from blazar.model.lease import LeaseStatus
-from blazar.model.recurrence import LocalEnd
-from blazar.model.requests import ReservationRequest
-from blazar.model.rule_text import rule_text
-from blazar.model.series import Fit
-from blazar.model.series_details import OccurrenceState, Series, SeriesDetails, SeriesOccurrence, SeriesStatus
+from blazar.model.base.clock import zulu
+from blazar.model.base.moments import Duration
+from blazar.model.leases.requests import ReservationRequest
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.series.checks import Fit
+from blazar.model.series.details import OccurrenceState, Series, SeriesDetails, SeriesOccurrence, SeriesStatus
+from blazar.model.series.recurrence import LocalEnd
+from blazar.model.series.rule_text import rule_text
 
 _LOCAL: Json = {
     "type": "string",
@@ -129,7 +129,7 @@ COMPONENTS: Json = {
 }
 
 
-def shown(value: Series) -> Json:
+def render_series(value: Series) -> Json:
     """Return a series as it is shown, without its occurrences."""
     when, length = value.recurrence, value.recurrence.length
     return {
@@ -161,7 +161,7 @@ def shown(value: Series) -> Json:
 
 def details(found: SeriesDetails, *, planned: bool = False) -> Json:
     """Return a series with its occurrences; a ``planned`` one does not exist, and has no id."""
-    value = {**shown(found.series), "occurrences": [_occurrence(each) for each in found.occurrences]}
+    value = {**render_series(found.series), "occurrences": [_occurrence(each) for each in found.occurrences]}
     return {**value, "id": None, "links": []} if planned else value
 
 

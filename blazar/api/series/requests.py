@@ -7,24 +7,24 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 
-from blazar.api import moments
-from blazar.api.identity import Caller
-from blazar.api.leases.full.requests import Schemas, reservations
-from blazar.api.leases.full.view import View
-from blazar.api.leases.requests import check_text
-from blazar.api.moments import in_body
+from blazar.api.http import dates
+from blazar.api.http.dates import in_body
+from blazar.api.http.identity import Caller
+from blazar.api.http.shapes import Json
+from blazar.api.leases.limits import check_text
+from blazar.api.leases.rules import View
+from blazar.api.leases.v1_1.requests import Schemas, reservations
 from blazar.api.series.schemas import LOCAL
-from blazar.api.shapes import Json
-from blazar.model.duration import Duration
-from blazar.model.errors import InvalidInput
-from blazar.model.recurrence import LocalEnd, Recurrence
-from blazar.model.requests import Actor
-from blazar.model.rule_text import parse_rule
-from blazar.model.series import Fit
-from blazar.model.series_changes import SeriesChange
-from blazar.model.series_details import SeriesRequest, Template
+from blazar.model.base.errors import InvalidInput
+from blazar.model.base.moments import Duration
+from blazar.model.leases.requests import Actor
+from blazar.model.series.changes import SeriesChange
+from blazar.model.series.checks import Fit
+from blazar.model.series.details import SeriesRequest, Template
+from blazar.model.series.recurrence import LocalEnd, Recurrence
+from blazar.model.series.rule_text import parse_rule
 
-_LOCAL = re.compile(moments.LOCAL_DATE, re.ASCII)
+_LOCAL = re.compile(dates.LOCAL_DATE, re.ASCII)
 _UNTIL = re.compile(r"(([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?)(\+(\d{1,4})d)?", re.ASCII)
 
 
@@ -81,7 +81,7 @@ def series_change(
 
 def zone_of(body: Json) -> str:
     """Return the time zone of a body. InvalidInput."""
-    return moments.zone(body.get("time_zone", "UTC"), in_body("time_zone"))
+    return dates.zone(body.get("time_zone", "UTC"), in_body("time_zone"))
 
 
 def recurrence(body: Json) -> Recurrence:
@@ -101,7 +101,7 @@ def before_end_of(text: str | None, zone: str) -> Duration | None:
     if text is None:
         return None
     place = in_body("before_end_date")
-    found = moments.moment_or_duration(text, place, zone=zone, backward=True) if text[:1] in ("+", "-") else None
+    found = dates.moment_or_duration(text, place, zone=zone, backward=True) if text[:1] in ("+", "-") else None
     if not isinstance(found, Duration):
         raise place.invalid(text, "a duration with its sign, +P1D from each start or -PT2H before each end, or null")
     return found
@@ -110,9 +110,9 @@ def before_end_of(text: str | None, zone: str) -> Duration | None:
 def local(text: str, *path: str | int) -> datetime:
     """Return a local time. InvalidInput."""
     try:
-        if len(text) > moments.MOST_CHARACTERS or not _LOCAL.fullmatch(text):
+        if len(text) > dates.MOST_CHARACTERS or not _LOCAL.fullmatch(text):
             raise ValueError
-        return datetime.fromisoformat(moments.to_the_second(text))
+        return datetime.fromisoformat(dates.to_the_second(text))
     except ValueError:
         raise in_body(*path).invalid(text, f"{LOCAL}, without an offset") from None
 
@@ -140,7 +140,7 @@ def _length(body: Json) -> timedelta | LocalEnd:
         )
     if "duration" in body:
         place = in_body("duration")
-        found = moments.duration(body["duration"], place)
+        found = dates.duration(body["duration"], place)
         if found.years or found.months:
             raise place.invalid(body["duration"], "days, hours, minutes or seconds: months differ in length")
         return timedelta(days=found.days, seconds=found.seconds)

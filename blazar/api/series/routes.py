@@ -8,26 +8,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 
-from blazar.api.answers import Answer, paged
-from blazar.api.bodies import normalized
-from blazar.api.context import Call, identifier
-from blazar.api.leases.full.keys import IDEMPOTENCY_KEY, key_of
-from blazar.api.leases.full.view import OF_1_3, view_of
+from blazar.api.http.answers import IDEMPOTENCY_KEY, IF_MATCH, Answer, Tags, key_of, link, link_pages
+from blazar.api.http.bodies import normalize
+from blazar.api.http.context import Call, identifier
+from blazar.api.http.queries import option, paging
+from blazar.api.http.readers import Choice, Flag, Text
+from blazar.api.http.routes import Body, Caching, Part, Root, Route, Rule, all_of, in_path
+from blazar.api.http.shapes import LINKS, NUMBER, Json, a_list, an_object, ref
 from blazar.api.leases.rules import DELETE as DELETE_LEASE
 from blazar.api.leases.rules import GET as GET_LEASE
 from blazar.api.leases.rules import POST as CREATE_LEASE
 from blazar.api.leases.rules import PUT as UPDATE_LEASE
-from blazar.api.preconditions import IF_MATCH, Tags
-from blazar.api.queries import option, paging
-from blazar.api.readers import Choice, Flag, Text
-from blazar.api.routes import Body, Caching, Part, Root, Route, Rule, all_of, in_path
-from blazar.api.series.render import COMPONENTS, FIELDS, details, shown
+from blazar.api.leases.rules import view_of
+from blazar.api.series.render import COMPONENTS, FIELDS, details, render_series
 from blazar.api.series.requests import new_series, series_change
 from blazar.api.series.schemas import CHANGES, EXAMPLES, SERIES_CREATE, SERIES_UPDATE
-from blazar.api.shapes import LINKS, NUMBER, Json, a_list, an_object, ref
-from blazar.api.urls import link
-from blazar.model.errors import Denied, PreconditionFailed
-from blazar.model.series_details import SeriesDetails, SeriesOwner, SeriesQuestion, SeriesStatus, unknown_series
+from blazar.model.base.errors import Denied, PreconditionFailed
+from blazar.model.series.details import SeriesDetails, SeriesOwner, SeriesQuestion, SeriesStatus, unknown_series
 
 _TAGS = Tags("-s", parted=True)
 
@@ -54,8 +51,8 @@ def index(call: Call) -> Answer:
     page = call.manager.series.page(
         SeriesQuestion(asked.page("created_at"), project_id, () if statuses is None else (SeriesStatus(statuses),))
     )
-    series: Json = {"series": [asked.only(shown(each)) for each in page.items]}
-    return paged(series if page.count is None else {**series, "count": page.count}, page.following)
+    series: Json = {"series": [asked.only(render_series(each)) for each in page.items]}
+    return link_pages(series if page.count is None else {**series, "count": page.count}, page.following)
 
 
 def create(call: Call) -> Answer:
@@ -68,8 +65,8 @@ def create(call: Call) -> Answer:
     found = None if key is None else call.manager.series.replay(key)
     if found is None:
         schemas_of = call.services.served.requests
-        asked = call.checked(normalized(body))
-        wanted = new_series(asked, call.caller, view_of(call, OF_1_3), schemas_of, dry_run=dry_run)
+        asked = call.checked(normalize(body))
+        wanted = new_series(asked, call.caller, view_of(call), schemas_of, dry_run=dry_run)
         found = call.manager.series.create(replace(wanted, key=key))
     if dry_run:
         return Answer(details(found, planned=True), status=200)
@@ -99,7 +96,7 @@ def update(call: Call, series_id: str) -> Answer:
     if is_same:
         current()
         return _written(read())
-    view, schemas_of = view_of(call, OF_1_3), call.services.served.requests
+    view, schemas_of = view_of(call), call.services.served.requests
     change = series_change(body, call.caller, view, schemas_of, dry_run=dry_run, revisions=_TAGS.wanted())
     try:
         found = call.manager.series.change(owner.id, change)
@@ -142,18 +139,14 @@ def _visible(call: Call, series_id: str) -> SeriesOwner:
     return owner
 
 
-def _itself(value: Json) -> Json:
-    return value
-
-
 def _in_envelope(series: Json) -> Json:
     return {"series": series}
 
 
 _ID = in_path("series_id", "the series' id")
 _ONE = an_object({"series": ref("SeriesWithOccurrences")})
-_on_list = partial(Route, root=Root.V1, path="/series", since=(1, 3))
-_on_series = partial(Route, root=Root.V1, path="/series/{series_id}", since=(1, 3), on_target=True, errors=(404,))
+_on_list = partial(Route, root=Root.V1, path="/series")
+_on_series = partial(Route, root=Root.V1, path="/series/{series_id}", on_target=True, errors=(404,))
 
 PART = Part(
     "series",
@@ -164,7 +157,6 @@ PART = Part(
             summary="List the project's series; operators see all",
             handler=index,
             rule=GET,
-            render=_itself,
             answers={
                 200: an_object({"series": a_list(ref("Series")), "count": NUMBER, "links": LINKS}, optional=("count",))
             },

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from blazar.api.leases.full.schemas import reservations
-from blazar.api.leases.full.view import OF_1_3
-from blazar.api.shapes import Json
-from blazar.model.rule_text import MOST_CHARACTERS
-from blazar.model.series import MOST_DATES, Fit
+from blazar.api.http.shapes import Json
+from blazar.api.leases.v1_1.schemas import RESERVATIONS
+from blazar.model.series.checks import MOST_DATES, Fit
+from blazar.model.series.rule_text import MOST_CHARACTERS
 
 LOCAL = "a local time of the time zone such as 2030-04-01T08:00"
 _LOCAL: Json = {"type": "string", "maxLength": 64, "description": LOCAL}
@@ -60,7 +59,7 @@ SERIES_CREATE: Json = {
         **WHEN,
         "before_end_date": BEFORE_END,
         "fit": FIT,
-        "reservations": reservations(OF_1_3),
+        "reservations": RESERVATIONS,
     },
 }
 SERIES_UPDATE: Json = {
@@ -80,7 +79,7 @@ SERIES_UPDATE: Json = {
         **WHEN,
         "before_end_date": BEFORE_END,
         "fit": FIT,
-        "reservations": reservations(OF_1_3),
+        "reservations": RESERVATIONS,
     },
 }
 CHANGES: tuple[Json, ...] = (

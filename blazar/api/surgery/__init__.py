@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Surgery on leases: other hosts for those that they have, one lease made two, two made one."""
+"""Surgery on leases: other hosts, one made two, two made one; and their transfer to another project."""

@@ -1,32 +1,94 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Surgery on leases, from version 1.3 on: each verb is all or nothing, and done once for each ``Idempotency-Key``."""
+"""Surgery on leases, from version 1.1 on: swap, split and merge.
+
+Each is all or nothing, and done once for each ``Idempotency-Key``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
-from blazar.api import moments
-from blazar.api.answers import Answer
-from blazar.api.bodies import normalized
-from blazar.api.context import Call, identifier
+from blazar.api.http import dates
+from blazar.api.http.answers import IDEMPOTENCY_KEY, IF_MATCH, Answer, key_of, link
+from blazar.api.http.bodies import normalize
+from blazar.api.http.context import Call, identifier
+from blazar.api.http.queries import option
+from blazar.api.http.readers import Flag
+from blazar.api.http.routes import Body, Part, Root, Route, Rule, all_of, in_path
+from blazar.api.http.shapes import LEASE_ID, RESERVATION_ID, Json, a_list, an_object, ref
 from blazar.api.kinds.hosts.allocations import MOVE
-from blazar.api.leases.full import render
-from blazar.api.leases.full.keys import IDEMPOTENCY_KEY, key_of
-from blazar.api.leases.full.view import OF_1_3, View, view_of
-from blazar.api.leases.full.visible import visible
-from blazar.api.leases.rules import DELETE, POST, PUT
-from blazar.api.preconditions import IF_MATCH
-from blazar.api.queries import option
-from blazar.api.readers import Flag
-from blazar.api.routes import Body, Part, Root, Route, Rule, all_of, in_path
-from blazar.api.shapes import Json
-from blazar.api.surgery.components import LEASES, MERGE, MERGES, SPLIT, SPLITS, SWAP, SWAPS
-from blazar.api.urls import link
-from blazar.model.errors import InvalidInput, NotFound, PreconditionFailed
-from blazar.model.lease_details import LeaseOwner
-from blazar.model.requests import NOW, Actor
+from blazar.api.leases.rules import DELETE, POST, PUT, View, view_of, visible
+from blazar.api.leases.v1_1 import render
+from blazar.model.base.errors import InvalidInput, NotFound, PreconditionFailed
+from blazar.model.base.moments import NOW
+from blazar.model.leases.details import LeaseOwner
+from blazar.model.leases.requests import Actor
 from blazar.model.surgery import MergeRequest, Operated, Partner, PartRequest, SplitRequest, SwapRequest, Terms
+
+_NAMED: Json = {"type": "string", "minLength": 1, "maxLength": 255}
+_ID: Json = {"type": "string", "minLength": 1, "maxLength": 64}
+
+LEASES = an_object({"leases": a_list(ref("Lease1_1"))})
+"""The leases that are left, the one that the request named first."""
+
+SWAP = an_object(
+    {
+        "host": {**_NAMED, "description": "the host to give up, as the lease shows it"},
+        "for": {
+            **_NAMED,
+            "type": ["string", "null"],
+            "description": "the host to get for it; null or left out: any that fits",
+        },
+        "with": {
+            **an_object({"lease_id": _ID, "reservation_id": _ID}),
+            "description": "the reservation of another lease that gets the host and gives up the other one",
+        },
+    },
+    optional=("for", "with"),
+)
+SWAPS: tuple[Json, ...] = ({"host": "node-1"}, {"host": "node-1", "for": "node-3"})
+
+SPLIT = an_object(
+    {
+        "name": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+            "description": "the second lease's; default: same",
+        },
+        "reservations": {
+            **a_list(
+                an_object(
+                    {
+                        "id": {**_ID, "description": "the reservation that goes to the second lease, or is cut"},
+                        "resources": {
+                            **a_list(_NAMED),
+                            "minItems": 1,
+                            "maxItems": 1000,
+                            "description": "the resources of it that go, as the lease shows them",
+                        },
+                        "count": {"type": "integer", "minimum": 1, "description": "how many of its resources go"},
+                    },
+                    optional=("resources", "count"),
+                )
+            ),
+            "minItems": 1,
+            "maxItems": 100,
+            "description": "the reservations that go, or are cut",
+        },
+        "at": {"type": "string", "maxLength": 64, "description": "the date at which the second lease begins"},
+    },
+    optional=("name", "reservations", "at"),
+)
+SPLITS: tuple[Json, ...] = (
+    {"name": "second half", "reservations": [{"id": RESERVATION_ID, "count": 1}]},
+    {"at": "2030-05-02T08:00:00Z"},
+)
+
+MERGE = an_object({"with": {**_ID, "description": "the lease whose reservations, or whose time, this one gets"}})
+MERGES: tuple[Json, ...] = ({"with": LEASE_ID},)
+
 
 SWAP_RULE = Rule("blazar:leases:swap", all_of(PUT), "Give up a host of a reservation for another one.")
 SWAP_TO = Rule(
@@ -44,7 +106,7 @@ def swap(call: Call, lease_id: str, reservation_id: str) -> Answer:
     owner = visible(call, lease_id)
     body = call.read()
     terms, view = _terms(call, body, f"POST /v1/leases/{owner.id}/reservations/{reservation_id}/swap")
-    asked = call.checked(normalized(body))
+    asked = call.checked(normalize(body))
     target, other = asked.get("for"), asked.get("with")
     partner = None
     if other is not None:
@@ -55,7 +117,7 @@ def swap(call: Call, lease_id: str, reservation_id: str) -> Answer:
     elif target is not None:
         call.services.policy.check(SWAP_TO.name, call.caller, _target(owner))
     request = SwapRequest(identifier(reservation_id), asked["host"], target, partner)
-    return _operated(lambda: call.manager.surgery.swap(owner.id, request, terms), view, terms)
+    return _answer_operation(lambda: call.manager.surgery.swap(owner.id, request, terms), view, terms)
 
 
 def split(call: Call, lease_id: str) -> Answer:
@@ -63,7 +125,7 @@ def split(call: Call, lease_id: str) -> Answer:
     owner = visible(call, lease_id)
     body = call.read()
     terms, view = _terms(call, body, f"POST /v1/leases/{owner.id}/split")
-    asked = call.checked(normalized(body))
+    asked = call.checked(normalize(body))
     if ("reservations" in asked) == ("at" in asked):
         both = "reservations" in asked
         raise InvalidInput(
@@ -74,11 +136,11 @@ def split(call: Call, lease_id: str) -> Answer:
             pointer="/at" if both else "/reservations",
         )
     parts = [_part(each, number) for number, each in enumerate(asked.get("reservations", ()))]
-    at = moments.moment(asked["at"], moments.in_body("at")) if "at" in asked else None
+    at = dates.moment(asked["at"], dates.in_body("at")) if "at" in asked else None
     if at is NOW:
-        raise moments.in_body("at").invalid("now", "a date between the start and the end of the lease")
+        raise dates.in_body("at").invalid("now", "a date between the start and the end of the lease")
     request = SplitRequest(tuple(parts), at, asked.get("name"))
-    return _operated(lambda: call.manager.surgery.split(owner.id, request, terms), view, terms, made=True)
+    return _answer_operation(lambda: call.manager.surgery.split(owner.id, request, terms), view, terms, made=True)
 
 
 def merge(call: Call, lease_id: str) -> Answer:
@@ -86,11 +148,11 @@ def merge(call: Call, lease_id: str) -> Answer:
     owner = visible(call, lease_id)
     body = call.read()
     terms, view = _terms(call, body, f"POST /v1/leases/{owner.id}/merge")
-    asked = call.checked(normalized(body))
+    asked = call.checked(normalize(body))
     other = _other(call, asked["with"], "/with")
     call.services.policy.check(MERGE_AWAY.name, call.caller, _target(other))
     request = MergeRequest(other.id)
-    return _operated(lambda: call.manager.surgery.merge(owner.id, request, terms), view, terms)
+    return _answer_operation(lambda: call.manager.surgery.merge(owner.id, request, terms), view, terms)
 
 
 def _part(body: Json, number: int) -> PartRequest:
@@ -113,7 +175,7 @@ def _other(call: Call, lease_id: str, pointer: str) -> LeaseOwner:
 
 
 def _terms(call: Call, body: Json, route: str) -> tuple[Terms, View]:
-    view, dry_run = view_of(call, OF_1_3), call.asked.one("dry_run", False)
+    view, dry_run = view_of(call), call.asked.one("dry_run", False)
     caller = call.caller
     return Terms(
         Actor(caller.user_id, caller.project_id, call.is_operator),
@@ -124,7 +186,7 @@ def _terms(call: Call, body: Json, route: str) -> tuple[Terms, View]:
     ), view
 
 
-def _operated(operate: Callable[[], Operated], view: View, terms: Terms, *, made: bool = False) -> Answer:
+def _answer_operation(operate: Callable[[], Operated], view: View, terms: Terms, *, made: bool = False) -> Answer:
     """Return the answer of an operation; ``made``: a lease is made, the last one."""
     try:
         found = operate()
@@ -139,10 +201,6 @@ def _operated(operate: Callable[[], Operated], view: View, terms: Terms, *, made
     return Answer(leases, etag=view.tags.of(found.leases[0].lease.revision), headers=headers)
 
 
-def _itself(value: Json) -> Json:
-    return value
-
-
 _DRY_RUN = option("dry_run", Flag(), "only say what would come of it; nothing is changed")
 _LEASE_ID = in_path("lease_id", "the lease's id")
 _verb = partial(
@@ -150,9 +208,7 @@ _verb = partial(
     root=Root.V1,
     method="POST",
     on_target=True,
-    render=_itself,
     errors=(404, 409, 412),
-    since=(1, 3),
 )
 
 PART = Part(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from blazar.api.web.answers import Refusal
+from blazar.api.web.answers import PageRefusal
 
 MOST_BUCKETS = 20_000
 """Buckets in memory; beyond it the one that was used longest ago is dropped."""
@@ -49,7 +49,7 @@ class Attempts:
 
     @contextmanager
     def attempt(self, address: str, user: str | None) -> Iterator[None]:
-        """Take an attempt for the block; Refusal if there is none left. A block that ends well gives it back."""
+        """Take an attempt for the block; PageRefusal if there is none left. A block that ends well gives it back."""
         place = f"address {network(address)}"
         buckets = [(place, rate) for rate in PER_ADDRESS]
         if user is not None:
@@ -103,9 +103,9 @@ def network(address: str) -> str:
     return str(ipaddress.ip_network(f"{address.partition('%')[0]}/64", strict=False))
 
 
-def _too_many(wait: float) -> Refusal:
+def _too_many(wait: float) -> PageRefusal:
     seconds = math.ceil(wait)
-    return Refusal(
+    return PageRefusal(
         429,
         "too_many_attempts",
         f"There were too many attempts to sign in; try again in {seconds} second{'' if seconds == 1 else 's'}.",

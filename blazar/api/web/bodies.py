@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, Valid
 from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.wrappers import Request
 
-from blazar.api.web.answers import Refusal
+from blazar.api.web.answers import PageRefusal
 
 T = TypeVar("T")
 
@@ -72,28 +72,28 @@ _OTHER_PROJECT = TypeAdapter(OtherProject)
 
 
 def sign_in(request: Request) -> SignIn:
-    """Return what a page sends to sign in; Refusal if it is not valid."""
+    """Return what a page sends to sign in; PageRefusal if it is not valid."""
     return _read(request, _SIGN_IN)
 
 
 def other_project(request: Request) -> OtherProject:
-    """Return what a page sends to switch the project; Refusal if it is not valid."""
+    """Return what a page sends to switch the project; PageRefusal if it is not valid."""
     return _read(request, _OTHER_PROJECT)
 
 
 def _read(request: Request, adapter: TypeAdapter[T]) -> T:
     # A form of another site cannot have this type without asking first.
     if request.mimetype != "application/json":
-        raise Refusal(415, "unsupported_media_type", "The body must be application/json.")
+        raise PageRefusal(415, "unsupported_media_type", "The body must be application/json.")
     request.max_content_length = LONGEST
     try:
         raw = request.get_data()
     except RequestEntityTooLarge:
-        raise Refusal(413, "body_too_large", f"The body must be smaller than {LONGEST} bytes.") from None
+        raise PageRefusal(413, "body_too_large", f"The body must be smaller than {LONGEST} bytes.") from None
     try:
         return adapter.validate_json(raw)
     except ValidationError as error:
-        raise Refusal(400, "invalid_value", _sentence(error)) from None
+        raise PageRefusal(400, "invalid_value", _sentence(error)) from None
 
 
 def _sentence(error: ValidationError) -> str:

@@ -22,7 +22,7 @@ TIMEOUT = 10.0
 """Seconds that Keystone may take to connect, and again to answer."""
 
 
-class Refused(Exception):
+class LoginRefused(Exception):
     """Keystone does not accept what it was given; it tells nobody why."""
 
 
@@ -63,26 +63,26 @@ class Keystone:
         self._timeout = timeout
 
     def by_password(self, user: str, domain: str, password: str, address: str) -> Token:
-        """Return an unscoped token. Raises PasscodeNeeded, Refused, Unavailable."""
+        """Return an unscoped token. Raises PasscodeNeeded, LoginRefused, Unavailable."""
         method = v3.PasswordMethod(username=user, user_domain_name=domain, password=password)
         return self._token(address, [method], unscoped=True)
 
     def by_passcode(self, receipt: str, user: str, domain: str, passcode: str, address: str) -> Token:
-        """Return an unscoped token for the second step. Raises Refused, Unavailable."""
+        """Return an unscoped token for the second step. Raises LoginRefused, Unavailable."""
         method = v3.TOTPMethod(username=user, user_domain_name=domain, passcode=passcode)
         return self._token(address, [method, v3.ReceiptMethod(receipt=receipt)], unscoped=True)
 
     def by_application_credential(self, id_: str, secret: str, address: str) -> Token:
-        """Return a token of the credential's project. Raises Refused, Unavailable."""
+        """Return a token of the credential's project. Raises LoginRefused, Unavailable."""
         method = v3.ApplicationCredentialMethod(application_credential_id=id_, application_credential_secret=secret)
         return self._token(address, [method])
 
     def in_project(self, token: str, project_id: str, address: str) -> Token:
-        """Return a token for a project; it expires when the given one does. Raises Refused, Unavailable."""
+        """Return a token for a project; it expires when the given one does. Raises LoginRefused, Unavailable."""
         return self._token(address, [v3.TokenMethod(token=token)], project_id=project_id)
 
     def projects(self, token: str, address: str) -> tuple[Named, ...]:
-        """Return the enabled projects that the user of a token has a role in. Raises Refused, Unavailable."""
+        """Return the enabled projects that the user of a token has a role in. Raises LoginRefused, Unavailable."""
         with _errors():
             answer = self._session(address).get(
                 f"{self._url}/auth/projects", headers={"X-Auth-Token": token}, authenticated=False, log=False
@@ -95,7 +95,7 @@ class Keystone:
         )
 
     def revoke(self, token: str, address: str) -> None:
-        """End a token and those derived from it; one that is not valid has ended. Raises Refused, Unavailable."""
+        """End a token and those derived from it; one that is not valid has ended. Raises LoginRefused, Unavailable."""
         with _errors():
             try:
                 headers = {"X-Auth-Token": token, "X-Subject-Token": token}
@@ -129,9 +129,9 @@ def _errors() -> Iterator[None]:
         if any(set(rule) - done == {"totp"} for rule in error.required_auth_methods):
             raise PasscodeNeeded(error.receipt) from error
         LOG.warning("A sign-in needs methods that the pages do not have: %s", error.required_auth_methods)
-        raise Refused from error
+        raise LoginRefused from error
     except ksa.HTTPClientError as error:
-        raise Refused from error
+        raise LoginRefused from error
     except (ksa.ClientException, ValueError, KeyError) as error:
         # The texts of these errors may quote what was sent.
         LOG.error("Keystone does not answer a sign-in: %s", type(error).__name__)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from blazar.api.web.answers import Refusal
+from blazar.api.web.answers import PageRefusal
 
 READS = ("GET", "HEAD", "OPTIONS")
 _FORWARDED_FOR = re.compile(r"""\bfor=["\[]*([0-9a-f:.]+)""", re.IGNORECASE)
@@ -60,7 +60,7 @@ def is_loopback(origin: str) -> bool:
 
 
 def check_site(environ: Mapping[str, Any], own: str) -> None:
-    """Raise Refusal if a page of another site may have made the request.
+    """Raise PageRefusal if a page of another site may have made the request.
 
     Another port of this host is another site too, although browsers send it our cookies.
     """
@@ -72,7 +72,7 @@ def check_site(environ: Mapping[str, Any], own: str) -> None:
     else:
         is_own = environ["REQUEST_METHOD"] in READS
     if not is_own:
-        raise Refusal(
+        raise PageRefusal(
             403,
             "not_same_origin",
             f"This request was not made by a page of {own or 'this service'}; open its own pages. (If you did, the "
@@ -81,10 +81,10 @@ def check_site(environ: Mapping[str, Any], own: str) -> None:
 
 
 def check_token(environ: Mapping[str, Any], csrf: str) -> None:
-    """Raise Refusal if a change lacks the token that only our pages know."""
+    """Raise PageRefusal if a change lacks the token that only our pages know."""
     given = environ.get("HTTP_X_CSRF_TOKEN", "")
     if environ["REQUEST_METHOD"] not in READS and not hmac.compare_digest(given.encode(), csrf.encode()):
-        raise Refusal(403, "csrf", "The header X-CSRF-Token is not that of the session; GET /ui/session tells it.")
+        raise PageRefusal(403, "csrf", "The header X-CSRF-Token is not that of the session; GET /ui/session tells it.")
 
 
 def client_address(environ: Mapping[str, Any], proxies: int) -> str:

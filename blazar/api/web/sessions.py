@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions in front of Keystone's guard: a cookie of our own pages becomes the token that the guard validates."""
+"""Sessions of the pages: a cookie of our own pages becomes the token that Keystone's guard validates.
+
+In standalone mode there is none: a page sends the name that its user has chosen as the token.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,15 @@ from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
-from blazar.api.middleware import Wsgi
+from blazar.api.http.access import Wsgi
 from blazar.api.web import bodies, cookies
-from blazar.api.web.answers import Refusal, answer
+from blazar.api.web.answers import PageRefusal, answer
 from blazar.api.web.attempts import Attempts
 from blazar.api.web.cookies import Named, Sealer, Session
 from blazar.api.web.keystone import Keystone
 from blazar.api.web.origin import as_seen_at, check_site, check_token, client_address, is_loopback, own_origin
 from blazar.api.web.pages import SESSION
-from blazar.api.web.settings import Clocks, SessionSettings
-from blazar.api.web.signing_in import SigningIn, signed_out
+from blazar.api.web.signing_in import Clocks, SessionSettings, SigningIn, signed_out
 
 _PROJECT = f"{SESSION}/project"
 _API = "/v1"
@@ -47,7 +49,7 @@ class Sessions:
             is_api = path == _API or path.startswith(f"{_API}/")
             if is_api and header and not environ.get("HTTP_X_AUTH_TOKEN"):
                 return self._api(environ, header, start_response)
-        except Refusal as refusal:
+        except PageRefusal as refusal:
             return refusal.response()(environ, start_response)
         return self._app(environ, start_response)
 
@@ -81,8 +83,8 @@ class Sessions:
                 return self._switch(request, header)
         methods = {SESSION: "GET, HEAD, POST, DELETE", _PROJECT: "PUT"}.get(request.path)
         if methods is None:
-            raise Refusal(404, "not_found", "This URL does not exist; a page asks /ui/session.")
-        response = Refusal(405, "method_not_allowed", f"This URL supports {methods}.").response()
+            raise PageRefusal(404, "not_found", "This URL does not exist; a page asks /ui/session.")
+        response = PageRefusal(405, "method_not_allowed", f"This URL supports {methods}.").response()
         response.headers["Allow"] = methods
         return response
 
@@ -93,7 +95,7 @@ class Sessions:
         self._check(request.environ, session)
         try:
             return answer(self._shown(session, self._signing.projects(session, self._address(request))))
-        except Refusal as refusal:
+        except PageRefusal as refusal:
             if refusal.status != 401:
                 raise
             return self._nobody(request, header)
@@ -102,7 +104,7 @@ class Sessions:
         own = self._own(request.environ)
         check_site(request.environ, own)
         if not own.startswith("https:") and not is_loopback(own):
-            raise Refusal(
+            raise PageRefusal(
                 403, "https", "Browsers keep the cookie of a session over https only; open the https address."
             )
         session, projects = self._signing.sign_in(bodies.sign_in(request), self._address(request))
@@ -134,13 +136,13 @@ class Sessions:
         return response
 
     def _check(self, environ: dict[str, Any], session: Session) -> None:
-        """Raise Refusal unless one of our own pages makes the request, for the project that it shows."""
+        """Raise PageRefusal unless one of our own pages makes the request, for the project that it shows."""
         check_site(environ, self._own(environ))
         check_token(environ, session.csrf)
         shown = environ.get("HTTP_X_BLAZAR_PROJECT")
         if shown is not None and shown != session.project.id:
             detail = f"Another tab has switched to the project {session.project.name}; nothing was done."
-            raise Refusal(409, "other_project", detail, project=_project(session.project))
+            raise PageRefusal(409, "other_project", detail, project=_project(session.project))
 
     def _nobody(self, request: Request, header: str) -> Response:
         refusal = signed_out()
@@ -155,7 +157,7 @@ class Sessions:
         value = self._sealer.seal(session)
         if len(value) > cookies.LONGEST:
             detail = "The tokens of this cloud are too long for a cookie; use the API or the command line."
-            raise Refusal(500, "tokens_too_long", detail)
+            raise PageRefusal(500, "tokens_too_long", detail)
         response = answer(self._shown(session, projects))
         response.headers["Set-Cookie"] = cookies.header(self._cookie(request.environ), value)
         return response
@@ -194,3 +196,24 @@ class Sessions:
 
 def _project(project: Named) -> dict[str, str]:
     return {"id": project.id, "name": project.name, "domain_id": project.domain_id}
+
+
+class StandaloneSession:
+    """Tells the pages that there is no sign-in; everything else goes to the application behind it."""
+
+    def __init__(self, app: Wsgi) -> None:
+        self._app = app
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Serve a request."""
+        app = self._app
+        path = environ.get("PATH_INFO", "")
+        if path == SESSION and environ["REQUEST_METHOD"] in ("GET", "HEAD"):
+            app = answer({"mode": "standalone"})
+        elif path == SESSION:
+            detail = "Without Keystone there is no session; send X-Auth-Token: USER:PROJECT with each request."
+            app = PageRefusal(405, "no_session", detail).response()
+            app.headers["Allow"] = "GET, HEAD"
+        elif path.startswith(f"{SESSION}/"):
+            app = PageRefusal(404, "not_found", "This URL does not exist; a page asks /ui/session.").response()
+        return app(environ, start_response)

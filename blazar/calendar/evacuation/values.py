@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
-from blazar.model.amounts import Amounts
+from blazar.model.base.amounts import Amounts
 
 
 @dataclass(frozen=True, slots=True)
-class Occupant:
+class HostedServer:
     """A server on a host that is to be emptied.
 
     ``amounts`` is what it takes of a host: VCPU, MEMORY_MB in MiB, DISK_GB in GiB. ``copied_gib`` is its disk that has
@@ -33,17 +33,17 @@ class Occupant:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class EvacuationCandidate:
     """A host that may be emptied. ``building`` is how many servers are being booted there that are not known yet."""
 
     resource_id: int
     name: str
-    occupants: tuple[Occupant, ...] = ()
+    occupants: tuple[HostedServer, ...] = ()
     building: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TargetHost:
     """A host that may take servers. ``capacity`` and ``used`` are those of Placement; ``groups`` are the server groups
     with anti-affinity that have a server there."""
 
@@ -54,7 +54,7 @@ class Target:
     groups: frozenset[str] = frozenset()
 
 
-class Strategy(StrEnum):
+class EvacuationStrategy(StrEnum):
     """What is spared when hosts are chosen that are to be emptied."""
 
     FEWEST = "fewest"
@@ -74,7 +74,7 @@ class Rules:
     one host and in all. ``limit`` is how long it may take.
     """
 
-    strategy: Strategy = Strategy.FEWEST
+    strategy: EvacuationStrategy = EvacuationStrategy.FEWEST
     headroom: int = 10
     rate: int = 100
     per_host: int = 2
@@ -83,7 +83,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class ServerMove:
     """A server and the hosts between which it moves, by name."""
 
     server_id: str
@@ -94,11 +94,11 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Evacuation:
+class EvacuationPlan:
     """The hosts that are emptied, by calendar id, the moves, and how long they take at most."""
 
     resource_ids: tuple[int, ...]
-    moves: tuple[Move, ...]
+    moves: tuple[ServerMove, ...]
     duration: timedelta
 
 

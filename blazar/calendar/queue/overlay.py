@@ -14,11 +14,11 @@ from blazar.calendar.fits import NEVER
 from blazar.calendar.openings import Budget, KindSearch
 from blazar.calendar.placement import Matching
 from blazar.calendar.queue.usage import Totals
-from blazar.calendar.queue.values import Calendar, Grant, Inventory, Part, Waiter
-from blazar.calendar.timeline import Timeline, Use
-from blazar.model.demand import Demand, TraitRequirements
-from blazar.model.requirements import Anything, Requirement, matches
-from blazar.model.resource import Resource, ResourceKind
+from blazar.calendar.queue.values import Calendar, Grant, GrantPart, Inventory, Waiter
+from blazar.calendar.timeline import OutsideUses, Timeline, TimelineTerms, Use
+from blazar.model.calendar.demand import Demand, TraitRequirements
+from blazar.model.resources.requirements import Anything, Requirement, matches
+from blazar.model.resources.resource import Resource, ResourceKind
 
 FOREVER = 253_370_764_800
 """The first second of the year 9999: what is promised until then is promised for ever."""
@@ -52,7 +52,7 @@ class Candidates:
             key = kind, project, requirement
             found = self._matching.get(key)
             if found is None:
-                found = self._matching[key] = _matched(inventory, requirement, project)
+                found = self._matching[key] = _match(inventory, requirement, project)
             return found
 
         return find
@@ -81,7 +81,7 @@ class Candidates:
         return demand.kind, project, demand.requirement, demand.traits
 
 
-def totals_of(calendar: Calendar) -> Totals:
+def count_totals(calendar: Calendar) -> Totals:
     """Return what a calendar has for each demand, as the weighing of shares needs it."""
     return Candidates(calendar).of
 
@@ -135,22 +135,22 @@ class Overlay:
 
     def earliest(self, asked: Asked) -> int | None:
         """Return the earliest start at which the least fits, None if there is none."""
-        return _earliest(self._searches(asked.demands, asked.project_id), asked)
+        return _find_earliest(self._searches(asked.demands, asked.project_id), asked)
 
     def first_grant(self, lease_id: str, asked: Asked) -> Grant | None:
         """Return what a request gets from its earliest start on: as much as possible, then for as long."""
         demands, searches = asked.demands, self._searches(asked.demands, asked.project_id)
-        start = _earliest(searches, asked)
+        start = _find_earliest(searches, asked)
         if start is None:
             return None
         end = start + asked.shortest
-        parts = _placed(searches, demands, start, end)
+        parts = _place_demands(searches, demands, start, end)
         if asked.shortest < asked.length:
             least = Grant(lease_id, start, end, parts)
-            demands = tuple(_exactly(demand, least.count(index)) for index, demand in enumerate(demands))
+            demands = tuple(_fix_count(demand, least.count(index)) for index, demand in enumerate(demands))
             searches = self._searches(demands, asked.project_id)
             end = openings.open_until([kind for kind, _ in searches], start, end, start + asked.length)
-            parts = _placed(searches, demands, start, end)
+            parts = _place_demands(searches, demands, start, end)
         return Grant(lease_id, start, end, parts)
 
     def _searches(self, demands: Sequence[Demand], project_id: str) -> _Searches:
@@ -165,18 +165,13 @@ class Overlay:
 
     def _search(self, kind: ResourceKind, demands: Sequence[Demand], project_id: str) -> KindSearch:
         inventory = self._calendar.get(kind, Inventory(()))
-        timeline = Timeline(
-            self._uses.get(kind, {}),
-            now=self._now,
-            cleaning=inventory.cleaning,
-            whole_only=all(demand.whole for demand in demands),
-            late=inventory.late,
-            is_sorted=True,
-        )
+        whole_only = all(demand.whole for demand in demands)
+        terms = TimelineTerms(self._now, inventory.cleaning, whole_only)
+        timeline = Timeline(self._uses.get(kind, {}), terms, OutsideUses(inventory.late))
         matching = self._candidates.matching(kind, project_id)
         return KindSearch(demands, timeline, inventory.resources, matching, Budget(NEVER))
 
-    def _use(self, grant: Grant, part: Part) -> Use:
+    def _use(self, grant: Grant, part: GrantPart) -> Use:
         inventory = self._calendar.get(part.kind)
         return grant.start, grant.end + (inventory.cleaning if inventory else 0), part.count, part.per_instance
 
@@ -195,7 +190,7 @@ class Shapes:
     def first(self, asked: Asked) -> int:
         """Return the first start that must be tried."""
         first = asked.first
-        least = _least(asked.demands)
+        least = _least_counts(asked.demands)
         for counts, length, since, until in self._known.get(self._key(asked), ()):
             if since <= first < until and length <= asked.shortest and all(map(int.__le__, counts, least)):
                 first = until
@@ -205,7 +200,7 @@ class Shapes:
         """Remember that nothing fits before the start that was found, or in the whole range."""
         until = min(asked.last, FOREVER) + 1 if start is None else start
         if until > asked.first:
-            self._known[self._key(asked)].append((_least(asked.demands), asked.shortest, asked.first, until))
+            self._known[self._key(asked)].append((_least_counts(asked.demands), asked.shortest, asked.first, until))
 
     def _key(self, asked: Asked) -> object:
         """Return all that decides where a request fits, except how much and how long."""
@@ -224,13 +219,13 @@ class Shapes:
         )
 
 
-def asked_by(waiter: Waiter, now: int) -> Asked:
+def make_question(waiter: Waiter, now: int) -> Asked:
     """Return what is searched for a request from now on."""
     first = max(now, waiter.earliest)
     return Asked(waiter.project_id, waiter.demands, waiter.length, waiter.shortest, first, waiter.last_start)
 
 
-def earlier(promised: Waiter, grant: Grant, now: int) -> Asked:
+def ask_earlier(promised: Waiter, grant: Grant, now: int) -> Asked:
     """Return what is searched for a promise that may become earlier: as long as it is, and not fewer."""
     demands = tuple(
         replace(demand, min_count=count, max_count=max(count, demand.max_count))
@@ -242,12 +237,12 @@ def earlier(promised: Waiter, grant: Grant, now: int) -> Asked:
     return Asked(promised.project_id, demands, length, length, first, grant.start - 1)
 
 
-def _earliest(searches: _Searches, asked: Asked) -> int | None:
+def _find_earliest(searches: _Searches, asked: Asked) -> int | None:
     last = min(asked.last, FOREVER)
     return openings.earliest([kind for kind, _ in searches], length=asked.shortest, first=asked.first, last=last)
 
 
-def _placed(searches: _Searches, demands: Sequence[Demand], start: int, end: int) -> tuple[Part, ...]:
+def _place_demands(searches: _Searches, demands: Sequence[Demand], start: int, end: int) -> tuple[GrantPart, ...]:
     found = []
     for kind, numbers in searches:
         placement = kind.placed(start, end)
@@ -256,20 +251,21 @@ def _placed(searches: _Searches, demands: Sequence[Demand], start: int, end: int
         for number, assignments in zip(numbers, placement.assignments, strict=True):
             demand = demands[number]
             found += [
-                Part(number, demand.kind, each.resource_id, each.count, demand.per_instance) for each in assignments
+                GrantPart(number, demand.kind, assignment.resource_id, assignment.count, demand.per_instance)
+                for assignment in assignments
             ]
     return tuple(found)
 
 
-def _least(demands: Iterable[Demand]) -> tuple[int, ...]:
+def _least_counts(demands: Iterable[Demand]) -> tuple[int, ...]:
     return tuple(demand.min_count for demand in demands)
 
 
-def _exactly(demand: Demand, count: int) -> Demand:
+def _fix_count(demand: Demand, count: int) -> Demand:
     return replace(demand, min_count=count, max_count=count)
 
 
-def _matched(inventory: Inventory, requirement: Requirement, project: str) -> Sequence[Resource]:
+def _match(inventory: Inventory, requirement: Requirement, project: str) -> Sequence[Resource]:
     if inventory.matching is not None:
         found = inventory.matching(requirement)
     elif requirement == Anything():

@@ -3,47 +3,50 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heapreplace
 
-from blazar.calendar.queue.order import ordered
-from blazar.calendar.queue.overlay import FOREVER, Asked, Candidates, Overlay, Shapes, Wanted, asked_by, earlier
-from blazar.calendar.queue.usage import Totals, Usage, share
-from blazar.calendar.queue.values import (
-    DAY,
-    Blocked,
-    Calendar,
-    Estimate,
-    Grant,
-    Limits,
-    Plan,
-    Promise,
-    Waiter,
+from blazar.calendar.queue.overlay import (
+    FOREVER,
+    Asked,
+    Candidates,
+    Overlay,
+    Shapes,
+    Wanted,
+    ask_earlier,
+    make_question,
 )
-from blazar.model.errors import InvalidInput
-from blazar.model.resource import ResourceKind, noun
+from blazar.calendar.queue.usage import ProjectUsage, Rates, Totals, share
+from blazar.calendar.queue.values import DAY, Blocked, Calendar, Estimate, Grant, PlanBounds, Promise, QueuePlan, Waiter
+from blazar.model.base.errors import InvalidInput
+from blazar.model.resources.resource import ResourceKind, noun
 
 
-def plan(
+def plan_queue(
     calendar: Calendar,
     waiting: Sequence[Waiter],
     promised: Sequence[Promise],
-    usage: Usage,
+    usage: ProjectUsage,
     totals: Totals,
     now: int,
-    limits: Limits,
-) -> Plan:
+    limits: PlanBounds,
+) -> QueuePlan:
     """Return what a pass over the waiting list does at an instant. The same input gives the same plan.
 
     First promises are moved to earlier starts where something has become free. Then each request, in order, gets its
     earliest opening beside all promises and all requests before it: it starts, is promised that start, or only has its
     place, which nobody behind it takes. ``calendar`` does not contain what is promised in ``promised``.
     """
-    return _Pass.begin(calendar, promised, now, limits).run(in_order(waiting, usage, totals, now, limits), promised)
+    return _Pass.begin(calendar, promised, now, limits).run(
+        order_waiters(waiting, usage, totals, now, limits), promised
+    )
 
 
-def in_order(waiting: Sequence[Waiter], usage: Usage, totals: Totals, now: int, limits: Limits) -> list[Waiter]:
+def order_waiters(
+    waiting: Sequence[Waiter], usage: ProjectUsage, totals: Totals, now: int, limits: PlanBounds
+) -> list[Waiter]:
     """Return the order in which requests are served; those that enforcement has refused cost their project nothing."""
 
     def asked(waiter: Waiter) -> float:
@@ -52,11 +55,11 @@ def in_order(waiting: Sequence[Waiter], usage: Usage, totals: Totals, now: int, 
         counts = [demand.min_count for demand in waiter.demands]
         return share(waiter.demands, counts, waiter.project_id, totals, usage.rates)
 
-    return ordered(waiting, usage.values, asked, usage.rates, now=now, promise_age=limits.promise_age)
+    return sort_waiters(waiting, usage.values, asked, usage.rates, now=now, promise_age=limits.promise_age)
 
 
 @dataclass(frozen=True, slots=True)
-class Direct:
+class ImmediateAnswer:
     """The answer to a request that does not wait: the ``grant``, or None, and how many requests are before it.
 
     ``opening`` is the earliest start that the waiting list leaves to it, None if that has not been searched for.
@@ -70,48 +73,53 @@ class Direct:
     awaited: bool = False
 
 
-def direct(
+def answer_now(
     calendar: Calendar,
     waiting: Sequence[Waiter],
     promised: Sequence[Promise],
-    usage: Usage,
+    usage: ProjectUsage,
     totals: Totals,
     now: int,
-    limits: Limits,
+    limits: PlanBounds,
     asked: Waiter,
-) -> Direct:
+) -> ImmediateAnswer:
     """Return whether a request may be booked at once: it is last in the order, and has no patience.
 
     If somebody waits for a resource that it could take, it gets its start only if nobody who waits is delayed by it.
     One that begins after ``protect`` is not measured against the waiting list.
     """
-    candidates = Candidates(calendar)
-    before = {
-        waiter.lease_id
-        for waiter in waiting
-        if waiter.lease_id not in limits.denied and _compete(candidates.wanted(waiter), candidates.wanted(asked))
-    }
+    before = _find_competitors(calendar, waiting, limits, asked)
     exempt = asked.earliest > now + limits.protect or not before
     served = _Pass.begin(calendar, promised, now, limits)
     if not exempt:
         if len(before) > limits.depth:
-            return Direct(None, len(before), awaited=True)
-        done = served.run(in_order(waiting, usage, totals, now, limits), promised)
+            return ImmediateAnswer(None, len(before), awaited=True)
+        done = served.run(order_waiters(waiting, usage, totals, now, limits), promised)
         for left in served.left:
             # Until a promise has been moved, it is where it was.
             served.overlay.add(left)
         if any(estimate.rough and estimate.lease_id in before for estimate in done.estimates):
             # One that is not placed could be delayed unseen.
-            return Direct(None, len(before), awaited=True)
-    grant = served.overlay.first_grant(asked.lease_id, asked_by(asked, now))
+            return ImmediateAnswer(None, len(before), awaited=True)
+    grant = served.overlay.first_grant(asked.lease_id, make_question(asked, now))
     if grant is None:
-        opening = served.overlay.earliest(replace(asked_by(asked, now), last=FOREVER))
+        opening = served.overlay.earliest(replace(make_question(asked, now), last=FOREVER))
         if not exempt:
             # Those that have no turn, as things are, delay nobody.
             before -= {each.lease_id for each in done.blocked}
             before -= {each.lease_id for each in done.estimates if each.start is None or not each.in_time}
-        return Direct(None, 0 if exempt else len(before), opening, awaited=not exempt)
-    return Direct(grant, 0, grant.start)
+        return ImmediateAnswer(None, 0 if exempt else len(before), opening, awaited=not exempt)
+    return ImmediateAnswer(grant, 0, grant.start)
+
+
+def _find_competitors(calendar: Calendar, waiting: Sequence[Waiter], limits: PlanBounds, asked: Waiter) -> set[str]:
+    """Return the leases that wait for a resource that a request could take; those that are denied do not count."""
+    candidates = Candidates(calendar)
+    return {
+        waiter.lease_id
+        for waiter in waiting
+        if waiter.lease_id not in limits.denied and _compete(candidates.wanted(waiter), candidates.wanted(asked))
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +133,14 @@ class Delay:
     resources: frozenset[int]
 
 
-def delayed(
+def find_delayed(
     calendar: Calendar,
     waiting: Sequence[Waiter],
     promised: Sequence[Promise],
-    usage: Usage,
+    usage: ProjectUsage,
     totals: Totals,
     now: int,
-    limits: Limits,
+    limits: PlanBounds,
     *,
     before: Sequence[Grant],
     after: Sequence[Grant],
@@ -141,9 +149,9 @@ def delayed(
 
     ``calendar`` has none of them. Those that are too far behind to be placed could be delayed unseen, and count, too.
     """
-    order = in_order(waiting, usage, totals, now, limits)
+    order = order_waiters(waiting, usage, totals, now, limits)
 
-    def served(grants: Sequence[Grant]) -> Plan:
+    def served(grants: Sequence[Grant]) -> QueuePlan:
         under_way = _Pass.begin(calendar, promised, now, limits)
         for grant in grants:
             under_way.overlay.add(grant)
@@ -172,7 +180,7 @@ class _Pass:
     candidates: Candidates
     shapes: Shapes
     now: int
-    limits: Limits
+    limits: PlanBounds
     start_now: list[Grant] = field(default_factory=list)
     promise: list[Grant] = field(default_factory=list)
     advance: list[Grant] = field(default_factory=list)
@@ -186,21 +194,21 @@ class _Pass:
     """Where promises were that have been moved."""
 
     @classmethod
-    def begin(cls, calendar: Calendar, promised: Sequence[Promise], now: int, limits: Limits) -> _Pass:
+    def begin(cls, calendar: Calendar, promised: Sequence[Promise], now: int, limits: PlanBounds) -> _Pass:
         candidates = Candidates(calendar)
         overlay = Overlay(calendar, [promise.grant for promise in promised], now, candidates)
         return cls(overlay, candidates, Shapes(candidates), now, limits)
 
-    def run(self, order: Sequence[Waiter], promised: Sequence[Promise]) -> Plan:
-        self._compress(promised)
+    def run(self, order: Sequence[Waiter], promised: Sequence[Promise]) -> QueuePlan:
+        self._advance_promises(promised)
         promises = sum(promise.grant.start > promise.waiter.earliest for promise in promised)
         ranks: Counter[str] = Counter()
         for position, waiter in enumerate(order, 1):
             wanted = self.candidates.wanted(waiter)
             if self._is_behind(wanted, waiter):
-                self._guess(waiter, position)
+                self._guess_start(waiter, position)
                 continue
-            grant = self._search(waiter, position)
+            grant = self._search_grant(waiter, position)
             if grant is None:
                 continue
             # The first start that was asked for is an ordinary booking: it could as well be made directly.
@@ -226,7 +234,10 @@ class _Pass:
             if not asked:
                 promises += 1
                 ranks[waiter.project_id] += not old
-        return Plan(
+        return self._make_plan()
+
+    def _make_plan(self) -> QueuePlan:
+        return QueuePlan(
             tuple(self.start_now),
             tuple(self.promise),
             tuple(self.advance),
@@ -246,10 +257,10 @@ class _Pass:
             self.left_out.setdefault(kind, set()).update(() if ids <= self.left_out.get(kind, set()) else ids)
         return True
 
-    def _compress(self, promised: Sequence[Promise]) -> None:
+    def _advance_promises(self, promised: Sequence[Promise]) -> None:
         """Move promises to earlier starts, the earliest first."""
         for promise in sorted(promised, key=lambda each: (each.grant.start, each.waiter.lease_id)):
-            asked = earlier(promise.waiter, promise.grant, self.now)
+            asked = ask_earlier(promise.waiter, promise.grant, self.now)
             if asked.first > asked.last:
                 continue
             self.overlay.remove(promise.grant)
@@ -259,19 +270,19 @@ class _Pass:
                 self.advance.append(grant)
                 self.left.append(promise.grant)
 
-    def _search(self, waiter: Waiter, position: int) -> Grant | None:
+    def _search_grant(self, waiter: Waiter, position: int) -> Grant | None:
         """Return what a request gets and when; None if it is blocked, or nothing fits in its time."""
         if reason := self.limits.denied.get(waiter.lease_id):
             self.blocked.append(Blocked(waiter.lease_id, reason))
             return None
-        asked = asked_by(waiter, self.now)
+        asked = make_question(waiter, self.now)
         try:
             grant = self._first_grant(waiter, asked)
         except InvalidInput as error:
             self.blocked.append(Blocked(waiter.lease_id, str(error)))
             return None
         if grant is None:
-            self._hopeless(waiter, asked, position)
+            self._estimate_late(waiter, asked, position)
             return None
         return grant
 
@@ -283,16 +294,16 @@ class _Pass:
         self.shapes.learn(asked, None if grant is None else grant.start)
         return grant
 
-    def _hopeless(self, waiter: Waiter, asked: Asked, position: int) -> None:
+    def _estimate_late(self, waiter: Waiter, asked: Asked, position: int) -> None:
         """Tell when a request would fit that does not fit in its time, or why it never does."""
         if asked.last < FOREVER:
             grant = self._first_grant(waiter, replace(asked, last=FOREVER))
             if grant is not None:
                 self.estimates.append(Estimate(waiter.lease_id, position, grant.start, in_time=False))
                 return
-        self.blocked.append(Blocked(waiter.lease_id, self._never(waiter)))
+        self.blocked.append(Blocked(waiter.lease_id, self._explain_never(waiter)))
 
-    def _never(self, waiter: Waiter) -> str:
+    def _explain_never(self, waiter: Waiter) -> str:
         for demand in waiter.demands:
             found = self.candidates.of(waiter.project_id, demand)
             if demand.per_instance is None and len(found) < demand.min_count:
@@ -305,9 +316,62 @@ class _Pass:
                 )
         return "what matches is too small, or promised without an end; request less"
 
-    def _guess(self, waiter: Waiter, position: int) -> None:
+    def _guess_start(self, waiter: Waiter, position: int) -> None:
         """Tell one that is too far behind to be placed when its turn may be."""
         rate = self.limits.grants_per_day
         start = self.now + round(position / rate * DAY) if rate else None
         in_time = start is None or start <= waiter.last_start
         self.estimates.append(Estimate(waiter.lease_id, position, start, rough=True, in_time=in_time))
+
+
+def sort_waiters(
+    waiting: Iterable[Waiter],
+    usage: Mapping[str, float],
+    share: Callable[[Waiter], float],
+    rates: Rates,
+    *,
+    now: int,
+    promise_age: int,
+) -> list[Waiter]:
+    """Return the requests in the order in which they are served.
+
+    First those that have waited for ``promise_age``, oldest first. Then again and again the oldest request of the
+    project with the least use for its weight; what it asks for counts as used before the next is chosen, so that one
+    request for ten hosts and ten requests for one are served alike. Ties are decided by age, then by lease id.
+    """
+    by_age = sorted(waiting, key=_age)
+    oldest = [waiter for waiter in by_age if now - waiter.queued_at >= promise_age]
+    standing = {waiter.project_id: 0.0 for waiter in by_age}
+    for project_id in standing:
+        standing[project_id] = usage.get(project_id, 0.0) / rates.weight(project_id)
+
+    def cost(waiter: Waiter) -> float:
+        return share(waiter) * waiter.length * rates.entry_penalty / rates.weight(waiter.project_id)
+
+    for waiter in oldest:
+        standing[waiter.project_id] += cost(waiter)
+    return [*oldest, *_take_turns(by_age[len(oldest) :], standing, cost)]
+
+
+def _take_turns(
+    by_age: Sequence[Waiter], standing: Mapping[str, float], cost: Callable[[Waiter], float]
+) -> Iterator[Waiter]:
+    """Yield requests, again and again the oldest one of the project with the lowest standing, which it raises."""
+    queues: dict[str, list[Waiter]] = defaultdict(list)
+    for waiter in reversed(by_age):
+        queues[waiter.project_id].append(waiter)
+    heap = [(standing[project_id], *_age(queue[-1]), project_id) for project_id, queue in queues.items()]
+    heapify(heap)
+    while heap:
+        used, _, _, project_id = heap[0]
+        queue = queues[project_id]
+        waiter = queue.pop()
+        yield waiter
+        if queue:
+            heapreplace(heap, (used + cost(waiter), *_age(queue[-1]), project_id))
+        else:
+            heappop(heap)
+
+
+def _age(waiter: Waiter) -> tuple[float, str]:
+    return waiter.queued_at, waiter.lease_id

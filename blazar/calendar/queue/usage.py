@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from math import exp2, log
 
 from blazar.calendar.queue.values import DAY
-from blazar.model.demand import Demand
-from blazar.model.resource import Resource, ResourceKind
+from blazar.model.calendar.demand import Demand
+from blazar.model.resources.resource import Resource, ResourceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class UsedShare:
     """The share of all resources that a project has from ``begin`` to ``end``."""
 
     share: float
@@ -54,15 +54,15 @@ class Piece:
             raise ValueError("a piece ends before it begins")
 
 
-def given_back(piece: Piece, at: int, rates: Rates) -> tuple[Piece, ...]:
+def give_back(piece: UsedShare, at: int, rates: Rates) -> tuple[UsedShare, ...]:
     """Return the pieces that are charged for one that was given back before its end."""
     if at >= piece.end:
         return (piece,)
     at = max(at, piece.begin)
-    return replace(piece, end=at), Piece(piece.share * rates.unused_factor, at, piece.end)
+    return replace(piece, end=at), UsedShare(piece.share * rates.unused_factor, at, piece.end)
 
 
-def used(pieces: Iterable[Piece], at: int, rates: Rates) -> float:
+def sum_use(pieces: Iterable[UsedShare], at: int, rates: Rates) -> float:
     """Return the use in share-seconds at an instant."""
     return Account.of(pieces, at, rates).value(rates)
 
@@ -81,7 +81,7 @@ class Account:
     ahead: float = 0.0
 
     @classmethod
-    def of(cls, pieces: Iterable[Piece], at: int, rates: Rates) -> Account:
+    def of(cls, pieces: Iterable[UsedShare], at: int, rates: Rates) -> Account:
         """Compute from all pieces."""
         past = rate = ahead = 0.0
         scale = rates.half_life / log(2)
@@ -107,7 +107,7 @@ class Account:
         past = self.past * left + self.rate * rates.half_life / log(2) * (1 - left)
         return Account(at, past, self.rate, self.ahead - self.rate * (at - self.at))
 
-    def booked(self, piece: Piece) -> Account:
+    def booked(self, piece: UsedShare) -> Account:
         """Return the account with one more piece, which begins now or later."""
         if piece.begin < self.at:
             raise ValueError("a piece that is booked begins in the past")
@@ -121,7 +121,7 @@ class Account:
         """Return the account when a piece ends."""
         return replace(self, rate=self.rate - share)
 
-    def returned(self, piece: Piece, rates: Rates) -> Account:
+    def returned(self, piece: UsedShare, rates: Rates) -> Account:
         """Return the account when a piece, begun or not, is given back now.
 
         Until its end, or from its begin to its end, it goes on with the share that is charged.
@@ -135,7 +135,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class ProjectUsage:
     """The use of each project in share-seconds at the instant of a plan; of projects not named it is nothing."""
 
     values: Mapping[str, float] = field(default_factory=dict)
@@ -164,3 +164,38 @@ def share(demands: Iterable[Demand], counts: Sequence[int], project_id: str, tot
             )
         found += dominant * rates.kind_weights.get(demand.kind, 1.0)
     return found
+
+
+# Early ends are in no calendar. If they are a tenth of all ends, then as much ends in nine days as the calendar has
+# ends for ten, and what would take ten days takes nine.
+LEAST_FORESEEN = 0.9
+"""A start is told at most a tenth of the wait earlier: most requests start just when they do if all end as booked."""
+
+LEAST_KNOWN = 20
+"""From fewer leases that have ended nothing is concluded."""
+
+EARLY = 0.1
+"""An end is early if more than this part of what was booked is left; one a few minutes early tells nothing."""
+
+
+def foresee_part(ended: Iterable[tuple[UsedShare, int]]) -> float:
+    """Return which part of what becomes free does so as booked, of pieces that are over, each with its real end.
+
+    Rounded to percents, so that what is told changes only if that part does, and not below LEAST_FORESEEN; 1 if too
+    little is known.
+    """
+    known, total, early = 0, 0.0, 0.0
+    for piece, end in ended:
+        known += 1
+        total += piece.share
+        early += piece.share * (piece.end - end > EARLY * (piece.end - piece.begin))
+    return max(round(1 - early / total, 2), LEAST_FORESEEN) if known >= LEAST_KNOWN and total > 0 else 1.0
+
+
+def expected_start(wish: int, latest: int, part: float) -> int:
+    """Return when a request will probably start that wants to at ``wish``, and does at ``latest`` if all end as booked.
+
+    ``part`` is what ``foresee_part`` returns. Whole minutes earlier than ``latest``, and never before ``wish``.
+    """
+    minutes = round((latest - wish) * (1 - part) / 60)
+    return max(latest - minutes * 60, wish) if latest > wish else latest

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from blazar.calendar.fits import NEVER
 from blazar.calendar.placement import Matching
 from blazar.calendar.timeline import Use
-from blazar.model.amounts import Amounts
-from blazar.model.demand import Demand
-from blazar.model.resource import Resource, ResourceKind
+from blazar.model.base.amounts import Amounts
+from blazar.model.calendar.demand import Demand
+from blazar.model.resources.resource import Resource, ResourceKind
 
 HOUR = 3600
 DAY = 24 * HOUR
@@ -75,7 +75,7 @@ class Waiter:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class GrantPart:
     """A count of instances on one resource for one demand, the number of which is ``demand``."""
 
     demand: int
@@ -92,7 +92,7 @@ class Grant:
     lease_id: str
     start: int
     end: int
-    parts: tuple[Part, ...]
+    parts: tuple[GrantPart, ...]
 
     def count(self, demand: int) -> int:
         """Return how many instances a demand gets."""
@@ -119,7 +119,7 @@ def _allows(_waiter: Waiter, _grant: Grant, _others: Sequence[Grant]) -> str | N
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PlanBounds:
     """The bounds of a plan.
 
     * ``depth``: how many requests are placed of those that compete for the same resources. Those behind are not
@@ -168,7 +168,7 @@ class Blocked:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class QueuePlan:
     """What a pass does: start, promise, move promises to an earlier start; and what it tells the others.
 
     ``placed`` are the places of all that have one, also of those that have only an estimate, in order; nobody behind

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from urllib.parse import SplitResult, urlsplit
 
-from blazar.model.errors import InvalidInput
+from blazar.model.base.errors import InvalidInput
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

@@ -12,7 +12,7 @@ import base64
 import hmac
 from collections.abc import Mapping, Sequence
 
-from blazar.model.errors import InvalidInput
+from blazar.model.base.errors import InvalidInput
 
 LABEL = b"blazar hook of thing 1:"
 """Separates these secrets from anything else that might be derived from a master secret."""
@@ -22,7 +22,7 @@ SHORTEST_MASTER = 32
 PREFIX = "whsec_"
 
 
-def check_masters(masters: Sequence[str]) -> None:
+def check_master_lengths(masters: Sequence[str]) -> None:
     """Raise InvalidInput if a master secret is too short; it is not repeated."""
     for number, master in enumerate(masters, start=1):
         if len(master) < SHORTEST_MASTER:
@@ -32,7 +32,7 @@ def check_masters(masters: Sequence[str]) -> None:
             )
 
 
-def derived(master: str, thing_id: str) -> bytes:
+def derive_secret(master: str, thing_id: str) -> bytes:
     """Return the secret of a thing: HMAC-SHA256 of its id, 32 bytes."""
     return hmac.digest(master.encode(), LABEL + thing_id.encode(), "sha256")
 
@@ -44,7 +44,7 @@ def as_text(secret: bytes) -> str:
 
 def secrets_of(masters: Sequence[str], thing_id: str) -> tuple[str, ...]:
     """Return the secrets of a thing as its receiver is given them, that of the first master secret first."""
-    return tuple(as_text(derived(master, thing_id)) for master in masters)
+    return tuple(as_text(derive_secret(master, thing_id)) for master in masters)
 
 
 def headers(secrets: Sequence[bytes], *, message_id: str, timestamp: int, body: bytes) -> Mapping[str, str]:

@@ -6,13 +6,16 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
 from keystoneauth1 import exceptions as ksa
+from keystoneauth1.access import AccessInfoV3
 from keystoneauth1.identity.base import BaseIdentityPlugin
+from keystoneauth1.identity.v3.token import Token
 from keystoneauth1.session import Session
 from openstack.connection import Connection
 from openstack.proxy import Proxy
@@ -22,10 +25,68 @@ from requests.adapters import HTTPAdapter
 from blazar import __version__
 from blazar.clouds.openstack.breaker import PATIENCE, Breaker
 from blazar.clouds.openstack.bulkhead import Bulkhead
-from blazar.clouds.openstack.credentials import Credentials
-from blazar.clouds.openstack.in_project import InProject, ProjectLogin
-from blazar.clouds.openstack.service import Service, brief
-from blazar.model.errors import CloudRefused, CloudUnavailable
+from blazar.clouds.openstack.options import Credentials
+from blazar.clouds.openstack.service import CloudService, brief
+from blazar.model.base.clock import monotonic
+from blazar.model.base.errors import CloudRefused, CloudUnavailable, RoleMissing
+
+
+class ProjectLogin(Token):  # type: ignore[misc]  # a library without types
+    """Logs in to a project with the present token of the service user, as often as it is needed.
+
+    A token that comes of another ends with it. ``projects`` returns the ids of the projects with a role.
+    """
+
+    def __init__(self, own: Session, auth_url: str, project_id: str, projects: Callable[[], Collection[str]]) -> None:
+        super().__init__(auth_url, "", project_id=project_id)
+        self.seen_at = -1e9
+        self._own = own
+        self._projects = projects
+
+    def get_auth_ref(self, session: Session, **more: Any) -> AccessInfoV3:
+        """Return a new login; RoleMissing."""
+        if not self.auth_url:
+            raise RoleMissing("the service user logs in without the URL of Keystone, so it has no role in any project")
+        try:
+            return self._exchanged(session, **more)
+        except ksa.Unauthorized as error:
+            # Its own token may have been revoked: Keystone says the same then. The list renews it if need be.
+            if self.project_id not in self._projects():
+                raise self._missing(error) from error
+        except (ksa.Forbidden, ksa.NotFound) as error:
+            raise self._missing(error) from error
+        return self._exchanged(session, **more)
+
+    def _exchanged(self, session: Session, **more: Any) -> AccessInfoV3:
+        self.auth_methods[0].token = self._own.get_token()
+        found = super().get_auth_ref(session, **more)
+        self.seen_at = monotonic()
+        return found
+
+    def _missing(self, error: Exception) -> RoleMissing:
+        return RoleMissing(
+            f"the service user has no role in project {self.project_id}, or may not exchange its token: {brief(error)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InProject:
+    """The services of a cloud for the service user as a member of a project."""
+
+    session: Session
+    login: ProjectLogin
+    compute: CloudService
+    network: CloudService
+    image: CloudService
+    volume: CloudService
+    orchestration: CloudService
+
+    def log_in(self, seconds: float | None) -> None:
+        """Ensure that there is a token; one that is at most so many seconds old (None: that has not ended)."""
+        if seconds is not None and monotonic() - self.login.seen_at > seconds:
+            self.session.invalidate()
+        self.session.get_token()
+
 
 # openstacksdk warns of calls that it makes itself; operators can do nothing about them.
 warnings.filterwarnings("ignore", category=OpenStackDeprecationWarning)
@@ -170,7 +231,7 @@ class Access:
         except (ksa.ClientException, requests.RequestException, ValueError, KeyError) as error:
             raise CloudUnavailable(f"Keystone cannot be reached: {brief(error)}") from error
 
-    def _service(self, name: str, proxy: Callable[[], Proxy]) -> Service:
+    def _service(self, name: str, proxy: Callable[[], Proxy]) -> CloudService:
         credentials = self._credentials
         breaker = self._breakers.get(name)
         if breaker is None:
@@ -182,7 +243,7 @@ class Access:
                     bulkhead=Bulkhead(f"{name}{self._where}", credentials.region or ""),
                 ),
             )
-        return Service(name, proxy, timeout=credentials.timeout, attempts=credentials.attempts, breaker=breaker)
+        return CloudService(name, proxy, timeout=credentials.timeout, attempts=credentials.attempts, breaker=breaker)
 
 
 class ServiceUser:

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json
-from blazar.clouds.ports import Aggregate, Hypervisor
+from blazar.clouds.ports.compute import Aggregate, Hypervisor
 from blazar.clouds.shared_read import SharedRead
-from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.model.base.errors import CloudRefused, Conflict, NotFound
 
 AGGREGATES = "2.1"
 SERVICES = "2.52"
@@ -158,9 +158,9 @@ def _aggregate(item: Json) -> Aggregate:
         name=item["name"],
         availability_zone=item["availability_zone"],
         hosts=tuple(item["hosts"]),
-        metadata=_without(item["metadata"], ("availability_zone",)),
+        metadata=_remove_keys(item["metadata"], ("availability_zone",)),
     )
 
 
-def _without(metadata: Mapping[str, str], keys: Iterable[str]) -> Mapping[str, str]:
+def _remove_keys(metadata: Mapping[str, str], keys: Iterable[str]) -> Mapping[str, str]:
     return {key: value for key, value in metadata.items() if key not in keys}

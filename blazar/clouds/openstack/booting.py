@@ -7,9 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 from blazar.clouds.openstack.access import Access
-from blazar.clouds.openstack.service import Json, Service
+from blazar.clouds.openstack.service import CloudService, Json
 from blazar.clouds.ports.booting import BootedServer, BootImage, BootNetwork, ServerRequest
-from blazar.model.errors import NotFound
+from blazar.model.base.errors import NotFound
 
 SERVERS = "2.90"
 """Takes tags with a new server, and 'auto' and 'none' for its networks."""
@@ -27,7 +27,7 @@ class OpenStackBooting:
         self._access = access
         self._nova = access.compute
 
-    def boot_server(self, project_id: str, request: ServerRequest) -> str:
+    def begin_boot(self, project_id: str, request: ServerRequest) -> str:
         """Begin to boot a server."""
         nova = self._access.in_project(project_id).compute
         networks: Any = request.networks
@@ -52,7 +52,7 @@ class OpenStackBooting:
 
     def booted_server(self, server_id: str) -> BootedServer | None:
         """Return a server."""
-        found = _found(self._nova, f"/servers/{quote(server_id, safe='')}", microversion=SERVERS)
+        found = _find(self._nova, f"/servers/{quote(server_id, safe='')}", microversion=SERVERS)
         if found is None:
             return None
         item = found["server"]
@@ -61,7 +61,7 @@ class OpenStackBooting:
 
     def boot_image(self, project_id: str, image_id: str) -> BootImage | None:
         """Return an image; one that the project cannot see is not found."""
-        item = _found(self._access.in_project(project_id).image, f"/images/{quote(image_id, safe='')}")
+        item = _find(self._access.in_project(project_id).image, f"/images/{quote(image_id, safe='')}")
         if item is None:
             return None
         size = -(-int(item.get("size") or 0) // GIB)
@@ -69,7 +69,7 @@ class OpenStackBooting:
 
     def boot_network(self, project_id: str, network_id: str) -> BootNetwork | None:
         """Return a network; one that the project does not see is not found."""
-        found = _found(self._access.in_project(project_id).network, f"/networks/{quote(network_id, safe='')}")
+        found = _find(self._access.in_project(project_id).network, f"/networks/{quote(network_id, safe='')}")
         if found is None:
             return None
         item = found["network"]
@@ -88,7 +88,7 @@ class OpenStackBooting:
     def public_key(self, user_id: str, name: str) -> str | None:
         """Return the public key of a user's key pair."""
         path = f"/os-keypairs/{quote(name, safe='')}"
-        found = _found(self._nova, path, microversion=KEYS, params={"user_id": user_id})
+        found = _find(self._nova, path, microversion=KEYS, params={"user_id": user_id})
         return None if found is None else str(found["keypair"]["public_key"])
 
     def import_key(self, name: str, public_key: str) -> None:
@@ -104,7 +104,7 @@ class OpenStackBooting:
             return
 
 
-def _found(service: Service, path: str, **more: Any) -> Json | None:
+def _find(service: CloudService, path: str, **more: Any) -> Json | None:
     """Return the JSON at a path; None if there is nothing."""
     try:
         return service.get(path, **more)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from blazar.clouds.openstack.bulkhead import Bulkhead, has_idle_threads
-from blazar.model.clock import monotonic
-from blazar.model.errors import CloudUnavailable
+from blazar.model.base.clock import monotonic
+from blazar.model.base.errors import CloudUnavailable
 
 LOG = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ More may while at least half of the threads that make them are idle: it may be s
 PATIENCE = 5.0
 
 
-class Call:
+class BreakerCall:
     """A call in progress."""
 
     def __init__(self, began: float) -> None:
@@ -68,10 +68,10 @@ class Breaker:
         """When to ask a service again that does not answer; None while it does."""
 
     @contextmanager
-    def call(self) -> Iterator[Call]:
+    def call(self) -> Iterator[BreakerCall]:
         """Make a call within this, and note its answer. CloudUnavailable, and no call, if it would wait in vain."""
         with self._bulkhead.place():
-            call = Call(self._enter())
+            call = BreakerCall(self._enter())
             try:
                 yield call
             finally:
@@ -97,7 +97,7 @@ class Breaker:
             self._waiting += 1
             return now
 
-    def _leave(self, call: Call) -> None:
+    def _leave(self, call: BreakerCall) -> None:
         with self._lock:
             now = self._clock()
             self._waiting -= 1

@@ -12,12 +12,68 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import cast
+from typing import NamedTuple, cast
 
-from blazar.clouds.openstack.places import Limits, Target, has_room
 from blazar.context import Pool, current
-from blazar.model.clock import monotonic
-from blazar.model.errors import CloudUnavailable
+from blazar.model.base.clock import monotonic
+from blazar.model.base.errors import CloudUnavailable
+
+
+class CallTarget(NamedTuple):
+    """What a call goes to."""
+
+    region: str
+    service: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadLimits:
+    """How many of ``threads`` are ``kept`` for work without calls, and are each region's ``own``.
+
+    A region has the others, ``common``, together with all others; a service that may hang gets ``first`` at most.
+    """
+
+    threads: int
+    kept: int
+    own: int
+    common: int
+    first: int
+
+    @classmethod
+    def of(cls, pool: Pool) -> ThreadLimits:
+        """Return those of a pool; one with fewer threads than regions cannot keep one for each."""
+        threads, regions = pool.threads, max(1, pool.regions)
+        kept = min(threads - 1, max(1, threads // 8))
+        calls = threads - kept
+        own = calls if regions == 1 else max(1, calls // (2 * regions))
+        common = max(0, calls - regions * own)
+        return cls(threads, kept, own, common, max(1, threads // (2 if regions == 1 else 4)))
+
+    @property
+    def of_region(self) -> int:
+        """The most threads that wait in one region."""
+        return self.own + self.common
+
+    @property
+    def of_service(self) -> int:
+        """The most threads that wait for one service of a region, so that its other services have some."""
+        return max(1, self.of_region - max(1, self.of_region // 8))
+
+
+def has_room(limits: ThreadLimits, calls: Mapping[CallTarget, int], target: CallTarget, *, proven: bool) -> bool:
+    """Return whether one more call may be made beside those in progress; ``proven`` if its service answers."""
+    most = limits.of_service if proven else min(limits.first, limits.of_service)
+    if calls.get(target, 0) >= most:
+        return False
+    by_region: dict[str, int] = {}
+    for each, count in calls.items():
+        by_region[each.region] = by_region.get(each.region, 0) + count
+    if sum(by_region.values()) >= limits.threads - limits.kept:
+        return False
+    if by_region.get(target.region, 0) < limits.own:
+        return True
+    return sum(max(0, count - limits.own) for count in by_region.values()) < limits.common
+
 
 LONGEST_WAIT = 60.0
 """Seconds after which a call that waits looks again, though nothing has changed."""
@@ -57,7 +113,7 @@ class Bulkhead:
 
     def __init__(self, name: str, region: str = "", *, clock: Callable[[], float] = monotonic) -> None:
         self._name = name
-        self.target = Target(region, name)
+        self.target = CallTarget(region, name)
         self._clock = clock
         self._answered_at = float("-inf")
         self._seen: dict[str, _Seen] = {}
@@ -119,7 +175,7 @@ class Bulkhead:
             return 0.0
         patience = me.patience(pool, now)
         if patience <= 0:
-            limits = Limits.of(pool)
+            limits = ThreadLimits.of(pool)
             behind = sum(each.patience(pool, now) <= 0 for each in line[line.index(me) + 1 :])
             if behind < crowd.busy - (limits.threads - limits.kept):
                 crowd.leaves(soon=True)
@@ -138,8 +194,8 @@ class Bulkhead:
 
 def _is_next(pool: Pool, line: list[_Waiting], me: _Waiting, now: float) -> bool:
     """Return whether there is a place for a call when all that came before it have theirs."""
-    calls = Counter(cast(Mapping[Target, int], pool.crowd.calls))
-    limits = Limits.of(pool)
+    calls = Counter(cast(Mapping[CallTarget, int], pool.crowd.calls))
+    limits = ThreadLimits.of(pool)
     for each in line:
         # One that has no place, as its service hangs, is in nobody's way.
         room = has_room(limits, calls, each.bulkhead.target, proven=each.bulkhead.is_proven(pool, now))

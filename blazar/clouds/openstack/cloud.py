@@ -6,18 +6,18 @@ from __future__ import annotations
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.aggregates import OpenStackAggregates
 from blazar.clouds.openstack.booting import OpenStackBooting
-from blazar.clouds.openstack.credentials import Credentials
 from blazar.clouds.openstack.evacuation import OpenStackEvacuation
 from blazar.clouds.openstack.flavors import OpenStackFlavors
 from blazar.clouds.openstack.network import OpenStackNetwork
+from blazar.clouds.openstack.options import Credentials
 from blazar.clouds.openstack.placement import OpenStackPlacement
-from blazar.clouds.openstack.projects import OpenStackProjects
-from blazar.clouds.openstack.quotas import OpenStackQuotas
+from blazar.clouds.openstack.projects import OpenStackProjects, OpenStackQuotas
 from blazar.clouds.openstack.segments import OpenStackSegments
 from blazar.clouds.openstack.servers import OpenStackServers
 from blazar.clouds.openstack.stacks import OpenStackStacks
 from blazar.clouds.openstack.volumes import OpenStackVolumes
-from blazar.clouds.ports import Cloud, Hooks, NoHooks
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.hooks import Hooks, NoHooks
 
 __all__ = ["Access", "Credentials", "OpenStackCompute", "open_cloud"]
 

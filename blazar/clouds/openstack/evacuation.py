@@ -13,11 +13,10 @@ from blazar.clouds.openstack.flavors import group_pages
 from blazar.clouds.openstack.placement import OpenStackPlacement
 from blazar.clouds.openstack.servers import HINTS, amounts_of, hints_of
 from blazar.clouds.openstack.service import Explained, Json, VersionMissing
-from blazar.clouds.ports import HostRoom, Move, Occupant, OccupantGroup, ServerOwner
-from blazar.clouds.ports.evacuation import OPEN_STATUSES
-from blazar.model.amounts import Amounts
-from blazar.model.clock import to_second, zulu
-from blazar.model.errors import Conflict, NotFound
+from blazar.clouds.ports.evacuation import OPEN_STATUSES, HostRoom, Move, Occupant, OccupantGroup, ServerOwner
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.clock import to_second, zulu
+from blazar.model.base.errors import Conflict, NotFound
 
 MOVES = "2.68"
 """The first in which no live migration bypasses the scheduler; a queued or prepared one can be aborted since 2.65."""
@@ -94,7 +93,7 @@ class OpenStackEvacuation:
         consumers = self._placement.consumers(inventories)
         return {name: HostRoom(inventory, consumers.get(name, {})) for name, inventory in inventories.items()}
 
-    def move_server(self, server_id: str, service_name: str, *, live: bool) -> None:
+    def begin_move(self, server_id: str, service_name: str, *, live: bool) -> None:
         """Begin to move a server to a host, past no check of Nova."""
         action: Mapping[str, Any] = {"migrate": {"host": service_name}}
         if live:
@@ -102,7 +101,7 @@ class OpenStackEvacuation:
         path = f"/servers/{quote(server_id, safe='')}/action"
         self._nova.call("POST", path, body=action, microversion=MOVES)
 
-    def abort_move(self, server_id: str, move_id: str) -> None:
+    def begin_abort(self, server_id: str, move_id: str) -> None:
         """Begin to abort a live migration, which Nova refuses with 400 in a status that does not allow it."""
         path = f"/servers/{quote(server_id, safe='')}/migrations/{quote(move_id, safe='')}"
         try:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
 from blazar.clouds.openstack.access import Access
-from blazar.clouds.openstack.service import Json, Service
-from blazar.clouds.ports import Flavor, ServerGroup
-from blazar.model.errors import NotFound, RoleMissing
+from blazar.clouds.openstack.service import CloudService, Json
+from blazar.clouds.ports.compute import Flavor, ServerGroup
+from blazar.model.base.errors import NotFound, RoleMissing
 
 FLAVORS = "2.61"
 """Shows the extra specs of a flavor with the flavor."""
@@ -128,7 +128,7 @@ class OpenStackFlavors:
         self._nova.call("DELETE", f"/os-server-groups/{quote(group_id, safe='')}", microversion=GROUPS)
 
 
-def group_pages(nova: Service) -> Iterator[Json]:
+def group_pages(nova: CloudService) -> Iterator[Json]:
     """Yield the server groups of all projects, as Nova shows them."""
     offset = 0
     while True:

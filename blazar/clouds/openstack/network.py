@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json
-from blazar.clouds.ports import FloatingIp, NetworkInfo, Subnet
-from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.clouds.ports.network import FloatingIp, NetworkInfo, Subnet
+from blazar.model.base.errors import CloudRefused, Conflict, NotFound
 
 FLOATING_IP_OWNER = "network:floatingip"
 """Owner of the port that Neutron makes for every floating IP."""

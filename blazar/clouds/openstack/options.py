@@ -9,6 +9,8 @@ the ``os_*`` options.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from keystoneauth1 import exceptions as ksa
 from keystoneauth1 import loading
@@ -16,8 +18,28 @@ from keystoneauth1.identity import v3
 from keystoneauth1.identity.base import BaseIdentityPlugin
 from oslo_config import cfg
 
-from blazar.clouds.openstack.credentials import Credentials
-from blazar.model.errors import InvalidInput
+from blazar.model.base.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The service user and the endpoints of the cloud.
+
+    ``auth`` is any keystoneauth plugin for the service user; ``interfaces`` names the interface in the catalog to use
+    for each service. ``verify`` is False, True, or the path of a bundle of certificates.
+    """
+
+    auth: BaseIdentityPlugin
+    region: str | None = None
+    interfaces: Mapping[str, str] = field(default_factory=dict)
+    compute_service: str = "compute"
+    identity_service: str = "identity"
+    verify: bool | str = True
+    cert: str | tuple[str, str] | None = None
+    timeout: float = 20.0
+    """Seconds that a call may take to connect, and again to answer."""
+    attempts: int = 3
+
 
 GROUP = "keystone"
 INTERFACES = [

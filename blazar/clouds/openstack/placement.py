@@ -10,13 +10,12 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
-from blazar.clouds.inventories import CLASS_PREFIX, inventory_of
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json, StaleGeneration
-from blazar.clouds.ports import ReservedCapacity
-from blazar.model.amounts import Amounts
-from blazar.model.errors import CloudRefused, CloudUnavailable, NotFound
-from blazar.model.resource import ResourceInventory
+from blazar.clouds.ports.placement import CLASS_PREFIX, ReservedCapacity, inventory_of
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import CloudRefused, CloudUnavailable, NotFound
+from blazar.model.resources.resource import ResourceInventory
 
 MICROVERSION = "1.30"
 PREFIX = "blazar_"
@@ -172,7 +171,7 @@ class OpenStackPlacement:
                 body["inventories"][resource_class] = wanted
                 self._placement.call("PUT", f"{path}/inventories", body=body, microversion=MICROVERSION)
 
-        self._retry_while_stale(write)
+        _retry_while_stale(write, self._sleep)
 
     def delete_inventory(self, hypervisor_hostname: str, resource_class: str) -> None:
         """Remove the inventory of a class from a reservation provider."""
@@ -187,7 +186,7 @@ class OpenStackPlacement:
                 raise NotFound(f"{PREFIX}{hypervisor_hostname} has no inventory of {resource_class}")
             self._placement.call("PUT", f"{path}/inventories", body=body, microversion=MICROVERSION)
 
-        self._retry_while_stale(write)
+        _retry_while_stale(write, self._sleep)
 
     def hosts_with_free(self, resource_class: str) -> frozenset[str]:
         """Return the hosts with unused inventory of a reservation's class, in one call."""
@@ -201,15 +200,6 @@ class OpenStackPlacement:
             return frozenset()
         names = (str(provider["name"]) for provider in answer["resource_providers"])
         return frozenset(name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX))
-
-    def _retry_while_stale(self, write: Callable[[], None]) -> None:
-        for attempt in range(MAX_ATTEMPTS):
-            try:
-                return write()
-            except StaleGeneration:
-                # Full jitter, because several starts may change the same host.
-                self._sleep(random.uniform(0, min(1.0, 0.05 * 2**attempt)))
-        raise CloudUnavailable("Placement: others kept changing the same resource provider")
 
     def hosts_with_room_for(self, server_id: str) -> frozenset[str]:
         """Return the hosts that have room for a server as it is now, as Placement calculates it."""
@@ -232,3 +222,13 @@ class OpenStackPlacement:
         answer = self._placement.get("/resource_providers", params={"name": name}, microversion=MICROVERSION)
         providers: list[Json] = answer["resource_providers"]
         return next((provider for provider in providers if provider["name"] == name), None)
+
+
+def _retry_while_stale(write: Callable[[], None], sleep: Callable[[float], None]) -> None:
+    for attempt in range(MAX_ATTEMPTS):
+        try:
+            return write()
+        except StaleGeneration:
+            # Full jitter, because several starts may change the same host.
+            sleep(random.uniform(0, min(1.0, 0.05 * 2**attempt)))
+    raise CloudUnavailable("Placement: others kept changing the same resource provider")

@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Explained, Json, TypedConflict
-from blazar.clouds.ports import (
+from blazar.clouds.ports.segments import (
     NewSubnet,
     Port,
-    Route,
     Router,
+    RouterRoute,
     Segment,
     SegmentInUse,
     SegmentNetwork,
@@ -21,7 +21,7 @@ from blazar.clouds.ports import (
     SegmentRefused,
     Trunk,
 )
-from blazar.model.errors import NotFound
+from blazar.model.base.errors import NotFound
 
 _IN_USE = frozenset({"VlanIdInUse", "TunnelIdInUse"})
 _NO_SEGMENT = "InvalidInput"
@@ -180,12 +180,12 @@ class OpenStackSegments:
     def routers(self, router_ids: Collection[str]) -> tuple[Router, ...]:
         """Return routers."""
         return tuple(
-            Router(item["id"], tuple(Route(r["destination"], r["nexthop"]) for r in item.get("routes") or ()))
+            Router(item["id"], tuple(RouterRoute(r["destination"], r["nexthop"]) for r in item.get("routes") or ()))
             for part in _chunks(router_ids)
             for item in self._neutron.pages("/routers", "routers", params={"id": part, "fields": ["id", "routes"]})
         )
 
-    def remove_routes(self, router_id: str, routes: Collection[Route]) -> None:
+    def remove_routes(self, router_id: str, routes: Collection[RouterRoute]) -> None:
         """Remove extra routes, and never write the whole list: others change it, too."""
         body = {"router": {"routes": [{"destination": r.destination, "nexthop": r.next_hop} for r in routes]}}
         self._neutron.call("PUT", f"/routers/{router_id}/remove_extraroutes", body=body)

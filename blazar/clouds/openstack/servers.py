@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json, VersionMissing
-from blazar.clouds.ports import Image, Migration, MigrationState, Server
-from blazar.model.amounts import Amounts
-from blazar.model.errors import CloudUnavailable, Conflict, NotFound
+from blazar.clouds.ports.compute import Image, Migration, MigrationState, Server
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import CloudUnavailable, Conflict, NotFound
 
 SERVERS = "2.67"
 """Shows whether a server is locked, and returns the id of its new image."""
@@ -97,7 +97,7 @@ class OpenStackServers:
             stranded += [item for item in items if _is_hinted(item, reservation_id)]
         return tuple(_server(item) for item in stranded if not item.get("OS-EXT-SRV-ATTR:host"))
 
-    def delete_server(self, server_id: str) -> None:
+    def begin_server_deletion(self, server_id: str) -> None:
         """Begin to force-delete a server."""
         try:
             self._server_action(server_id, {"forceDelete": None})
@@ -115,7 +115,7 @@ class OpenStackServers:
         except Conflict as error:
             raise CloudUnavailable(f"server {server_id} cannot be deleted yet: {error.message}") from error
 
-    def snapshot_server(self, server_id: str, name: str, metadata: Mapping[str, str]) -> None:
+    def begin_snapshot(self, server_id: str, name: str, metadata: Mapping[str, str]) -> None:
         """Begin to make an image of a server, and make the server's project its owner."""
         server = self._nova.get(f"/servers/{server_id}", microversion=SERVERS)["server"]
         answer = self._server_action(server_id, {"createImage": {"name": name, "metadata": dict(metadata)}})
@@ -128,7 +128,7 @@ class OpenStackServers:
 
     # Moves
 
-    def migrate_server(self, server_id: str, service_name: str, *, live: bool) -> None:
+    def begin_migration(self, server_id: str, service_name: str, *, live: bool) -> None:
         """Begin to move a server to a host.
 
         A live migration bypasses the scheduler (which would keep the server in its reservation), as microversions up to

@@ -22,9 +22,9 @@ from urllib3.exceptions import NewConnectionError
 
 from blazar.clouds.openstack.breaker import Breaker
 from blazar.context import check_change, current
-from blazar.model.clock import monotonic
-from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
-from blazar.model.reasons import Cause, ReasonCode
+from blazar.model.base.clock import monotonic
+from blazar.model.base.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
+from blazar.model.base.reasons import Cause, ReasonCode
 
 LOG = logging.getLogger(__name__)
 
@@ -90,7 +90,39 @@ class _Endpoint:
     until: float
 
 
-class Service:
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A call, as it is made at each attempt."""
+
+    method: str
+    path: str
+    body: object | None
+    microversion: str | None
+    params: Mapping[str, Any] | None
+    content_type: str | None
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def changes(self) -> bool:
+        return self.method != "GET"
+
+    @property
+    def is_repeatable(self) -> bool:
+        return self.method in SAFE_TO_REPEAT
+
+    @property
+    def has_generation(self) -> bool:
+        return isinstance(self.body, dict) and "resource_provider_generation" in self.body
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        headers = {"Content-Type": self.content_type} if self.content_type else {}
+        return headers | ({"X-OpenStack-Request-ID": id_} if (id_ := current().request_id) else {})
+
+
+class CloudService:
     """One service of the cloud, as Nova or Placement.
 
     ``proxy`` returns the library's proxy of the service; its first call logs in to find it, and may fail. ``breaker``
@@ -133,7 +165,7 @@ class Service:
             reraise=True,
         )
         try:
-            return retrying(self._guarded, method, path, body, microversion, params, content_type)
+            return retrying(self._guarded, _Request(method, path, body, microversion, params, content_type))
         except Transient as transient:
             raise transient.error from transient.__cause__
 
@@ -151,73 +183,55 @@ class Service:
             # Only the query of the link is used: its host may be unreachable from here.
             query |= parse_qs(urlsplit(next_page).query)
 
-    def _guarded(self, method: str, *given: Any) -> Json:
+    def _guarded(self, asked: _Request) -> Json:
         left = current().remaining()
         if left is not None and left <= 0:
             raise CloudUnavailable(f"{self._name} took too long; the time for this request is over")
         with self._breaker.call() as call:
-            response = self._attempt(method, *given)
+            response = self._attempt(asked)
             call.answered()
-        body = given[1]
-        generation = isinstance(body, dict) and "resource_provider_generation" in body
-        return self._parse(method, given[0], response, of_generation=generation)
+        if response.status_code >= 400:
+            raise self._refusal(asked, response)
+        if not response.content or "json" not in response.headers.get("Content-Type", ""):
+            return {}
+        try:
+            return cast(Json, response.json())
+        except ValueError as garbled:
+            sentence = f"{self._name} answered {asked} with a JSON content type, but the body is not JSON"
+            raise CloudUnavailable(sentence) from garbled
 
-    def _attempt(
-        self,
-        method: str,
-        path: str,
-        body: object | None,
-        microversion: str | None,
-        params: Mapping[str, Any] | None,
-        content_type: str | None,
-    ) -> requests.Response:
-        scope = current()
-        left = scope.remaining()
+    def _attempt(self, asked: _Request) -> requests.Response:
+        left = current().remaining()
         timeout = self._timeout if left is None else min(self._timeout, left)
-        changes = method != "GET"
-        headers = {"Content-Type": content_type} if content_type else {}
-        if scope.request_id:
-            headers["X-OpenStack-Request-ID"] = scope.request_id
         repeatable = True
         try:
             proxy = self._proxy()
             # A login, which takes time, comes before the check of the claim, not between it and the call.
             endpoint = self._endpoint_of(proxy)
-            if changes:
+            if asked.changes:
                 proxy.get_token()
                 most = check_change()
                 timeout = timeout if most is None else min(timeout, most)
             # A request that fails from here on may have reached the service.
-            repeatable = method in SAFE_TO_REPEAT
+            repeatable = asked.is_repeatable
             response: requests.Response = proxy.request(
-                path,
-                method,
+                asked.path,
+                asked.method,
                 endpoint_override=endpoint,
-                json=body,
-                params=dict(params or {}),
-                microversion=microversion,
-                headers=headers,
+                json=asked.body,
+                params=dict(asked.params or {}),
+                microversion=asked.microversion,
+                headers=asked.headers,
                 timeout=timeout,
                 raise_exc=False,
                 # The library repeats no change, because each attempt needs a check of its own.
-                connect_retries=0 if changes else None,
-                allow_reauth=not changes,
+                connect_retries=0 if asked.changes else None,
+                allow_reauth=not asked.changes,
             )
-        except (ksa.ConnectTimeout, ksa.UnknownConnectionError) as error:
-            failure = CloudUnavailable(f"{self._name} did not answer within {timeout:.0f} s ({method} {path})")
-            if repeatable:
-                raise Transient(failure) from error
-            raise failure from error
-        except ksa.ConnectFailure as error:
-            failure = CloudUnavailable(f"{self._name} cannot be reached: {brief(error)}")
-            if repeatable or _was_refused(error):
-                raise Transient(failure) from error
-            raise failure from error
-        except (ksa.ClientException, sdk.SDKException) as error:
-            raise CloudUnavailable(f"no way into {self._name}: {brief(error)}") from error
-        except requests.RequestException as error:
-            raise CloudUnavailable(f"{self._name} cannot be reached: {brief(error)}") from error
-        if changes and response.status_code == 401:
+        except (ksa.ClientException, sdk.SDKException, requests.RequestException) as error:
+            late = f"{self._name} did not answer within {timeout:.0f} s ({asked})"
+            raise self._explain(error, late, repeatable=repeatable) from error
+        if asked.changes and response.status_code == 401:
             proxy.invalidate()
             raise Transient(CloudUnavailable(f"{self._name} does not accept our token: {_message(response)}"))
         return response
@@ -237,47 +251,45 @@ class Service:
             self._endpoint = known
         return known.url
 
-    def _parse(self, method: str, path: str, response: requests.Response, *, of_generation: bool) -> Json:
-        status = response.status_code
-        if status < 400:
-            if not response.content or "json" not in response.headers.get("Content-Type", ""):
-                return {}
-            try:
-                return cast(Json, response.json())
-            except ValueError as garbled:
-                raise CloudUnavailable(
-                    f"{self._name} answered {method} {path} with a JSON content type, but the body is not JSON"
-                ) from garbled
-        text = _message(response)
-        LOG.debug("%s %s of %s: %d %s", method, path, self._name, status, text)
+    def _explain(self, error: Exception, late: str, *, repeatable: bool) -> Exception:
+        """Return what is raised for an error of the library, ``late`` if no answer came in time.
+
+        It is Transient if the call may be made again.
+        """
+        if isinstance(error, (ksa.ConnectTimeout, ksa.UnknownConnectionError)):
+            failure = CloudUnavailable(late)
+            return Transient(failure) if repeatable else failure
+        if isinstance(error, (ksa.ClientException, sdk.SDKException)) and not isinstance(error, ksa.ConnectFailure):
+            return CloudUnavailable(f"no way into {self._name}: {brief(error)}")
+        failure = CloudUnavailable(f"{self._name} cannot be reached: {brief(error)}")
+        again = isinstance(error, ksa.ConnectFailure) and (repeatable or _was_refused(error))
+        return Transient(failure) if again else failure
+
+    def _refusal(self, asked: _Request, response: requests.Response) -> Exception:
+        """Return what is raised for an answer that is an error; it is Transient if the call may be made again."""
+        status, text = response.status_code, _message(response)
+        LOG.debug("%s of %s: %d %s", asked, self._name, status, text)
         # Cinder refuses with 413 what a quota does not allow, which another attempt would not get either.
         if status in TRANSIENT_STATUSES and not (status == 413 and "quota" in text.lower()):
             failure = CloudUnavailable(f"{self._name} failed with {status}: {text}")
-            if method in SAFE_TO_REPEAT or status == 503:
-                raise Transient(failure)
-            raise failure
-        error: BlazarError
+            return Transient(failure) if asked.is_repeatable or status == 503 else failure
         # Nova and Glance refuse what a quota does not allow with 403 or 413, Neutron with 409, Heat with 400.
         kind = _type(response)
         quota = Cause(ReasonCode.QUOTA_EXCEEDED) if kind in _QUOTAS or "quota" in text.lower() else None
-        if status == 404:
-            error = NotFound(f"{self._name}: {text}", public="The cloud does not have what this request needs")
-        elif status == 409:
-            if "placement.concurrent_update" in response.text:
-                if of_generation:
-                    raise StaleGeneration(f"{self._name}: {text}")
-                raise Transient(CloudUnavailable(f"{self._name}: {text}"))
-            public = "The cloud refuses this in its present state"
-            error = TypedConflict(f"{self._name}: {text}", kind, public=public, cause=quota)
-        elif status == 406:
-            error = VersionMissing(f"{self._name} is too old for {method} {path}: {text}")
-        elif status == 401:
-            error = CloudUnavailable(f"{self._name} does not accept our token: {text}")
-        else:
-            error = Explained(
-                f"{self._name} refused {method} {path} with {status}: {text}", text, cause=quota, type=kind
-            )
-        raise error
+        sentence = f"{self._name}: {text}"
+        match status:
+            case 404:
+                return NotFound(sentence, public="The cloud does not have what this request needs")
+            case 409 if "placement.concurrent_update" in response.text:
+                return StaleGeneration(sentence) if asked.has_generation else Transient(CloudUnavailable(sentence))
+            case 409:
+                public = "The cloud refuses this in its present state"
+                return TypedConflict(sentence, kind, public=public, cause=quota)
+            case 406:
+                return VersionMissing(f"{self._name} is too old for {asked}: {text}")
+            case 401:
+                return CloudUnavailable(f"{self._name} does not accept our token: {text}")
+        return Explained(f"{self._name} refused {asked} with {status}: {text}", text, cause=quota, type=kind)
 
 
 def _login(proxy: Proxy) -> object:

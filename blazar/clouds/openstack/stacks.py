@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from blazar.clouds.openstack.access import Access
-from blazar.clouds.openstack.service import Explained, Json, Service, TypedConflict
+from blazar.clouds.openstack.service import CloudService, Explained, Json, TypedConflict
 from blazar.clouds.ports.stacks import (
     COMPLETE,
     DELETE,
@@ -20,7 +20,7 @@ from blazar.clouds.ports.stacks import (
     StackRefused,
     StackResource,
 )
-from blazar.model.errors import NotFound
+from blazar.model.base.errors import NotFound
 
 _LEVELS = 5
 """The most levels of nested stacks that Heat has by default."""
@@ -37,9 +37,9 @@ class OpenStackStacks:
     def preview_stack(self, project_id: str, plan: StackPlan) -> tuple[PlannedResource, ...]:
         """Return the resources of a plan."""
         answer = self._send(project_id, "/stacks/preview", _body(plan))
-        return tuple(_planned(answer["stack"]["resources"]))
+        return tuple(_iterate_planned(answer["stack"]["resources"]))
 
-    def create_stack(self, project_id: str, plan: StackPlan, *, tags: frozenset[str]) -> str:
+    def begin_stack(self, project_id: str, plan: StackPlan, *, tags: frozenset[str]) -> str:
         """Begin to create a stack."""
         # Without a rollback, so that the resource that failed is there to be looked at.
         body = {**_body(plan), "tags": ",".join(sorted(tags)), "disable_rollback": True}
@@ -62,7 +62,7 @@ class OpenStackStacks:
         """Return a stack."""
         return _by_id(self._heat(project_id), stack_id)
 
-    def delete_stack(self, project_id: str, stack_id: str) -> None:
+    def begin_stack_deletion(self, project_id: str, stack_id: str) -> None:
         """Begin to delete a stack."""
         heat = self._heat(project_id)
         heat.call("DELETE", _path(heat, stack_id))
@@ -76,7 +76,7 @@ class OpenStackStacks:
             return ()
         return tuple(_resource(item) for item in answer["resources"])
 
-    def _heat(self, project_id: str) -> Service:
+    def _heat(self, project_id: str) -> CloudService:
         return self._access.in_project(project_id, recent=True).orchestration
 
     def _send(self, project_id: str, path: str, body: Json) -> Json:
@@ -87,19 +87,19 @@ class OpenStackStacks:
             raise StackRefused(error.message, error.explanation, cause=error.cause) from error
 
 
-def _stacks(heat: Service, **filters: str) -> tuple[Stack, ...]:
+def _stacks(heat: CloudService, **filters: str) -> tuple[Stack, ...]:
     """Return stacks; a list without a limit comes in one page."""
     found = [_stack(item) for item in heat.get("/stacks", params=filters)["stacks"]]
     # For a moment Heat lists a stack that it has deleted.
     return tuple(stack for stack in found if (stack.action, stack.state) != (DELETE, COMPLETE))
 
 
-def _by_id(heat: Service, stack_id: str) -> Stack | None:
+def _by_id(heat: CloudService, stack_id: str) -> Stack | None:
     """Return a stack, which by its id alone is found in a list only."""
     return next(iter(_stacks(heat, id=stack_id)), None)
 
 
-def _path(heat: Service, stack_id: str) -> str:
+def _path(heat: CloudService, stack_id: str) -> str:
     """Return the path of a stack, which needs its name, too; NotFound."""
     found = _by_id(heat, stack_id)
     if found is None:
@@ -118,11 +118,11 @@ def _body(plan: StackPlan) -> Json:
     return body if plan.timeout is None else {**body, "timeout_mins": plan.timeout}
 
 
-def _planned(items: Any) -> Iterator[PlannedResource]:
+def _iterate_planned(items: Any) -> Iterator[PlannedResource]:
     """Yield resources of a preview, in which those of a group or of a nested template are a list in their place."""
     for item in items:
         if isinstance(item, list):
-            yield from _planned(item)
+            yield from _iterate_planned(item)
         else:
             parent = str(item.get("parent_resource") or "")
             yield PlannedResource(item["resource_name"], item["resource_type"], item["properties"], parent)

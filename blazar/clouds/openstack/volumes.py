@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json, VersionMissing
-from blazar.clouds.ports import Attachment, CopyState, Volume, VolumeCopy, VolumePool, VolumeQuota, VolumeType
-from blazar.model.errors import CloudRefused, Conflict, NotFound
-from blazar.model.reasons import ReasonCode
+from blazar.clouds.ports.volumes import Attachment, CopyState, Volume, VolumeCopy, VolumePool, VolumeQuota, VolumeType
+from blazar.model.base.errors import CloudRefused, Conflict, NotFound
+from blazar.model.base.reasons import ReasonCode
 
 VOLUMES = "3.70"
 """Shows the id of a volume's type, lists messages, and grows volumes in use; of Cinder 20 (Yoga)."""
@@ -27,11 +27,8 @@ _COMPLETE = frozenset({"active", "deactivated"})
 _BACKUP_STATES = {"creating": CopyState.MAKING, "available": CopyState.DONE, "restoring": CopyState.DONE}
 
 
-class OpenStackVolumes:
-    """Implements the volumes port.
-
-    Nobody can create a volume for another project, so that takes a token of the project; all else is done as admin.
-    """
+class OpenStackVolumeTypes:
+    """Pools, volume types, and quotas of projects, for operators."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -94,6 +91,19 @@ class OpenStackVolumes:
         except CloudRefused as error:
             raise Conflict(error.message, public="The project has more volumes than that", cause=error.cause) from error
 
+    def _get(self, path: str, *, params: Mapping[str, Any] | None = None) -> Json:
+        return self._cinder.get(path, params=params, microversion=VOLUMES)
+
+    def _post(self, path: str, body: Json) -> Json:
+        return self._cinder.call("POST", path, body=body, microversion=VOLUMES)
+
+
+class OpenStackVolumes(OpenStackVolumeTypes):
+    """Implements the volumes port.
+
+    Nobody can create a volume for another project, so that takes a token of the project; all else is done as admin.
+    """
+
     def volume(self, volume_id: str) -> Volume | None:
         """Return a volume."""
         try:
@@ -114,7 +124,7 @@ class OpenStackVolumes:
         """Return the volumes that the service user has made."""
         return self._listed({"user_id": self._access.user_id()})
 
-    def create_volume(
+    def begin_volume(
         self,
         *,
         project_id: str,
@@ -145,18 +155,18 @@ class OpenStackVolumes:
         found = cinder.get("/messages", params=params, microversion=VOLUMES)["messages"]
         return str(found[0]["user_message"]) if found else ""
 
-    def extend_volume(self, volume_id: str, size_gb: int) -> None:
+    def begin_volume_growth(self, volume_id: str, size_gb: int) -> None:
         """Begin to grow a volume."""
         path = f"{_of_volume(volume_id)}/action"
         _by_state(lambda: self._post(path, {"os-extend": {"new_size": size_gb}}))
 
-    def attach_volume(self, volume_id: str, server_id: str, *, project_id: str) -> None:
+    def begin_attachment(self, volume_id: str, server_id: str, *, project_id: str) -> None:
         """Begin to attach a volume, by a token of the project."""
         nova = self._access.in_project(project_id).compute
         path, body = f"/servers/{quote(server_id, safe='')}/os-volume_attachments", {"volumeId": volume_id}
         _by_state(lambda: nova.call("POST", path, body={"volumeAttachment": body}))
 
-    def detach_volume(self, volume_id: str, server_id: str) -> None:
+    def begin_detachment(self, volume_id: str, server_id: str) -> None:
         """Begin to detach a volume, by Nova: Cinder does not detach what Nova uses."""
         # The id of the server is what a user wrote: it must not become another path.
         path = f"/servers/{quote(server_id, safe='')}/os-volume_attachments/{quote(volume_id, safe='')}"
@@ -174,7 +184,7 @@ class OpenStackVolumes:
                 path = f"/volume-transfers/{quote(item['id'], safe='')}"
                 self._cinder.call("DELETE", path, microversion=VOLUMES)
 
-    def delete_volume(self, volume_id: str) -> None:
+    def begin_volume_deletion(self, volume_id: str) -> None:
         """Begin to delete a volume; by force if an earlier deletion failed."""
         path = _of_volume(volume_id)
         found = self._get(path)["volume"]
@@ -187,7 +197,7 @@ class OpenStackVolumes:
             lambda: self._cinder.call("DELETE", path, params={"cascade": "True"}, microversion=VOLUMES),
         )
 
-    def upload_volume(self, volume: Volume, name: str) -> str:
+    def begin_upload(self, volume: Volume, name: str) -> str:
         """Begin to make an image of a volume."""
         wanted = {
             "image_name": name,
@@ -206,7 +216,7 @@ class OpenStackVolumes:
         pages = glance.pages("/images", "images", params={"name": name, "owner": project_id, "limit": "100"})
         return tuple(VolumeCopy(item["id"], item["name"], _state_of_image(item["status"])) for item in pages)
 
-    def back_up_volume(self, volume: Volume, name: str) -> str:
+    def begin_backup(self, volume: Volume, name: str) -> str:
         """Begin to make a backup of a volume."""
         wanted = {"volume_id": volume.id, "name": name, "force": True}
         return str(self._in_project(volume, "/backups", {"backup": wanted})["backup"]["id"])
@@ -221,12 +231,6 @@ class OpenStackVolumes:
         """Make a change of a volume as a member of its project, to which belongs what comes of it."""
         cinder = self._access.in_project(volume.project_id).volume
         return _by_state(lambda: cinder.call("POST", path, body=body, microversion=VOLUMES))
-
-    def _get(self, path: str, *, params: Mapping[str, Any] | None = None) -> Json:
-        return self._cinder.get(path, params=params, microversion=VOLUMES)
-
-    def _post(self, path: str, body: Json) -> Json:
-        return self._cinder.call("POST", path, body=body, microversion=VOLUMES)
 
     def _listed(self, conditions: Mapping[str, str]) -> tuple[Volume, ...]:
         params = {"all_tenants": "1", "sort": "created_at:asc,id:asc", **conditions}

@@ -3,7 +3,8 @@
 
 Every call may raise ``CloudUnavailable`` (a transient fault) besides what it names. Calls are not idempotent by
 themselves; the *ensure* operations of the resource types are, because they read before they act and ignore a
-``Conflict`` or ``NotFound`` from a change that another manager made first.
+``Conflict`` or ``NotFound`` from a change that another manager made first. A call that returns before the cloud is done
+is named by what it begins, as ``begin_snapshot``.
 
 A new port is a module here with a protocol and its ``CHANGES``, an implementation in ``simulated`` and in ``openstack``
 and a line in each of ``Cloud``, ``SimulatedCloud`` and ``open_cloud``. The contract tests hold both to the protocol.
@@ -11,7 +12,11 @@ and a line in each of ``Cloud``, ``SimulatedCloud`` and ``open_cloud``. The cont
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
+from typing import Any
+
+from oslo_config import cfg
 
 from blazar.clouds.ports import (
     booting,
@@ -21,161 +26,52 @@ from blazar.clouds.ports import (
     network,
     placement,
     projects,
-    quotas,
     segments,
     stacks,
     volumes,
 )
-from blazar.clouds.ports.booting import BootedServer, BootImage, Booting, BootNetwork, ServerRequest
-from blazar.clouds.ports.compute import (
-    Aggregate,
-    Aggregates,
-    Compute,
-    Flavor,
-    Flavors,
-    Hypervisor,
-    Hypervisors,
-    Image,
-    Images,
-    Migration,
-    Migrations,
-    MigrationState,
-    Server,
-    ServerGroup,
-    ServerGroups,
-    Servers,
-)
-from blazar.clouds.ports.evacuation import (
-    Evacuation,
-    HostRoom,
-    Move,
-    MovePhase,
-    Occupant,
-    OccupantGroup,
-    ServerOwner,
-    Special,
-)
-from blazar.clouds.ports.hooks import HookAction, HookAnswer, HookCall, HookResult, Hooks, NoHooks
-from blazar.clouds.ports.network import FloatingIp, Network, NetworkInfo, Subnet
-from blazar.clouds.ports.others import OtherPorts
-from blazar.clouds.ports.placement import Placement, ReservedCapacity
-from blazar.clouds.ports.projects import Projects
-from blazar.clouds.ports.quotas import Limit, NoQuotas, Quota, Quotas
-from blazar.clouds.ports.segments import (
-    NewSubnet,
-    Port,
-    Route,
-    Router,
-    Segment,
-    SegmentInUse,
-    SegmentNetwork,
-    SegmentRange,
-    SegmentRefused,
-    Segments,
-    Trunk,
-)
-from blazar.clouds.ports.stacks import (
-    PlannedResource,
-    Stack,
-    StackExists,
-    StackPlan,
-    StackRefused,
-    StackResource,
-    Stacks,
-)
-from blazar.clouds.ports.volumes import (
-    Attachment,
-    CopyState,
-    Volume,
-    VolumeCopy,
-    VolumePool,
-    VolumeQuota,
-    Volumes,
-    VolumeType,
-)
+from blazar.clouds.ports.booting import Booting
+from blazar.clouds.ports.compute import Compute
+from blazar.clouds.ports.evacuation import Evacuation
+from blazar.clouds.ports.hooks import Hooks, NoHooks
+from blazar.clouds.ports.network import Network
+from blazar.clouds.ports.placement import Placement
+from blazar.clouds.ports.projects import NoQuotas, Projects, Quotas
+from blazar.clouds.ports.segments import Segments
+from blazar.clouds.ports.stacks import Stacks
+from blazar.clouds.ports.volumes import Volumes
+from blazar.model.base import plugins
+from blazar.model.base.errors import InvalidInput
 
-__all__ = [
-    "Aggregate",
-    "Aggregates",
-    "Attachment",
-    "BootImage",
-    "BootNetwork",
-    "BootedServer",
-    "Booting",
-    "CHANGES",
-    "Cloud",
-    "Compute",
-    "CopyState",
-    "Evacuation",
-    "Flavor",
-    "Flavors",
-    "FloatingIp",
-    "HookAction",
-    "HookAnswer",
-    "HookCall",
-    "HookResult",
-    "Hooks",
-    "HostRoom",
-    "Hypervisor",
-    "Hypervisors",
-    "Image",
-    "Images",
-    "Migration",
-    "MigrationState",
-    "Migrations",
-    "Move",
-    "MovePhase",
-    "Network",
-    "NetworkInfo",
-    "NewSubnet",
-    "Limit",
-    "NoHooks",
-    "NoQuotas",
-    "Occupant",
-    "OccupantGroup",
-    "ServerOwner",
-    "OtherPorts",
-    "Placement",
-    "PlannedResource",
-    "Port",
-    "Projects",
-    "Quota",
-    "Quotas",
-    "ReservedCapacity",
-    "Route",
-    "Router",
-    "Segment",
-    "SegmentInUse",
-    "SegmentRefused",
-    "SegmentNetwork",
-    "SegmentRange",
-    "Segments",
-    "Server",
-    "ServerGroup",
-    "ServerGroups",
-    "ServerRequest",
-    "Servers",
-    "Special",
-    "Stack",
-    "StackExists",
-    "StackPlan",
-    "StackRefused",
-    "StackResource",
-    "Stacks",
-    "Subnet",
-    "Trunk",
-    "Volume",
-    "VolumeCopy",
-    "VolumePool",
-    "VolumeQuota",
-    "VolumeType",
-    "Volumes",
-]
-
-_PORTS = (booting, compute, evacuation, placement, network, segments, projects, quotas, volumes, stacks, hooks)
+_PORTS = (booting, compute, evacuation, placement, network, segments, projects, volumes, stacks, hooks)
 
 CHANGES = frozenset().union(*(port.CHANGES for port in _PORTS))
 """The calls of all ports that change the cloud."""
+
+
+class OtherPorts:
+    """Ports of other packages by name, for resource types of theirs; each is made when it is first asked for.
+
+    A package offers the implementation for a cloud by an entry point of ``blazar.clouds.openstack`` or
+    ``blazar.clouds.simulated``: a callable that takes the configuration.
+    """
+
+    def __init__(self, adapter: str = "openstack") -> None:
+        self.adapter = adapter
+        self._made: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def port(self, name: str, conf: cfg.ConfigOpts) -> Any:
+        """Return the port; InvalidInput, with the real reason, if it is not installed or cannot be made."""
+        with self._lock:
+            if name not in self._made:
+                namespace = f"blazar.clouds.{self.adapter}"
+                point = plugins.entry_points_of(namespace).get(name)
+                if point is None:
+                    raise InvalidInput(f"no package offers the port {name} by an entry point of {namespace}")
+                make = plugins.load(point, (), named=namespace, advice="docs/contributing/add-a-resource-type.md")
+                self._made[name] = make(conf)
+            return self._made[name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,14 +58,14 @@ class BootNetwork:
     subnets: int = 0
 
 
-CHANGES = frozenset({"boot_server", "import_key", "delete_key"})
+CHANGES = frozenset({"begin_boot", "import_key", "delete_key"})
 """The calls that change something: an adapter makes ``context.check_change`` before each."""
 
 
 class Booting(Protocol):
     """Calls in the project of a user, in which the service user is a member. RoleMissing if it is not."""
 
-    def boot_server(self, project_id: str, request: ServerRequest) -> str:
+    def begin_boot(self, project_id: str, request: ServerRequest) -> str:
         """Begin to boot a server in a project; return its id.
 
         CloudRefused, with the cause QUOTA_EXCEEDED where that is why: nothing is left of it. NotFound and Conflict

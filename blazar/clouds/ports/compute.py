@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from blazar.model.amounts import Amounts
+from blazar.model.base.amounts import Amounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +146,10 @@ CHANGES = frozenset(
         "take_flavor",
         "create_server_group",
         "delete_server_group",
-        "delete_server",
-        "snapshot_server",
+        "begin_server_deletion",
+        "begin_snapshot",
         "give_image",
-        "migrate_server",
+        "begin_migration",
         "confirm_migration",
     }
 )
@@ -224,7 +224,7 @@ class Servers(Protocol):
         CloudUnavailable also if a part of the cloud does not answer: then some are not known.
         """
 
-    def delete_server(self, server_id: str) -> None:
+    def begin_server_deletion(self, server_id: str) -> None:
         """Begin to force-delete a server, also a locked or broken one. It is gone when it is no longer listed.
         A server that does not exist is no error."""
 
@@ -232,7 +232,7 @@ class Servers(Protocol):
 class Migrations(Protocol):
     """Migrations of servers to other hosts."""
 
-    def migrate_server(self, server_id: str, service_name: str, *, live: bool) -> None:
+    def begin_migration(self, server_id: str, service_name: str, *, live: bool) -> None:
         """Begin to migrate a server to a host. NotFound; Conflict or CloudRefused if that is not possible."""
 
     def confirm_migration(self, server_id: str) -> None:
@@ -251,7 +251,7 @@ class Migrations(Protocol):
 class Images(Protocol):
     """Snapshots of servers."""
 
-    def snapshot_server(self, server_id: str, name: str, metadata: Mapping[str, str]) -> None:
+    def begin_snapshot(self, server_id: str, name: str, metadata: Mapping[str, str]) -> None:
         """Begin to make an image of a server, owned by the server's project. NotFound; Conflict by its state."""
 
     def give_image(self, image_id: str, project_id: str) -> None:
@@ -308,3 +308,22 @@ class ServerGroups(Protocol):
 
 class Compute(Hypervisors, Aggregates, Servers, Migrations, Images, Flavors, ServerGroups, Protocol):
     """The calls to Nova (and to Glance, for snapshots of servers)."""
+
+
+class Metrics(Protocol):
+    """Tells how busy servers are, by one number each that an operator has chosen."""
+
+    def of_servers(self, server_ids: Collection[str]) -> Mapping[str, float]:
+        """Return the measured value of each server; one of which nothing certain is known is left out.
+
+        The number of calls does not grow with the servers of a usual lease. CloudUnavailable if nothing is known of any
+        of them: no answer never looks like a small number.
+        """
+
+
+class NoMetrics:
+    """No source of measurements: nothing is known of any server."""
+
+    def of_servers(self, server_ids: Collection[str]) -> Mapping[str, float]:
+        """Return nothing."""
+        return {}

@@ -15,8 +15,8 @@ from functools import reduce
 from operator import add
 from typing import Protocol
 
-from blazar.model.amounts import Amounts
-from blazar.model.resource import ResourceInventory
+from blazar.model.base.amounts import Amounts
+from blazar.model.resources.resource import ResourceInventory
 
 
 class Special(StrEnum):
@@ -196,7 +196,7 @@ class HostRoom:
         return all(n <= free.get(name) and (name not in limits or limits[name].allow(n)) for name, n in amounts)
 
 
-CHANGES = frozenset({"move_server", "abort_move"})
+CHANGES = frozenset({"begin_move", "begin_abort"})
 """The calls that change something: an adapter makes ``context.check_change`` before each."""
 
 
@@ -228,7 +228,7 @@ class Evacuation(Protocol):
     def rooms(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, HostRoom]:
         """Return inventories and consumers of hosts, by hypervisor hostname; unknown ones are left out."""
 
-    def move_server(self, server_id: str, service_name: str, *, live: bool) -> None:
+    def begin_move(self, server_id: str, service_name: str, *, live: bool) -> None:
         """Ask for a move of a server to a host, which the scheduler checks as it would a boot there.
 
         NotFound (server); Conflict (its state, as another move); CloudRefused (no such host, or what such a server may
@@ -237,7 +237,7 @@ class Evacuation(Protocol):
         moves. A cold move has to be confirmed when it is done.
         """
 
-    def abort_move(self, server_id: str, move_id: str) -> None:
+    def begin_abort(self, server_id: str, move_id: str) -> None:
         """Begin to abort a live move: the server stays where it is, and the record says so when that is done.
 
         NotFound (server); Conflict if it cannot be aborted: it is over, or beyond the point of return. A move that the

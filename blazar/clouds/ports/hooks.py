@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
-from blazar.model.errors import CloudRefused
-from blazar.model.lease import Json
+from blazar.model.base.errors import CloudRefused
+from blazar.model.base.json_text import Json
 
 
 class HookAction(StrEnum):

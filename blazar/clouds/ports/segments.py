@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
-from blazar.model.errors import CloudRefused, Conflict
+from blazar.model.base.errors import CloudRefused, Conflict
 
 INTERFACES = frozenset(
     {
@@ -107,7 +107,7 @@ class Trunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class RouterRoute:
     """An extra route of a router: packets to ``destination`` (CIDR) go to the address ``next_hop``."""
 
     destination: str
@@ -119,7 +119,7 @@ class Router:
     """A router with its extra routes."""
 
     id: str
-    routes: tuple[Route, ...] = ()
+    routes: tuple[RouterRoute, ...] = ()
 
 
 CHANGES = frozenset(
@@ -218,7 +218,7 @@ class Segments(Protocol):
     def routers(self, router_ids: Collection[str]) -> tuple[Router, ...]:
         """Return the routers with these ids that exist."""
 
-    def remove_routes(self, router_id: str, routes: Collection[Route]) -> None:
+    def remove_routes(self, router_id: str, routes: Collection[RouterRoute]) -> None:
         """Remove extra routes from a router; those that it does not have are ignored. NotFound."""
 
     def remove_interface(self, router_id: str, port_id: str) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from blazar.model.errors import CloudRefused, Conflict
-from blazar.model.reasons import Cause
+from blazar.model.base.errors import CloudRefused, Conflict
+from blazar.model.base.reasons import Cause
 
 COMPLETE, FAILED, IN_PROGRESS = "COMPLETE", "FAILED", "IN_PROGRESS"
 """The states of an action on a stack."""
@@ -80,7 +80,7 @@ class StackResource:
     reason: str = ""
 
 
-CHANGES = frozenset({"create_stack", "delete_stack"})
+CHANGES = frozenset({"begin_stack", "begin_stack_deletion"})
 
 
 class Stacks(Protocol):
@@ -92,7 +92,7 @@ class Stacks(Protocol):
         StackRefused.
         """
 
-    def create_stack(self, project_id: str, plan: StackPlan, *, tags: frozenset[str]) -> str:
+    def begin_stack(self, project_id: str, plan: StackPlan, *, tags: frozenset[str]) -> str:
         """Begin to create a stack and return its id. What it has made stays if it fails. StackExists, StackRefused."""
 
     def stacks_with(self, project_id: str, tag: str) -> tuple[Stack, ...]:
@@ -104,7 +104,7 @@ class Stacks(Protocol):
     def stack(self, project_id: str, stack_id: str) -> Stack | None:
         """Return a stack; None if there is none, or no longer."""
 
-    def delete_stack(self, project_id: str, stack_id: str) -> None:
+    def begin_stack_deletion(self, project_id: str, stack_id: str) -> None:
         """Begin to delete a stack in whatever state; NotFound if there is none."""
 
     def stack_resources(self, project_id: str, stack_id: str) -> tuple[StackResource, ...]:

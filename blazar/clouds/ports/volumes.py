@@ -133,15 +133,15 @@ CHANGES = frozenset(
         "give_volume_type",
         "take_volume_type",
         "set_volume_quota",
-        "create_volume",
-        "extend_volume",
-        "attach_volume",
-        "detach_volume",
+        "begin_volume",
+        "begin_volume_growth",
+        "begin_attachment",
+        "begin_detachment",
         "drop_attachment",
         "cancel_transfer",
-        "delete_volume",
-        "upload_volume",
-        "back_up_volume",
+        "begin_volume_deletion",
+        "begin_upload",
+        "begin_backup",
     }
 )
 """The calls that change something: an adapter makes ``context.check_change`` before each."""
@@ -192,7 +192,7 @@ class Volumes(Protocol):
     def own_volumes(self) -> tuple[Volume, ...]:
         """Return the volumes that the service user has made, of all projects, the oldest first."""
 
-    def create_volume(
+    def begin_volume(
         self,
         *,
         project_id: str,
@@ -211,16 +211,16 @@ class Volumes(Protocol):
     def volume_failure(self, volume: Volume) -> str:
         """Return what Cinder says about why a volume failed; empty if it says nothing."""
 
-    def extend_volume(self, volume_id: str, size_gb: int) -> None:
-        """Begin to grow a volume. NotFound; Conflict by its state; CloudRefused as for ``create_volume``."""
+    def begin_volume_growth(self, volume_id: str, size_gb: int) -> None:
+        """Begin to grow a volume. NotFound; Conflict by its state; CloudRefused as for ``begin_volume``."""
 
-    def attach_volume(self, volume_id: str, server_id: str, *, project_id: str) -> None:
+    def begin_attachment(self, volume_id: str, server_id: str, *, project_id: str) -> None:
         """Begin to attach a volume to a server, both of a project, as a member of it.
 
         RoleMissing; NotFound; Conflict by their states, also if the server has it already.
         """
 
-    def detach_volume(self, volume_id: str, server_id: str) -> None:
+    def begin_detachment(self, volume_id: str, server_id: str) -> None:
         """Begin to detach a volume from a server. NotFound (the server, or it does not have the volume).
 
         Conflict if it is the server's root volume, or by its state.
@@ -232,25 +232,25 @@ class Volumes(Protocol):
     def cancel_transfer(self, volume_id: str) -> None:
         """Cancel the offer of a volume to another project; none is no error."""
 
-    def delete_volume(self, volume_id: str) -> None:
+    def begin_volume_deletion(self, volume_id: str) -> None:
         """Begin to delete a volume with its snapshots, also a failed one. NotFound; Conflict by its state."""
 
-    def upload_volume(self, volume: Volume, name: str) -> str:
+    def begin_upload(self, volume: Volume, name: str) -> str:
         """Begin to make an image of a volume, private to its project, as a member of it; return its id.
 
         An image that cannot be completed is deleted by Cinder. RoleMissing; NotFound; Conflict by the volume's state,
         which is also that it is attached, unless the operator of Cinder allows that; CloudRefused as for
-        ``create_volume``.
+        ``begin_volume``.
         """
 
     def images_named(self, project_id: str, name: str) -> tuple[VolumeCopy, ...]:
         """Return the images of a project with this name. RoleMissing."""
 
-    def back_up_volume(self, volume: Volume, name: str) -> str:
+    def begin_backup(self, volume: Volume, name: str) -> str:
         """Begin to make a backup of a volume in its project, as a member of it; return its id.
 
         A volume that is attached is copied as it is at the moment, for which Cinder takes room of its pool meanwhile.
-        RoleMissing; NotFound; Conflict by the volume's state; CloudRefused as for ``create_volume``.
+        RoleMissing; NotFound; Conflict by the volume's state; CloudRefused as for ``begin_volume``.
         """
 
     def backups_of(self, volume_id: str) -> tuple[VolumeCopy, ...]:

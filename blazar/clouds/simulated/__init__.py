@@ -12,13 +12,11 @@ from pathlib import Path
 
 from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated.cloud import SimulatedCloud
-from blazar.clouds.simulated.faults import Faults
-from blazar.clouds.simulated.initial_state import of_size, of_yaml
-from blazar.clouds.simulated.service import Durations
+from blazar.clouds.simulated.service import Durations, Faults
 from blazar.clouds.simulated.state import State
-from blazar.clouds.simulated.storage import FileStorage, MemoryStorage
-from blazar.model.clock import Clock
-from blazar.model.errors import CloudUnavailable
+from blazar.clouds.simulated.storage import FileStorage, MemoryStorage, of_size, of_yaml
+from blazar.model.base.clock import Clock
+from blazar.model.base.errors import CloudUnavailable
 
 __all__ = [
     "Durations",

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blazar.clouds.ports import Aggregate, Hypervisor
+from blazar.clouds.ports.compute import Aggregate, Hypervisor
 from blazar.clouds.shared_read import SharedRead
-from blazar.clouds.simulated.service import Calls, Durations, SimulatedService
+from blazar.clouds.simulated.service import Calls, Durations, SimulatedService, look_up
 from blazar.clouds.simulated.state import AggregateState, HostState, State
-from blazar.model.clock import Clock
-from blazar.model.errors import Conflict, NotFound
+from blazar.model.base.clock import Clock
+from blazar.model.base.errors import Conflict, NotFound
 
 DEFAULT_ZONE = "nova"
 
@@ -76,7 +76,7 @@ class SimulatedAggregates(SimulatedService):
     def set_aggregate_metadata(self, aggregate_id: int, metadata: Mapping[str, str | None]) -> None:
         """Set and remove metadata."""
         with self._calls.changing("set_aggregate_metadata") as state:
-            aggregate = _existing(state, aggregate_id)
+            aggregate = look_up(state.aggregates, aggregate_id, "aggregate")
             for key, value in metadata.items():
                 if value is None:
                     aggregate.metadata.pop(key, None)
@@ -86,7 +86,7 @@ class SimulatedAggregates(SimulatedService):
     def delete_aggregate(self, aggregate_id: int) -> None:
         """Delete an aggregate that has no hosts."""
         with self._calls.changing("delete_aggregate") as state:
-            aggregate = _existing(state, aggregate_id)
+            aggregate = look_up(state.aggregates, aggregate_id, "aggregate")
             if aggregate.hosts:
                 raise Conflict(f"aggregate {aggregate.name} has hosts")
             del state.aggregates[aggregate_id]
@@ -94,7 +94,7 @@ class SimulatedAggregates(SimulatedService):
     def add_host(self, aggregate_id: int, service_name: str) -> None:
         """Add a host to an aggregate, if that leaves it in one zone and does not move its servers to another."""
         with self._calls.changing("add_host") as state:
-            aggregate = _existing(state, aggregate_id)
+            aggregate = look_up(state.aggregates, aggregate_id, "aggregate")
             if all(host.service_name != service_name for host in state.hosts.values()):
                 raise NotFound(f"the cloud has no compute host {service_name}")
             if service_name in aggregate.hosts:
@@ -109,7 +109,7 @@ class SimulatedAggregates(SimulatedService):
     def remove_host(self, aggregate_id: int, service_name: str) -> None:
         """Remove a host from an aggregate, if that does not move its servers to another zone."""
         with self._calls.changing("remove_host") as state:
-            aggregate = _existing(state, aggregate_id)
+            aggregate = look_up(state.aggregates, aggregate_id, "aggregate")
             if all(host.service_name != service_name for host in state.hosts.values()):
                 raise NotFound(f"the cloud has no compute host {service_name}")
             if service_name not in aggregate.hosts:
@@ -119,12 +119,6 @@ class SimulatedAggregates(SimulatedService):
             if loses and state.occupants(service_name, self._clock.now()):
                 raise Conflict(f"host {service_name} runs servers and would change its zone")
             aggregate.hosts.remove(service_name)
-
-
-def _existing(state: State, aggregate_id: int) -> AggregateState:
-    if aggregate_id not in state.aggregates:
-        raise NotFound(f"there is no aggregate {aggregate_id}")
-    return state.aggregates[aggregate_id]
 
 
 def _zones_of(state: State, service_name: str) -> set[str]:

@@ -6,16 +6,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection
 
-from blazar.clouds.inventories import CLASS_PREFIX
 from blazar.clouds.ports.booting import BootedServer, BootImage, BootNetwork, ServerRequest
-from blazar.clouds.simulated.boot_state import BootImageState
-from blazar.clouds.simulated.placement import used
-from blazar.clouds.simulated.projects import check_role
+from blazar.clouds.ports.placement import CLASS_PREFIX
+from blazar.clouds.simulated.placement import count_used
 from blazar.clouds.simulated.server_state import ServerState
-from blazar.clouds.simulated.service import SimulatedService
-from blazar.clouds.simulated.state import FlavorState, HostState, NetworkState, State
-from blazar.model.errors import CloudRefused, Conflict
-from blazar.model.reasons import Cause, ReasonCode
+from blazar.clouds.simulated.service import SimulatedService, check_role
+from blazar.clouds.simulated.state import BootImageState, FlavorState, HostState, NetworkState, State
+from blazar.model.base.errors import CloudRefused, Conflict
+from blazar.model.base.reasons import Cause, ReasonCode
 
 SERVICE_USER = "blazar"
 DEFAULT_GROUP = "default"
@@ -24,9 +22,9 @@ DEFAULT_GROUP = "default"
 class SimulatedBooting(SimulatedService):
     """Implements the booting port; rules as in Nova 34."""
 
-    def boot_server(self, project_id: str, request: ServerRequest) -> str:
+    def begin_boot(self, project_id: str, request: ServerRequest) -> str:
         """Boot a server where the flavor's reserved capacity is free; it fails if there is none."""
-        with self._calls.changing("boot_server") as state:
+        with self._calls.changing("begin_boot") as state:
             now = self._clock.now()
             check_role(state, project_id)
             flavor = state.flavors.get(request.flavor_id)
@@ -66,7 +64,9 @@ class SimulatedBooting(SimulatedService):
         prefix = f"resources:{CLASS_PREFIX}"
         classes = [key.removeprefix("resources:") for key in flavor.extra_specs if key.startswith(prefix)]
         totals = state.inventories.get(host.name, {})
-        return host.up and host.enabled and all(totals.get(n, 0) > used(state, host.name, n, now) for n in classes)
+        return (
+            host.up and host.enabled and all(totals.get(n, 0) > count_used(state, host.name, n, now) for n in classes)
+        )
 
     def booted_server(self, server_id: str) -> BootedServer | None:
         """Return a server."""

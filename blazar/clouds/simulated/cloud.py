@@ -10,25 +10,20 @@ from blazar.clouds.ports import Cloud, OtherPorts
 from blazar.clouds.simulated.aggregates import SimulatedAggregates
 from blazar.clouds.simulated.booting import SimulatedBooting
 from blazar.clouds.simulated.evacuation import SimulatedEvacuation
-from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.flavors import SimulatedFlavors
 from blazar.clouds.simulated.hooks import SimulatedHooks
 from blazar.clouds.simulated.network import SimulatedNetwork
-from blazar.clouds.simulated.network_users import NetworkUsers
 from blazar.clouds.simulated.operators import Operators
 from blazar.clouds.simulated.placement import SimulatedPlacement
-from blazar.clouds.simulated.projects import SimulatedProjects
-from blazar.clouds.simulated.quotas import SimulatedQuotas
+from blazar.clouds.simulated.projects import SimulatedProjects, SimulatedQuotas
 from blazar.clouds.simulated.segments import SimulatedSegments
 from blazar.clouds.simulated.servers import SimulatedServers
-from blazar.clouds.simulated.service import Calls, Durations
+from blazar.clouds.simulated.service import Calls, Durations, Faults
 from blazar.clouds.simulated.stacks import SimulatedStacks
 from blazar.clouds.simulated.state import State
 from blazar.clouds.simulated.storage import StateStorage
-from blazar.clouds.simulated.users import Users
-from blazar.clouds.simulated.volume_users import VolumeUsers
 from blazar.clouds.simulated.volumes import SimulatedVolumes
-from blazar.model.clock import Clock
+from blazar.model.base.clock import Clock
 
 
 class SimulatedCompute(SimulatedAggregates, SimulatedServers, SimulatedFlavors):
@@ -38,8 +33,8 @@ class SimulatedCompute(SimulatedAggregates, SimulatedServers, SimulatedFlavors):
 class SimulatedCloud:
     """A cloud of simulated services, one for each port.
 
-    ``users``, ``network_users``, ``volume_users`` and ``operators`` do what people do in a cloud without Blazar, and
-    without its faults. What takes time takes as long as ``durations`` says, by the clock.
+    ``operators`` do what they do in a cloud without Blazar, and without its faults. What takes time takes as long as
+    ``durations`` says, by the clock.
     """
 
     def __init__(
@@ -64,10 +59,7 @@ class SimulatedCloud:
         self.booting = SimulatedBooting(calls, clock, self.durations)
         self.hooks = SimulatedHooks(calls, clock, self.durations)
         self.quotas = SimulatedQuotas(calls, clock, self.durations)
-        self.users = Users(storage, clock)
         self.operators = Operators(storage, clock)
-        self.network_users = NetworkUsers(storage, clock)
-        self.volume_users = VolumeUsers(storage, clock)
         self._storage = storage
         self._others = OtherPorts("simulated")
 

@@ -4,17 +4,89 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from blazar.clouds.ports import HostRoom, Move, Occupant, OccupantGroup, ServerOwner
-from blazar.clouds.simulated.moves import begin_move, cancel_move, end_move
+from blazar.clouds.ports.evacuation import HostRoom, Move, Occupant, OccupantGroup, ServerOwner
 from blazar.clouds.simulated.placement import inventory_of_host
-from blazar.clouds.simulated.server_state import MoveState, ServerState
-from blazar.clouds.simulated.service import SimulatedService
+from blazar.clouds.simulated.server_state import NEVER, MoveFault, MoveState, ServerState
+from blazar.clouds.simulated.service import Durations, SimulatedService, look_up
 from blazar.clouds.simulated.state import HostState, State
-from blazar.model.amounts import Amounts
-from blazar.model.clock import to_second
-from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.clock import to_second
+from blazar.model.base.errors import CloudRefused, Conflict, NotFound
+
+_NEVER = datetime.fromisoformat(NEVER)
+
+
+def start_move(
+    state: State, server: ServerState, target: str, now: datetime, durations: Durations, *, live: bool
+) -> MoveState:
+    """Record a move of a server, and when it will begin and end."""
+    move = MoveState(
+        target,
+        live,
+        NEVER,
+        NEVER,
+        id=1 + max((move.id for other in state.servers.values() for move in other.migrations), default=0),
+        source=server.location(now) or "",
+        asked_at=now.isoformat(),
+        fault=state.move_faults.pop(server.id, ""),
+        seconds=durations.migration.total_seconds(),
+        settling_seconds=0 if live else durations.settling.total_seconds(),
+    )
+    server.migrations.append(move)
+    _schedule(state, move, now)
+    return move
+
+
+def cancel_move(state: State, move: MoveState, now: datetime) -> None:
+    """End a live move without an arrival, as an abort does; those behind it begin."""
+    move.cancelled_at = now.isoformat()
+    move.over_at, move.settled_at = NEVER, NEVER
+    _schedule(state, move, now)
+
+
+def end_move(state: State, move: MoveState, now: datetime, *, arrives: bool) -> None:
+    """End a move now, at its target or with a failure; those behind it begin."""
+    if datetime.fromisoformat(move.begun_at) > now:
+        move.begun_at = now.isoformat()
+    if arrives:
+        move.over_at, move.settled_at, move.failed_at = now.isoformat(), now.isoformat(), NEVER
+    else:
+        move.over_at, move.settled_at, move.failed_at = NEVER, NEVER, now.isoformat()
+    _schedule(state, move, now)
+
+
+def _schedule(state: State, changed: MoveState, now: datetime) -> None:
+    """Set when the moves that are queued with one begin: each when those before it have ended."""
+    if not changed.live:
+        if not changed.begun_at:
+            _plan(changed, now)
+        return
+    moves = [m for s in state.servers.values() for m in s.migrations if m.live and m.source == changed.source]
+    free_at = now
+    for move in sorted(moves, key=lambda move: move.id):
+        if move.is_open(now):
+            if not move.begun_at or datetime.fromisoformat(move.begun_at) > now:
+                _plan(move, free_at)
+            free_at = max(free_at, _end(move))
+
+
+def _plan(move: MoveState, begin: datetime) -> None:
+    over = begin + timedelta(seconds=move.seconds) if begin < _NEVER else _NEVER
+    move.begun_at, move.over_at, move.failed_at = begin.isoformat(), over.isoformat(), NEVER
+    if move.fault == MoveFault.FAILS:
+        move.over_at, move.failed_at = NEVER, over.isoformat()
+    elif move.fault:
+        move.over_at = NEVER
+    settled = datetime.fromisoformat(move.over_at)
+    if settled < _NEVER:
+        settled += timedelta(seconds=move.settling_seconds)
+    move.settled_at = settled.isoformat()
+
+
+def _end(move: MoveState) -> datetime:
+    return min(map(datetime.fromisoformat, (move.over_at, move.failed_at, move.cancelled_at)))
 
 
 class SimulatedEvacuation(SimulatedService):
@@ -74,12 +146,12 @@ class SimulatedEvacuation(SimulatedService):
                 host.name: _room(state, host, now) for host in state.hosts.values() if host.name in hypervisor_hostnames
             }
 
-    def move_server(self, server_id: str, service_name: str, *, live: bool) -> None:
+    def begin_move(self, server_id: str, service_name: str, *, live: bool) -> None:
         """Begin a move, which fails at once if the scheduler would refuse the host."""
-        with self._calls.changing("move_server") as state:
+        with self._calls.changing("begin_move") as state:
             now = self._clock.now()
             state.remove_gone(now)
-            server = _existing(state, server_id)
+            server = look_up(state.servers, server_id, "server")
             target = next((host for host in state.hosts.values() if host.service_name == service_name), None)
             if target is None:
                 raise CloudRefused(f"the cloud has no compute host {service_name}")
@@ -89,16 +161,16 @@ class SimulatedEvacuation(SimulatedService):
             if server.location(now) == service_name:
                 raise CloudRefused(f"server {server_id} is on {service_name} already")
             admitted = _admits(state, target, server, now)
-            move = begin_move(state, server, service_name, now, self._durations, live=live)
+            move = start_move(state, server, service_name, now, self._durations, live=live)
             if not admitted:
                 end_move(state, move, now, arrives=False)
 
-    def abort_move(self, server_id: str, move_id: str) -> None:
+    def begin_abort(self, server_id: str, move_id: str) -> None:
         """Abort a live move; those that are queued behind it begin."""
-        with self._calls.changing("abort_move") as state:
+        with self._calls.changing("begin_abort") as state:
             now = self._clock.now()
             state.remove_gone(now)
-            server = _existing(state, server_id)
+            server = look_up(state.servers, server_id, "server")
             moves = {str(move.id): move for move in server.migrations}
             if server.status_at(now) != "MIGRATING":
                 raise Conflict(f"server {server_id} is {server.status_at(now)}")
@@ -108,12 +180,6 @@ class SimulatedEvacuation(SimulatedService):
             if not move.live or move.status_at(now) not in ("queued", "running"):
                 raise Conflict(f"migration {move_id} of server {server_id} is {move.status_at(now)}")
             cancel_move(state, move, now)
-
-
-def _existing(state: State, server_id: str) -> ServerState:
-    if server_id not in state.servers:
-        raise NotFound(f"there is no server {server_id}")
-    return state.servers[server_id]
 
 
 def _occupant(state: State, server: ServerState, now: datetime) -> Occupant:

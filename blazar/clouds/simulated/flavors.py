@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from blazar.clouds.ports import Flavor, ServerGroup
-from blazar.clouds.simulated.service import SimulatedService
-from blazar.clouds.simulated.state import FlavorState, GroupState, State
-from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.clouds.ports.compute import Flavor, ServerGroup
+from blazar.clouds.simulated.service import SimulatedService, look_up
+from blazar.clouds.simulated.state import FlavorState, GroupState
+from blazar.model.base.errors import CloudRefused, Conflict, NotFound
 
 
 class SimulatedFlavors(SimulatedService):
@@ -35,7 +35,7 @@ class SimulatedFlavors(SimulatedService):
     def set_flavor_specs(self, flavor_id: str, specs: Mapping[str, str | None]) -> None:
         """Set and remove extra specs."""
         with self._calls.changing("set_flavor_specs") as state:
-            known = _existing(state, flavor_id).extra_specs
+            known = look_up(state.flavors, flavor_id, "flavor").extra_specs
             for key, value in specs.items():
                 if value is None:
                     known.pop(key, None)
@@ -45,13 +45,13 @@ class SimulatedFlavors(SimulatedService):
     def delete_flavor(self, flavor_id: str) -> None:
         """Delete a flavor."""
         with self._calls.changing("delete_flavor") as state:
-            _existing(state, flavor_id)
+            look_up(state.flavors, flavor_id, "flavor")
             del state.flavors[flavor_id]
 
     def flavor_access(self, flavor_id: str) -> frozenset[str]:
         """Return the projects that have access."""
         with self._calls.reading("flavor_access") as state:
-            found = _existing(state, flavor_id)
+            found = look_up(state.flavors, flavor_id, "flavor")
             if found.public:
                 raise NotFound(f"flavor {flavor_id} is public and has no list of projects")
             return frozenset(found.projects)
@@ -59,7 +59,7 @@ class SimulatedFlavors(SimulatedService):
     def give_flavor(self, flavor_id: str, project_id: str) -> None:
         """Give a project access."""
         with self._calls.changing("give_flavor") as state:
-            projects = _existing(state, flavor_id).projects
+            projects = look_up(state.flavors, flavor_id, "flavor").projects
             if project_id in projects:
                 raise Conflict(f"project {project_id} has access to flavor {flavor_id} already")
             projects.append(project_id)
@@ -67,7 +67,7 @@ class SimulatedFlavors(SimulatedService):
     def take_flavor(self, flavor_id: str, project_id: str) -> None:
         """Remove the access of a project."""
         with self._calls.changing("take_flavor") as state:
-            projects = _existing(state, flavor_id).projects
+            projects = look_up(state.flavors, flavor_id, "flavor").projects
             if project_id not in projects:
                 raise NotFound(f"project {project_id} has no access to flavor {flavor_id}")
             projects.remove(project_id)
@@ -93,15 +93,8 @@ class SimulatedFlavors(SimulatedService):
     def delete_server_group(self, group_id: str) -> None:
         """Delete a group."""
         with self._calls.changing("delete_server_group") as state:
-            if group_id not in state.groups:
-                raise NotFound(f"there is no server group {group_id}")
+            look_up(state.groups, group_id, "server group")
             del state.groups[group_id]
-
-
-def _existing(state: State, flavor_id: str) -> FlavorState:
-    if flavor_id not in state.flavors:
-        raise NotFound(f"there is no flavor {flavor_id}")
-    return state.flavors[flavor_id]
 
 
 def _flavor(flavor: FlavorState) -> Flavor:

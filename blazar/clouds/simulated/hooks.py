@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from blazar.clouds.ports.hooks import HookAction, HookAnswer, HookCall, HookResult
 from blazar.clouds.simulated.service import SimulatedService
 from blazar.clouds.simulated.state import ThingState
-from blazar.model.errors import InvalidInput
-from blazar.model.lease import Json
+from blazar.model.base.errors import InvalidInput
+from blazar.model.base.json_text import Json
 
 REMEMBERED = 100
 """Message ids that a receiver remembers, to do nothing twice."""
@@ -34,7 +34,7 @@ class SimulatedHooks(SimulatedService):
             if thing.unusable is not None and call.action is HookAction.START:
                 return HookAnswer(HookResult.UNUSABLE, thing.unusable)
             if call.message_id in thing.heard:
-                return HookAnswer(HookResult.DONE, content=_shown(call))
+                return HookAnswer(HookResult.DONE, content=_handed_over(call))
             now = self._clock.now()
             ready_at = thing.ready_at.setdefault(call.message_id, (now + self._durations.hook).isoformat())
             left = datetime.fromisoformat(ready_at) - now
@@ -47,7 +47,7 @@ class SimulatedHooks(SimulatedService):
                 thing.users[reservation_id] = amount
             if call.action is HookAction.END:
                 thing.users.pop(reservation_id, None)
-            return HookAnswer(HookResult.DONE, content=_shown(call))
+            return HookAnswer(HookResult.DONE, content=_handed_over(call))
 
     def ask_hook(self, call: HookCall) -> HookAnswer:
         """Return the failures of things."""
@@ -57,7 +57,7 @@ class SimulatedHooks(SimulatedService):
             return HookAnswer(HookResult.DONE, content={"failures": failures})
 
 
-def _shown(call: HookCall) -> Json | None:
+def _handed_over(call: HookCall) -> Json | None:
     return {"address": f"{call.things[0]}.simulated.example"} if call.action is HookAction.START else None
 
 

@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Collection, Mapping
 from ipaddress import ip_address, ip_network
 
-from blazar.clouds.ports import FloatingIp, NetworkInfo, Subnet
-from blazar.clouds.simulated.service import SimulatedService
+from blazar.clouds.ports.network import FloatingIp, NetworkInfo, Subnet
+from blazar.clouds.simulated.service import SimulatedService, look_up
 from blazar.clouds.simulated.state import FloatingIpState, NetworkState, PortState, State, SubnetState
-from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.model.base.errors import CloudRefused, Conflict, NotFound
 
 
 class SimulatedNetwork(SimulatedService):
@@ -54,7 +54,7 @@ class SimulatedNetwork(SimulatedService):
     ) -> FloatingIp:
         """Create a floating IP, by the rules of Neutron: an operator may take an address of a pool."""
         with self._calls.changing("create_floating_ip") as state:
-            network = existing_network(state, network_id)
+            network = look_up(state.networks, network_id, "network")
             subnet = next((s for s in network.subnets if s.id == subnet_id), None)
             if subnet is None:
                 raise NotFound(f"there is no subnet {subnet_id} on network {network_id}")
@@ -62,7 +62,7 @@ class SimulatedNetwork(SimulatedService):
                 raise CloudRefused(f"network {network_id} is not a valid external network")
             if ip_address(address) not in ip_network(subnet.cidr):
                 raise CloudRefused(f"{address} is not in subnet {subnet_id}")
-            if is_taken(state, network_id, address):
+            if has_user(state, network_id, address):
                 raise Conflict(f"{address} is in use on network {network_id}")
             made = FloatingIpState(str(uuid.uuid4()), network_id, address, project_id, description=description)
             state.floating_ips[made.id] = made
@@ -71,12 +71,12 @@ class SimulatedNetwork(SimulatedService):
     def tag_floating_ip(self, floating_ip_id: str, tags: Collection[str]) -> None:
         """Replace the tags."""
         with self._calls.changing("tag_floating_ip") as state:
-            existing_floating_ip(state, floating_ip_id).tags = sorted(tags)
+            look_up(state.floating_ips, floating_ip_id, "floating IP").tags = sorted(tags)
 
     def attach_floating_ip(self, floating_ip_id: str, server_id: str) -> None:
         """Attach a floating IP to a server that has a port."""
         with self._calls.changing("attach_floating_ip") as state:
-            found = existing_floating_ip(state, floating_ip_id)
+            found = look_up(state.floating_ips, floating_ip_id, "floating IP")
             server = state.servers.get(server_id)
             if server is None or server.networks in ([], ["none"]):
                 raise NotFound(f"server {server_id} has no port for a floating IP")
@@ -85,33 +85,19 @@ class SimulatedNetwork(SimulatedService):
     def detach_floating_ip(self, floating_ip_id: str) -> None:
         """Detach a floating IP from its port."""
         with self._calls.changing("detach_floating_ip") as state:
-            existing_floating_ip(state, floating_ip_id).port_id = None
+            look_up(state.floating_ips, floating_ip_id, "floating IP").port_id = None
 
     def delete_floating_ip(self, floating_ip_id: str) -> None:
         """Delete a floating IP."""
         with self._calls.changing("delete_floating_ip") as state:
-            existing_floating_ip(state, floating_ip_id)
+            look_up(state.floating_ips, floating_ip_id, "floating IP")
             del state.floating_ips[floating_ip_id]
 
 
-def is_taken(state: State, network_id: str, address: str) -> bool:
+def has_user(state: State, network_id: str, address: str) -> bool:
     """Return whether a floating IP or a port has an address of a network."""
     owners: list[FloatingIpState | PortState] = [*state.floating_ips.values(), *state.ports.values()]
     return any((owner.network_id, owner.address) == (network_id, address) for owner in owners)
-
-
-def existing_floating_ip(state: State, floating_ip_id: str) -> FloatingIpState:
-    """Return a floating IP; NotFound."""
-    if floating_ip_id not in state.floating_ips:
-        raise NotFound(f"there is no floating IP {floating_ip_id}")
-    return state.floating_ips[floating_ip_id]
-
-
-def existing_network(state: State, network_id: str) -> NetworkState:
-    """Return a network; NotFound."""
-    if network_id not in state.networks:
-        raise NotFound(f"there is no network {network_id}")
-    return state.networks[network_id]
 
 
 def _network(found: NetworkState) -> NetworkInfo:

@@ -7,15 +7,16 @@ import uuid
 from collections.abc import Collection
 from dataclasses import asdict
 
-from blazar.clouds.ports import Flavor, Image, Server
-from blazar.clouds.simulated.moves import end_move
-from blazar.clouds.simulated.network import existing_network, is_taken
+from blazar.clouds.ports.compute import Flavor, Image, Server
+from blazar.clouds.simulated.evacuation import end_move
+from blazar.clouds.simulated.network import has_user
 from blazar.clouds.simulated.server_state import MoveFault
 from blazar.clouds.simulated.servers import image_of, server_of
+from blazar.clouds.simulated.service import look_up
 from blazar.clouds.simulated.state import FlavorState, HostState, PortState, State, ThingState
 from blazar.clouds.simulated.storage import StateStorage
-from blazar.model.clock import Clock
-from blazar.model.errors import Conflict, NotFound
+from blazar.model.base.clock import Clock
+from blazar.model.base.errors import Conflict, NotFound
 
 
 class Operators:
@@ -107,7 +108,7 @@ class Operators:
     def take_address(self, network_id: str, address: str, owner: str = "network:router_gateway") -> str:
         """Create a port, other than of a floating IP, with an address; return the id of the port."""
         with self._storage.open(to_change=True) as state:
-            if is_taken(state, network_id, address):
+            if has_user(state, network_id, address):
                 raise Conflict(f"{address} is in use on network {network_id}")
             port = PortState(str(uuid.uuid4()), network_id, address, owner)
             state.ports[port.id] = port
@@ -123,7 +124,7 @@ class Operators:
     ) -> None:
         """Change or delete the first subnet of a network."""
         with self._storage.open(to_change=True) as state:
-            network = existing_network(state, network_id)
+            network = look_up(state.networks, network_id, "network")
             if gone:
                 del network.subnets[0]
                 return

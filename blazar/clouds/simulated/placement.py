@@ -7,13 +7,12 @@ import uuid
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from blazar.clouds.inventories import inventory_of
-from blazar.clouds.ports import ReservedCapacity
+from blazar.clouds.ports.placement import ReservedCapacity, inventory_of
 from blazar.clouds.simulated.server_state import ServerState
 from blazar.clouds.simulated.service import SimulatedService
 from blazar.clouds.simulated.state import HostState, State
-from blazar.model.errors import CloudRefused, Conflict, NotFound
-from blazar.model.resource import ResourceInventory
+from blazar.model.base.errors import CloudRefused, Conflict, NotFound
+from blazar.model.resources.resource import ResourceInventory
 
 
 class SimulatedPlacement(SimulatedService):
@@ -67,7 +66,7 @@ class SimulatedPlacement(SimulatedService):
             return (
                 None
                 if total is None
-                else ReservedCapacity(total, used(state, hypervisor_hostname, resource_class, now))
+                else ReservedCapacity(total, count_used(state, hypervisor_hostname, resource_class, now))
             )
 
     def reserved_totals(self, hypervisor_hostname: str) -> Mapping[str, int]:
@@ -92,7 +91,7 @@ class SimulatedPlacement(SimulatedService):
             now = self._clock.now()
             if resource_class not in state.inventories.get(hypervisor_hostname, {}):
                 raise NotFound(f"blazar_{hypervisor_hostname} has no inventory of {resource_class}")
-            if used(state, hypervisor_hostname, resource_class, now):
+            if count_used(state, hypervisor_hostname, resource_class, now):
                 raise Conflict(f"the inventory of {resource_class} is in use")
             del state.inventories[hypervisor_hostname][resource_class]
 
@@ -103,7 +102,7 @@ class SimulatedPlacement(SimulatedService):
             return frozenset(
                 host
                 for host, totals in state.inventories.items()
-                if totals.get(resource_class, 0) > used(state, host, resource_class, now)
+                if totals.get(resource_class, 0) > count_used(state, host, resource_class, now)
             )
 
     def hosts_with_room_for(self, server_id: str) -> frozenset[str]:
@@ -116,7 +115,7 @@ class SimulatedPlacement(SimulatedService):
             return frozenset(host.name for host in state.hosts.values() if _has_room(state, host, server, now))
 
 
-def used(state: State, hypervisor_hostname: str, resource_class: str, now: datetime) -> int:
+def count_used(state: State, hypervisor_hostname: str, resource_class: str, now: datetime) -> int:
     """Return how much of a class of reserved capacity servers use on a host."""
     host = next((h.service_name for h in state.hosts.values() if h.name == hypervisor_hostname), None)
     asking = {f.id for f in state.flavors.values() if f"resources:{resource_class}" in f.extra_specs}

@@ -7,11 +7,15 @@ import uuid
 from collections.abc import Collection, Iterator
 from ipaddress import ip_address, ip_network
 
-from blazar.clouds.ports import (
+from blazar.clouds.ports.segments import (
+    AGENT_GATEWAY,
+    AUTOMATIC,
+    INTERFACES,
+    SNAT,
     NewSubnet,
     Port,
-    Route,
     Router,
+    RouterRoute,
     Segment,
     SegmentInUse,
     SegmentNetwork,
@@ -19,12 +23,10 @@ from blazar.clouds.ports import (
     SegmentRefused,
     Trunk,
 )
-from blazar.clouds.ports.segments import AGENT_GATEWAY, AUTOMATIC, INTERFACES, SNAT
-from blazar.clouds.simulated.network import existing_network
-from blazar.clouds.simulated.service import SimulatedService
-from blazar.clouds.simulated.state import NetworkState, PortState, RouterState, State, SubnetState, TrunkState
-from blazar.model.errors import CloudRefused, Conflict, NotFound
-from blazar.model.reasons import Cause, ReasonCode
+from blazar.clouds.simulated.service import SimulatedService, look_up
+from blazar.clouds.simulated.state import NetworkState, PortState, State, SubnetState, TrunkState
+from blazar.model.base.errors import CloudRefused, Conflict, NotFound
+from blazar.model.base.reasons import Cause, ReasonCode
 
 _LAST_VLAN = 4094
 
@@ -100,17 +102,17 @@ class SimulatedSegments(SimulatedService):
     def tag_network(self, network_id: str, tags: Collection[str]) -> None:
         """Replace the tags."""
         with self._calls.changing("tag_network") as state:
-            existing_network(state, network_id).tags = sorted(tags)
+            look_up(state.networks, network_id, "network").tags = sorted(tags)
 
     def describe_network(self, network_id: str, description: str) -> None:
         """Replace the description."""
         with self._calls.changing("describe_network") as state:
-            existing_network(state, network_id).description = description
+            look_up(state.networks, network_id, "network").description = description
 
     def create_subnet(self, network_id: str, wanted: NewSubnet, *, project_id: str) -> str:
         """Create a subnet; Neutron refuses a second one with the same addresses."""
         with self._calls.changing("create_subnet") as state:
-            network = existing_network(state, network_id)
+            network = look_up(state.networks, network_id, "network")
             if any(subnet.cidr == wanted.cidr for subnet in network.subnets):
                 raise CloudRefused(f"cidr {wanted.cidr} overlaps with another subnet")
             made = SubnetState(str(uuid.uuid4()), wanted.cidr)
@@ -120,7 +122,7 @@ class SimulatedSegments(SimulatedService):
     def delete_network(self, network_id: str) -> None:
         """Delete a network that has no ports but automatic ones."""
         with self._calls.changing("delete_network") as state:
-            existing_network(state, network_id)
+            look_up(state.networks, network_id, "network")
             here = [port for port in state.ports.values() if port.network_id == network_id]
             if left := [port.id for port in here if port.owner not in AUTOMATIC or _has_router(state, port)]:
                 raise Conflict(f"network {network_id} has ports in use: {', '.join(left)}")
@@ -146,7 +148,7 @@ class SimulatedSegments(SimulatedService):
     def delete_port(self, port_id: str) -> None:
         """Delete a port; its floating IP becomes free."""
         with self._calls.changing("delete_port") as state:
-            port = _existing_port(state, port_id)
+            port = look_up(state.ports, port_id, "port")
             if any(port_id in (trunk.parent, *trunk.sub_ports) for trunk in state.trunks.values()):
                 raise Conflict(f"port {port_id} belongs to a trunk")
             if _has_router(state, port):
@@ -157,7 +159,7 @@ class SimulatedSegments(SimulatedService):
     def disown_port(self, port_id: str) -> None:
         """Remove owner, device and host of a port."""
         with self._calls.changing("disown_port") as state:
-            port = _existing_port(state, port_id)
+            port = look_up(state.ports, port_id, "port")
             port.owner, port.device_id, port.bound = "", "", False
 
     def trunks_with(self, port_ids: Collection[str]) -> tuple[Trunk, ...]:
@@ -181,7 +183,7 @@ class SimulatedSegments(SimulatedService):
     def enable_trunk(self, trunk_id: str, *, enabled: bool) -> None:
         """Enable or disable a trunk."""
         with self._calls.changing("enable_trunk") as state:
-            _existing_trunk(state, trunk_id).enabled = enabled
+            look_up(state.trunks, trunk_id, "trunk").enabled = enabled
 
     def delete_trunk(self, trunk_id: str) -> None:
         """Delete a trunk whose parent is not bound."""
@@ -195,29 +197,29 @@ class SimulatedSegments(SimulatedService):
         """Return routers."""
         with self._calls.reading("routers") as state:
             return tuple(
-                Router(id_, tuple(Route(destination, hop) for destination, hop in state.routers[id_].routes))
+                Router(id_, tuple(RouterRoute(destination, hop) for destination, hop in state.routers[id_].routes))
                 for id_ in sorted(router_ids)
                 if id_ in state.routers
             )
 
-    def remove_routes(self, router_id: str, routes: Collection[Route]) -> None:
+    def remove_routes(self, router_id: str, routes: Collection[RouterRoute]) -> None:
         """Remove extra routes from a router."""
         gone = [[route.destination, route.next_hop] for route in routes]
         with self._calls.changing("remove_routes") as state:
-            router = existing_router(state, router_id)
+            router = look_up(state.routers, router_id, "router")
             router.routes = [route for route in router.routes if route not in gone]
 
     def remove_interface(self, router_id: str, port_id: str) -> None:
         """Remove the interface of a router that no route and no floating IP needs."""
         with self._calls.changing("remove_interface") as state:
-            router, port = existing_router(state, router_id), _existing_port(state, port_id)
+            router, port = look_up(state.routers, router_id, "router"), look_up(state.ports, port_id, "port")
             # All interfaces of a router have one owner.
             owner = next((p.owner for p in state.ports.values() if p.device_id == router_id), "")
             if port.device_id != router_id or port.owner != owner or owner not in INTERFACES:
                 raise NotFound(f"router {router_id} has no interface {port_id}")
             if router.vpn:
                 raise Conflict(f"router {router_id} is used by VPNService {router.vpn}")
-            network = existing_network(state, port.network_id)
+            network = look_up(state.networks, port.network_id, "network")
             cidrs = [ip_network(subnet.cidr) for subnet in network.subnets]
             if any(ip_address(hop) in cidr for _, hop in router.routes for cidr in cidrs):
                 raise Conflict(f"interface {port_id} of router {router_id} is needed by a route")
@@ -229,27 +231,8 @@ class SimulatedSegments(SimulatedService):
             del state.ports[port_id]
 
 
-def existing_router(state: State, router_id: str) -> RouterState:
-    """Return a router; NotFound."""
-    if router_id not in state.routers:
-        raise NotFound(f"there is no router {router_id}")
-    return state.routers[router_id]
-
-
-def _existing_port(state: State, port_id: str) -> PortState:
-    if port_id not in state.ports:
-        raise NotFound(f"there is no port {port_id}")
-    return state.ports[port_id]
-
-
-def _existing_trunk(state: State, trunk_id: str) -> TrunkState:
-    if trunk_id not in state.trunks:
-        raise NotFound(f"there is no trunk {trunk_id}")
-    return state.trunks[trunk_id]
-
-
 def _enabled_trunk(state: State, trunk_id: str) -> TrunkState:
-    trunk = _existing_trunk(state, trunk_id)
+    trunk = look_up(state.trunks, trunk_id, "trunk")
     if not trunk.enabled:
         raise Conflict(f"trunk {trunk_id} is disabled")
     return trunk

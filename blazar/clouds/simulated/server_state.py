@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from blazar.clouds.ports import MigrationState
+from blazar.clouds.ports.compute import MigrationState
 
 NEVER = "9999-12-31T00:00:00+00:00"
 """The instant of what does not happen by itself."""
@@ -53,13 +53,13 @@ class MoveState:
 
     def has_arrived(self, now: datetime) -> bool:
         """Return whether the server is on the other host."""
-        return _at(self.over_at) <= now
+        return _parse_instant(self.over_at) <= now
 
     def state_at(self, now: datetime) -> MigrationState:
         """Return the progress of the migration."""
-        if min(_at(self.failed_at), _at(self.cancelled_at)) <= now:
+        if min(_parse_instant(self.failed_at), _parse_instant(self.cancelled_at)) <= now:
             return MigrationState.FAILED
-        if _at(self.settled_at) > now:
+        if _parse_instant(self.settled_at) > now:
             return MigrationState.RUNNING
         return MigrationState.DONE if self.live or self.confirmed else MigrationState.TO_CONFIRM
 
@@ -71,21 +71,21 @@ class MoveState:
         """Return Nova's status of the migration."""
         match self.state_at(now):
             case MigrationState.FAILED:
-                return "cancelled" if _at(self.cancelled_at) <= now else "error"
+                return "cancelled" if _parse_instant(self.cancelled_at) <= now else "error"
             case MigrationState.TO_CONFIRM:
                 return "finished"
             case MigrationState.DONE:
                 return "completed" if self.live else "confirmed"
         if not self.live:
             return "post-migrating" if self.has_arrived(now) else "migrating"
-        if self.begun_at and _at(self.begun_at) > now:
+        if self.begun_at and _parse_instant(self.begun_at) > now:
             return "queued"
         return "running (post-copy)" if self.fault == MoveFault.POST_COPY else "running"
 
     def changed_at(self, now: datetime) -> datetime:
         """Return when its status changed last."""
         instants = (self.begun_at, self.over_at, self.settled_at, self.failed_at, self.cancelled_at)
-        past = [at for at in map(_at, filter(None, instants)) if at <= now]
+        past = [at for at in map(_parse_instant, filter(None, instants)) if at <= now]
         return max(past, default=now)
 
 
@@ -126,7 +126,7 @@ class ServerState:
 
     def is_gone(self, now: datetime) -> bool:
         """Return whether the deletion is complete."""
-        return self.gone_at is not None and _at(self.gone_at) <= now
+        return self.gone_at is not None and _parse_instant(self.gone_at) <= now
 
     def location(self, now: datetime) -> str | None:
         """Return the host that the server is on."""
@@ -150,7 +150,7 @@ class ServerState:
                 return "MIGRATING" if self.migrations[-1].live else "RESIZE"
             case MigrationState.TO_CONFIRM:
                 return "VERIFY_RESIZE"
-        building = self.status == "ACTIVE" and self.active_at and _at(self.active_at) > now
+        building = self.status == "ACTIVE" and self.active_at and _parse_instant(self.active_at) > now
         return "BUILD" if building else self.status
 
     def task_at(self, now: datetime) -> str | None:
@@ -163,5 +163,5 @@ class ServerState:
         return [move.host for move in self.migrations if move.has_arrived(now)]
 
 
-def _at(instant: str) -> datetime:
+def _parse_instant(instant: str) -> datetime:
     return datetime.fromisoformat(instant)

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from blazar.clouds.ports import Image, Migration, MigrationState, Server
-from blazar.clouds.simulated.moves import begin_move
+from blazar.clouds.ports.compute import Image, Migration, MigrationState, Server
+from blazar.clouds.simulated.evacuation import start_move
 from blazar.clouds.simulated.server_state import ServerState
-from blazar.clouds.simulated.service import SimulatedService
+from blazar.clouds.simulated.service import SimulatedService, look_up
 from blazar.clouds.simulated.state import ImageState, State
-from blazar.model.amounts import Amounts
-from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import CloudRefused, Conflict, NotFound
 
 
 class SimulatedServers(SimulatedService):
@@ -67,9 +67,9 @@ class SimulatedServers(SimulatedService):
                 if server.project_id == project_id and not server.is_gone(now)
             )
 
-    def delete_server(self, server_id: str) -> None:
+    def begin_server_deletion(self, server_id: str) -> None:
         """Begin to delete a server."""
-        with self._calls.changing("delete_server") as state:
+        with self._calls.changing("begin_server_deletion") as state:
             now = self._clock.now()
             state.remove_gone(now)
             server = state.servers.get(server_id)
@@ -78,9 +78,9 @@ class SimulatedServers(SimulatedService):
                 server.gone_at = (now + self._durations.deletion).isoformat()
                 state.remove_gone(now)
 
-    def migrate_server(self, server_id: str, service_name: str, *, live: bool) -> None:
+    def begin_migration(self, server_id: str, service_name: str, *, live: bool) -> None:
         """Begin to migrate a server; a running one live or cold, a stopped one only cold."""
-        with self._calls.changing("migrate_server") as state:
+        with self._calls.changing("begin_migration") as state:
             now = self._clock.now()
             server = _existing(state, server_id, now)
             if all(host.service_name != service_name for host in state.hosts.values()):
@@ -89,7 +89,7 @@ class SimulatedServers(SimulatedService):
                 raise Conflict(f"server {server_id} is {server.status_at(now)}")
             if server.location(now) == service_name:
                 raise CloudRefused(f"server {server_id} is on {service_name} already")
-            begin_move(state, server, service_name, now, self._durations, live=live)
+            start_move(state, server, service_name, now, self._durations, live=live)
 
     def confirm_migration(self, server_id: str) -> None:
         """Confirm a cold migration."""
@@ -118,9 +118,9 @@ class SimulatedServers(SimulatedService):
             moves = server.migrations if server else []
             return tuple(Migration(move.host, move.live, move.state_at(now)) for move in moves)
 
-    def snapshot_server(self, server_id: str, name: str, metadata: Mapping[str, str]) -> None:
+    def begin_snapshot(self, server_id: str, name: str, metadata: Mapping[str, str]) -> None:
         """Begin to make an image of a server."""
-        with self._calls.changing("snapshot_server") as state:
+        with self._calls.changing("begin_snapshot") as state:
             now = self._clock.now()
             server = _existing(state, server_id, now)
             if server.status_at(now) not in ("ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"):
@@ -177,6 +177,4 @@ def image_of(image: ImageState, now: datetime) -> Image:
 
 def _existing(state: State, server_id: str, now: datetime) -> ServerState:
     state.remove_gone(now)
-    if server_id not in state.servers:
-        raise NotFound(f"there is no server {server_id}")
-    return state.servers[server_id]
+    return look_up(state.servers, server_id, "server")

@@ -11,32 +11,24 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 
-from blazar.clouds.inventories import CLASS_PREFIX
-from blazar.clouds.ports.stacks import (
-    CREATE,
-    DELETE,
-    PlannedResource,
-    Stack,
-    StackExists,
-    StackPlan,
-    StackResource,
-)
-from blazar.clouds.simulated.placement import used
-from blazar.clouds.simulated.projects import check_role
+from blazar.clouds.ports.placement import CLASS_PREFIX
+from blazar.clouds.ports.stacks import CREATE, DELETE, PlannedResource, Stack, StackExists, StackPlan, StackResource
+from blazar.clouds.simulated.placement import count_used
 from blazar.clouds.simulated.server_state import ServerState
-from blazar.clouds.simulated.service import SimulatedService
-from blazar.clouds.simulated.stack_state import StackResourceState, StackState
+from blazar.clouds.simulated.service import SimulatedService, check_role
 from blazar.clouds.simulated.state import (
     FlavorState,
     FloatingIpState,
     HostState,
     NetworkState,
     PortState,
+    StackResourceState,
+    StackState,
     State,
     SubnetState,
 )
-from blazar.clouds.simulated.templates import EXTERNAL, Expansion, Where, refused
-from blazar.model.errors import Conflict, NotFound
+from blazar.clouds.simulated.templates import EXTERNAL, Expansion, Where, refuse_template
+from blazar.model.base.errors import Conflict, NotFound
 
 SERVICE_USER = "blazar"
 """The service user, who makes the stacks of reservations and so all that is in them."""
@@ -64,9 +56,9 @@ class SimulatedStacks(SimulatedService):
             _check(state, project_id, planned)
             return planned
 
-    def create_stack(self, project_id: str, plan: StackPlan, *, tags: frozenset[str]) -> str:
+    def begin_stack(self, project_id: str, plan: StackPlan, *, tags: frozenset[str]) -> str:
         """Create a stack with all that is in it."""
-        with self._calls.changing("create_stack") as state:
+        with self._calls.changing("begin_stack") as state:
             now = self._clock.now()
             check_role(state, project_id)
             if any(stack.name == plan.name for stack in self._stacks(state, project_id)):
@@ -112,9 +104,9 @@ class SimulatedStacks(SimulatedService):
             found = self._stack(state, project_id, stack_id)
             return None if found is None else _stack(found, self._clock.now())
 
-    def delete_stack(self, project_id: str, stack_id: str) -> None:
+    def begin_stack_deletion(self, project_id: str, stack_id: str) -> None:
         """Delete what is in a stack; a network on which others have ports stays, and the deletion fails."""
-        with self._calls.changing("delete_stack") as state:
+        with self._calls.changing("begin_stack_deletion") as state:
             now = self._clock.now()
             check_role(state, project_id)
             stack = self._stack(state, project_id, stack_id)
@@ -247,21 +239,23 @@ def _check(state: State, project_id: str, planned: list[PlannedResource] | tuple
         if EXTERNAL in properties:
             continue
         if lacking := [name for name in _REQUIRED.get(resource.type, ()) if name not in properties]:
-            raise refused(f"Property error: resources.{resource.name}.properties: Property {lacking[0]} not assigned")
+            raise refuse_template(
+                f"Property error: resources.{resource.name}.properties: Property {lacking[0]} not assigned"
+            )
         if resource.type == "OS::Nova::Server" and properties.get("flavor") is not None:
             _flavor(state, project_id, properties["flavor"])
         if resource.type == "OS::Neutron::FloatingIP" and properties["floating_network"] is not None:
             try:
                 _network(state, properties["floating_network"])
             except Conflict as error:
-                raise refused(error.message) from error
+                raise refuse_template(error.message) from error
 
 
 def _flavor(state: State, project_id: str, wanted: object) -> FlavorState:
     for flavor in state.flavors.values():
         if wanted in (flavor.id, flavor.name) and (flavor.public or project_id in flavor.projects):
             return flavor
-    raise refused(f"The Flavor ID ({wanted}) could not be found.")
+    raise refuse_template(f"The Flavor ID ({wanted}) could not be found.")
 
 
 def _network(state: State, wanted: object) -> NetworkState:
@@ -287,7 +281,7 @@ def _has_room(state: State, host: HostState, flavor: FlavorState, now: datetime)
     prefix = f"resources:{CLASS_PREFIX}"
     classes = [key.removeprefix("resources:") for key in flavor.extra_specs if key.startswith(prefix)]
     totals = state.inventories.get(host.name, {})
-    return host.up and host.enabled and all(totals.get(n, 0) > used(state, host.name, n, now) for n in classes)
+    return host.up and host.enabled and all(totals.get(n, 0) > count_used(state, host.name, n, now) for n in classes)
 
 
 def _stack(found: StackState, now: datetime) -> Stack:

@@ -8,10 +8,89 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from blazar.clouds.simulated.boot_state import BootState
+from blazar.clouds.ports.stacks import COMPLETE, DELETE, FAILED, IN_PROGRESS
 from blazar.clouds.simulated.server_state import MoveState, ServerState
-from blazar.clouds.simulated.stack_state import StackState
 from blazar.clouds.simulated.volume_state import BlockStorage
+
+
+@dataclass(slots=True)
+class StackResourceState:
+    """A resource of a stack; ``reason`` is why it failed, empty if it has not."""
+
+    name: str
+    type: str
+    physical_id: str
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class StackState:
+    """A stack: its last action is over at the instant ``over_at`` (ISO 8601); ``reason`` is why it failed, then."""
+
+    id: str
+    name: str
+    project_id: str
+    action: str
+    over_at: str
+    reason: str = ""
+    tags: list[str] = field(default_factory=list)
+    resources: list[StackResourceState] = field(default_factory=list)
+
+    def state_at(self, now: datetime) -> str:
+        """Return the state of the last action."""
+        if datetime.fromisoformat(self.over_at) > now:
+            return IN_PROGRESS
+        return FAILED if self.reason else COMPLETE
+
+    def is_gone(self, now: datetime) -> bool:
+        """Return whether the deletion is complete."""
+        return self.action == DELETE and self.state_at(now) == COMPLETE
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> StackState:
+        """Return a stack from its fields."""
+        return cls(**{**data, "resources": [StackResourceState(**each) for each in data["resources"]]})
+
+
+@dataclass(slots=True)
+class BootImageState:
+    """An image to boot from; one without a project is public. Sizes in GiB and MiB."""
+
+    id: str
+    status: str = "active"
+    project_id: str = ""
+    min_disk_gb: int = 0
+    min_memory_mb: int = 0
+    size_gb: int = 0
+
+
+def _images() -> dict[str, BootImageState]:
+    return {"cirros": BootImageState("cirros")}
+
+
+@dataclass(slots=True)
+class BootState:
+    """Images and key pairs.
+
+    ``keys`` are the public keys of the service user by name, ``user_keys`` those of users by user and name
+    (``user/name``). ``most_servers``, ``most_vcpus`` and ``most_memory_mb`` are the quotas of each project, None for no
+    limit; so many of the next servers as ``failing`` says get no host.
+    """
+
+    images: dict[str, BootImageState] = field(default_factory=_images)
+    keys: dict[str, str] = field(default_factory=dict)
+    user_keys: dict[str, str] = field(default_factory=dict)
+    most_servers: int | None = None
+    most_vcpus: int | None = None
+    most_memory_mb: int | None = None
+    failing: int = 0
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any] | None) -> BootState:
+        """Return the state from its fields; that of a new cloud if there are none."""
+        if data is None:
+            return cls()
+        return cls(**{**data, "images": {key: BootImageState(**value) for key, value in data["images"].items()}})
 
 
 @dataclass(slots=True)

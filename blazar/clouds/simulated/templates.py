@@ -57,11 +57,11 @@ class Expansion:
         try:
             template: Mapping[str, Any] = self.plan.template
             if unknown := given.keys() - template.get("parameters", {}).keys():
-                raise refused(f"The Parameter ({min(unknown)}) was not defined in template.")
+                raise refuse_template(f"The Parameter ({min(unknown)}) was not defined in template.")
             return tuple(self._of_template(template, {**defaults, **given}, ()))
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             # Heat checks each value, and says what is wrong with it; here, that something is.
-            raise refused(f"It cannot be read ({type(error).__name__}).") from error
+            raise refuse_template(f"It cannot be read ({type(error).__name__}).") from error
 
     def _of_template(
         self, template: Mapping[str, Any], given: Mapping[str, object], where: Where
@@ -74,7 +74,7 @@ class Expansion:
         self, definition: Mapping[str, Any], parameters: Mapping[str, object], within: Where, name: str
     ) -> Iterator[tuple[Where, PlannedResource]]:
         if next(self.left, None) is None:
-            raise refused("Maximum resources per stack exceeded.")
+            raise refuse_template("Maximum resources per stack exceeded.")
         where = (*within, name)
         kind = _section(self.plan, "resource_registry").get(definition["type"], definition["type"])
         properties = definition.get("properties", {})
@@ -94,7 +94,7 @@ class Expansion:
             # Whatever it is called, it has no properties.
             yield where, PlannedResource(name, definition["type"], {EXTERNAL: ""}, within[-1] if within else "")
         elif not kind.startswith("OS::"):
-            raise refused(f"The Resource Type ({kind}) could not be found.")
+            raise refuse_template(f"The Resource Type ({kind}) could not be found.")
         else:
             found = {**_DEFAULTS.get(kind, {}), **self._resolved(properties, parameters, within)}
             found |= {key: str(found[key]) for key in _TEXTS if isinstance(found.get(key), int)}
@@ -130,15 +130,15 @@ class Expansion:
                 case "str_replace":
                     if isinstance(argument["template"], dict) and "get_resource" in argument["template"]:
                         # Heat checks a template before there is anything that has an id.
-                        raise refused('"str_replace" template must be a string')
+                        raise refuse_template('"str_replace" template must be a string')
                     found = self._resolved(argument, parameters, within)
                     if not isinstance(found["template"], str):
-                        raise refused('"str_replace" template must be a string')
+                        raise refuse_template('"str_replace" template must be a string')
                     return str(found["params"].get(found["template"], found["template"]))
         return {key: self._resolved(each, parameters, within) for key, each in value.items()}
 
 
-def refused(sentence: str) -> StackRefused:
+def refuse_template(sentence: str) -> StackRefused:
     """Return the refusal of a template."""
     return StackRefused(f"Heat refused the template: {sentence}", sentence)
 
@@ -148,7 +148,7 @@ def _parameters(template: Mapping[str, Any], given: Mapping[str, object]) -> Map
     for name, schema in template.get("parameters", {}).items():
         value = given.get(name)
         if value is None and "default" not in schema:
-            raise refused(f"The Parameter ({name}) was not provided.")
+            raise refuse_template(f"The Parameter ({name}) was not provided.")
         found[name] = schema["default"] if value is None else value
     return found
 
@@ -156,7 +156,7 @@ def _parameters(template: Mapping[str, Any], given: Mapping[str, object]) -> Map
 def _parameter(parameters: Mapping[str, object], argument: Any) -> object:
     name, *keys = argument if isinstance(argument, list) else [argument]
     if name not in parameters:
-        raise refused(f"The Parameter ({name}) was not defined in template.")
+        raise refuse_template(f"The Parameter ({name}) was not defined in template.")
     found: Any = parameters[name]
     for key in keys:
         found = found[key]

@@ -6,20 +6,19 @@ from __future__ import annotations
 import uuid
 from datetime import datetime
 
-from blazar.clouds.ports import CopyState, Volume, VolumeCopy
-from blazar.clouds.simulated.projects import check_role
-from blazar.clouds.simulated.service import SimulatedService
+from blazar.clouds.ports.volumes import CopyState, Volume, VolumeCopy
+from blazar.clouds.simulated.service import SimulatedService, check_role
 from blazar.clouds.simulated.state import ImageState, State
 from blazar.clouds.simulated.volume_state import BackupState, VolumeState
-from blazar.model.errors import Conflict, NotFound
+from blazar.model.base.errors import Conflict, NotFound
 
 
 class SimulatedVolumeCopies(SimulatedService):
     """The calls that copy volumes, with the rules of Cinder 29. An image that fails is never there."""
 
-    def upload_volume(self, volume: Volume, name: str) -> str:
+    def begin_upload(self, volume: Volume, name: str) -> str:
         """Begin to make an image of a volume."""
-        with self._calls.changing("upload_volume") as state:
+        with self._calls.changing("begin_upload") as state:
             check_role(state, volume.project_id)
             self._begin(state, volume.id, "uploading", ("available",))
             ends_at = (self._clock.now() + self._durations.snapshot).isoformat()
@@ -35,9 +34,9 @@ class SimulatedVolumeCopies(SimulatedService):
             mine = [i for i in state.images.values() if (i.project_id, i.name) == (project_id, name)]
             return tuple(VolumeCopy(i.id, i.name, self._state(i.active_at, fails=False)) for i in mine)
 
-    def back_up_volume(self, volume: Volume, name: str) -> str:
+    def begin_backup(self, volume: Volume, name: str) -> str:
         """Begin to make a backup; without the service for it, it fails."""
-        with self._calls.changing("back_up_volume") as state:
+        with self._calls.changing("begin_backup") as state:
             check_role(state, volume.project_id)
             self._begin(state, volume.id, "backing-up", ("available", "in-use"))
             ends_at = (self._clock.now() + self._durations.snapshot).isoformat()

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from blazar.clouds.ports import Attachment, Volume, VolumePool, VolumeQuota, VolumeType
-from blazar.clouds.simulated.projects import check_role
+from blazar.clouds.ports.volumes import Attachment, Volume, VolumePool, VolumeQuota, VolumeType
+from blazar.clouds.simulated.service import check_role, look_up
 from blazar.clouds.simulated.state import State
 from blazar.clouds.simulated.volume_copies import SimulatedVolumeCopies
 from blazar.clouds.simulated.volume_state import BlockStorage, PoolState, VolumeState, VolumeTypeState
-from blazar.model.errors import CloudRefused, Conflict, NotFound
-from blazar.model.reasons import Cause, ReasonCode
+from blazar.model.base.errors import CloudRefused, Conflict, NotFound
+from blazar.model.base.reasons import Cause, ReasonCode
 
 SERVICE_USER = "blazar"
 """The service user, who makes the volumes of reservations."""
@@ -24,8 +24,8 @@ NO_LIMIT = -1
 _NO_ROOM = "schedule allocate volume:Could not find any available weighted backend."
 
 
-class SimulatedVolumes(SimulatedVolumeCopies):
-    """Implements the volumes port; rules as in Cinder 29."""
+class SimulatedVolumeTypes(SimulatedVolumeCopies):
+    """Pools, volume types, and quotas of projects, for operators."""
 
     def volume_pools(self) -> tuple[VolumePool, ...]:
         """Return all pools."""
@@ -89,6 +89,10 @@ class SimulatedVolumes(SimulatedVolumeCopies):
             limits = {f"gigabytes_{type_name}": quota.gigabytes, f"volumes_{type_name}": quota.volumes}
             state.block.quotas.setdefault(project_id, {}).update(limits)
 
+
+class SimulatedVolumes(SimulatedVolumeTypes):
+    """Implements the volumes port; rules as in Cinder 29."""
+
     def volume(self, volume_id: str) -> Volume | None:
         """Return a volume."""
         with self._calls.reading("volume") as state:
@@ -113,7 +117,7 @@ class SimulatedVolumes(SimulatedVolumeCopies):
         with self._calls.reading("own_volumes") as state:
             return self._shown(v for v in state.block.volumes.values() if v.user_id == SERVICE_USER)
 
-    def create_volume(
+    def begin_volume(
         self,
         *,
         project_id: str,
@@ -124,7 +128,7 @@ class SimulatedVolumes(SimulatedVolumeCopies):
         image_id: str | None = None,
     ) -> Volume:
         """Begin to create a volume."""
-        with self._calls.changing("create_volume") as state:
+        with self._calls.changing("begin_volume") as state:
             check_role(state, project_id)
             now = self._clock.now()
             wanted = VolumeState(
@@ -139,7 +143,7 @@ class SimulatedVolumes(SimulatedVolumeCopies):
                 now.isoformat(),
                 metadata=dict(metadata),
             )
-            return volume_of(created(state, wanted, image_id, now), now)
+            return volume_of(add_volume(state, wanted, image_id, now), now)
 
     def volume_failure(self, volume: Volume) -> str:
         """Return why a volume failed."""
@@ -147,9 +151,9 @@ class SimulatedVolumes(SimulatedVolumeCopies):
             found = state.block.volumes.get(volume.id)
             return _NO_ROOM if found is not None and found.pool is None else ""
 
-    def extend_volume(self, volume_id: str, size_gb: int) -> None:
+    def begin_volume_growth(self, volume_id: str, size_gb: int) -> None:
         """Begin to grow a volume; one that does not fit stays as it is."""
-        with self._calls.changing("extend_volume") as state:
+        with self._calls.changing("begin_volume_growth") as state:
             now = self._clock.now()
             found = _existing(state, volume_id, now)
             if found.status(now) not in ("available", "in-use"):
@@ -162,9 +166,9 @@ class SimulatedVolumes(SimulatedVolumeCopies):
             if _fits(state.block, pool, size_gb - found.size_gb, type_, now):
                 found.size_gb = size_gb
 
-    def attach_volume(self, volume_id: str, server_id: str, *, project_id: str) -> None:
+    def begin_attachment(self, volume_id: str, server_id: str, *, project_id: str) -> None:
         """Attach a volume to a server."""
-        with self._calls.changing("attach_volume") as state:
+        with self._calls.changing("begin_attachment") as state:
             now = self._clock.now()
             check_role(state, project_id)
             found, server = state.block.volumes.get(volume_id), state.servers.get(server_id)
@@ -174,9 +178,9 @@ class SimulatedVolumes(SimulatedVolumeCopies):
                 raise Conflict(f"volume {volume_id} is {found.status(now)}, the server {server.status_at(now)}")
             found.servers[str(uuid.uuid4())] = server_id
 
-    def detach_volume(self, volume_id: str, server_id: str) -> None:
+    def begin_detachment(self, volume_id: str, server_id: str) -> None:
         """Detach a volume from a server."""
-        with self._calls.changing("detach_volume") as state:
+        with self._calls.changing("begin_detachment") as state:
             now = self._clock.now()
             found = state.block.volumes.get(volume_id)
             server = state.servers.get(server_id)
@@ -204,9 +208,9 @@ class SimulatedVolumes(SimulatedVolumeCopies):
             if volume_id in state.block.volumes:
                 state.block.volumes[volume_id].offered = False
 
-    def delete_volume(self, volume_id: str) -> None:
+    def begin_volume_deletion(self, volume_id: str) -> None:
         """Begin to delete a volume with its snapshots."""
-        with self._calls.changing("delete_volume") as state:
+        with self._calls.changing("begin_volume_deletion") as state:
             delete(state, volume_id, self._clock.now(), ends_at=self._clock.now() + self._durations.deletion)
 
     def _shown(self, found: Iterable[VolumeState]) -> tuple[Volume, ...]:
@@ -216,7 +220,7 @@ class SimulatedVolumes(SimulatedVolumeCopies):
         )
 
 
-def created(state: State, wanted: VolumeState, image_id: str | None, now: datetime) -> VolumeState:
+def add_volume(state: State, wanted: VolumeState, image_id: str | None, now: datetime) -> VolumeState:
     """Add a volume, in a pool that its type leads to; NotFound, CloudRefused."""
     block = state.block
     block.remove_gone(now)
@@ -298,9 +302,7 @@ def _private_type(state: State, type_id: str) -> VolumeTypeState:
 
 def _existing(state: State, volume_id: str, now: datetime) -> VolumeState:
     state.block.remove_gone(now)
-    if volume_id not in state.block.volumes:
-        raise NotFound(f"there is no volume {volume_id}")
-    return state.block.volumes[volume_id]
+    return look_up(state.block.volumes, volume_id, "volume")
 
 
 def _quota(state: State, project_id: str, type_name: str) -> VolumeQuota:

@@ -16,15 +16,16 @@ from sqlalchemy.engine import Engine
 
 from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud
 from blazar.cmd import assemble, config
-from blazar.cmd.demo import hosts, limits, people, present, things
-from blazar.cmd.demo.stage import DemoClock, Stage
+from blazar.cmd.demo import people, present
+from blazar.cmd.demo.cloud import list_hosts, make_cloud, registrations
+from blazar.cmd.demo.stage import DemoClock, Stage, set_limits
 from blazar.manager.service import ManagerService
-from blazar.model.errors import BlazarError
-from blazar.model.lease import LeaseStatus
-from blazar.model.requests import LeaseChange
-from blazar.model.resource import HOST
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
+from blazar.model.base.errors import BlazarError
+from blazar.model.leases.requests import LeaseChange
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.resources.resource import HOST
+from blazar.store.sql.engine import connect
+from blazar.store.sql.migrate import upgrade
 from blazar.store.store import Store
 
 DAYS = 45
@@ -44,7 +45,7 @@ def make(conf: cfg.ConfigOpts, *, database: Path, cloud: Path, now: datetime, da
 
     The database appears when all is written, so a start that was interrupted begins from the beginning.
     """
-    limits.set_limits(conf)
+    set_limits(conf)
     cloud.unlink(missing_ok=True)
     unfinished = database.with_name(database.name + ".unfinished")
     for suffix in ("", "-wal", "-shm"):
@@ -52,7 +53,7 @@ def make(conf: cfg.ConfigOpts, *, database: Path, cloud: Path, now: datetime, da
     engine = connect(f"sqlite:///{unfinished}")
     upgrade(engine)
     clock = DemoClock(now - timedelta(days=days))
-    simulated = SimulatedCloud(MemoryStorage(hosts.cloud()), clock=clock)
+    simulated = SimulatedCloud(MemoryStorage(make_cloud()), clock=clock)
     # Limits take time, and none of the past is near them.
     manager = _manager(conf, engine, simulated, clock, enabled_filters=[])
     store = Store(engine, cleaning_time=config.cleaning_time(conf))
@@ -98,9 +99,9 @@ class Script:
 
     def _register(self) -> None:
         resources = self._stage.manager.resources
-        for host in hosts.hosts():
+        for host in list_hosts():
             resources.register(HOST, host.registration)
-        for kind, registration in things.registrations():
+        for kind, registration in registrations():
             resources.register(kind, registration)
         resources.set_property(HOST, "rack", private=False)
 

@@ -8,8 +8,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from blazar.cmd.demo.hosts import NETWORK
-from blazar.model.requests import ReservationRequest
+from blazar.cmd.demo.cloud import NETWORK
+from blazar.model.leases.requests import ReservationRequest
 
 Make = Callable[[random.Random], ReservationRequest]
 

@@ -8,16 +8,17 @@ from datetime import datetime, timedelta
 
 from blazar.cmd.demo import people
 from blazar.cmd.demo.stage import Stage
-from blazar.model.duration import Duration
-from blazar.model.lease import Lease, LeaseKind
-from blazar.model.maintenance import MaintenanceRequest
-from blazar.model.recurrence import Recurrence
-from blazar.model.requests import NOW, Actor, Disabling, ReservationRequest, ResourceChange
-from blazar.model.rule_text import parse_rule
-from blazar.model.series import Fit
-from blazar.model.series_details import SeriesRequest, Template
-from blazar.model.surgery import Terms
-from blazar.model.transfers import OfferRequest
+from blazar.model.base.moments import NOW, Duration
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import Actor, ReservationRequest
+from blazar.model.leases.states import LeaseKind
+from blazar.model.maintenance.windows import MaintenanceRequest
+from blazar.model.resources.changes import Disabling, ResourceChange
+from blazar.model.series.checks import Fit
+from blazar.model.series.details import SeriesRequest, Template
+from blazar.model.series.recurrence import Recurrence
+from blazar.model.series.rule_text import parse_rule
+from blazar.model.surgery import OfferRequest, Terms
 
 BEGINS = timedelta(hours=5)
 """How long before the present it begins."""
@@ -110,7 +111,7 @@ def _trouble(stage: Stage, now: datetime) -> None:
     _disable(stage, "io-02", Disabling("waits for spare disks"))
     _disable(stage, "h100-06", Disabling("firmware upgrade", now + 20 * _HOUR))
     stage.change_host("arm-05", ResourceChange({}, open_to=("robotics",), sets_projects=True))
-    in_use = stage.hosts_in_use()
+    in_use = stage.hosts_in_use(now + 12 * _HOUR)
     for name in (next((n for n in in_use if n.startswith("cpu-")), "cpu-11"), "mem-04"):
         stage.cloud.operators.host_down(name)
     # One poll is not enough to call a host failed.

@@ -8,13 +8,31 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from oslo_config import cfg
+
 from blazar.clouds.simulated import SimulatedCloud
 from blazar.manager.service import ManagerService
-from blazar.model.errors import BlazarError
-from blazar.model.lease import Lease, LeaseStatus
-from blazar.model.requests import NOW, LeaseRequest, Moment, ReservationRequest, ResourceChange
-from blazar.model.resource import HOST, Resource
+from blazar.model.base.errors import BlazarError
+from blazar.model.base.moments import NOW, Moment
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import LeaseRequest, ReservationRequest
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.resources.changes import ResourceChange
+from blazar.model.resources.resource import HOST, Resource
 from blazar.store.store import Store
+
+HOURS = {"host": 5000, "device": 400}
+AT_ONCE = {"gigabyte": 5000}
+PROMISES = 2
+"""So few that others wait without one."""
+
+
+def set_limits(conf: cfg.ConfigOpts) -> None:
+    """Set the limits of the demo, unless a configuration file sets its own."""
+    conf.set_default("enabled_filters", ["ResourceHoursFilter", "MaxUnitsFilter"], group="enforcement")
+    conf.set_default("max_resource_hours", HOURS, group="enforcement")
+    conf.set_default("max_units_of", AT_ONCE, group="enforcement")
+    conf.set_default("promises", PROMISES, group="api")
 
 
 @dataclass(slots=True)
@@ -63,7 +81,7 @@ class Stage:
     def settle(self) -> None:
         """Work on all that is due now besides events: series, the waiting list, leases that go on, maintenance."""
         manager = self.manager
-        parts = (manager.series_work, manager.waiting_list, manager.extensions, manager.maintenance_work)
+        parts = (manager.series_work, manager.waiting_list, manager.prolongation, manager.maintenance_work)
         for part in parts:
             while part.run_once():
                 manager.engine.run_due()
@@ -105,8 +123,9 @@ class Stage:
         """Change a host as its operator does."""
         self.manager.resources.change(HOST, self.host(name).external_id, change)
 
-    def hosts_in_use(self) -> list[str]:
-        """Return the names of hosts that active leases use, in order."""
-        active = [lease for lease in self.manager.leases.all(None) if lease.status is LeaseStatus.ACTIVE]
+    def hosts_in_use(self, until: datetime) -> list[str]:
+        """Return the names of hosts that active leases use, and go on using until then, in order."""
+        leases = self.manager.leases.all(None)
+        active = [one for one in leases if one.status is LeaseStatus.ACTIVE and one.window.end > until]
         ids = {use.resource_id for lease in active for use in self.store.calendar.of_lease(lease.id)}
         return sorted(resource.name for resource in self.store.resources.by_ids(ids).values())

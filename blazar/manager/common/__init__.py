@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all parts of a manager share: settings, claims, notifications, and the runtime that holds them."""
+"""What all rooms share: the runtime, settings, claims, threads, notifications, and requests that wait for others."""

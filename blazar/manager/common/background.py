@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Background threads of a manager: rounds of work with pauses between them."""
+"""Background threads of a manager: rounds of work with pauses between them, and the signals that end a pause."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from blazar.model.clock import monotonic
-from blazar.model.errors import BlazarError
-from blazar.model.trouble import Trouble, level_of
+from blazar.model.base.clock import monotonic
+from blazar.model.base.errors import BlazarError
+from blazar.model.base.log_lines import Trouble, level_of
 
 LOG = logging.getLogger("blazar.manager")
 
@@ -90,3 +91,34 @@ class BackgroundThread(ABC):
             # Before the round: a wake during the round is for the next one.
             self._woken.clear()
             self._stopping.wait(self._settle)
+
+
+class Signal:
+    """A call of those whom something concerns: they connect when they are made, and it is sent when that happens."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[], None]] = []
+
+    def connect(self, listener: Callable[[], None]) -> None:
+        """Call a listener, too, whenever the signal is sent."""
+        self._listeners.append(listener)
+
+    def __call__(self) -> None:
+        """Send the signal."""
+        for listener in self._listeners:
+            listener()
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """The signals between the parts of a manager.
+
+    ``events_due``: a new event may be due before the one that the engine sleeps for. ``resources_freed``: a lease has
+    returned some. ``resources_opened``: hosts are back from maintenance. ``work_taken_over``: another manager has left
+    work behind, and perhaps something in the cloud.
+    """
+
+    events_due: Signal = field(default_factory=Signal)
+    resources_freed: Signal = field(default_factory=Signal)
+    resources_opened: Signal = field(default_factory=Signal)
+    work_taken_over: Signal = field(default_factory=Signal)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims on events, each with its own token and a TTL, and the heartbeat that renews them.
+"""Claims on work, each with its own token and a TTL, and the heartbeat that renews them.
 
-A claim is written to its event with an expiry time, by the clock that all managers share. Its owner measures the TTL
-with a clock that also counts while the process is suspended (``Clock.elapsed``), from before the write: so it never
-relies on a claim for longer than others respect it. The owner of a claim that is about to expire changes nothing in the
-cloud (fencing, ``blazar.context.check_change``).
+A claim is written to the row of its work with an expiry time, by the clock that all managers share. Its owner measures
+the TTL with a clock that also counts while the process is suspended (``Clock.elapsed``), from before the write: so it
+never relies on a claim for longer than others respect it. The owner of a claim that is about to expire changes nothing
+in the cloud (fencing, ``blazar.context.check_change``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 
 from blazar.context import scope
 from blazar.manager.common.background import BackgroundThread
-from blazar.model.clock import Clock
+from blazar.model.base.clock import Clock
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ BEATS = 4
 
 
 class Claim:
-    """The right to work on one event, until it expires. Only ``Claims`` makes and renews claims."""
+    """The right to work on what is due, until it expires. Only ``Claims`` makes and renews claims."""
 
     __slots__ = ("_clock", "_deadline", "longest_call", "token")
 
@@ -41,7 +41,7 @@ class Claim:
         self._deadline = clock.elapsed() + ttl.total_seconds()
 
     def remaining(self) -> float:
-        """Return the seconds until another manager may take the event over; 0 or less if it may already."""
+        """Return the seconds until another manager may take the work over; 0 or less if it may already."""
         return self._deadline - self._clock.elapsed()
 
     def ends_at(self, deadline: float) -> None:
@@ -95,10 +95,7 @@ class Claims(BackgroundThread):
             return
         deadline = self._clock.elapsed() + self.ttl.total_seconds()
         now = self._clock.now()
-        renewed = self._store.events.renew_claims(held.keys(), now=now, until=now + self.ttl)
-        if rest := held.keys() - renewed:
-            # Claims on maintenance windows, besides those that are lost.
-            renewed |= self._store.maintenances.renew_claims(rest, now=now, until=now + self.ttl)
+        renewed = self._store.claims.renew_claims(held.keys(), now=now, until=now + self.ttl)
         for token, claim in held.items():
             if token in renewed:
                 # Else the database took so long that others may have read the claim as expired before it was renewed.
@@ -107,6 +104,10 @@ class Claims(BackgroundThread):
             else:
                 # Settled a moment ago, or taken over: in both cases no work may follow under it.
                 claim.ends_at(float("-inf"))
+
+    def drop_all(self) -> None:
+        """End the claims of all managers, none of which runs any more."""
+        self._store.claims.drop_claims(at=self._clock.now() - timedelta(seconds=1))
 
     def _round(self) -> float:
         self._clock.synchronize()

@@ -4,25 +4,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 
-from blazar.clouds.ports.metrics import Metrics, NoMetrics
+from blazar.clouds.ports.compute import Metrics, NoMetrics
+from blazar.manager.common.background import Signals
 from blazar.manager.common.claims import Claims
 from blazar.manager.common.notifications import Notifier
 from blazar.manager.common.settings import Settings
-from blazar.model.amounts import Amounts
-from blazar.model.clock import Clock
-from blazar.model.demand import Allocation
-from blazar.model.errors import NotFound
-from blazar.model.lease import Lease, Reservation
-from blazar.model.regions import Regions
-from blazar.model.resource import Resource, ResourceKind
-from blazar.resources.base import Reference, Task
-from blazar.resources.complete import CompleteType
-from blazar.store.catalog import ResourceCatalog
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.clock import Clock
+from blazar.model.base.errors import NotFound
+from blazar.model.calendar.allocations import Allocation
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.reservation import Reservation
+from blazar.model.resources.regions import Regions
+from blazar.model.resources.resource import Resource, ResourceKind
+from blazar.resources.contract.type import ResourceType
+from blazar.resources.contract.values import Reference, Task
+from blazar.store.resources.catalog import ResourceCatalog
 from blazar.store.store import Store
 
 NO_METRICS = NoMetrics()
@@ -30,10 +32,9 @@ NO_METRICS = NoMetrics()
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Database, clock, claims, settings, notifications and resource types of one manager.
+    """Database, clock, claims, settings, notifications, resource types and signals of one manager.
 
-    ``wake`` has the engine look for due events now: a new one may be due before the one that it sleeps for. ``freed``
-    tells the waiting list that resources have been returned. ``metrics`` measures servers, where policies name that.
+    ``metrics`` measures servers, where policies name that.
     """
 
     store: Store
@@ -41,13 +42,12 @@ class Runtime:
     claims: Claims
     settings: Settings
     notifier: Notifier
-    types: Mapping[str, CompleteType]
-    wake: Callable[[], None]
+    types: Mapping[str, ResourceType]
     regions: Regions = Regions()
-    freed: Callable[[], None] = lambda: None
     metrics: Metrics = NO_METRICS
+    signals: Signals = field(default_factory=Signals)
 
-    def type_of(self, reservation: Reservation) -> CompleteType:
+    def type_of(self, reservation: Reservation) -> ResourceType:
         """Return the resource type of a reservation. NotFound if it is no longer enabled."""
         if reservation.resource_type not in self.types:
             raise NotFound(
@@ -104,7 +104,7 @@ class Runtime:
         """Return the history of the reservations whose types must know it; no statement if there are none."""
         if not self.reads_history(lease):
             return {}
-        used = self.store.calendar.turns(lease.id)
+        used = self.store.calendar.load_turns(lease.id)
         return {r.id: used.get(r.id, {}) for r in lease.reservations if self._reads_history(r)}
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from blazar.calendar.placement import Strategy
-from blazar.model.bounds import Bounds
-from blazar.model.lease import LeaseKind
-from blazar.model.reading import ReadBounds
-from blazar.model.series import SeriesLimits
-from blazar.model.unused import UsePolicies
+from blazar.model.base.service_info import ReadBounds
+from blazar.model.leases.limits import Bounds
+from blazar.model.leases.states import LeaseKind
+from blazar.model.series.checks import SeriesLimits
+from blazar.model.use.policy import UsePolicies
 
 
 def draw_seed() -> int:
@@ -107,6 +107,10 @@ class Settings:
     starters: int = 192
     enders: int = 32
     longest_sleep: timedelta = timedelta(seconds=5)
+
+    def pause_after(self, attempts: int) -> timedelta:
+        """Return how long work rests that has failed once more, after so many attempts."""
+        return min(self.longest_retry, self.first_retry * (1 << min(attempts, 16)))
 
     def lead_before_end(self, resource_types: Collection[str]) -> timedelta:
         """Return the before_end lead of a lease with these resource types: their longest."""

@@ -14,12 +14,13 @@ from dataclasses import replace
 
 from blazar.context import scope
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.lease import lifecycle
-from blazar.model.errors import BlazarError, NotFound, StaleLease
-from blazar.model.lease import Lease, LeaseStatus, Reservation, ReservationStatus
-from blazar.model.made import Gone
-from blazar.model.trouble import level_of
-from blazar.store.made import Made
+from blazar.manager.leases import lifecycle
+from blazar.model.base.errors import BlazarError, NotFound, StaleLease
+from blazar.model.base.log_lines import level_of
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.reservation import Gone, Reservation
+from blazar.model.leases.states import LeaseStatus, ReservationStatus
+from blazar.store.leases.pages import CloudObjects
 
 LOG = logging.getLogger(__name__)
 
@@ -36,11 +37,11 @@ class DeletedByUsers:
 
     def run_once(self) -> int:
         """Look once; return how many leases have changed. One statement if there is nothing new."""
-        types = [name for name, kind in self._runtime.types.items() if kind.tells_gone]
-        every = self._runtime.store.made.in_use(types) if types else ()
+        types = [name for name, kind in self._runtime.types.items() if kind.has("gone")]
+        every = self._runtime.store.cloud_objects.in_use(types) if types else ()
         default = self._runtime.regions.default
         here = [each for each in every if (each.region or default) == (self._region or default)]
-        by_type: defaultdict[str, list[Made]] = defaultdict(list)
+        by_type: defaultdict[str, list[CloudObjects]] = defaultdict(list)
         for each in here:
             by_type[each.resource_type].append(each)
         by_lease: defaultdict[str, dict[str, frozenset[str]]] = defaultdict(dict)
@@ -52,7 +53,7 @@ class DeletedByUsers:
                     by_lease[each.lease_id][each.reservation_id] = found
         return sum(self._record(lease_id, found) for lease_id, found in sorted(by_lease.items()))
 
-    def _gone(self, resource_type: str, made: list[Made]) -> frozenset[str] | None:
+    def _gone(self, resource_type: str, made: list[CloudObjects]) -> frozenset[str] | None:
         """Return the ids of a type that are gone; None if that is not known."""
         try:
             with scope(limit=self._runtime.settings.poll_limit):

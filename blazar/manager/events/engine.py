@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from blazar.context import Pool, scope
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
+from blazar.manager.events.fairness import FairTurns
 from blazar.manager.events.read_ahead import MOST
-from blazar.manager.events.turns import Turns
 from blazar.manager.events.worker import Worker
-from blazar.model.errors import BlazarError, StoreUnavailable
-from blazar.model.trouble import level_of
-from blazar.store.events import DueEvent
+from blazar.model.base.errors import BlazarError, StoreUnavailable
+from blazar.model.base.log_lines import level_of
+from blazar.store.work.events import DueEvent
 
 LOG = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ SEVERAL = ""
 class Lane:
     """Threads of their own for the starts, or for the other events, of a region; None: of all regions."""
 
-    turns: Turns
+    turns: FairTurns
     threads: ThreadPoolExecutor
     pool: Pool
     starts: bool
@@ -68,6 +68,7 @@ class Engine(BackgroundThread):
 
     def __init__(self, runtime: Runtime, worker: Worker) -> None:
         super().__init__("engine", work="Due events cannot be read")
+        runtime.signals.events_due.connect(self.wake)
         self._runtime = runtime
         self.worker = worker
         self._lock = threading.Lock()
@@ -91,7 +92,7 @@ class Engine(BackgroundThread):
         executor = ThreadPoolExecutor(threads, thread_name_prefix=prefix)
         regions = max(1, len(self._regions)) if region == SEVERAL else 1
         pool = Pool(f"{name}-{region or ''}", threads, regions=regions, patience=PATIENCE)
-        return Lane(Turns(threads), executor, pool, starts, region)
+        return Lane(FairTurns(threads), executor, pool, starts, region)
 
     def start(self) -> None:
         """Start the threads of the engine."""

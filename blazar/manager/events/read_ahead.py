@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from blazar.manager.common.runtime import Runtime, tasks_of
-from blazar.model.lease import EventType, Lease
-from blazar.resources.base import Task
-from blazar.store.events import DueEvent
-from blazar.store.leases import LeaseAtStart
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.states import EventType
+from blazar.resources.contract.values import Task
+from blazar.store.leases.leases import LeaseAtStart
+from blazar.store.work.events import DueEvent
 
 FEWEST = 2
 """Minimum number of due starts to read ahead: for fewer it is not worth it."""
@@ -63,7 +64,7 @@ class ReadAhead:
         if len(wanted) < FEWEST:
             return
         at = self._runtime.clock.now()
-        starts = self._runtime.store.leases.starts(wanted.keys(), now=at)
+        starts = self._runtime.store.leases.load_starts(wanted.keys(), now=at)
         self._read |= {wanted[id_]: ReadStart(seen, at, now + FRESH_SECONDS) for id_, seen in starts.items()}
 
     @contextmanager

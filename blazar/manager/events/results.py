@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from blazar.manager.lease import lifecycle
-from blazar.model.lease import Content, Reservation, ReservationStatus
-from blazar.model.reasons import Cause, Reason, ReasonCode, all_of, joint
-from blazar.resources.base import NotYet
-from blazar.resources.making_room import MovedServer
+from blazar.manager.leases import lifecycle
+from blazar.model.base.reasons import Cause, Reason, ReasonCode, join_reasons, joint
+from blazar.model.leases.reservation import Content, Reservation
+from blazar.model.leases.states import ReservationStatus
+from blazar.resources.contract.evacuation import MovedServer
+from blazar.resources.contract.values import NotYet
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class StillWorking:
     """The cloud is still working, and has made something already; the reservation has its cloud ids, to be stored."""
 
     reservation: Reservation
@@ -49,11 +50,11 @@ class UnusableResources:
     @property
     def reason(self) -> Reason:
         """Return all reasons as one."""
-        return of_unusable(self.reasons)
+        return unusable_reason(self.reasons)
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldBack:
     """A reservation that was not acted on: it waits for another of the lease, with the id ``by``, which is not ready.
 
     That other decides when the event is tried again.
@@ -72,12 +73,12 @@ RECHECK_HELD = timedelta(seconds=5)
 """How long to wait for a reservation about which nothing else is known."""
 
 
-def of_unusable(reasons: Mapping[int, str]) -> Reason:
+def unusable_reason(reasons: Mapping[int, str]) -> Reason:
     """Return one reason for resources that cannot be assigned, by calendar id."""
     return Reason("; ".join(reasons.values()), Cause(ReasonCode.RESOURCE_FAILED, resources=frozenset(reasons)))
 
 
-Outcome = Acted | NotYet | Waiting | Failed | UnusableResources | Held
+Outcome = Acted | NotYet | StillWorking | Failed | UnusableResources | HeldBack
 """What acting on one reservation led to."""
 
 
@@ -118,34 +119,34 @@ def result_of(
     given_up = [o for o in outcomes if tolerant and isinstance(o, Failed) and o.permanent]
     unfinished = [o for o in outcomes if not isinstance(o, Acted) and o not in given_up]
     # What is held says nothing that the one that holds it does not say.
-    unfinished = [o for o in unfinished if not isinstance(o, Held)] or unfinished
-    changed = [r for o in outcomes if isinstance(o, Acted) and (r := _after(o, then, now)) is not None]
+    unfinished = [o for o in unfinished if not isinstance(o, HeldBack)] or unfinished
+    changed = [r for o in outcomes if isinstance(o, Acted) and (r := _apply(o, then, now)) is not None]
     if then is not None:
         changed += [lifecycle.with_status(o.reservation, ReservationStatus.ERROR, now) for o in given_up]
     if unfinished:
-        changed += [o.reservation for o in unfinished if isinstance(o, Waiting)]
-        of_each = [o.progress if isinstance(o, Waiting | Held) else o for o in unfinished]
+        changed += [o.reservation for o in unfinished if isinstance(o, StillWorking)]
+        of_each = [o.progress if isinstance(o, StillWorking | HeldBack) else o for o in unfinished]
         waits = [o.after for o in of_each if isinstance(o, NotYet)]
         after = min(waits) if len(waits) == len(unfinished) else None
-        return Retry(joint([_reason(o) for o in (*given_up, *of_each)]), after, tuple(changed))
-    return Finished(tuple(changed), all_of(o.reason for o in given_up))
+        return Retry(joint([_reason_of(o) for o in (*given_up, *of_each)]), after, tuple(changed))
+    return Finished(tuple(changed), join_reasons(o.reason for o in given_up))
 
 
-def joined(one: Result, other: Result) -> Result:
+def combine(one: Result, other: Result) -> Result:
     """Return the combined result of two rounds of work on one event."""
     reservations = (*one.reservations, *other.reservations)
     if isinstance(one, Finished) and isinstance(other, Finished):
-        return Finished(reservations, all_of((one.error, other.error)))
+        return Finished(reservations, join_reasons((one.error, other.error)))
     retries = [result for result in (one, other) if isinstance(result, Retry)]
     after = None if any(result.after is None for result in retries) else min(r.after for r in retries if r.after)
     return Retry(joint([result.reason for result in retries]), after, reservations)
 
 
-def _reason(outcome: NotYet | Failed | UnusableResources) -> Reason:
+def _reason_of(outcome: NotYet | Failed | UnusableResources) -> Reason:
     return Reason(outcome.reason, outcome.cause) if isinstance(outcome, NotYet) else outcome.reason
 
 
-def _after(acted: Acted, then: ReservationStatus | None, now: datetime) -> Reservation | None:
+def _apply(acted: Acted, then: ReservationStatus | None, now: datetime) -> Reservation | None:
     """Return a reservation as it is to be written; None if nothing of it has changed."""
     if then is None and acted.cloud_ids is None:
         return None

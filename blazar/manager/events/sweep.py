@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -19,9 +19,14 @@ from blazar.context import scope
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.deleted_by_users import DeletedByUsers
-from blazar.manager.lease import lifecycle
-from blazar.model.errors import BlazarError, CloudError, StaleLease
-from blazar.resources.complete import CompleteType
+from blazar.manager.leases import lifecycle
+from blazar.model.base.errors import BlazarError, CloudError, NotFound, StaleLease
+from blazar.model.base.window import Window
+from blazar.model.leases.lease import Event, Lease
+from blazar.model.leases.reservation import Reservation
+from blazar.model.leases.states import EndReason, EventStatus, EventType, LeaseStatus, ReservationStatus
+from blazar.resources.contract.type import ResourceType
+from blazar.store.booking.commit import Commit, LeaseWrite
 
 LOG = logging.getLogger(__name__)
 
@@ -58,6 +63,7 @@ class Sweep(BackgroundThread):
             first_pause=runtime.settings.sweep_interval.total_seconds(),
             settle=settle,
         )
+        runtime.signals.work_taken_over.connect(self.wake)
         self.deleted = DeletedByUsers(runtime, region)
         self._reported: frozenset[str] = frozenset()
         self._tried: dict[str, Tried] = {}
@@ -70,7 +76,7 @@ class Sweep(BackgroundThread):
     def run_once(self) -> int:
         """Sweep once; return how many leases have leftovers. What a service does not tell is left to the next one."""
         found = self._reservations_in_cloud()
-        owners = self._runtime.store.leases.owners(found)
+        owners = self._runtime.store.leases.load_owners(found)
         self._report_unknown(found - owners.keys())
         left = frozenset(id_ for id_, owner in owners.items() if owner.over)
         if left:
@@ -80,7 +86,7 @@ class Sweep(BackgroundThread):
         for lease_id in self._due(leases):
             self._end(lease_id)
         if leases:
-            self._runtime.wake()
+            self._runtime.signals.events_due()
         return len(leases)
 
     @property
@@ -96,7 +102,7 @@ class Sweep(BackgroundThread):
         found: dict[str, str] = {}
         for kind in self._runtime.types.values():
             found |= dict.fromkeys(self._listed(kind) - found.keys(), kind.resource_type)
-        return {id_: found[id_] for id_ in found.keys() - self._runtime.store.leases.owners(found).keys()}
+        return {id_: found[id_] for id_ in found.keys() - self._runtime.store.leases.load_owners(found).keys()}
 
     def _due(self, leases: Collection[str]) -> list[str]:
         """Return the leases whose clean-up may begin now.
@@ -135,14 +141,14 @@ class Sweep(BackgroundThread):
                     found |= self._of_type(kind)
         return frozenset(found)
 
-    def _listed(self, kind: CompleteType) -> frozenset[str]:
+    def _listed(self, kind: ResourceType) -> frozenset[str]:
         every = self._runtime.store.resources.catalog(kind.kind).resources
         resources = [each for each in every if each.region == self._region] if self._region else every
         within = kind.within(self._region)
         found = within.reservations_in_cloud(resources) | self._past(within.projects_in_cloud(resources))
         return found | within.reservations_in_projects(self._projects(kind))
 
-    def _of_type(self, kind: CompleteType) -> frozenset[str]:
+    def _of_type(self, kind: ResourceType) -> frozenset[str]:
         try:
             return self._listed(kind)
         except CloudError as error:
@@ -157,12 +163,12 @@ class Sweep(BackgroundThread):
             LOG.exception("Leftovers of %s cannot be listed", kind.resource_type)
             return frozenset()
 
-    def _projects(self, kind: CompleteType) -> frozenset[str]:
+    def _projects(self, kind: ResourceType) -> frozenset[str]:
         """Return the projects in which a type may have left something of late, if that has to be known."""
-        if not kind.lists_in_projects:
+        if not kind.has("reservations_in_projects"):
             return frozenset()
         since = self._runtime.clock.now() - RECENT
-        return self._runtime.store.leases.projects_with(kind.resource_type, since=since)
+        return self._runtime.store.leases.list_projects_with(kind.resource_type, since=since)
 
     def _past(self, projects: Mapping[int, frozenset[str]]) -> frozenset[str]:
         """Return the last reservations of the projects that can still use resources, and should no more."""
@@ -175,7 +181,7 @@ class Sweep(BackgroundThread):
             return
         now = self._runtime.clock.now()
         lease = self._runtime.store.leases.one(lease_id, including_deleted=True)
-        after = lifecycle.begin_clean_up(lease, event_id=str(uuid.uuid4()), now=now)
+        after = begin_clean_up(lease, event_id=str(uuid.uuid4()), now=now)
         if after is lease:
             return
         LOG.warning("Lease %s has finished and has leftovers in the cloud; removing them", lease_id)
@@ -198,3 +204,78 @@ class Sweep(BackgroundThread):
         self.deleted.run_once()
         self.run_once()
         return self._runtime.settings.sweep_interval.total_seconds()
+
+
+NOT_ON_RECORD = "not on record"
+"""The name, user and project of the lease under which such a reservation is put on record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A reservation that is not on record, and has something in the cloud of a region."""
+
+    reservation_id: str
+    resource_type: str
+    region: str
+
+
+class Leftovers:
+    """Lists reservations that are not on record, and puts them on record as ended."""
+
+    def __init__(self, runtime: Runtime, sweeps: Iterable[Sweep]) -> None:
+        self._runtime = runtime
+        self._sweeps = tuple(sweeps)
+
+    def all(self) -> tuple[Leftover, ...]:
+        """Return them, in the order of their ids. CloudError if a service does not tell."""
+        found = [
+            Leftover(id_, resource_type, sweep.region)
+            for sweep in self._sweeps
+            for id_, resource_type in sweep.unknown().items()
+        ]
+        return tuple(sorted(found, key=lambda each: (each.reservation_id, each.region)))
+
+    def end(self, reservation_id: str) -> Leftover:
+        """Put one on record as part of a lease that has ended, whose leftovers managers remove at once. NotFound."""
+        found = next((each for each in self.all() if each.reservation_id == reservation_id), None)
+        if found is None:
+            raise NotFound(f"no reservation {reservation_id} that is not on record has anything in the cloud")
+        now = self._runtime.clock.now().replace(microsecond=0)
+        ended = Reservation(
+            found.reservation_id, found.resource_type, None, ReservationStatus.DELETED, now, region=found.region
+        )
+        lease = Lease(
+            str(uuid.uuid4()),
+            NOT_ON_RECORD,
+            NOT_ON_RECORD,
+            NOT_ON_RECORD,
+            Window(now - timedelta(seconds=1), now),
+            LeaseStatus.DELETING,
+            now,
+            deleted_at=now,
+            end_reason=EndReason.DELETED,
+            reservations=(ended,),
+        )
+        due = begin_clean_up(lease, event_id=str(uuid.uuid4()), now=now)
+        self._runtime.store.bookings.commit(Commit([LeaseWrite(None, due)], at=now))
+        return found
+
+
+def begin_clean_up(lease: Lease, *, event_id: str, now: datetime) -> Lease:
+    """Return a finished lease with an event, due at once, that removes its leftovers from the cloud.
+
+    The same lease if such an event is in progress. One that is finished, or was dropped when the lease was deleted, is
+    reused: however often leftovers are found, the record does not grow.
+    """
+    known = lease.event(EventType.CLEAN_UP)
+    if known is not None and known.due_at is not None:
+        return lease
+    event = Event(
+        id=event_id if known is None else known.id,
+        event_type=EventType.CLEAN_UP,
+        time=now.replace(microsecond=0),
+        status=EventStatus.UNDONE,
+        created_at=now,
+        due_at=now,
+    )
+    return lifecycle.with_event(lease, event)

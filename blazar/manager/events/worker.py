@@ -9,19 +9,20 @@ from datetime import datetime
 
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.events.acting import Actions, internal
-from blazar.manager.events.claiming import Claiming
-from blazar.manager.events.evacuating import Evacuating
-from blazar.manager.events.looking import Looking
+from blazar.manager.events.actions import Actions, internal_error
+from blazar.manager.events.evacuation import Evacuator
+from blazar.manager.events.event_claims import EventClaims
 from blazar.manager.events.read_ahead import ReadAhead
-from blazar.manager.events.recording import Recording
+from blazar.manager.events.records import EventHandler, Recorder, settle_deletion, settle_evacuation
 from blazar.manager.events.results import Result, Retry
-from blazar.manager.events.starting import Starting, StartReplacements
-from blazar.manager.lease.watching import Looked
+from blazar.manager.events.starts import Starter, StartReplacements
+from blazar.manager.events.usage_check import UsageChecker
 from blazar.manager.outbox.outbox import Outbox
-from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable, StaleLease
-from blazar.model.lease import Event, EventType, Lease
-from blazar.model.trouble import level_of
+from blazar.manager.use.watch import UsageFinding
+from blazar.model.base.errors import BlazarError, ClaimLost, CloudUnavailable, StaleLease
+from blazar.model.base.log_lines import level_of
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.states import EventType
 
 LOG = logging.getLogger(__name__)
 
@@ -39,28 +40,30 @@ class Worker:
         outbox: Outbox,
         replacements: StartReplacements,
         *,
-        taken_over: Callable[[], None],
         extendable_until: Callable[[Lease], datetime | None],
     ) -> None:
         self._runtime = runtime
         self.read_ahead = ReadAhead(runtime)
-        self._claiming = Claiming(
-            runtime, outbox, self.read_ahead, taken_over=taken_over, extendable_until=extendable_until
-        )
-        looking = Looking(runtime, self.read_ahead)
-        self._recording = Recording(runtime, outbox, looking.policy)
+        self._event_claims = EventClaims(runtime, outbox, self.read_ahead, extendable_until=extendable_until)
+        usage_checker = UsageChecker(runtime, self.read_ahead)
+        recorder = self._recorder = Recorder(runtime, outbox, usage_checker.policy)
         actions = Actions(runtime, self.read_ahead)
-        evacuating = Evacuating(runtime, actions)
-        self._actions: Mapping[EventType, Callable[[Lease, Event, Claim], Result | Looked]] = {
-            EventType.START: Starting(runtime, replacements, self.read_ahead).start,
-            EventType.BEFORE_END: actions.before_end,
-            EventType.END: actions.end,
-            EventType.DELETE: evacuating.delete,
-            EventType.CREATE: actions.end,
-            EventType.UPDATE: actions.undo_update,
-            EventType.CLEAN_UP: actions.clean_up,
-            EventType.USAGE_CHECK: looking.look,
-            EventType.EVACUATE: evacuating.make_room,
+        evacuator = Evacuator(runtime, actions)
+        starter = Starter(runtime, replacements, self.read_ahead)
+        started, ended = map(recorder.notify_step, (EventType.START, EventType.END))
+        # A row for each type: what is done, how its end is recorded, when it is tried again, what is sent then.
+        self._handlers: Mapping[EventType, EventHandler] = {
+            EventType.START: EventHandler(starter.start, recorder.settle_start, notify=started),
+            EventType.BEFORE_END: EventHandler(actions.before_end, on_failure=recorder.retry_in_grace),
+            EventType.END: EventHandler(actions.end, notify=ended),
+            EventType.DELETE: EventHandler(evacuator.delete, settle_deletion, notify=recorder.notify_deleted),
+            EventType.CREATE: EventHandler(actions.end, recorder.settle_creation, notify=recorder.notify_waiting),
+            EventType.UPDATE: EventHandler(actions.undo_update, recorder.settle_change),
+            EventType.CLEAN_UP: EventHandler(actions.clean_up),
+            EventType.USAGE_CHECK: EventHandler(usage_checker.check_usage, notify=recorder.notify_use),
+            EventType.EVACUATE: EventHandler(
+                evacuator.make_room, settle_evacuation, recorder.retry_evacuation, recorder.notify_timed_out
+            ),
         }
 
     def process(self, lease_id: str, event_id: str) -> bool:
@@ -74,7 +77,7 @@ class Worker:
             with self.read_ahead.taken(event_id) as read:
                 lease, read_at = read or (self._runtime.store.leases.one(lease_id, including_deleted=True), now)
                 event, claim = lease.event_with(event_id), self._runtime.claims.new()
-                claimed = None if event is None else self._claiming.claim(lease, event, claim, read_at)
+                claimed = None if event is None else self._event_claims.claim(lease, event, claim, read_at)
                 if claimed is not None:
                     self.perform(claimed, event_id, claim)
         except StaleLease:
@@ -94,9 +97,10 @@ class Worker:
             LOG.warning("Event %s of lease %s is claimed by another manager, which continues it", event_id, lease.id)
             return lease
         kind = EventType(event.event_type)
+        handler = self._handlers[kind]
         with self._runtime.claims.held(claim):
             try:
-                result: Result | Looked = self._actions[kind](lease, event, claim)
+                result: Result | UsageFinding = handler.act(lease, event, claim)
             except ClaimLost as error:
                 LOG.warning(
                     "Event %s of lease %s: claim lost, another manager takes it over: %s",
@@ -115,5 +119,5 @@ class Worker:
             except Exception as error:
                 # The edge of a worker: a bug must neither stop the engine nor lose the event.
                 LOG.exception("Event %s of lease %s failed unexpectedly", kind, lease.id)
-                result = Retry(internal(error))
-            return self._recording.record(lease, event, result, claim)
+                result = Retry(internal_error(error))
+            return self._recorder.record(lease, event, result, claim, handler)

@@ -19,20 +19,22 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from blazar.context import by_itself, scope
+from blazar.manager.booking.booking import Booker, Proposal
+from blazar.manager.booking.replanning import Replanner
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.events.cloud_change import CloudChanges
-from blazar.manager.health.healing_decisions import IN_USE, Decided, HealingDecisions
-from blazar.manager.health.in_use import InUse
-from blazar.manager.health.missing import FlagReport, report_flags
-from blazar.manager.lease import lifecycle
-from blazar.manager.lease.booking import Booking
-from blazar.manager.lease.flags import failed
-from blazar.manager.lease.replanning import Replanner
-from blazar.model.errors import BlazarError, Conflict, Contention, NotFound
-from blazar.model.lease import EventType, Lease, ReservationStatus
-from blazar.model.resource import Resource
-from blazar.model.trouble import level_of
-from blazar.resources.base import Task
+from blazar.manager.events.cloud_changes import CloudChanges
+from blazar.manager.health.healing_decisions import IN_USE, HealingDecision, HealingDecisions
+from blazar.manager.health.missing_resources import FlagReport, report_flags
+from blazar.manager.health.replacement import Replacement
+from blazar.manager.leases import lifecycle
+from blazar.manager.leases.flags import find_failed
+from blazar.model.base.errors import BlazarError, Conflict, Contention, NotFound
+from blazar.model.base.log_lines import level_of
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.states import EventType, ReservationStatus
+from blazar.model.resources.resource import Resource
+from blazar.resources.contract.values import Task
+from blazar.store.booking.commit import Commit, LeaseWrite
 
 LOG = logging.getLogger(__name__)
 
@@ -47,12 +49,12 @@ LONGEST_BACKOFF = timedelta(minutes=10)
 class Healing:
     """Replaces failed resources of leases."""
 
-    def __init__(self, runtime: Runtime, replanner: Replanner, booking: Booking, changes: CloudChanges) -> None:
+    def __init__(self, runtime: Runtime, replanner: Replanner, booker: Booker, changes: CloudChanges) -> None:
         self._runtime = runtime
-        self._booking = booking
+        self._booker = booker
         self._decisions = HealingDecisions(runtime, replanner)
         self._report = partial(report_flags, runtime)
-        self._in_use = InUse(runtime, self._decisions, booking, changes)
+        self._replacement = Replacement(runtime, self._decisions, booker, changes)
         self.next_try: datetime | None = None
         """When the first lease that waited in the last run can be retried."""
         self._stopping = threading.Event()
@@ -74,7 +76,7 @@ class Healing:
         until = now + self._runtime.settings.healing_interval if self._runtime.settings.healing_interval else None
         busy = 0
         after: tuple[datetime, str] | None = None
-        while page := self._runtime.store.leases.to_heal(now=now, until=until, after=after, limit=PAGE):
+        while page := self._runtime.store.leases.find_to_heal(now=now, until=until, after=after, limit=PAGE):
             for after in page:
                 if self._stopping.is_set():
                     return busy
@@ -93,9 +95,7 @@ class Healing:
         """
         report = self._report if report is None else report
         try:
-            decided = self._booking.until_it_holds(
-                partial(self._decisions.decide, lease_id), partial(self._commit, report)
-            )
+            decided = self._heal(partial(self._decisions.decide, lease_id), report)
         except Contention:
             return False
         if decided is None:
@@ -137,32 +137,34 @@ class Healing:
         lease_id = held[0].lease_id
         with scope(limit=self._runtime.settings.request_limit):
             # Decided again at every attempt: the start of the lease may be what an attempt lost its race against.
-            moved = self._booking.until_it_holds(
-                partial(self._decisions.decide_move, lease_id, reservation_id, to_replace),
-                partial(self._commit, self._report),
-            )
+            decide = partial(self._decisions.decide_move, lease_id, reservation_id, to_replace)
+            moved = self._heal(decide, self._report)
             if moved is None:
                 self._check_free(self._runtime.store.leases.one(lease_id), reservation_id, host)
-                self._in_use.replan(lease_id, to_replace, report=self._report, avoid=True)
+                self._replacement.replan(lease_id, to_replace, report=self._report, avoid=True)
 
-    def _commit(self, report: FlagReport, decided: Decided | None) -> Decided | None:
-        if decided is None:
-            return None
-        before, after, plan = decided.snapshot.lease, decided.after, decided.plan
-        now = self._runtime.clock.now()
-        if decided.replanned:
-            after = replace(after, updated_at=now)
-            saved = self._runtime.store.calendar.rebook(before, after, plan, at=now)
-        elif after is not before:
-            saved = self._runtime.store.leases.save(before, replace(after, updated_at=now), at=now)
-        else:
-            return decided
-        report(before, saved)
-        return replace(decided, after=saved)
+    def _heal(self, decide: Callable[[int], HealingDecision | None], report: FlagReport) -> HealingDecision | None:
+        """Write what is decided on a lease, and return it with the lease as saved; None if nothing is."""
+        done = self._booker.book(lambda attempt: self._propose(decide(attempt)))
+        if done.found is None or not done.leases:
+            return done.found
+        (saved,) = done.leases
+        report(done.found.snapshot.lease, saved)
+        return replace(done.found, after=saved)
 
-    def _heal_in_use(self, decided: Decided, report: FlagReport, *, at_once: bool) -> bool:
+    def _propose(self, decided: HealingDecision | None) -> Proposal[HealingDecision | None]:
+        if decided is None or (decided.after is decided.snapshot.lease and not decided.replanned):
+            return Proposal(decided, None)
+        before, plan, now = decided.snapshot.lease, decided.plan, self._runtime.clock.now()
+        after = replace(decided.after, updated_at=now)
+        if not decided.replanned:
+            return Proposal(decided, Commit([LeaseWrite(before, after, keeps=True)], at=now))
+        write = LeaseWrite(before, after, plan.allocations)
+        return Proposal(decided, Commit([write], at=now, generations=plan.generations))
+
+    def _heal_in_use(self, decided: HealingDecision, report: FlagReport, *, at_once: bool) -> bool:
         tasks = self._runtime.tasks(decided.after, decided.plan.allocations)
-        to_replace = failed(tasks, ReservationStatus.ACTIVE) if self._runtime.settings.heal_active else {}
+        to_replace = find_failed(tasks, ReservationStatus.ACTIVE) if self._runtime.settings.heal_active else {}
         back = frozenset(task.reservation.id for task in tasks if _is_back(task))
         if not to_replace and not back:
             return True
@@ -171,7 +173,7 @@ class Healing:
             self.next_try = min(backs_off_until, self.next_try or backs_off_until)
             return True
         unused = {
-            task.reservation.id: to_replace[task.reservation.id] - self._in_use.used(task)
+            task.reservation.id: to_replace[task.reservation.id] - self._replacement.used(task)
             for task in tasks
             if task.reservation.id in to_replace
         }
@@ -179,12 +181,12 @@ class Healing:
         if not found and not back:
             return True
         with scope(limit=self._runtime.settings.request_limit):
-            self._in_use.replan(decided.after.id, found, report=report, back=back)
+            self._replacement.replan(decided.after.id, found, report=report, back=back)
         return True
 
     def _check_free(self, lease: Lease, reservation_id: str, host: Resource) -> None:
         tasks = self._runtime.tasks(lease, self._runtime.store.calendar.of_lease(lease.id))
-        if any(host.id in self._in_use.used(task) for task in tasks if task.reservation.id == reservation_id):
+        if any(host.id in self._replacement.used(task) for task in tasks if task.reservation.id == reservation_id):
             raise Conflict(
                 f"servers of reservation {reservation_id} run on {host.kind} {host.name}; move or delete them, then "
                 f"retry"
@@ -197,7 +199,7 @@ def _backs_off_until(lease: Lease) -> datetime | None:
     It is computed from the record of the lease, so all managers keep to it.
     """
     event = lease.event(EventType.UPDATE)
-    tries = lifecycle.undone(event)
+    tries = lifecycle.count_undone(event)
     if event is None or not tries or event.updated_at is None:
         return None
     return event.updated_at + min(LONGEST_BACKOFF, FIRST_BACKOFF * (1 << min(tries - 1, 16)))

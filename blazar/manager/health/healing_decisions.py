@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from blazar.manager.booking.replanning import Replanner, ToReplace, check_not_moving, find_moving_reservations
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.lease import lifecycle
-from blazar.manager.lease.flags import FLAGGED, failed, flagged
-from blazar.manager.lease.replanning import Replanner, ToReplace
-from blazar.manager.lease.under_way import check_not_under_way, under_way
-from blazar.model.demand import Allocation, Plan
-from blazar.model.errors import NotEnoughResources, StaleLease, WrongState
-from blazar.model.lease import Lease, LeaseStatus, ReservationStatus
-from blazar.model.resource import Resource
-from blazar.resources.base import Task
+from blazar.manager.leases import lifecycle
+from blazar.manager.leases.flags import FLAGGED, find_failed, set_flags
+from blazar.model.base.errors import NotEnoughResources, StaleLease, WrongState
+from blazar.model.calendar.allocations import Allocation, AllocationPlan
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.states import LeaseStatus, ReservationStatus
+from blazar.model.resources.resource import Resource
+from blazar.resources.contract.values import Task
 
 STABLE_STATES = (LeaseStatus.PENDING, LeaseStatus.ACTIVE, LeaseStatus.ERROR)
 """States in which no work is in progress; some reservations of a lease in ERROR may be in use."""
@@ -24,7 +24,7 @@ IN_USE = (LeaseStatus.ACTIVE, LeaseStatus.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class LeaseSnapshot:
     """A lease at one revision, with its allocations."""
 
     lease: Lease
@@ -33,12 +33,12 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class HealingDecision:
     """The new state and allocations of a lease; ``replanned`` reservations get new resources."""
 
-    snapshot: Snapshot
+    snapshot: LeaseSnapshot
     after: Lease
-    plan: Plan
+    plan: AllocationPlan
     replanned: frozenset[str]
 
 
@@ -49,14 +49,16 @@ class HealingDecisions:
         self._runtime = runtime
         self._replanner = replanner
 
-    def decide(self, lease_id: str, attempt: int) -> Decided | None:
+    def decide(self, lease_id: str, attempt: int) -> HealingDecision | None:
         """Decide on what has failed before the start; None if the lease is being worked on."""
         snapshot = self._snapshot(lease_id)
         if snapshot is None:
             return None
-        return self._decided(snapshot, failed(snapshot.tasks, ReservationStatus.PENDING), attempt)
+        return self._decided(snapshot, find_failed(snapshot.tasks, ReservationStatus.PENDING), attempt)
 
-    def decide_move(self, lease_id: str, reservation_id: str, to_replace: ToReplace, attempt: int) -> Decided | None:
+    def decide_move(
+        self, lease_id: str, reservation_id: str, to_replace: ToReplace, attempt: int
+    ) -> HealingDecision | None:
         """Decide on a move that needs only the calendar; None if the reservation is in use."""
         snapshot = self.settled_snapshot(lease_id)
         reservation = snapshot.lease.reservation(reservation_id)
@@ -65,17 +67,17 @@ class HealingDecisions:
         if reservation is None or reservation.status is not ReservationStatus.PENDING:
             return None
         decided = self._decided(snapshot, to_replace, attempt, avoid=True)
-        _check_gone(decided.plan, to_replace, snapshot.tasks)
+        _check_all_replaced(decided.plan, to_replace, snapshot.tasks)
         return decided
 
     def decide_maintenance(
         self,
         lease_id: str,
-        to_replace: Callable[[Snapshot], ToReplace],
+        to_replace: Callable[[LeaseSnapshot], ToReplace],
         attempt: int,
         *,
         only: frozenset[int] | None = None,
-    ) -> Decided:
+    ) -> HealingDecision:
         """Decide on resources in maintenance, as many as can be replaced; StaleLease, WrongState, NotFound.
 
         ``to_replace`` says which they are; ``only`` are the resources to choose from, None for all.
@@ -83,43 +85,43 @@ class HealingDecisions:
         snapshot = self.settled_snapshot(lease_id)
         return self._decided(snapshot, to_replace(snapshot), attempt, avoid=True, only=only)
 
-    def decide_in_use(self, lease_id: str, to_replace: ToReplace, attempt: int, *, avoid: bool) -> Decided:
+    def decide_in_use(self, lease_id: str, to_replace: ToReplace, attempt: int, *, avoid: bool) -> HealingDecision:
         """Decide on resources of a lease in use. StaleLease, WrongState; with ``avoid`` also NotEnoughResources."""
         snapshot = self.settled_snapshot(lease_id)
         if snapshot.lease.status not in IN_USE:
             raise WrongState(f"lease {lease_id} is {snapshot.lease.status} and no longer in use")
         if avoid:
-            check_not_under_way(self._runtime, snapshot.lease, snapshot.allocations, to_replace)
+            check_not_moving(self._runtime, snapshot.lease, snapshot.allocations, to_replace)
         elif to_replace:
             # Until their servers have moved, they have a host for each that they lose.
-            moving = under_way(self._runtime, lease_id, snapshot.allocations)
+            moving = find_moving_reservations(self._runtime, lease_id, snapshot.allocations)
             to_replace = {id_: ids for id_, ids in to_replace.items() if id_ not in moving}
         decided = self._decided(snapshot, to_replace, attempt, avoid=avoid)
         if avoid:
-            _check_gone(decided.plan, to_replace, snapshot.tasks)
+            _check_all_replaced(decided.plan, to_replace, snapshot.tasks)
         return decided
 
     def _decided(
         self,
-        snapshot: Snapshot,
+        snapshot: LeaseSnapshot,
         to_replace: ToReplace,
         attempt: int,
         *,
         avoid: bool = False,
         only: frozenset[int] | None = None,
-    ) -> Decided:
+    ) -> HealingDecision:
         now = self._runtime.clock.now()
-        plan, replanned = Plan(snapshot.allocations), frozenset[str]()
+        plan, replanned = AllocationPlan(snapshot.allocations), frozenset[str]()
         if to_replace and now < snapshot.lease.window.end:
             replan = self._replanner.replan(
                 snapshot.tasks, snapshot.allocations, to_replace, now=now, attempt=attempt, avoid=avoid, only=only
             )
             plan, replanned = replan.plan, replan.replanned
         used = {r.id for r in snapshot.lease.reservations if r.status is ReservationStatus.ACTIVE}
-        after = flagged(snapshot.lease, plan.allocations, snapshot.tasks, uncertain=used, now=now)
-        return Decided(snapshot, after, plan, replanned)
+        after = set_flags(snapshot.lease, plan.allocations, snapshot.tasks, uncertain=used, now=now)
+        return HealingDecision(snapshot, after, plan, replanned)
 
-    def _snapshot(self, lease_id: str) -> Snapshot | None:
+    def _snapshot(self, lease_id: str) -> LeaseSnapshot | None:
         """Return a lease with its allocations; None if it is being worked on."""
         # Before the lease is read: a claim that had not ended then may have been renewed since.
         now = self._runtime.clock.now()
@@ -127,9 +129,9 @@ class HealingDecisions:
         if lease.status not in STABLE_STATES or lifecycle.live_claim(lease, now) is not None:
             return None
         allocations = self._runtime.store.calendar.of_lease(lease_id)
-        return Snapshot(lease, allocations, self._runtime.tasks(lease, allocations))
+        return LeaseSnapshot(lease, allocations, self._runtime.tasks(lease, allocations))
 
-    def settled_snapshot(self, lease_id: str) -> Snapshot:
+    def settled_snapshot(self, lease_id: str) -> LeaseSnapshot:
         """Return a lease on which nobody works. NotFound, WrongState; StaleLease if that is over in a moment."""
         snapshot = self._snapshot(lease_id)
         if snapshot is not None:
@@ -141,7 +143,7 @@ class HealingDecisions:
         raise StaleLease(f"lease {lease.id} is being worked on")
 
 
-def _check_gone(plan: Plan, to_replace: ToReplace, tasks: Iterable[Task]) -> None:
+def _check_all_replaced(plan: AllocationPlan, to_replace: ToReplace, tasks: Iterable[Task]) -> None:
     """Raise NotEnoughResources if a reservation would still hold a resource that is to be replaced."""
     names: Mapping[int, Resource] = {resource.id: resource for task in tasks for resource in task.resources}
     for allocation in plan.allocations:

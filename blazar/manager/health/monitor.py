@@ -17,11 +17,11 @@ from blazar.context import scope
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.health.healing import Healing
-from blazar.manager.health.health import Health
-from blazar.manager.health.missing import MissingResources
-from blazar.model.errors import BlazarError, Contention
-from blazar.model.resource import HOST, Resource, ResourceKind, noun
-from blazar.resources.kinds import CompleteKind, Polled, Uses
+from blazar.manager.health.missing_resources import MissingResources
+from blazar.manager.health.resource_states import ResourceStates
+from blazar.model.base.errors import BlazarError, Contention
+from blazar.model.resources.resource import HOST, Resource, ResourceKind, noun
+from blazar.resources.contract.kind import CalendarReads, Kind, Polled
 
 LOG = logging.getLogger(__name__)
 
@@ -44,19 +44,20 @@ class Monitor(BackgroundThread):
     def __init__(
         self,
         runtime: Runtime,
-        kinds: Mapping[ResourceKind, CompleteKind],
-        health: Health,
+        kinds: Mapping[ResourceKind, Kind],
+        health: ResourceStates,
         healing: Healing,
         missing: MissingResources,
     ) -> None:
         super().__init__(
             "monitor", work="Resources cannot be polled, or leases healed", retry=SOON.total_seconds(), settle=BURST
         )
+        runtime.signals.resources_opened.connect(self.heal_soon)
         self._runtime = runtime
         # Hosts are polled without any type, too: leases of a type that is no longer enabled may use them.
         enabled = {HOST, *(each.kind for each in runtime.types.values())}
         self._kinds = kinds.keys()
-        self._polled = {name: kind for name, kind in kinds.items() if name in enabled and kind.polls}
+        self._polled = {name: kind for name, kind in kinds.items() if name in enabled and kind.has("poll")}
         self._health = health
         self._healing = healing
         self._missing = missing
@@ -99,20 +100,20 @@ class Monitor(BackgroundThread):
         self._due.set()
         self.wake()
 
-    def uses(self, kind: ResourceKind, region: str = "") -> Uses:
+    def uses(self, kind: ResourceKind, region: str = "") -> CalendarReads:
         """Return what the calendar knows of the use of a kind, or of it in a region, to be read on demand."""
         calendar, clock = self._runtime.store.calendar, self._clock
-        return Uses(
+        return CalendarReads(
             lambda: calendar.in_use(kind, clock.now(), region=region or None),
             calendar.resource_names,
             self._returned,
-            self._runtime.store.leases.projects_of,
-            calendar.held,
+            self._runtime.store.leases.map_projects,
+            calendar.find_held,
         )
 
     def run_once(self) -> None:
         """Poll all resources, and heal if that changed anything. For tests and tools."""
-        if self._poll(patience=None) | _taken(self._due):
+        if self._poll(patience=None) | _take_flag(self._due):
             self._healing.run(at_once=True)
 
     def heal(self, *, at_once: bool = False) -> int:
@@ -192,7 +193,7 @@ class Monitor(BackgroundThread):
                     self._hints |= set(hints)
                 continue
             if (kind, region) in self._unreachable:
-                LOG.info("State of %ss%s: polling works again", noun(kind), _in(region))
+                LOG.info("State of %ss%s: polling works again", noun(kind), _region_phrase(region))
                 self._unreachable.discard((kind, region))
             changed |= self._health.observe(kind, registered, self._failures(registered, polled), hints)
         return changed
@@ -215,7 +216,7 @@ class Monitor(BackgroundThread):
             LOG.warning(
                 "Cannot poll the state of %ss%s, keeping the last known one: %s",
                 noun(kind),
-                _in(region),
+                _region_phrase(region),
                 reason,
                 exc_info=error if is_bug else None,
             )
@@ -250,12 +251,12 @@ class Monitor(BackgroundThread):
             self._poll_at = now if self._settings.polling_interval else None
             self._heal_at = now + (self._settings.healing_interval or HOURLY)
         changed = (self._is_due() or self._has_hints()) and self._poll_now()
-        at_once = _taken(self._due)
+        at_once = _take_flag(self._due)
         if now >= self._heal_at or changed or at_once:
             busy = self.heal(at_once=changed or at_once)
             heal_at = now + (SOON if busy else self._settings.healing_interval or HOURLY)
             self._heal_at = min(heal_at, self._healing.next_try or heal_at)
-        if self._has_hints() | _taken(self._again):
+        if self._has_hints() | _take_flag(self._again):
             self._poll_at = now + SOON if self._poll_at is None else min(self._poll_at, now + SOON)
         return self._seconds_until(min(self._heal_at, self._poll_at or self._heal_at))
 
@@ -275,11 +276,11 @@ class Monitor(BackgroundThread):
             return bool(self._hints)
 
 
-def _in(region: str) -> str:
+def _region_phrase(region: str) -> str:
     return f" in {region}" if region else ""
 
 
-def _taken(flag: threading.Event) -> bool:
+def _take_flag(flag: threading.Event) -> bool:
     """Tell whether a flag was set, and clear it; a flag set at the same moment counts the next time."""
     if not flag.is_set():
         return False

@@ -14,7 +14,7 @@ from typing import Any
 from oslo_config import cfg
 
 from blazar.messaging import oslo_messaging
-from blazar.model.errors import InvalidInput
+from blazar.model.base.errors import InvalidInput
 
 LOG = logging.getLogger(__name__)
 

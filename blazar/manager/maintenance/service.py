@@ -12,12 +12,13 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.maintenance.migrating import pace_of
-from blazar.manager.maintenance.planning import Draft, Hosts, Planner
-from blazar.model.clock import to_second, zulu
-from blazar.model.duration import Duration
-from blazar.model.errors import Conflict, Contention, InvalidInput, PreconditionFailed, StaleCalendar, WrongState
-from blazar.model.maintenance import (
+from blazar.manager.maintenance.migration import find_pace
+from blazar.manager.maintenance.plans import HostChoice, MaintenanceDraft, MaintenancePlanner
+from blazar.model.base.clock import to_second, zulu
+from blazar.model.base.errors import Conflict, Contention, InvalidInput, PreconditionFailed, StaleCalendar, WrongState
+from blazar.model.base.moments import NOW, Duration, Moment
+from blazar.model.base.window import Window
+from blazar.model.maintenance.windows import (
     OPEN,
     ActivePolicy,
     Answer,
@@ -27,12 +28,10 @@ from blazar.model.maintenance import (
     MaintenanceQuestion,
     MaintenanceRequest,
     MaintenanceStatus,
+    impact_json,
 )
-from blazar.model.maintenance_json import impact_json
-from blazar.model.requests import NOW, Moment
-from blazar.model.requirements import Anything, keys, parse_requirement
-from blazar.model.resource import HOST
-from blazar.model.window import Window
+from blazar.model.resources.requirements import Anything, parse_requirement, property_keys
+from blazar.model.resources.resource import HOST
 
 T = TypeVar("T")
 LONGEST = timedelta(days=366)
@@ -47,7 +46,7 @@ class MaintenanceService:
     ) -> None:
         self._runtime = runtime
         self._store = runtime.store.maintenances
-        self._planner = Planner(runtime)
+        self._planner = MaintenancePlanner(runtime)
         self._wake = wake
         self._sleep = sleep
 
@@ -62,7 +61,7 @@ class MaintenanceService:
     def create(self, request: MaintenanceRequest, *, dry_run: bool = False) -> Answer:
         """Return the impact of a window, and open it unless this is a dry run. InvalidInput, Conflict, Contention."""
         hosts = self._hosts(request)
-        if request.active is ActivePolicy.MIGRATE and pace_of(self._runtime) is None:
+        if request.active is ActivePolicy.MIGRATE and find_pace(self._runtime) is None:
             raise InvalidInput(
                 "active is migrate, which is not done where there are several regions or no hosts can be reserved; "
                 "give list, and move servers yourself",
@@ -71,7 +70,7 @@ class MaintenanceService:
 
         def attempt() -> Answer:
             now = self._runtime.clock.now()
-            window = _window(request.start, request.end, now)
+            window = _read_window(request.start, request.end, now)
             draft = self._planner.draft(HOST, hosts, window, request.pending, now=now, active=request.active)
             _check_impact(draft, request.impact_id)
             if dry_run:
@@ -114,9 +113,9 @@ class MaintenanceService:
                     f"maintenance window {before.id} is {before.status}: its start has passed; leave start_date out",
                     pointer="/start_date",
                 )
-            window = _changed_window(before, change, now)
+            window = _read_changed_window(before, change, now)
             kind, ids = self._store.kind_of(before.id), frozenset(self._store.resource_ids(before.id))
-            hosts = Hosts(calendar_ids=ids)
+            hosts = HostChoice(calendar_ids=ids)
             # A new name alone needs no look at servers.
             active = before.active if window != before.window or dry_run or change.impact_id else ActivePolicy.LIST
             draft = self._planner.draft(kind, hosts, window, before.pending, now=now, active=active, besides=before.id)
@@ -184,26 +183,26 @@ class MaintenanceService:
             return found
         raise Contention("leases on these hosts changed at every attempt; please retry")
 
-    def _hosts(self, request: MaintenanceRequest) -> Hosts:
+    def _hosts(self, request: MaintenanceRequest) -> HostChoice:
         if request.requirement is None:
-            return Hosts(tuple(request.hosts))
+            return HostChoice(tuple(request.hosts))
         wanted = parse_requirement(request.requirement, field="requirement")
         if wanted == Anything():
             raise InvalidInput(
                 'requirement is empty; give one that names the hosts, such as ["==", "$rack", "r1"], or hosts',
                 pointer="/requirement",
             )
-        unknown = sorted(keys(wanted) - self._runtime.store.resources.catalog(HOST).keys())
+        unknown = sorted(property_keys(wanted) - self._runtime.store.resources.catalog(HOST).keys())
         if unknown:
             raise InvalidInput(
                 f"requirement names {unknown[0][:80]!r}, which no host has as a property",
                 code="unknown_property",
                 pointer="/requirement",
             )
-        return Hosts(requirement=wanted)
+        return HostChoice(requirement=wanted)
 
 
-def _check_impact(draft: Draft, wanted: str | None) -> None:
+def _check_impact(draft: MaintenanceDraft, wanted: str | None) -> None:
     """Raise Conflict, with the impact of now, if another one was shown."""
     if wanted is not None and wanted != draft.impact.id:
         raise Conflict(
@@ -224,7 +223,7 @@ def _check_revision(maintenance: Maintenance, wanted: tuple[int, ...] | None) ->
         )
 
 
-def _window(start: Moment, end: datetime | Duration, now: datetime) -> Window:
+def _read_window(start: Moment, end: datetime | Duration, now: datetime) -> Window:
     """Return the window of a request. InvalidInput names the field."""
     second = to_second(now)
     begin = second if start is NOW else to_second(start)
@@ -236,20 +235,20 @@ def _window(start: Moment, end: datetime | Duration, now: datetime) -> Window:
             pointer="/start_date",
             data={"now": zulu(second)},
         )
-    return _until(begin, end, second)
+    return _read_end(begin, end, second)
 
 
-def _changed_window(before: Maintenance, change: MaintenanceChange, now: datetime) -> Window:
+def _read_changed_window(before: Maintenance, change: MaintenanceChange, now: datetime) -> Window:
     second = to_second(now)
     if change.start is None and change.end is None:
         return before.window
     if change.start is not None:
-        return _window(change.start, change.end or before.window.end, now)
+        return _read_window(change.start, change.end or before.window.end, now)
     assert change.end is not None
-    return _until(before.window.start, change.end, second)
+    return _read_end(before.window.start, change.end, second)
 
 
-def _until(begin: datetime, end: datetime | Duration, now: datetime) -> Window:
+def _read_end(begin: datetime, end: datetime | Duration, now: datetime) -> Window:
     try:
         until = to_second(end.after(begin) if isinstance(end, Duration) else end)
     except (OverflowError, ValueError):

@@ -10,22 +10,25 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from blazar.context import check_change, scope
 from blazar.enforcement import Enforcement, FilterNotification, NotDelivered, Occasion, stored
-from blazar.manager.common.background import BackgroundThread
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.due_work import DueWork
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.outbox.enforcing import view
-from blazar.model.demand import Allocation
-from blazar.model.errors import BlazarError, EnforcementUnavailable, StoreUnavailable, UsageDenied
-from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus
-from blazar.model.requests import Actor
-from blazar.model.trouble import level_of
-from blazar.model.usage import HELD_BY_REQUEST, OutboxMessage
+from blazar.manager.outbox.enforcement_check import make_view
+from blazar.model.base.errors import BlazarError, ClaimLost, EnforcementUnavailable, StoreUnavailable, UsageDenied
+from blazar.model.base.log_lines import level_of
+from blazar.model.calendar.allocations import Allocation
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import Actor
+from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
+from blazar.model.use.resource_hours import HELD_BY_REQUEST, OutboxMessage
 
 LOG = logging.getLogger(__name__)
 
@@ -58,16 +61,15 @@ class _Delivery:
         )
 
 
-class Outbox(BackgroundThread):
+class Outbox(DueWork[OutboxMessage, OutboxMessage]):
     """Creates outbox messages and sends those that are due. Any number of instances may share a database."""
 
     def __init__(self, runtime: Runtime, enforcement: Enforcement) -> None:
-        super().__init__("outbox", work="Outbox messages cannot be read or sent")
-        self._runtime = runtime
+        super().__init__("outbox", runtime, work="Outbox messages cannot be read or sent", page=PAGE)
         self.enforcement = enforcement
         self._senders = ThreadPoolExecutor(SENDERS, thread_name_prefix="outbox")
 
-    def of(
+    def messages_of(
         self,
         occasion: Occasion,
         lease: Lease,
@@ -84,8 +86,10 @@ class Outbox(BackgroundThread):
             return ()
         now = self._runtime.clock.now()
         context = self.enforcement.context(lease, by)
-        was = view(self._runtime.store, *before) if before else None
-        notification = FilterNotification(occasion, context, now, view(self._runtime.store, lease, allocations), was)
+        was = make_view(self._runtime.store, *before) if before else None
+        notification = FilterNotification(
+            occasion, context, now, make_view(self._runtime.store, lease, allocations), was
+        )
         return (OutboxMessage(str(uuid.uuid4()), lease.id, stored.dump(notification), created_at=now, due_at=now),)
 
     def planned(
@@ -103,7 +107,7 @@ class Outbox(BackgroundThread):
         lease. A manager that undoes the request in between, this one or another, finds the message and sends a reversal
         of what may have been accepted (``reversals_of``).
         """
-        messages = self.of(occasion, lease, allocations, by=by, before=before)
+        messages = self.messages_of(occasion, lease, allocations, by=by, before=before)
         if not self.enforcement.must_accept(occasion, lease.project_id):
             return messages
         return tuple(replace(message, due_at=HELD_BY_REQUEST) for message in messages)
@@ -155,7 +159,7 @@ class Outbox(BackgroundThread):
         if not any(self.enforcement.listens_to(occasion) for occasion in (Occasion.CREATED, Occasion.UPDATED)):
             return ()
         written: list[OutboxMessage] = []
-        for held in self._runtime.store.outbox.outstanding(lease.id):
+        for held in self._runtime.store.outbox.load_outstanding(lease.id):
             if held.held:
                 written.append(replace(held, finished=True, reason=held.reason or "undone"))
                 written += self._reversal(held, lease)
@@ -190,7 +194,7 @@ class Outbox(BackgroundThread):
             ),
         )
 
-    def of_end(self, before: Lease, after: Lease) -> tuple[OutboxMessage, ...]:
+    def messages_of_end(self, before: Lease, after: Lease) -> tuple[OutboxMessage, ...]:
         """Return the outbox messages for the write that begins the end of a lease, by its event or by a deletion.
 
         Only the first such write finds the end event UNDONE. A lease whose creation did not finish has no end: no
@@ -201,7 +205,7 @@ class Outbox(BackgroundThread):
         ungranted = before.status in (LeaseStatus.CREATING, LeaseStatus.WAITING, LeaseStatus.TIMED_OUT)
         if begun or ungranted or not self.enforcement.listens_to(Occasion.ENDED):
             return ()
-        return self.of(Occasion.ENDED, after, self._runtime.store.calendar.of_lease(after.id))
+        return self.messages_of(Occasion.ENDED, after, self._runtime.store.calendar.of_lease(after.id))
 
     def start(self) -> None:
         """Start the sending threads; none if no filter listens."""
@@ -219,9 +223,9 @@ class Outbox(BackgroundThread):
         For tests with their own clock and for tools; the running threads do the same.
         """
         tries = 0
-        while due := self._runtime.store.outbox.due(self._runtime.clock.now(), PAGE):
+        while due := self._due():
             for message in due:
-                self._send(message)
+                self.work_on(message)
                 tries += 1
         return tries
 
@@ -234,10 +238,10 @@ class Outbox(BackgroundThread):
         if not any(self.enforcement.listens_to(occasion) for occasion in Occasion):
             return
         end = time.monotonic() + self._runtime.settings.outbox_wait.total_seconds()
-        while left := self._runtime.store.outbox.outstanding(lease_id):
+        while left := self._runtime.store.outbox.load_outstanding(lease_id):
             first = left[0]
             if first.due_at <= self._runtime.clock.now():
-                self._send(first)
+                self.work_on(first)
             elif first.reason is None and time.monotonic() < end:
                 # Another thread or manager is sending it.
                 time.sleep(POLL_SECONDS)
@@ -249,20 +253,27 @@ class Outbox(BackgroundThread):
             else:
                 return
 
-    def _round(self) -> float:
-        due = self._runtime.store.outbox.due(self._runtime.clock.now(), PAGE)
+    def run_once(self) -> int:
+        """Send the messages that are due, several at a time; return how many these are. StoreUnavailable."""
+        due = self._due()
         list(self._senders.map(self._send_logging_errors, due))
-        return 0 if due else self._until_next().total_seconds()
+        return len(due)
 
-    def _until_next(self) -> timedelta:
-        due_at = self._runtime.store.outbox.next_due()
-        wait = self._runtime.settings.longest_sleep if due_at is None else due_at - self._runtime.clock.now()
-        return max(timedelta(0), min(wait, self._runtime.settings.longest_sleep))
+    def _due(self) -> Sequence[OutboxMessage]:
+        return self._runtime.store.outbox.due(self._runtime.clock.now(), PAGE)
+
+    def _next_due(self) -> datetime | None:
+        return self._runtime.store.outbox.next_due()
+
+    def _claim(self, due: OutboxMessage, claim: Claim) -> OutboxMessage | None:
+        # Longer than a delivery may take: it is not renewed.
+        until = self._runtime.clock.now() + self._runtime.settings.outbox_claim
+        return due if self._runtime.store.outbox.claim(due, claim.token, until=until) else None
 
     def _send_logging_errors(self, message: OutboxMessage) -> None:
         try:
             if not self._stopping.is_set():
-                self._send(message)
+                self.work_on(message)
         except BlazarError as error:
             LOG.log(
                 level_of(error),
@@ -277,20 +288,20 @@ class Outbox(BackgroundThread):
             LOG.exception("Outbox message %s of lease %s failed; it will be retried", message.id, message.lease_id)
             self._stopping.wait(1)
 
-    def _send(self, message: OutboxMessage) -> None:
-        store, now = self._runtime.store.outbox, self._runtime.clock.now()
-        claimed = store.claim(message, until=now + self._runtime.settings.outbox_claim)
-        if claimed is None:
-            return
-        try:
-            notification = stored.parse(claimed.content)
-        except ValueError:
-            LOG.exception(
-                "Outbox message %s of lease %s cannot be parsed, and is given up", claimed.id, claimed.lease_id
-            )
-            store.finish(claimed, delivered_to=claimed.delivered_to, reason="it cannot be parsed", at=now)
-            return
-        self._record(claimed, notification, self._deliver(claimed, notification))
+    def work(self, claimed: OutboxMessage, claim: Claim) -> None:
+        """Deliver a claimed message, and record the result. StoreUnavailable."""
+        store, lost = self._runtime.store.outbox, "it cannot be parsed"
+        with suppress(ClaimLost):
+            try:
+                notification = stored.parse(claimed.content)
+            except ValueError:
+                LOG.exception(
+                    "Outbox message %s of lease %s cannot be parsed, and is given up", claimed.id, claimed.lease_id
+                )
+                now = self._runtime.clock.now()
+                store.finish(claimed, claim.token, delivered_to=claimed.delivered_to, reason=lost, at=now)
+                return
+            self._record(claimed, claim, notification, self._deliver(claimed, notification))
 
     def _deliver(self, message: OutboxMessage, notification: FilterNotification) -> _Delivery:
         """Send a message to the filters that do not have it yet."""
@@ -306,23 +317,25 @@ class Outbox(BackgroundThread):
             delivered_to = self.enforcement.notify(notification, message.delivered_to, failed)
         return _Delivery(delivered_to, tuple(errors))
 
-    def _record(self, message: OutboxMessage, notification: FilterNotification, delivery: _Delivery) -> None:
+    def _record(
+        self, message: OutboxMessage, claim: Claim, notification: FilterNotification, delivery: _Delivery
+    ) -> None:
         """Write the result of an attempt: the message is delivered, given up, or retried later."""
         store, settings, now = self._runtime.store.outbox, self._runtime.settings, self._runtime.clock.now()
         occasion, lease_id = notification.occasion, message.lease_id
         delivered_to, reason, passing = delivery.delivered_to, delivery.reason, delivery.passing
         if not delivery.errors:
-            store.finish(message, delivered_to=delivered_to, reason=None, at=now)
+            store.finish(message, claim.token, delivered_to=delivered_to, reason=None, at=now)
         elif not passing:
             LOG.error("%s of lease %s was rejected for good: %s", occasion, lease_id, reason)
-            store.finish(message, delivered_to=delivered_to, reason=reason, at=now)
+            store.finish(message, claim.token, delivered_to=delivered_to, reason=reason, at=now)
         elif message.attempts + 1 >= settings.outbox_attempts or self._delays_the_end(message, notification, passing):
             LOG.error("%s of lease %s is given up: %s", occasion, lease_id, reason)
-            store.finish(message, delivered_to=delivered_to, reason=reason, at=now)
+            store.finish(message, claim.token, delivered_to=delivered_to, reason=reason, at=now)
         else:
             wait = min(settings.outbox_longest_retry, settings.first_retry * 2 ** min(message.attempts, 16))
             LOG.warning("%s of lease %s is retried in %s: %s", occasion, lease_id, wait, reason)
-            store.postpone(message, delivered_to=delivered_to, reason=reason, until=now + wait)
+            store.postpone(message, claim.token, delivered_to=delivered_to, reason=reason, until=now + wait)
 
     def _delays_the_end(
         self, message: OutboxMessage, notification: FilterNotification, errors: Collection[Exception]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of users on leases: create, change, delete."""
+"""What the API calls about leases, resources, the calendar and its feeds."""

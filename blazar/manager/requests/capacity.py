@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from blazar.calendar.blocks import out_of_use
-from blazar.calendar.capacity import Supply, series
-from blazar.manager.requests.visible import Visible, no_such_property
-from blazar.model.calendar import PROJECT_GROUP, RESOURCE_MEASURE, Capacity, CapacityQuestion
-from blazar.model.duration import Duration
-from blazar.model.errors import InvalidInput
-from blazar.model.maintenance import MaintenanceBlock
-from blazar.model.reading import ReadBounds
-from blazar.model.resource import Resource
-from blazar.model.window import Window
-from blazar.store.use_reads import UsesView, Whose
+from blazar.calendar.blocks import list_out_of_use
+from blazar.calendar.capacity import Supply, compute_series
+from blazar.manager.requests.visible_resources import Visible, no_such_property
+from blazar.model.base.errors import InvalidInput
+from blazar.model.base.moments import Duration
+from blazar.model.base.service_info import ReadBounds
+from blazar.model.base.window import Window
+from blazar.model.calendar.views import PROJECT_GROUP, RESOURCE_MEASURE, Capacity, CapacityQuestion
+from blazar.model.maintenance.windows import MaintenanceBlock
+from blazar.model.resources.resource import Resource
+from blazar.store.calendar.uses import LeasesRead, UsesView
 
 USUAL_POINTS = 200
 
@@ -27,11 +27,11 @@ STEPS = tuple(
 """Steps that are chosen if none is asked for."""
 
 
-def capacity(
+def compute_capacity(
     question: CapacityQuestion, view: UsesView, visible: Visible, window: Window, now: datetime, bounds: ReadBounds
 ) -> Capacity:
     """Return how much is free in a window, by group. InvalidInput names the parameter."""
-    step = _step(question.step, window)
+    step = _read_step(question.step, window)
     found = visible.matching(question.requirement)
     keys = [key for key in question.group_by if key != PROJECT_GROUP]
     if PROJECT_GROUP in question.group_by and not question.viewer.owners:
@@ -45,22 +45,22 @@ def capacity(
             code="invalid_query",
             parameter="measure",
         )
-    closed = view.closed(window)
-    supplies = [_supply(each, keys, window, measure, closed.get(each.id, ())) for each in found]
+    closed = view.read_closed(window)
+    supplies = [_make_supply(each, keys, window, measure, closed.get(each.id, ())) for each in found]
     _check_size(len({supply.group for supply in supplies}), step, window, bounds)
-    uses = view.uses(
+    uses = view.read_uses(
         window,
         as_of=now,
-        whose=Whose.ALL if PROJECT_GROUP in question.group_by else Whose.NOBODYS,
+        leases_read=LeasesRead.ALL if PROJECT_GROUP in question.group_by else LeasesRead.NONE,
         resource_ids=[resource.id for resource in found],
     )
-    shown = series(supplies, uses.by_resource, window, step, keys=question.group_by, measure=measure)
+    shown = compute_series(supplies, uses.by_resource, window, step, keys=question.group_by, measure=measure)
     if PROJECT_GROUP in question.group_by:
         _check_size(len(shown), step, window, bounds)
     return Capacity(now, window, step, tuple(shown))
 
 
-def _step(asked: Duration | None, window: Window) -> timedelta:
+def _read_step(asked: Duration | None, window: Window) -> timedelta:
     if asked is None:
         return next((step for step in STEPS if window.duration <= USUAL_POINTS * step), STEPS[-1])
     step = asked.after(window.start) - window.start
@@ -93,14 +93,14 @@ def _check_size(groups: int, step: timedelta, window: Window, bounds: ReadBounds
         )
 
 
-def _supply(
+def _make_supply(
     resource: Resource,
     keys: Sequence[str],
     window: Window,
     measure: str | None,
     closed: Sequence[MaintenanceBlock],
 ) -> Supply:
-    out = out_of_use(resource, window, closed, reasons=False)
+    out = list_out_of_use(resource, window, closed, reasons=False)
     properties = resource.properties
     return Supply(
         resource.id,

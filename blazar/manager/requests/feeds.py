@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from blazar.calendar.blocks import Use, joined, out_of_use
+from blazar.calendar.blocks import Use, join_spans, list_out_of_use
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.requests.visible import Visible, kind_of
-from blazar.model.calendar import HOST_TYPE, Viewer
-from blazar.model.clock import to_second
-from blazar.model.errors import InvalidInput
-from blazar.model.feed import (
+from blazar.manager.requests.visible_resources import Visible, find_kind
+from blazar.model.base.clock import to_second
+from blazar.model.base.errors import InvalidInput
+from blazar.model.base.window import Window
+from blazar.model.calendar.views import HOST_TYPE, Viewer
+from blazar.model.feeds import (
     AHEAD,
     BACK,
     LIFE,
@@ -26,12 +27,11 @@ from blazar.model.feed import (
     FeedQuestion,
     FeedRequest,
 )
-from blazar.model.maintenance import MaintenanceBlock
-from blazar.model.requirements import parse_requirement
-from blazar.model.resource import Resource, ResourceKind
-from blazar.model.window import Window
-from blazar.resources.kinds import CompleteKind
-from blazar.store.use_reads import Whose
+from blazar.model.maintenance.windows import MaintenanceBlock
+from blazar.model.resources.requirements import parse_requirement
+from blazar.model.resources.resource import Resource, ResourceKind
+from blazar.resources.contract.kind import Kind
+from blazar.store.calendar.uses import LeasesRead
 
 Span = tuple[datetime, datetime]
 
@@ -39,7 +39,7 @@ Span = tuple[datetime, datetime]
 class FeedService:
     """Answers the calls about feeds."""
 
-    def __init__(self, runtime: Runtime, kinds: Mapping[ResourceKind, CompleteKind]) -> None:
+    def __init__(self, runtime: Runtime, kinds: Mapping[ResourceKind, Kind]) -> None:
         self._feeds = runtime.store.feeds
         self._calendar = runtime.store.calendar
         self._clock = runtime.clock
@@ -106,8 +106,8 @@ class FeedService:
     def _of_requirement(self, feed: Feed, request: FeedRequest) -> Feed:
         resource_type = request.resource_type or HOST_TYPE
         try:
-            kind = kind_of(resource_type, self._types, self._kinds)
-            with self._calendar.over_time(kind) as view:
+            kind = find_kind(resource_type, self._types, self._kinds)
+            with self._calendar.view_uses(kind) as view:
                 visible = Visible(view.catalog, self._kinds[kind].shape, Viewer(feed.project_id))
                 visible.matching(request.requirement)
         except InvalidInput as error:
@@ -118,26 +118,28 @@ class FeedService:
 
     def _busy(self, feed: Feed, window: Window, now: datetime) -> tuple[Window, ...]:
         """Return when none of the resources that a feed is about is free; nothing tells who uses them."""
-        kind = kind_of(feed.resource_type or HOST_TYPE, self._types, self._kinds)
+        kind = find_kind(feed.resource_type or HOST_TYPE, self._types, self._kinds)
         wanted = parse_requirement(feed.requirement, field="requirement")
-        with self._calendar.over_time(kind) as view:
+        with self._calendar.view_uses(kind) as view:
             found = [each for each in view.catalog.matching(wanted) if each.is_open_to(feed.project_id)]
             ids = [each.id for each in found]
-            uses = view.uses(window, as_of=now, whose=Whose.NOBODYS, resource_ids=ids).by_resource
-            closed = view.closed(window)
-        taken = [_taken(each, uses.get(each.id, ()), closed.get(each.id, ()), window) for each in found]
-        return tuple(Window(start, end) for start, end in _all_taken(taken, window))
+            uses = view.read_uses(window, as_of=now, leases_read=LeasesRead.NONE, resource_ids=ids).by_resource
+            closed = view.read_closed(window)
+        taken = [_find_busy(each, uses.get(each.id, ()), closed.get(each.id, ()), window) for each in found]
+        return tuple(Window(start, end) for start, end in _find_common(taken, window))
 
 
-def _taken(resource: Resource, uses: Iterable[Use], closed: Sequence[MaintenanceBlock], window: Window) -> list[Span]:
+def _find_busy(
+    resource: Resource, uses: Iterable[Use], closed: Sequence[MaintenanceBlock], window: Window
+) -> list[Span]:
     """Return when a resource is not free: used, also in part, being cleaned, or out of use."""
     spans = [(max(use.start, window.start), min(max(use.end, use.clean_at), window.end)) for use in uses]
-    out = out_of_use(resource, window, closed, reasons=False)
+    out = list_out_of_use(resource, window, closed, reasons=False)
     spans += ((block.start, block.end or window.end) for block in out)
-    return joined([(start, end) for start, end in spans if start < end])
+    return join_spans([(start, end) for start, end in spans if start < end])
 
 
-def _all_taken(taken: Sequence[Sequence[Span]], window: Window) -> list[Span]:
+def _find_common(taken: Sequence[Sequence[Span]], window: Window) -> list[Span]:
     """Return when all of them are taken, in the fewest spans; always, if there are none."""
     if not taken:
         return [(window.start, window.end)]

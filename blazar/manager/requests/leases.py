@@ -5,46 +5,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from blazar.context import current, scope
+from blazar.manager.booking.booking import Booker, Proposal
+from blazar.manager.changing.creation import Creation, CreationGrant
+from blazar.manager.changing.deletion import Deletion
+from blazar.manager.changing.evacuated_hosts import HostsToEvacuate
+from blazar.manager.changing.updates import Updates
+from blazar.manager.common.busy_leases import LeasePatience
 from blazar.manager.common.notifications import CREATED
+from blazar.manager.common.request_keys import do_once, find_record, refuse_key
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.lease.booking import Booking
-from blazar.manager.requests.creation import Creation, Grant
-from blazar.manager.requests.deletion import Deletion
-from blazar.manager.requests.keeping import Keeping
-from blazar.manager.requests.making_room import MakingRoom
-from blazar.manager.requests.ranges import check_order
-from blazar.manager.requests.refusals import Refusals
-from blazar.manager.requests.updates import Updates
-from blazar.manager.requests.waiting import Patience
-from blazar.manager.requests.waiting_list import WaitingList
-from blazar.model.clock import to_second
-from blazar.model.demand import Allocation, Plan
-from blazar.model.errors import (
-    BlazarError,
-    Conflict,
-    Contention,
-    NotEnoughResources,
-    NotFound,
-    OthersWait,
-    StaleCalendar,
-)
-from blazar.model.history import HistoryPage
-from blazar.model.lease import HIDDEN_EVENTS, EndReason, Lease, LeaseKind, LeaseRevision, LeaseStatus
-from blazar.model.lease_details import (
+from blazar.manager.requests.calendar_view import check_order
+from blazar.manager.search.refusals import Refusals
+from blazar.manager.use.watch import UsageHolds
+from blazar.manager.waiting.waiting_list import WaitingList
+from blazar.model.base.clock import to_second
+from blazar.model.base.errors import BlazarError, Contention, NotEnoughResources, NotFound, OthersWait, StaleCalendar
+from blazar.model.base.moments import NOW
+from blazar.model.base.paging import Page
+from blazar.model.calendar.allocations import Allocation, AllocationPlan
+from blazar.model.leases.details import (
     BookedLease,
     HeldResource,
+    ImmediateVerdict,
     LeaseDetails,
     LeaseFilter,
     LeaseOwner,
     LeasePage,
-    Verdict,
 )
-from blazar.model.paging import Page
-from blazar.model.requests import NOW, IdempotencyKey, LeaseChange, LeaseRequest
-from blazar.store.idempotency import KeyTaken
+from blazar.model.leases.history import HistoryPage
+from blazar.model.leases.lease import Lease, LeaseRevision
+from blazar.model.leases.requests import IdempotencyKey, LeaseChange, LeaseRequest
+from blazar.model.leases.states import HIDDEN_EVENTS, EndReason, LeaseKind, LeaseStatus
 
 T = TypeVar("T")
 
@@ -52,30 +47,134 @@ MOST_CHOICES = 5
 """How often hosts to be emptied are chosen for one request, while others are faster."""
 
 
+class LeaseCreator:
+    """Creates leases: at once, after hosts were emptied for them, or in their turn on the waiting list."""
+
+    def __init__(
+        self, runtime: Runtime, booker: Booker, creation: Creation, refusals: Refusals, waiting_list: WaitingList
+    ) -> None:
+        self._runtime = runtime
+        self.booker = booker
+        self._creation = creation
+        self._refusals = refusals
+        self._waiting_list = waiting_list
+        self._hosts_to_evacuate = HostsToEvacuate(runtime)
+
+    def create(self, request: LeaseRequest) -> Lease:
+        """Book a lease, make the cloud objects it needs before its start, and return it PENDING; or undo all.
+
+        If there is not enough, one with ``wait_until`` is returned WAITING; so is one of the kind ``retries`` of which
+        something cannot be made.
+        """
+        grant = self._granted(request)
+        with scope(limit=self._runtime.settings.request_limit):
+            try:
+                grant.take(self._waiting_list.turns(grant.options))
+                book = partial(self.booker.book, partial(self._propose, grant), checks=grant.enforcement_checks)
+                granted = self._with_room(grant, book) if request.kind is LeaseKind.BEST_EFFORT else book()
+            except (NotEnoughResources, OthersWait, Contention) as error:
+                if (place := grant.new.place) is None:
+                    if isinstance(error, NotEnoughResources):
+                        self._refusals.explain_lease(error, request)
+                    raise
+                return self._waiting_list.add(grant.new, place)
+            (booked,) = granted.leases
+            try:
+                with self._runtime.claims.held(grant.claim):
+                    created = self._creation.prepare(booked, granted.found, grant.claim)
+            except BlazarError:
+                if (kept := self._kept(booked)) is None:
+                    raise
+                return kept
+        self._runtime.notifier.notify(CREATED, created)
+        self._runtime.signals.events_due()
+        return created
+
+    def _granted(self, request: LeaseRequest) -> CreationGrant:
+        grant = self._creation.grant(request)
+        if request.kind is LeaseKind.BEST_EFFORT:
+            self._hosts_to_evacuate.check(grant.new)
+        return grant
+
+    def _with_room(self, grant: CreationGrant, find: Callable[[], T]) -> T:
+        """Return what is found for a best-effort lease; as long as that is not enough, with hosts emptied for it."""
+        for _ in range(MOST_CHOICES):
+            try:
+                return find()
+            except NotEnoughResources:
+                # Another lease may have been given the hosts that were chosen before: then these are others.
+                if not self._makes_room(grant):
+                    raise
+        return find()
+
+    def _makes_room(self, grant: CreationGrant) -> bool:
+        """Let a lease have hosts that are emptied for it; return whether there may be some. NotEnoughResources."""
+        if grant.confined:
+            return False
+        self._hosts_to_evacuate.check_others(grant.lease.project_id)
+        grant.evacuate(self._hosts_to_evacuate.choose(grant.new))
+        return True
+
+    def _kept(self, booked: Lease) -> Lease | None:
+        """Return a lease that could not be prepared and is tried again; None if nothing is left of it."""
+        if booked.kind is not LeaseKind.RETRIES:
+            return None
+        try:
+            lease = self._runtime.store.leases.one(booked.id)
+        except NotFound:
+            return None
+        kept = (LeaseStatus.CREATING, LeaseStatus.WAITING, LeaseStatus.TIMED_OUT)
+        return lease if lease.status in kept else None
+
+    def _propose(self, grant: CreationGrant, attempt: int) -> Proposal[AllocationPlan]:
+        """Propose what a lease may have without a delay of those who wait.
+
+        NotEnoughResources, OthersWait; StaleCalendar if others were faster.
+        """
+        if attempt:
+            # What those who wait leave to others has changed.
+            grant.take(self._waiting_list.turns(grant.options))
+        try:
+            return grant.propose(grant.find(attempt))
+        except NotEnoughResources as error:
+            if grant.confined:
+                raise StaleCalendar("what nobody waits for was taken meanwhile") from error
+            raise
+
+    def preview(self, request: LeaseRequest) -> tuple[Lease, tuple[Allocation, ...]]:
+        """Return a lease as ``create`` would book it, with its allocations; nothing is written."""
+        grant = self._granted(request)
+        with scope(limit=self._runtime.settings.request_limit):
+            try:
+                grant.take(self._waiting_list.turns(grant.options))
+                find = partial(grant.find, 0)
+                plan = self._with_room(grant, find) if request.kind is LeaseKind.BEST_EFFORT else find()
+            except (NotEnoughResources, OthersWait) as error:
+                if (place := grant.new.place) is None:
+                    if isinstance(error, NotEnoughResources):
+                        self._refusals.explain_lease(error, request)
+                    raise
+                waits = self._waiting_list.preview(grant.new, place)
+                grant.check_bounds()
+                return waits, ()
+            grant.check(plan)
+            grant.check_bounds()
+        return grant.planned, tuple(plan.allocations)
+
+
 class LeaseService:
     """Creates, changes, deletes and lists leases."""
 
     def __init__(
-        self,
-        runtime: Runtime,
-        booking: Booking,
-        creation: Creation,
-        updates: Updates,
-        deletion: Deletion,
-        refusals: Refusals,
-        keeping: Keeping,
-        waiting_list: WaitingList,
+        self, runtime: Runtime, creator: LeaseCreator, updates: Updates, deletion: Deletion, refusals: Refusals
     ) -> None:
         self._runtime = runtime
-        self._booking = booking
-        self._creation = creation
+        self.creator = creator
         self._updates = updates
         self._deletion = deletion
         self._refusals = refusals
-        self._keeping = keeping
-        self._waiting_list = waiting_list
-        self._making_room = MakingRoom(runtime)
-        self.patience = Patience(runtime)
+        self._usage_holds = UsageHolds(runtime)
+        self.patience = LeasePatience(runtime)
 
     def all(self, project_id: str | None) -> tuple[Lease, ...]:
         """Return the leases of a project (None: of all), oldest first."""
@@ -94,97 +193,18 @@ class LeaseService:
         return self._runtime.store.leases.one(lease_id)
 
     def create(self, request: LeaseRequest) -> Lease:
-        """Book a lease, make the cloud objects it needs before its start, and return it PENDING; or undo all.
-
-        If there is not enough, one with ``wait_until`` is returned WAITING; so is one of the kind ``retries`` of which
-        something cannot be made.
-        """
-        grant = self._granted(request)
-        with scope(limit=self._runtime.settings.request_limit):
-            check = grant.check if grant.checked else None
-            try:
-                with self._refusals.of_lease(request):
-                    grant.take(self._waiting_list.turns(grant.options))
-                    booked, plan = self._book(grant, check)
-            except (NotEnoughResources, OthersWait, Contention):
-                if (place := grant.new.place) is None:
-                    raise
-                return self._waiting_list.add(grant.new, place)
-            try:
-                with self._runtime.claims.held(grant.claim):
-                    created = self._creation.prepare(booked, plan, grant.claim)
-            except BlazarError:
-                if (kept := self._kept(booked)) is None:
-                    raise
-                return kept
-        self._runtime.notifier.notify(CREATED, created)
-        self._runtime.wake()
-        return created
-
-    def _granted(self, request: LeaseRequest) -> Grant:
-        grant = self._creation.grant(request)
-        if request.kind is LeaseKind.BEST_EFFORT:
-            self._making_room.check(grant.new)
-        return grant
-
-    def _book(self, grant: Grant, check: Callable[[Plan], None] | None) -> tuple[Lease, Plan]:
-        """Find and book what a lease asks for; for one of the kind ``best_effort`` hosts are emptied if need be."""
-        return self._with_room(
-            grant, lambda: self._booking.until_it_holds(lambda n: self._find(grant, n), grant.book, check)
-        )
-
-    def _with_room(self, grant: Grant, find: Callable[[], T]) -> T:
-        """Return what is found for a lease; as long as that is not enough, with hosts that are emptied for it."""
-        for _ in range(MOST_CHOICES):
-            try:
-                return find()
-            except NotEnoughResources:
-                # Another lease may have been given the hosts that were chosen before: then these are others.
-                if not self._makes_room(grant):
-                    raise
-        return find()
-
-    def _makes_room(self, grant: Grant) -> bool:
-        """Let a lease have hosts that are emptied for it; return whether there may be some. NotEnoughResources."""
-        if grant.lease.kind is not LeaseKind.BEST_EFFORT or grant.confined:
-            return False
-        self._making_room.check_others(grant.lease.project_id)
-        grant.empty(self._making_room.choose(grant.new))
-        return True
-
-    def _kept(self, booked: Lease) -> Lease | None:
-        """Return a lease that could not be prepared and is tried again; None if nothing is left of it."""
-        if booked.kind is not LeaseKind.RETRIES:
-            return None
-        try:
-            lease = self._runtime.store.leases.one(booked.id)
-        except NotFound:
-            return None
-        kept = (LeaseStatus.CREATING, LeaseStatus.WAITING, LeaseStatus.TIMED_OUT)
-        return lease if lease.status in kept else None
-
-    def _find(self, grant: Grant, attempt: int) -> Plan:
-        """Find what a lease may have without a delay of those who wait.
-
-        NotEnoughResources, OthersWait; StaleCalendar if others were faster.
-        """
-        if attempt:
-            # What those who wait leave to others has changed.
-            grant.take(self._waiting_list.turns(grant.options))
-        try:
-            return grant.find(attempt)
-        except NotEnoughResources as error:
-            if grant.confined:
-                raise StaleCalendar("what nobody waits for was taken meanwhile") from error
-            raise
+        """Book a lease and make what it needs before its start, or undo all."""
+        return self.creator.create(request)
 
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease and return it, all or nothing; while other work on it is in progress, wait for a moment."""
         try:
-            with self._refusals.of_change(lease_id, change):
-                return self.patience.until_free(lambda: self._updates.update(lease_id, change))
+            return self.patience.until_free(lambda: self._updates.update(lease_id, change))
+        except NotEnoughResources as error:
+            self._refusals.explain_change(error, lease_id, change)
+            raise
         finally:
-            self._runtime.wake()
+            self._runtime.signals.events_due()
 
     def owner(self, lease_id: str) -> LeaseOwner:
         """Return whose a lease is, past ones too; NotFound."""
@@ -207,34 +227,25 @@ class LeaseService:
             check_order(begin, end)
         return self._runtime.store.lease_pages.page(wanted, page, now=now)
 
-    def verdict(self, lease_id: str) -> Verdict:
+    def verdict(self, lease_id: str) -> ImmediateVerdict:
         """Return what has become of the request for an immediate lease; NotFound."""
         return self._runtime.store.lease_pages.verdict(lease_id)
 
     def replay(self, key: IdempotencyKey) -> BookedLease | None:
         """Return the lease that was made with a key, as it is now; None if there is none."""
-        record = self._runtime.store.idempotency.find(key)
+        record = find_record(self._runtime, key, "lease")
         if record is None:
             return None
-        if record.fingerprint != key.fingerprint:
-            raise Conflict(
-                "Idempotency-Key was sent before with another request; use a new key for each lease",
-                code="idempotency_key_reused",
-                header="Idempotency-Key",
-            )
         details = self.details(record.lease_id)
         actor = current().actor
         if actor is not None and not actor.operator and details.lease.project_id != actor.project_id:
-            raise Conflict(
-                "the lease of this Idempotency-Key belongs to another project by now; use a new key for each lease",
-                code="idempotency_key_reused",
-                header="Idempotency-Key",
+            raise refuse_key(
+                "the lease of this Idempotency-Key belongs to another project by now; use a new key for each lease"
             )
         if self._is_in_progress(details.lease):
-            raise Conflict(
+            raise refuse_key(
                 "the request with this Idempotency-Key is in progress; send it again in a moment",
                 code="request_in_progress",
-                header="Idempotency-Key",
             )
         return BookedLease(details, replayed=True)
 
@@ -242,47 +253,27 @@ class LeaseService:
         """Tell whether the request for a lease is neither granted nor, with all that this takes, refused."""
         if lease.status is LeaseStatus.CREATING or lease.kind is not LeaseKind.IMMEDIATE:
             return lease.status is LeaseStatus.CREATING
-        return lease.end_reason is EndReason.REFUSED or self.verdict(lease.id) is Verdict.WAITING
+        return lease.end_reason is EndReason.REFUSED or self.verdict(lease.id) is ImmediateVerdict.WAITING
 
     def book(self, request: LeaseRequest) -> BookedLease:
         """Create a lease as ``create`` does, once for each key; for a dry run return what would be booked."""
         if request.dry_run:
-            return BookedLease(self._dry_run(request))
-        if request.key is not None and (known := self.replay(request.key)) is not None:
-            return known
-        try:
-            made = self.create(request)
-            limit = self._runtime.settings.immediate_timeout if made.kind is LeaseKind.IMMEDIATE else None
-            return BookedLease(self.details(made.id), limit=limit)
-        except KeyTaken:
-            # Another request with this key was faster; its lease may be gone again by now.
-            if request.key is None or (known := self.replay(request.key)) is None:
-                raise
-            return known
+            return BookedLease(self.previewed(*self.creator.preview(request)))
+        return do_once(request.key, self.replay, lambda: self._book(request))
 
-    def _dry_run(self, request: LeaseRequest) -> LeaseDetails:
-        grant = self._granted(request)
-        with scope(limit=self._runtime.settings.request_limit):
-            try:
-                with self._refusals.of_lease(request):
-                    grant.take(self._waiting_list.turns(grant.options))
-                    plan = self._with_room(grant, lambda: grant.find(0))
-            except (NotEnoughResources, OthersWait):
-                if (place := grant.new.place) is None:
-                    raise
-                waits = self._waiting_list.preview(grant.new, place)
-                grant.check_bounds()
-                return self.previewed(waits, ())
-            if grant.checked:
-                grant.check(plan)
-            grant.check_bounds()
-        return self.previewed(grant.planned, plan.allocations)
+    def _book(self, request: LeaseRequest) -> BookedLease:
+        made = self.create(request)
+        limit = self._runtime.settings.immediate_timeout if made.kind is LeaseKind.IMMEDIATE else None
+        return BookedLease(self.details(made.id), limit=limit)
 
     def change(self, lease_id: str, change: LeaseChange) -> LeaseDetails:
         """Change a lease as ``update`` does; for a dry run return what it would be."""
         if change.dry_run:
-            with self._refusals.of_change(lease_id, change):
+            try:
                 return self.previewed(*self._updates.preview(lease_id, change))
+            except NotEnoughResources as error:
+                self._refusals.explain_change(error, lease_id, change)
+                raise
         return self.details(self.update(lease_id, change).id)
 
     def previewed(self, lease: Lease, held: Sequence[Allocation]) -> LeaseDetails:
@@ -305,12 +296,12 @@ class LeaseService:
 
     def keep(self, lease_id: str, *, again: bool = False) -> LeaseDetails:
         """Keep a lease that is not used from being released; ``again``: also if it was kept before. Conflict."""
-        self.patience.until_free(lambda: self._keeping.keep(lease_id, again=again))
+        self.patience.until_free(lambda: self._usage_holds.keep(lease_id, again=again))
         return self.details(lease_id)
 
     def hold(self, lease_id: str, *, held: bool) -> LeaseDetails:
         """Never release a lease because it is not used, or no longer hold it. Conflict."""
-        self.patience.until_free(lambda: self._keeping.hold(lease_id, held=held))
+        self.patience.until_free(lambda: self._usage_holds.hold(lease_id, held=held))
         return self.details(lease_id)
 
     def delete(self, lease_id: str, revisions: Collection[int] | None = None) -> None:

@@ -3,18 +3,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from operator import eq, ge, gt, le, lt, ne
+from operator import eq, ge, gt, itemgetter, le, lt, ne
+from typing import Any, TypeVar
 
-from blazar.manager.requests.pages import page_of
-from blazar.model.clock import zulu
-from blazar.model.errors import InvalidInput
-from blazar.model.paging import Condition, Operator
-from blazar.model.requirements import keys, parse_requirement
-from blazar.model.resource import PropertyValue, Resource
-from blazar.model.resource_pages import PROPERTY, ResourcePage, ResourceQuestion
-from blazar.store.catalog import ResourceCatalog
+from blazar.model.base.clock import zulu
+from blazar.model.base.errors import InvalidInput
+from blazar.model.base.json_text import read_json
+from blazar.model.base.paging import Condition, Operator, Page, Position, unknown_marker
+from blazar.model.calendar.views import order_of
+from blazar.model.resources.pages import PROPERTY, ResourcePage, ResourceQuestion
+from blazar.model.resources.requirements import parse_requirement, property_keys
+from blazar.model.resources.resource import PropertyValue, Resource
+from blazar.store.resources.catalog import ResourceCatalog
+
+_Key = tuple[tuple[bool, bool, float, str], str]
+Item = TypeVar("Item")
+
+
+def page_of(
+    found: Sequence[Item],
+    page: Page,
+    *,
+    value_of: Callable[[Item], PropertyValue],
+    id_of: Callable[[Item], str],
+) -> tuple[list[Item], Position | None]:
+    """Return the items of a page, and the position of the last one if there are more.
+
+    They are sorted by a value, numbers first and what has none last, and by an id. InvalidInput for an unknown marker.
+    """
+    keyed: list[tuple[_Key, Item]] = [((order_of(value_of(each)), id_of(each)), each) for each in found]
+    keyed.sort(key=itemgetter(0), reverse=page.descending)
+    if page.after is not None:
+        last = _last(page.after, {key[1]: key for key, _ in keyed})
+        keyed = [(key, each) for key, each in keyed if (key < last if page.descending else key > last)]
+    shown = [each for _, each in keyed[: page.limit]]
+    if len(keyed) <= page.limit or not shown:
+        return shown, None
+    return shown, Position(json.dumps(value_of(shown[-1])), id_of(shown[-1]))
+
+
+def _last(after: Position | str, keys: Mapping[str, _Key]) -> _Key:
+    """Return the key of the item after which a page begins; InvalidInput if none is meant."""
+    if isinstance(after, str):
+        if after not in keys:
+            raise unknown_marker()
+        return keys[after]
+    try:
+        value: Any = read_json(after.value or "null")
+        if not isinstance(value, str | int | float | bool | None):
+            raise unknown_marker()
+        return order_of(value), after.id
+    except (OverflowError, ValueError):
+        # Also numbers of hundreds of digits, which no property has.
+        raise unknown_marker() from None
+
 
 _COMPARES: Mapping[Operator, Callable[[str, str], bool]] = {
     Operator.EQ: eq,
@@ -26,7 +71,7 @@ _COMPARES: Mapping[Operator, Callable[[str, str], bool]] = {
 }
 
 
-def page(
+def list_page(
     catalog: ResourceCatalog, question: ResourceQuestion, *, within: Collection[int] | None = None
 ) -> ResourcePage:
     """Return the page of resources that is asked for, of those with these ids, if any are given. InvalidInput."""
@@ -34,7 +79,11 @@ def page(
         wanted = parse_requirement(question.requirement, field="requirement")
     except InvalidInput as error:
         raise InvalidInput(error.message, code=error.code, parameter="requirement", data=error.data) from None
-    named = {"requirement": keys(wanted), "property": properties_named(question)}
+    named = {
+        "requirement": property_keys(wanted),
+        "property": properties_named(question),
+        "sort_key": property_of_order(question),
+    }
     for parameter, names in named.items() if catalog.resources else ():
         if unknown := sorted(names - catalog.keys()):
             raise InvalidInput(
@@ -70,6 +119,12 @@ def properties_named(question: ResourceQuestion) -> frozenset[str]:
     """Return the properties that conditions name as such."""
     keys_ = (condition.key for condition in question.conditions)
     return frozenset(key.removeprefix(PROPERTY) for key in keys_ if key.startswith(PROPERTY))
+
+
+def property_of_order(question: ResourceQuestion) -> frozenset[str]:
+    """Return the property that gives the order, if one does."""
+    key = question.page.sort_key
+    return frozenset({key.removeprefix(PROPERTY)} if key.startswith(PROPERTY) else ())
 
 
 def conditions_of(resource: Resource) -> frozenset[str]:

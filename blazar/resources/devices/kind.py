@@ -9,22 +9,16 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Collection
-from datetime import UTC, datetime
-
-from oslo_config import cfg
 
 from blazar.clouds.hooks.addresses import LONGEST_URL
-from blazar.clouds.ports import Cloud, Hooks
-from blazar.model.errors import InvalidInput
-from blazar.model.lease import Json
-from blazar.model.requests import Registration
-from blazar.model.resource import DEVICE, Resource, ResourceDetails, ResourceInventory
-from blazar.model.resource_kinds import KindShape
-from blazar.resources.generic.health import HookHealth
+from blazar.model.base.errors import InvalidInput
+from blazar.model.base.json_text import Json
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.resource import DEVICE, KindShape, ResourceDetails, ResourceInventory
+from blazar.resources.contract.kind import CloudResource
+from blazar.resources.contract.parameters import quote, text_of
+from blazar.resources.generic.hooked_kind import HookedKind
 from blazar.resources.generic.parameters import HOOK_URL, NAME, thing_name
-from blazar.resources.kinds import CloudResource, Polled, Uses
-from blazar.resources.parameters import quoted, text_of
 
 DEVICE_TYPE, DEVICE_DRIVER, UID = "device_type", "device_driver", "uid"
 """The attributes of a device, besides its name and the URL of its hook."""
@@ -83,21 +77,13 @@ SHAPE = KindShape(
 )
 
 
-class Devices:
+class Devices(HookedKind):
     """Whole things with a name, a type and a driver. Their registration calls nobody."""
 
     kind = DEVICE
+    usual_type = "device"
     shape = SHAPE
     own_properties = frozenset(ATTRIBUTES)
-
-    def __init__(self, hooks: Hooks, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        self._hooks = hooks
-        self._health = HookHealth(hooks, now=now)
-
-    @classmethod
-    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Devices:
-        """Return the kind; its options are those of the hooks."""
-        return cls(cloud.hooks)
 
     def find(self, request: Registration) -> CloudResource:
         """Return the device that an operator describes, with a new id. InvalidInput."""
@@ -106,12 +92,12 @@ class Devices:
         device_type = given.get(DEVICE_TYPE, TYPES[0])
         if device_type not in TYPES:
             raise InvalidInput(
-                f"{DEVICE_TYPE} is {quoted(device_type)}; use one of {', '.join(TYPES)}", pointer=f"/{DEVICE_TYPE}"
+                f"{DEVICE_TYPE} is {quote(device_type)}; use one of {', '.join(TYPES)}", pointer=f"/{DEVICE_TYPE}"
             )
         uid = given.get(UID, new_id)
         if not isinstance(uid, str) or not _UID.fullmatch(uid):
             raise InvalidInput(
-                f"{UID} is {quoted(uid)}; give at most 255 characters of A-Z a-z 0-9 : _ . -, or leave it out",
+                f"{UID} is {quote(uid)}; give at most 255 characters of A-Z a-z 0-9 : _ . -, or leave it out",
                 pointer=f"/{UID}",
             )
         return CloudResource(
@@ -126,10 +112,6 @@ class Devices:
             self._hooks.check_hook(str(url))
         return ResourceDetails(in_cloud.attributes, ResourceInventory())
 
-    def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
-        """Return which devices are well, by their hooks. CloudUnavailable if none of several can be reached."""
-        return self._health.poll(registered)
-
 
 def _driver(given: Json, url: str | None) -> str:
     driver = given.get(DEVICE_DRIVER, None if url is None else HOOK)
@@ -140,17 +122,17 @@ def _driver(given: Json, url: str | None) -> str:
         )
     if driver not in DRIVERS:
         raise InvalidInput(
-            f"{DEVICE_DRIVER} is {quoted(driver)}; use one of {', '.join(DRIVERS)}", pointer=f"/{DEVICE_DRIVER}"
+            f"{DEVICE_DRIVER} is {quote(driver)}; use one of {', '.join(DRIVERS)}", pointer=f"/{DEVICE_DRIVER}"
         )
     if driver != NO_DRIVER and url is None:
         raise InvalidInput(
-            f"{DEVICE_DRIVER} is {quoted(driver)}, and Blazar drives no devices itself; give {HOOK_URL}, the URL of a "
+            f"{DEVICE_DRIVER} is {quote(driver)}, and Blazar drives no devices itself; give {HOOK_URL}, the URL of a "
             f"hook that does, or {DEVICE_DRIVER} {NO_DRIVER} if nothing is to be done at the start and the end",
             pointer=f"/{DEVICE_DRIVER}",
         )
     if driver == NO_DRIVER and url is not None:
         raise InvalidInput(
-            f"{DEVICE_DRIVER} is {quoted(driver)}, with which no hook is called; leave {HOOK_URL} out, or give another "
+            f"{DEVICE_DRIVER} is {quote(driver)}, with which no hook is called; leave {HOOK_URL} out, or give another "
             f"{DEVICE_DRIVER}",
             pointer=f"/{HOOK_URL}",
         )

@@ -5,27 +5,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oslo_config import cfg
-
-from blazar.clouds.ports import Cloud
-from blazar.model.errors import InvalidInput
-from blazar.model.lease import Content, Json
-from blazar.model.requirements import Requirement
-from blazar.model.resource import DEVICE
-from blazar.resources.actions import BEFORE_END, simple_action, updated, with_action
-from blazar.resources.base import Given
-from blazar.resources.devices.kind import ATTRIBUTES
-from blazar.resources.devices.schema import SCHEMA
-from blazar.resources.generic.hooked import Hooked
-from blazar.resources.generic.options import SECTION
-from blazar.resources.generic.parameters import HOOK_URL, MAX, MIN, PROPERTIES
-from blazar.resources.parameters import (
+from blazar.model.base.errors import InvalidInput
+from blazar.model.base.json_text import Json
+from blazar.model.leases.reservation import Content
+from blazar.model.resources.requirements import Requirement
+from blazar.model.resources.resource import DEVICE
+from blazar.resources.contract.actions import BEFORE_END, simple_action, update_values, with_action
+from blazar.resources.contract.parameters import (
     requirement_of,
     requirement_text,
     stored_maybe_text,
     stored_number,
     stored_text,
     whole_number,
+)
+from blazar.resources.contract.schemas import COUNT, NOTICE, REQUIREMENT, a_request
+from blazar.resources.contract.values import Given
+from blazar.resources.devices.kind import ATTRIBUTES
+from blazar.resources.generic.hooked_type import Hooked
+from blazar.resources.generic.parameters import HOOK_URL, MAX, MIN, PROPERTIES
+
+SCHEMA = a_request(
+    {
+        "min": {**COUNT, "title": "Devices, at least"},
+        "max": {**COUNT, "title": "Devices, at most"},
+        "resource_properties": {**REQUIREMENT, "default": []},
+        "before_end": NOTICE,
+    },
+    required=("min", "max"),
+    example={"min": 1, "max": 2, "resource_properties": ["==", "$machine_name", "jetson-nano"]},
 )
 
 
@@ -84,11 +92,6 @@ class DeviceReservation(Hooked):
     asked_for = frozenset({"id", *ATTRIBUTES}) - {HOOK_URL}
     advice = "$name, $device_type, $device_driver, $uid, or one of their properties, such as $machine_name"
 
-    @classmethod
-    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> DeviceReservation:
-        """Return the type as configured; the default action is that of generic resources."""
-        return cls(cloud.hooks, before_end=conf[SECTION].before_end)
-
     def wanted(self, parameters: Content) -> DeviceParameters:
         """Return what a reservation asks for."""
         return DeviceParameters.of(parameters)
@@ -99,4 +102,4 @@ class DeviceReservation(Hooked):
 
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``; InvalidInput."""
-        return DeviceParameters.checked(updated(DeviceParameters.of(current).content.values, change)).content
+        return DeviceParameters.checked(update_values(DeviceParameters.of(current).content.values, change)).content

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 
-from blazar.clouds.ports import FloatingIp, Network
-from blazar.model.errors import BlazarError, CloudUnavailable, Conflict, NotFound
-from blazar.model.resource import Resource
-from blazar.resources.base import Task, Unusable
+from blazar.clouds.ports.network import FloatingIp, Network
+from blazar.model.base.errors import BlazarError, CloudUnavailable, Conflict, NotFound
+from blazar.model.resources.resource import Resource
+from blazar.resources.contract.values import Task, Unusable
 from blazar.resources.floating_ips.registration import (
     BLAZAR,
     NETWORK,

@@ -8,24 +8,24 @@ from collections.abc import Collection
 
 from oslo_config import cfg
 
-from blazar.clouds.ports import Cloud, Network
-from blazar.model.errors import InvalidInput, pointing_at
-from blazar.model.requests import Registration
-from blazar.model.resource import FLOATING_IP, Resource, ResourceDetails, ResourceInventory
-from blazar.model.resource_kinds import KindShape
-from blazar.model.resource_pages import Candidate
-from blazar.resources.floating_ips.candidates import candidates
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.network import Network
+from blazar.model.base.errors import InvalidInput, pointing_at
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.pages import Candidate
+from blazar.model.resources.resource import FLOATING_IP, KindShape, Resource, ResourceDetails, ResourceInventory
+from blazar.resources.contract.kind import CalendarReads, CloudResource, Kind, Polled
+from blazar.resources.contract.parameters import text_of
 from blazar.resources.floating_ips.registration import (
     ADDRESS,
     NETWORK,
     SUBNET,
     AddressRegistration,
     attributes_of,
+    candidates,
     name_of,
     registrable_text,
 )
-from blazar.resources.kinds import CloudResource, Polled, Uses
-from blazar.resources.parameters import text_of
 
 SHAPE = KindShape(
     "floating IP",
@@ -56,10 +56,11 @@ SHAPE = KindShape(
 )
 
 
-class FloatingIps:
+class FloatingIps(Kind):
     """Addresses outside the cloud's allocation pools."""
 
     kind = FLOATING_IP
+    usual_type = "virtual:floatingip"
     shape = SHAPE
 
     @classmethod
@@ -90,7 +91,7 @@ class FloatingIps:
         subnet = self._registration.subnet_for(network_id, address)
         return ResourceDetails(attributes_of(network_id, subnet.id, address), ResourceInventory())
 
-    def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
+    def poll(self, registered: Collection[Resource], uses: CalendarReads) -> Polled:
         """Return whether each address can be assigned, or is where it belongs: a few calls for each network."""
         faults = self._registration.faults(registered, uses.holders)
         return Polled({resource.name: faults.get(resource.id) for resource in registered})

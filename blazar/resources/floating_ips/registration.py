@@ -8,15 +8,17 @@ use.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from ipaddress import IPv6Address, ip_address, ip_network
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address, ip_network
+from itertools import islice
 
-from blazar.clouds.ports import FloatingIp, Network, NetworkInfo, Subnet
-from blazar.model.errors import Conflict, InvalidInput, NotFound
-from blazar.model.resource import PropertyValue, Resource
-from blazar.resources.kinds import Holders
-from blazar.resources.parameters import may_be_reservation, quoted
+from blazar.clouds.ports.network import FloatingIp, Network, NetworkInfo, Subnet
+from blazar.model.base.errors import Conflict, InvalidInput, NotFound
+from blazar.model.resources.pages import Candidate
+from blazar.model.resources.resource import PropertyValue, Resource
+from blazar.resources.contract.kind import Holders
+from blazar.resources.contract.parameters import may_be_reservation, quote
 
 NETWORK, SUBNET, ADDRESS = "floating_network_id", "subnet_id", "floating_ip_address"
 _ON_NETWORK = " on network "
@@ -40,7 +42,7 @@ class AddressRegistration:
         network = self._network.network(network_id)
         if network is None:
             raise InvalidInput(
-                f"{NETWORK} is {quoted(network_id)}, and there is no such network; give the id of an external one",
+                f"{NETWORK} is {quote(network_id)}, and there is no such network; give the id of an external one",
                 code="unknown_reference",
                 pointer=f"/{NETWORK}",
             )
@@ -64,7 +66,7 @@ class AddressRegistration:
         found = self._network.floating_ips(network_id=network_id, addresses=[address])
         users = self._network.used_addresses(network_id, [address])
         if found or users:
-            holder = _held_by(found[0]) if found else f"is in use by {users[address]}"
+            holder = _find_holders(found[0]) if found else f"is in use by {users[address]}"
             raise Conflict(f"{ADDRESS} {address} {holder}; free it first, or register another")
         return subnet
 
@@ -76,12 +78,12 @@ class AddressRegistration:
         """
         reasons: dict[int, str] = {}
         for network_id, here in by_network(resources).items():
-            reasons |= self._misplaced(network_id, here)
+            reasons |= self._find_misplacement(network_id, here)
             held = self._network.floating_ips(network_id=network_id, addresses=here)
             owners = {f.address: reservation_of(f) for f in held}
             holdings = holders({id_ for id_ in owners.values() if id_}) if any(owners.values()) else {}
             strangers = {
-                f.address: _held_by(f)
+                f.address: _find_holders(f)
                 for f in held
                 if here[f.address].name not in holdings.get(owners[f.address] or "", ())
             }
@@ -96,16 +98,16 @@ class AddressRegistration:
         """Return why addresses that are no floating IPs at present cannot be assigned, by calendar id."""
         reasons: dict[int, str] = {}
         for network_id, here in by_network(resources).items():
-            reasons |= self._misplaced(network_id, here)
+            reasons |= self._find_misplacement(network_id, here)
             users = self._network.used_addresses(network_id, here)
             for address, user in users.items():
                 reasons.setdefault(here[address].id, f"{address} is in use by {user}")
         return reasons
 
-    def _misplaced(self, network_id: str, here: Mapping[str, Resource]) -> Mapping[int, str]:
+    def _find_misplacement(self, network_id: str, here: Mapping[str, Resource]) -> Mapping[int, str]:
         """Return why the network or subnet rules out addresses of one network, by calendar id."""
         network = self._network.network(network_id)
-        reasons = {resource.id: _misplaced(network, resource) for resource in here.values()}
+        reasons = {resource.id: _find_misplacement(network, resource) for resource in here.values()}
         return {id_: reason for id_, reason in reasons.items() if reason}
 
 
@@ -149,7 +151,7 @@ def address_text(value: object, field: str) -> str:
     except ValueError:
         parsed = None
     if parsed is None or (isinstance(parsed, IPv6Address) and parsed.scope_id):
-        raise InvalidInput(f"{field} is {quoted(value)}; give an IP address, as 203.0.113.10")
+        raise InvalidInput(f"{field} is {quote(value)}; give an IP address, as 203.0.113.10")
     return str(parsed)
 
 
@@ -192,7 +194,7 @@ def own_use(subnet: Subnet, address: str) -> str | None:
     return None
 
 
-def _misplaced(network: NetworkInfo | None, resource: Resource) -> str | None:
+def _find_misplacement(network: NetworkInfo | None, resource: Resource) -> str | None:
     address, subnet_id = address_of(resource), resource.attributes[SUBNET]
     if network is None:
         return f"{address}: its network is gone"
@@ -205,5 +207,73 @@ def _misplaced(network: NetworkInfo | None, resource: Resource) -> str | None:
     return reason and f"{address} {reason}"
 
 
-def _held_by(found: FloatingIp) -> str:
+def _find_holders(found: FloatingIp) -> str:
     return f"is a floating IP of project {found.project_id}"
+
+
+MOST = 256
+"""Maximum addresses of a subnet that are proposed; those that are registered come on top."""
+
+
+def candidates(cloud: Network, registered: Collection[Resource]) -> tuple[Candidate, ...]:
+    """Return registered addresses of external networks, and of each subnet the first that can be registered beside.
+
+    By networks, subnets and addresses. Two calls for each network that has such an address, and those for the list of
+    networks. Only of IPv4: Neutron (29) refuses floating IPs of IPv6.
+    """
+    networks = sorted(cloud.external_networks(), key=lambda each: (each.name, each.id))
+    alike = Counter(each.name for each in networks)
+    known = by_network(registered)
+    found: list[Candidate] = []
+    for network in networks:
+        words = network.name if network.name and alike[network.name] == 1 else f"{network.name} {network.id}".strip()
+        here = known.get(network.id, {})
+        for address in _addresses(cloud, network, here):
+            found.append(_candidate(network.id, words, address, here.get(address)))
+    return tuple(found)
+
+
+def _candidate(network_id: str, words: str, address: str, resource: Resource | None) -> Candidate:
+    return Candidate(
+        name_of(network_id, address),
+        f"{address} on {words}",
+        "up",
+        0,
+        resource_id=None if resource is None else resource.external_id,
+        registration={NETWORK: network_id, ADDRESS: address},
+    )
+
+
+def _addresses(cloud: Network, network: NetworkInfo, registered: Mapping[str, Resource]) -> Iterator[str]:
+    """Yield the registered addresses of a network and those that can be registered, subnet by subnet in order."""
+    subnets = sorted(network.subnets, key=_place)
+    taken = set(registered)
+    if any(next(_iterate_unpooled(each), None) for each in subnets):
+        taken.update(each.address for each in cloud.floating_ips(network_id=network.id))
+        taken.update(cloud.used_addresses(network.id))
+    for subnet in subnets:
+        block = ip_network(subnet.cidr)
+        known = [address for address in registered if ip_address(address) in block]
+        free = islice((address for address in _iterate_unpooled(subnet) if address not in taken), MOST)
+        yield from sorted({*known, *free}, key=lambda address: int(ip_address(address)))
+
+
+def _place(subnet: Subnet) -> tuple[int, int]:
+    """Return where a subnet stands in the order of addresses."""
+    block = ip_network(subnet.cidr)
+    return block.version, int(block.network_address)
+
+
+def _iterate_unpooled(subnet: Subnet) -> Iterator[str]:
+    """Yield the addresses of IPv4 that a subnet neither uses nor allocates itself, in order; pools are not walked."""
+    block = ip_network(subnet.cidr)
+    if not isinstance(block, IPv4Network):
+        return
+    number, beyond = int(block.network_address), int(block.broadcast_address) + 1
+    pools = sorted((int(ip_address(first)), int(ip_address(last))) for first, last in subnet.pools)
+    for first, last in (*pools, (beyond, beyond)):
+        for each in range(number, first):
+            address = str(IPv4Address(each))
+            if own_use(subnet, address) is None:
+                yield address
+        number = max(number, last + 1)

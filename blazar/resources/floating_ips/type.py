@@ -4,90 +4,34 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from oslo_config import cfg
 
 from blazar.clouds.ports import Cloud
-from blazar.model.demand import Demand
-from blazar.model.errors import Conflict, InvalidInput, pointing_at
-from blazar.model.lease import Content, Json, ReservationStatus
-from blazar.model.requirements import Membership
-from blazar.model.resource import FLOATING_IP, Resource
-from blazar.resources.actions import BEFORE_END, action_of, checked_action, updated, with_action
-from blazar.resources.base import Action, Done, Given, Progress, Task, Unusable, UsageNeeded
+from blazar.model.base.errors import Conflict, InvalidInput
+from blazar.model.calendar.demand import Demand
+from blazar.model.leases.reservation import Content
+from blazar.model.leases.states import ReservationStatus
+from blazar.model.resources.requirements import Membership
+from blazar.model.resources.resource import FLOATING_IP, Resource
+from blazar.resources.contract.actions import BEFORE_END, action_of, update_values, with_action
+from blazar.resources.contract.probes import States
+from blazar.resources.contract.type import ResourceType
+from blazar.resources.contract.values import Action, Done, Given, Progress, Task, Unusable, UsageNeeded, until_start
 from blazar.resources.floating_ips.assignment import FloatingIpAssignment
-from blazar.resources.floating_ips.registration import NETWORK, address_text, name_of
-from blazar.resources.floating_ips.schema import SCHEMA
-from blazar.resources.hosts.options import HostSettings
-from blazar.resources.parameters import quoted, stored_number, stored_text, whole_number
-from blazar.resources.probes import States
-from blazar.resources.transferring import until_start
+from blazar.resources.floating_ips.parameters import REQUIRED, SCHEMA, FloatingIpParameters
+from blazar.resources.floating_ips.registration import NETWORK, name_of
+from blazar.resources.hosts.options import read_before_end
 
 LOG = logging.getLogger(__name__)
 
 RESOURCE_TYPE = "virtual:floatingip"
 
-REQUIRED = "required_floatingips"
-LONGEST_ID = 255
 
-
-@dataclass(frozen=True, slots=True)
-class FloatingIpParameters:
-    """The parameters of a reservation of addresses, named as in the API."""
-
-    network_id: str
-    amount: int
-    required_floatingips: tuple[str, ...]
-    before_end: str
-
-    @classmethod
-    def checked(cls, given: Json) -> FloatingIpParameters:
-        """Return the parameters of a request that has all of them; InvalidInput names the field."""
-        action = checked_action(given)
-        if action in (Action.SNAPSHOT, Action.MIGRATION):
-            raise InvalidInput(
-                f"{BEFORE_END} is {action!r}, which saves servers, and addresses have none; use 'notification' or "
-                f"'none'",
-                pointer=f"/{BEFORE_END}",
-            )
-        network_id = given["network_id"]
-        if not isinstance(network_id, str) or not 1 <= len(network_id) <= LONGEST_ID:
-            raise InvalidInput(
-                f"network_id is {quoted(network_id)}; give the id of an external network, a string",
-                pointer="/network_id",
-            )
-        amount = whole_number(given["amount"], "amount", least=1, what="a whole number of addresses")
-        return cls(network_id, amount, _addresses(given[REQUIRED], amount), action)
-
-    @classmethod
-    def of(cls, content: Content) -> FloatingIpParameters:
-        """Return the parameters that a reservation keeps."""
-        required = content.values.get(REQUIRED) or ()
-        if not isinstance(required, list | tuple):
-            raise TypeError(f"{REQUIRED} is {quoted(required)}, not a list")
-        return cls(
-            stored_text(content, "network_id"),
-            stored_number(content, "amount"),
-            tuple(required),
-            stored_text(content, BEFORE_END, "default"),
-        )
-
-    @property
-    def values(self) -> Json:
-        """Return the parameters as the API shows them."""
-        return {**asdict(self), REQUIRED: list(self.required_floatingips)}
-
-    @property
-    def content(self) -> Content:
-        """Return the parameters as a reservation keeps them."""
-        return Content(self.values)
-
-
-class VirtualFloatingIp:
+class VirtualFloatingIp(ResourceType):
     """The resource type ``virtual:floatingip``."""
 
     resource_type = RESOURCE_TYPE
@@ -97,7 +41,7 @@ class VirtualFloatingIp:
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Self:
         """Return the type as configured; the default action is that of hosts."""
-        return cls(cloud, before_end=HostSettings.configured(conf).before_end)
+        return cls(cloud, before_end=read_before_end(conf))
 
     def __init__(self, cloud: Cloud, *, before_end: str = "") -> None:
         self._before_end = before_end
@@ -116,7 +60,7 @@ class VirtualFloatingIp:
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``."""
         before = FloatingIpParameters.of(current)
-        after = FloatingIpParameters.checked(updated(before.values, change))
+        after = FloatingIpParameters.checked(update_values(before.values, change))
         if after.network_id != before.network_id:
             raise InvalidInput(
                 f"network_id cannot be changed from {before.network_id}; make another lease for addresses of "
@@ -223,26 +167,3 @@ def _fewer(task: Task, room: int, fresh: Demand) -> frozenset[int]:
         )
     others = sorted(frozenset(task.counts) - stays)
     return frozenset((*stays, *others[: room - len(stays)]))
-
-
-def _address(value: object, index: int) -> str:
-    with pointing_at(f"/{REQUIRED}/{index}"):
-        return address_text(value, f"{REQUIRED}[{index}]")
-
-
-def _addresses(value: object, amount: int) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise InvalidInput(
-            f'{REQUIRED} is {quoted(value)}; give a list of addresses, as ["203.0.113.10"], or []',
-            pointer=f"/{REQUIRED}",
-        )
-    if len(value) > amount:
-        raise InvalidInput(
-            f"{REQUIRED} has {len(value)} addresses, and amount is {amount}; raise amount, or name fewer",
-            pointer=f"/{REQUIRED}",
-        )
-    addresses = [_address(item, index) for index, item in enumerate(value)]
-    twice = next((address for address, count in Counter(addresses).items() if count > 1), None)
-    if twice:
-        raise InvalidInput(f"{REQUIRED} has {twice} more than once; name each address once", pointer=f"/{REQUIRED}")
-    return tuple(addresses)

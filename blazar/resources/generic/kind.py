@@ -4,22 +4,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection
-from datetime import UTC, datetime
-
-from oslo_config import cfg
 
 from blazar.clouds.hooks.addresses import LONGEST_URL
-from blazar.clouds.ports import Cloud, Hooks
-from blazar.model.amounts import Amounts
-from blazar.model.errors import InvalidInput
-from blazar.model.requests import Registration
-from blazar.model.resource import GENERIC, PropertyValue, Resource, ResourceDetails, ResourceInventory
-from blazar.model.resource_kinds import KindShape
-from blazar.resources.generic.health import HookHealth
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import InvalidInput
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.resource import GENERIC, KindShape, PropertyValue, ResourceDetails, ResourceInventory
+from blazar.resources.contract.kind import CloudResource
+from blazar.resources.contract.parameters import MOST, text_of, whole_number
+from blazar.resources.generic.hooked_kind import HookedKind
 from blazar.resources.generic.parameters import CAPACITY, CLASS, HOOK_URL, NAME, class_name, thing_name
-from blazar.resources.kinds import CloudResource, Polled, Uses
-from blazar.resources.parameters import MOST, text_of, whole_number
 
 UNIT = "UNIT"
 """The resource class of which a thing has a capacity."""
@@ -67,21 +61,12 @@ SHAPE = KindShape(
 )
 
 
-class GenericResources:
+class GenericResources(HookedKind):
     """Things of any class. Their registration calls nobody."""
 
     kind = GENERIC
     shape = SHAPE
     own_properties = frozenset({NAME, CLASS, CAPACITY, HOOK_URL})
-
-    def __init__(self, hooks: Hooks, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        self._hooks = hooks
-        self._health = HookHealth(hooks, now=now)
-
-    @classmethod
-    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> GenericResources:
-        """Return the kind; its options are those of the hooks."""
-        return cls(cloud.hooks)
 
     def find(self, request: Registration) -> CloudResource:
         """Return the thing that an operator describes, with a new id. InvalidInput."""
@@ -104,7 +89,3 @@ class GenericResources:
         self._hooks.check_hook(str(in_cloud.attributes[HOOK_URL]))
         capacity = int(in_cloud.attributes[CAPACITY] or 1)
         return ResourceDetails(in_cloud.attributes, ResourceInventory(Amounts.of({UNIT: capacity})))
-
-    def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
-        """Return which resources are well, by their hooks. CloudUnavailable if none of several can be reached."""
-        return self._health.poll(registered)

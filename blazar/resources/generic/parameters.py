@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parameters of a reservation of generic resources."""
+"""The parameters of a reservation of generic resources, and the schema of a request for it."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from blazar.model.errors import InvalidInput
-from blazar.model.lease import Content, Json
-from blazar.model.requirements import Membership, Requirement, all_of, keys
-from blazar.resources.actions import BEFORE_END, simple_action
-from blazar.resources.parameters import (
-    quoted,
+from blazar.model.base.errors import InvalidInput
+from blazar.model.base.json_text import Json
+from blazar.model.leases.reservation import Content
+from blazar.model.resources.requirements import Membership, Requirement, join_requirements, property_keys
+from blazar.resources.contract.actions import BEFORE_END, simple_action
+from blazar.resources.contract.parameters import (
+    quote,
     requirement_of,
     requirement_text,
     stored_maybe_text,
@@ -19,6 +20,7 @@ from blazar.resources.parameters import (
     stored_text,
     whole_number,
 )
+from blazar.resources.contract.schemas import COUNT, INSTEAD_OF, NOTICE, REQUIREMENT, a_request
 
 CLASS, CAPACITY, HOOK_URL, NAME = "class", "capacity", "hook_url", "name"
 """What operators register of a thing."""
@@ -36,7 +38,7 @@ def class_name(value: object) -> str:
     """Return the name of a class; InvalidInput if it is none."""
     if not isinstance(value, str) or not _WORD.fullmatch(value):
         raise InvalidInput(
-            f"class is {quoted(value)}; give the name of a class of resources, such as 'microscope': at most 64 "
+            f"class is {quote(value)}; give the name of a class of resources, such as 'microscope': at most 64 "
             f"characters of a-z 0-9 : _ . -",
             pointer="/class",
         )
@@ -47,7 +49,7 @@ def thing_name(value: object) -> str:
     """Return the name of a thing; InvalidInput if it is none."""
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise InvalidInput(
-            f"name is {quoted(value)}; give the name of the resource, such as 'microscope-1': at most 255 characters "
+            f"name is {quote(value)}; give the name of the resource, such as 'microscope-1': at most 255 characters "
             f"of A-Z a-z 0-9 : _ . -",
             pointer="/name",
         )
@@ -115,13 +117,38 @@ class GenericParameters:
     @property
     def requirement(self) -> Requirement:
         """Return what a resource must have: the class, and the properties."""
-        return all_of(Membership(CLASS, (self.class_name,)), self._properties)
+        return join_requirements(Membership(CLASS, (self.class_name,)), self._properties)
 
     @property
     def is_any_of_class(self) -> bool:
         """Return whether any resource of the class will do."""
-        return not keys(self._properties)
+        return not property_keys(self._properties)
 
     @property
     def _properties(self) -> Requirement:
         return requirement_of(**{PROPERTIES: self.resource_properties})
+
+
+SCHEMA = a_request(
+    {
+        "class": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 64,
+            "title": "Class",
+            "description": "the class of the resources, such as microscope",
+        },
+        "min": {**COUNT, "title": "Whole resources, at least"},
+        "max": {
+            **COUNT,
+            "title": "Whole resources, at most",
+            "description": "a whole number from 1; as many as at least, if it is left out",
+        },
+        "amount": {**COUNT, "title": "Units of a shared one", INSTEAD_OF: ["min", "max"]},
+        "resource_properties": REQUIREMENT,
+        "before_end": NOTICE,
+    },
+    required=("class",),
+    fixed=("class",),
+    example={"class": "microscope", "min": 1, "max": 2, "resource_properties": [">", "$lens", "40"]},
+)

@@ -5,21 +5,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oslo_config import cfg
-
-from blazar.clouds.ports import Cloud
-from blazar.model.amounts import Amounts
-from blazar.model.demand import Affinity, Demand
-from blazar.model.errors import InvalidInput
-from blazar.model.lease import Content
-from blazar.model.resource import GENERIC
-from blazar.resources.actions import updated, with_action
-from blazar.resources.base import Given
-from blazar.resources.generic.hooked import Hooked
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import InvalidInput
+from blazar.model.calendar.demand import Affinity, Demand
+from blazar.model.leases.reservation import Content
+from blazar.model.resources.resource import GENERIC
+from blazar.resources.contract.actions import update_values, with_action
+from blazar.resources.contract.values import Given
+from blazar.resources.generic.hooked_type import Hooked
 from blazar.resources.generic.kind import UNIT
-from blazar.resources.generic.options import SECTION
-from blazar.resources.generic.parameters import AMOUNT, ASKED_FOR, CLASS, MAX, MIN, GenericParameters
-from blazar.resources.generic.schema import SCHEMA
+from blazar.resources.generic.parameters import AMOUNT, ASKED_FOR, CLASS, MAX, MIN, SCHEMA, GenericParameters
 
 
 class Generic(Hooked):
@@ -30,11 +25,6 @@ class Generic(Hooked):
     kind = GENERIC
     asked_for = ASKED_FOR
     advice = "a property of the resources of this class"
-
-    @classmethod
-    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Generic:
-        """Return the type as configured."""
-        return cls(cloud.hooks, before_end=conf[SECTION].before_end)
 
     def parameters(self, given: Given) -> Content:
         """Return class, counts, requirement and action; other keys are left out. InvalidInput."""
@@ -64,7 +54,7 @@ class Generic(Hooked):
                 raise InvalidInput(
                     f"{name} cannot be set: the reservation has {has}; make another lease", pointer=f"/{name}"
                 )
-        after = GenericParameters.checked(updated(before.content.values, change))
+        after = GenericParameters.checked(update_values(before.content.values, change))
         if after.class_name != before.class_name:
             raise InvalidInput(
                 f"class cannot be changed from {before.class_name}; make another lease for the other class",

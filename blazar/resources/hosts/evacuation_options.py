@@ -8,18 +8,18 @@ from datetime import timedelta
 
 from oslo_config import cfg
 
-from blazar.calendar.evacuation.values import Rules, Strategy
+from blazar.calendar.evacuation.values import EvacuationStrategy, Rules
 
 SECTION = "evacuation"
 
 OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt(
         "strategy",
-        default=str(Strategy.FEWEST),
+        default=str(EvacuationStrategy.FEWEST),
         choices=[
-            (str(Strategy.FEWEST), "those with the fewest servers"),
-            (str(Strategy.SMALLEST), "those with the least memory and disk to copy"),
-            (str(Strategy.CHEAPEST), "those whose servers suffer least, by their state and their disks"),
+            (str(EvacuationStrategy.FEWEST), "those with the fewest servers"),
+            (str(EvacuationStrategy.SMALLEST), "those with the least memory and disk to copy"),
+            (str(EvacuationStrategy.CHEAPEST), "those whose servers suffer least, by their state and their disks"),
         ],
         help="Which hosts are emptied for a lease of the kind best_effort.",
     ),
@@ -84,7 +84,7 @@ class EvacuationSettings:
         """Return the settings as configured."""
         section = conf[SECTION]
         rules = Rules(
-            Strategy(section.strategy),
+            EvacuationStrategy(section.strategy),
             headroom=section.headroom,
             rate=section.rate,
             per_host=section.moves_per_host,

@@ -9,17 +9,23 @@ from dataclasses import replace
 
 from oslo_config import cfg
 
-from blazar.clouds.ports import Cloud, Hypervisor
-from blazar.model.errors import CloudError, InvalidInput, pointing_at
-from blazar.model.requests import Registration
-from blazar.model.resource import EVACUABLE, HOST, Resource, ResourceDetails
-from blazar.model.resource_kinds import KindShape
-from blazar.model.resource_pages import Candidate
-from blazar.resources.hosts.ids import HOST_ID, HOST_ID_DESCRIPTION
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.compute import Hypervisor
+from blazar.model.base.errors import CloudError, InvalidInput, pointing_at
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.pages import Candidate
+from blazar.model.resources.resource import EVACUABLE, HOST, KindShape, Resource, ResourceDetails
+from blazar.resources.contract.kind import CalendarReads, CloudResource, Kind, Polled
+from blazar.resources.contract.parameters import HOST_PROPERTIES, PUBLIC_HOST_PROPERTIES, text_of, truth_of
 from blazar.resources.hosts.options import HostSettings
-from blazar.resources.hosts.registration import Attributes, HostRegistration, Standing, attributes_of
-from blazar.resources.kinds import CloudResource, Polled, Uses
-from blazar.resources.parameters import HOST_PROPERTIES, PUBLIC_HOST_PROPERTIES, text_of, truth_of
+from blazar.resources.hosts.registration import (
+    HOST_ID,
+    HOST_ID_DESCRIPTION,
+    Attributes,
+    HostRegistration,
+    Standing,
+    attributes_of,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -69,7 +75,7 @@ SHAPE = KindShape(
 )
 
 
-class Hosts:
+class Hosts(Kind):
     """Compute hosts. A registered host is in the freepool while no reservation has it.
 
     One that is registered as ``evacuable`` is not, and everybody's servers use it, until a reservation has it.
@@ -77,6 +83,7 @@ class Hosts:
 
     kind = HOST
     own_properties = HOST_PROPERTIES
+    usual_type = "physical:host"
     shape = SHAPE
 
     @classmethod
@@ -152,7 +159,7 @@ class Hosts:
         counts = self._registration.server_counts()
         return {each.id: counts.get(str(each.attributes["service_name"]), 0) for each in resources}
 
-    def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
+    def poll(self, registered: Collection[Resource], uses: CalendarReads) -> Polled:
         """Return the state of all hosts: two calls to Nova, and one to Placement if it has no changes.
 
         Evacuable ones that a lease has lost, as when another host took their place, leave the freepool.
@@ -174,7 +181,7 @@ class Hosts:
             details = {}
         return Polled({name: standing.failure for name, standing in standings.items()}, details)
 
-    def refresh(self, resource: Resource, uses: Uses, prepare: Callable[[CloudResource], None]) -> Polled:
+    def refresh(self, resource: Resource, uses: CalendarReads, prepare: Callable[[CloudResource], None]) -> Polled:
         """Return the state of one host; one in no aggregate of ours enters the freepool before. NotFound."""
         hypervisor = self._registration.find(id=None, name=resource.name)
         standing = self._standing(hypervisor, uses, resource)
@@ -188,7 +195,7 @@ class Hosts:
         details = self._details((hypervisor,), (resource,))
         return Polled({resource.name: self._standing(hypervisor, uses, resource).failure}, details)
 
-    def _open(self, pooled: Collection[Resource], uses: Uses) -> None:
+    def _open(self, pooled: Collection[Resource], uses: CalendarReads) -> None:
         """Ensure that of these evacuable hosts those that no lease holds are open to all."""
         # After the aggregates were read: a lease has a host on the calendar before that enters the freepool.
         held = uses.held([host.id for host in pooled]) if pooled else ()
@@ -197,7 +204,7 @@ class Hosts:
                 LOG.info("Host %s is held by no lease and leaves the freepool", host.name)
                 self._registration.ensure_left(str(host.attributes["service_name"]))
 
-    def _standing(self, hypervisor: Hypervisor, uses: Uses, resource: Resource) -> Standing:
+    def _standing(self, hypervisor: Hypervisor, uses: CalendarReads, resource: Resource) -> Standing:
         in_use = uses.in_use()
         evacuable = frozenset({resource.name} if resource.evacuable else ())
         standings = self._registration.standings((hypervisor,), uses.holders, in_use, evacuable)

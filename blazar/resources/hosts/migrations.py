@@ -6,11 +6,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from blazar.clouds.ports import Cloud, Hypervisor, Migration, MigrationState, Server
-from blazar.model.errors import CloudRefused, Conflict, NotFound
-from blazar.resources.actions import Tally
-from blazar.resources.aggregates.freepool import Freepool
-from blazar.resources.aggregates.reservations import ReservationAggregates
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.compute import Hypervisor, Migration, MigrationState, Server
+from blazar.model.base.errors import CloudRefused, Conflict, NotFound
+from blazar.resources.contract.actions import Tally
+from blazar.resources.hosts.aggregates.freepool import Freepool
+from blazar.resources.hosts.aggregates.reservations import ReservationAggregates
 
 LOG = logging.getLogger(__name__)
 
@@ -21,7 +22,7 @@ MOST_TRIES = 3
 """Failed live migrations of a server before cold ones are used; also hosts tried per server and attempt."""
 
 
-class Migrations:
+class HostMigrations:
     """Moves the servers of a reservation to hosts outside freepool and reservations, live or else cold.
 
     Nothing is stored between attempts: Nova shows which moves of a server run, wait to be confirmed, or have failed.
@@ -49,7 +50,7 @@ class Migrations:
                 running += 1
                 continue
             try:
-                self._move(server, moves, _rotated(targets, number + attempt))
+                self._move(server, moves, _rotate(targets, number + attempt))
             except NotFound:
                 # Its owner has just deleted it.
                 continue
@@ -84,7 +85,7 @@ class Migrations:
             if (host, live) in failed:
                 continue
             try:
-                self._compute.migrate_server(server.id, host, live=live)
+                self._compute.begin_migration(server.id, host, live=live)
             except (Conflict, CloudRefused) as error:
                 LOG.info("Server %s cannot move %s to %s: %s", server.id, _how(live), host, error.message)
                 refusal = error
@@ -98,7 +99,7 @@ def _how(live: bool) -> str:
     return "live" if live else "cold"
 
 
-def _rotated(hosts: Sequence[Hypervisor], by: int) -> Sequence[Hypervisor]:
+def _rotate(hosts: Sequence[Hypervisor], by: int) -> Sequence[Hypervisor]:
     # Spreads servers over hosts: Placement does not count the moves that have just begun.
     by = by % len(hosts) if hosts else 0
     return [*hosts[by:], *hosts[:by]]

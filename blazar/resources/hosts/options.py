@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from oslo_config import cfg
 
-from blazar.resources.aggregates.membership import AggregateNames
+from blazar.resources.hosts.aggregates.membership import AggregateNames
 from blazar.resources.hosts.evacuation_options import EvacuationSettings
 
 SECTION = "physical:host"
+IMAGE_PREFIX = "reserved_"
 
 _BEFORE_END = {
     "": "the same as notification",
@@ -56,7 +57,7 @@ NOVA_OPTIONS: list[cfg.Opt] = [
     ),
     cfg.StrOpt(
         "image_prefix",
-        default="reserved_",
+        default=IMAGE_PREFIX,
         deprecated_group="DEFAULT",
         help="Prefix of the names of snapshots that are created before the end of a lease.",
     ),
@@ -131,13 +132,18 @@ HOST_OPTIONS: list[cfg.Opt] = [
 ]
 
 
+def read_before_end(conf: cfg.ConfigOpts) -> str:
+    """Return the action before the end of a reservation, of any kind, whose request names none."""
+    return str(conf[SECTION].before_end)
+
+
 @dataclass(frozen=True, slots=True)
 class HostSettings:
     """An operator's settings of host reservations; names and defaults as in ``blazar.conf``."""
 
     aggregates: AggregateNames = AggregateNames()
     before_end: str = ""
-    image_prefix: str = "reserved_"
+    image_prefix: str = IMAGE_PREFIX
     extra_specs: tuple[str, ...] = ALLOWED_EXTRA_SPECS
     evacuation: EvacuationSettings = EvacuationSettings()
 
@@ -150,7 +156,7 @@ class HostSettings:
                 zone_prefix=conf[SECTION].blazar_az_prefix,
                 owner_key=conf.nova.blazar_owner,
             ),
-            before_end=conf[SECTION].before_end,
+            before_end=read_before_end(conf),
             image_prefix=conf.nova.image_prefix,
             extra_specs=tuple(conf.nova.allowed_extra_specs),
             evacuation=EvacuationSettings.configured(conf),

@@ -7,13 +7,14 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from blazar.clouds.ports import Cloud, Hypervisor
-from blazar.model.errors import Conflict, NotFound
-from blazar.model.maintenance import MARK
-from blazar.model.resource import PropertyValue, ResourceDetails
-from blazar.resources.aggregates.freepool import Freepool
-from blazar.resources.aggregates.membership import AggregateNames
-from blazar.resources.kinds import Holders, InUse
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.compute import Hypervisor
+from blazar.model.base.errors import Conflict, NotFound
+from blazar.model.maintenance.windows import MARK
+from blazar.model.resources.resource import PropertyValue, ResourceDetails
+from blazar.resources.contract.kind import Holders, InUse
+from blazar.resources.hosts.aggregates.freepool import Freepool
+from blazar.resources.hosts.aggregates.membership import AggregateNames
 
 Attributes = Mapping[str, PropertyValue]
 """The attributes of a host on the calendar, as ``attributes_of`` makes them."""
@@ -200,3 +201,16 @@ def attributes_of(hypervisor: Hypervisor) -> Attributes:
         "availability_zone": hypervisor.availability_zone,
         "status": None,
     }
+
+
+HOST_ID = "^([A-Za-z0-9][A-Za-z0-9_.-]{0,39}:)?[0-9]+$"
+HOST_ID_DESCRIPTION = "the number of the hypervisor in Nova, of another region than the first as RegionTwo:7"
+
+
+def normal(given: str | float) -> str:
+    """Return an id that matches ``HOST_ID``, or is a whole number, as it is stored: without leading zeros."""
+    # For a JSON schema 7.0 is an integer, too.
+    if isinstance(given, float):
+        given = int(given)
+    region, colon, number = str(given).rpartition(":")
+    return f"{region}{colon}{int(number)}"

@@ -10,22 +10,34 @@ from typing import ClassVar, Protocol, Self
 
 from oslo_config import cfg
 
-from blazar.clouds.ports import Cloud, Server
-from blazar.model.amounts import Amounts
-from blazar.model.demand import Affinity, Demand, TraitRequirements
-from blazar.model.errors import Conflict, InvalidInput
-from blazar.model.lease import Content, Json, ReservationStatus
-from blazar.model.requirements import Requirement, matches
-from blazar.model.resource import HOST, Resource
-from blazar.resources.actions import BEFORE_END, RECHECK_SOON, action_of, asked_at, checked_action, deleting, progress
-from blazar.resources.aggregates.freepool import NotInFreepool
-from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, Unusable, UsageNeeded
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.compute import Compute, Server
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import Conflict, InvalidInput
+from blazar.model.base.json_text import Json
+from blazar.model.calendar.demand import Affinity, Demand, TraitRequirements
+from blazar.model.leases.reservation import Content
+from blazar.model.leases.states import ReservationStatus
+from blazar.model.resources.requirements import Requirement, matches
+from blazar.model.resources.resource import HOST, Resource
+from blazar.resources.contract.actions import (
+    BEFORE_END,
+    RECHECK_SOON,
+    action_of,
+    checked_action,
+    deleting,
+    find_request_time,
+    progress,
+)
+from blazar.resources.contract.parameters import by_service, check_property_names, quote, whole_number
+from blazar.resources.contract.probes import ReportsUse, States, is_quiet, servers_of_project, states_of
+from blazar.resources.contract.type import ResourceType
+from blazar.resources.contract.values import Action, Done, NotYet, Progress, Task, Unusable, UsageNeeded
+from blazar.resources.hosts.aggregates.freepool import NotInFreepool
 from blazar.resources.hosts.options import HostSettings
-from blazar.resources.instances.reservation_flavor import Template, flavor_name
-from blazar.resources.instances.reserved_capacity import ReservedCapacity
-from blazar.resources.parameters import by_service, check_known, quoted, whole_number
-from blazar.resources.probes import States, is_quiet, servers_of_project, states_of
-from blazar.resources.snapshots import Snapshots
+from blazar.resources.hosts.snapshots import Snapshots
+from blazar.resources.instances.reservation_flavor import ServerTemplate, flavor_name
+from blazar.resources.instances.reserved_capacity import CapacityEnsurer
 
 REQUIREMENTS = ("resource_properties",)
 """The parameters that say what a host must have."""
@@ -68,10 +80,42 @@ class InstanceParameters(Protocol):
         """The traits that a host must have, or must not."""
 
 
-class Instances(ABC):
+class InstanceUse(ReportsUse):
+    """The use of reserved capacity: the servers with the flavor of the reservation, or booted into it."""
+
+    _compute: Compute
+    _capacity: CapacityEnsurer
+
+    def in_use(self, task: Task) -> Mapping[int, int]:
+        """Return how many servers use the reservation on each host, by calendar id."""
+        return self._capacity.in_use(task)
+
+    def probe(self, task: Task) -> States:
+        """Return the states of the reservation's servers: those with its flavor, or booted into it.
+
+        If none of these runs, the flavor is asked for, too: a server that was resized has another name of it.
+        """
+        ours = self._servers_of_project(task)
+        states = states_of(ours.values())
+        return states if not is_quiet(states) else states_of(self._with_resized(task, ours).values())
+
+    def servers_in_use(self, task: Task) -> Collection[Server]:
+        """Return the reservation's servers: those with its flavor, or booted into it."""
+        return self._with_resized(task, self._servers_of_project(task)).values()
+
+    def _servers_of_project(self, task: Task) -> dict[str, Server]:
+        id_ = task.reservation.id
+        on_hosts, nowhere = servers_of_project(self._compute, task.lease, id_)
+        name = flavor_name(id_)
+        return {s.id: s for s in (*on_hosts, *nowhere) if s.flavor == name or id_ in (s.hints or ())}
+
+    def _with_resized(self, task: Task, ours: Mapping[str, Server]) -> dict[str, Server]:
+        return {**{server.id: server for server in self._capacity.servers(task)}, **ours}
+
+
+class Instances(InstanceUse, ResourceType, ABC):
     """An instance resource type. A subclass defines its parameters and the flavor of its servers."""
 
-    resource_type: ClassVar[str]
     kind = HOST
 
     fixed: ClassVar[tuple[str, ...]]
@@ -89,7 +133,7 @@ class Instances(ABC):
     def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
         self._settings = settings
         self._compute = cloud.compute
-        self._capacity = ReservedCapacity(cloud, settings.aggregates)
+        self._capacity = CapacityEnsurer(cloud, settings.aggregates)
         self._snapshots = Snapshots(cloud.compute, settings.image_prefix)
 
     # What differs
@@ -99,15 +143,7 @@ class Instances(ABC):
         """Return the parameters that a reservation keeps."""
 
     @abstractmethod
-    def parameters(self, given: Given) -> Content:
-        """Return the parameters of a new reservation."""
-
-    @abstractmethod
-    def changed(self, current: Content, change: Given) -> Content:
-        """Return the parameters after a change."""
-
-    @abstractmethod
-    def template(self, parameters: Content) -> Template:
+    def template(self, parameters: Content) -> ServerTemplate:
         """Return the template of the reservation's servers."""
 
     # What is the same
@@ -116,7 +152,7 @@ class Instances(ABC):
         """Return a demand for ``amount`` servers on hosts that meet the requirement."""
         wanted = self.read(parameters)
         requirement = wanted.requirement
-        check_known(requirement, known, REQUIREMENTS)
+        check_property_names(requirement, known, REQUIREMENTS)
         return Demand(
             kind=self.kind,
             min_count=wanted.amount,
@@ -149,32 +185,6 @@ class Instances(ABC):
             return replace(fresh, min_count=max(1, held), max_count=max(1, held), kept=dict(task.counts))
         return replace(fresh, kept=dict(task.counts) if amount >= held else _fewer(task, amount))
 
-    def in_use(self, task: Task) -> Mapping[int, int]:
-        """Return how many servers use the reservation on each host, by calendar id."""
-        return self._capacity.in_use(task)
-
-    def probe(self, task: Task) -> States:
-        """Return the states of the reservation's servers: those with its flavor, or booted into it.
-
-        If none of these runs, the flavor is asked for, too: a server that was resized has another name of it.
-        """
-        ours = self._servers_of_project(task)
-        states = states_of(ours.values())
-        return states if not is_quiet(states) else states_of(self._with_resized(task, ours).values())
-
-    def servers_in_use(self, task: Task) -> Collection[Server]:
-        """Return the reservation's servers: those with its flavor, or booted into it."""
-        return self._with_resized(task, self._servers_of_project(task)).values()
-
-    def _servers_of_project(self, task: Task) -> dict[str, Server]:
-        id_ = task.reservation.id
-        on_hosts, nowhere = servers_of_project(self._compute, task.lease, id_)
-        name = flavor_name(id_)
-        return {s.id: s for s in (*on_hosts, *nowhere) if s.flavor == name or id_ in (s.hints or ())}
-
-    def _with_resized(self, task: Task, ours: Mapping[str, Server]) -> dict[str, Server]:
-        return {**{server.id: server for server in self._capacity.servers(task)}, **ours}
-
     def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return whether the flavor or the server group changes."""
         return bool(self._fixed_changes(before, after))
@@ -199,7 +209,7 @@ class Instances(ABC):
         if self.action(task.reservation.parameters) is not Action.SNAPSHOT:
             return Done()
         tally = self._snapshots.ensure(
-            task.reservation.id, self.to_save(task), project_id=task.lease.project_id, since=asked_at(task)
+            task.reservation.id, self.to_save(task), project_id=task.lease.project_id, since=find_request_time(task)
         )
         return progress(task, tally, "images being made")
 
@@ -263,7 +273,7 @@ def checked_affinity(given: Json) -> bool | None:
     if isinstance(value, str | int) and (word := str(value).strip().lower()) in _WORDS:
         return _WORDS[word]
     raise InvalidInput(
-        f"affinity is {quoted(value)}; give true (all servers on one host), false (each on another) or null",
+        f"affinity is {quote(value)}; give true (all servers on one host), false (each on another) or null",
         pointer="/affinity",
     )
 

@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from blazar.model.errors import InvalidInput
-from blazar.model.lease import Content
-from blazar.resources.instances.flavors import obstacle_of
-from blazar.resources.parameters import LONGEST_TEXT, quoted
+from blazar.model.base.errors import InvalidInput
+from blazar.model.leases.reservation import Content
+from blazar.resources.contract.parameters import LONGEST_TEXT, quote
+from blazar.resources.hosts.flavors import obstacle_of
 
 FIELD = "extra_specs"
 MOST_SPECS = 64
@@ -47,7 +47,7 @@ def checked_extra_specs(value: object, allowed: Sequence[str], kept: Mapping[str
         return {}
     if not isinstance(value, Mapping) or len(value) > MOST_SPECS:
         raise InvalidInput(
-            f"{FIELD} is {quoted(value)}; give an object of at most {MOST_SPECS} names and texts, such as "
+            f"{FIELD} is {quote(value)}; give an object of at most {MOST_SPECS} names and texts, such as "
             f'{{"hw:cpu_policy": "dedicated"}}',
             pointer=f"/{FIELD}",
         )
@@ -61,25 +61,25 @@ def stored_extra_specs(content: Content) -> Mapping[str, str]:
     """Return the extra specs that a reservation keeps."""
     value = content.values.get(FIELD, {})
     if not isinstance(value, Mapping):
-        raise TypeError(f"{FIELD} is {quoted(value)}, not an object")
+        raise TypeError(f"{FIELD} is {quote(value)}, not an object")
     return {str(name): str(text) for name, text in value.items()}
 
 
 def _check(name: object, text: object, allowed: Sequence[str]) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InvalidInput(f"{FIELD} has {quoted(name)}, which is no name of an extra spec", pointer=f"/{FIELD}")
+        raise InvalidInput(f"{FIELD} has {quote(name)}, which is no name of an extra spec", pointer=f"/{FIELD}")
     if _OUTSIDE.match(name.strip().lower()):
-        raise _refused(name, "could lead servers out of what is reserved, or choose their hosts; leave it out")
+        raise _refusal(name, "could lead servers out of what is reserved, or choose their hosts; leave it out")
     if not may_set(name, allowed):
         others = f"; use {', '.join(allowed)}, or leave it out" if allowed else ", nor is any other; leave it out"
-        raise _refused(name, f"is not allowed here{others}")
+        raise _refusal(name, f"is not allowed here{others}")
     if not isinstance(text, str) or not 1 <= len(text) <= LONGEST_TEXT or not text.isprintable():
-        raise _refused(name, f"is {quoted(text)}; give a text of 1 to {LONGEST_TEXT} characters")
+        raise _refusal(name, f"is {quote(text)}; give a text of 1 to {LONGEST_TEXT} characters")
     if obstacle := obstacle_of(name, text):
-        raise _refused(name, f"{obstacle}; leave it out")
+        raise _refusal(name, f"{obstacle}; leave it out")
     if name in _VALUES and not _VALUES[name].fullmatch(text):
-        raise _refused(name, f"is {quoted(text)}, which Nova does not take; see its page on extra specs")
+        raise _refusal(name, f"is {quote(text)}, which Nova does not take; see its page on extra specs")
 
 
-def _refused(name: str, why: str) -> InvalidInput:
+def _refusal(name: str, why: str) -> InvalidInput:
     return InvalidInput(f"{FIELD}: {name[:80]} {why}", pointer=f"/{FIELD}/{name}")

@@ -5,14 +5,20 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from blazar.clouds.ports import Cloud, Flavor, Quota
-from blazar.model.amounts import Amounts
-from blazar.model.demand import TraitRequirements
-from blazar.model.errors import InvalidInput, pointing_at
-from blazar.model.lease import Content, Json, Reservation
-from blazar.model.requirements import Anything, Requirement, parse_requirement
-from blazar.resources.actions import BEFORE_END, updated, with_action
-from blazar.resources.base import Given, ResolutionNeeded, Task
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.compute import Flavor
+from blazar.clouds.ports.projects import Quota
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import InvalidInput, pointing_at
+from blazar.model.base.json_text import Json
+from blazar.model.calendar.demand import TraitRequirements
+from blazar.model.leases.reservation import Content, Reservation
+from blazar.model.resources.requirements import Anything, Requirement, parse_requirement
+from blazar.resources.contract.actions import BEFORE_END, update_values, with_action
+from blazar.resources.contract.parameters import cloud_id, stored_number, stored_text
+from blazar.resources.contract.type import Needs
+from blazar.resources.contract.values import Given, ResolutionNeeded, Task
+from blazar.resources.hosts.flavors import is_usable, of_text, per_instance_of, text_of, traits_of, usable_flavor
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.common import (
     Instances,
@@ -22,12 +28,8 @@ from blazar.resources.instances.common import (
     policy_of,
     stored_affinity,
 )
-from blazar.resources.instances.flavors import of_text, per_instance_of, text_of, traits_of
-from blazar.resources.instances.reservation_flavor import Template, group_obstacle, template_of
+from blazar.resources.instances.reservation_flavor import ServerTemplate, group_obstacle, template_of
 from blazar.resources.instances.schemas import FLAVOR
-from blazar.resources.instances.usable import is_usable, usable_flavor
-from blazar.resources.parameters import cloud_id, stored_number, stored_text
-from blazar.resources.quotas import Needs
 
 RESOURCE_TYPE = "flavor:instance"
 
@@ -183,14 +185,14 @@ class FlavorInstance(Instances):
         if asked != before.resource_properties and parse_requirement(asked, field=SOURCE) != Anything():
             raise _no_choice_of_hosts()
         source = text_of(_flavor_of(change)) if "flavor_id" in change.values else before.resource_properties
-        return FlavorInstanceParameters.checked(updated(asdict(before), change), source).content
+        return FlavorInstanceParameters.checked(update_values(asdict(before), change), source).content
 
     def needs_as_part(self, parameters: Content) -> Needs:
         """Return cores and memory of the servers that a stack boots."""
         wanted = self.read(parameters)
         return {Quota.VCPUS: wanted.vcpus * wanted.amount, Quota.MEMORY_MB: wanted.memory_mb * wanted.amount}
 
-    def template(self, parameters: Content) -> Template:
+    def template(self, parameters: Content) -> ServerTemplate:
         """Return a template of the flavor, including its extra specs."""
         wanted = self.read(parameters)
         return template_of(wanted.flavor, policy=policy_of(wanted.affinity))

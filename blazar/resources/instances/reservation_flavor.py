@@ -7,20 +7,19 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from blazar.clouds.inventories import CLASS_PREFIX
-from blazar.clouds.ports import Compute, Flavor
-from blazar.model.errors import Conflict, NotFound
-from blazar.resources.base import Task
+from blazar.clouds.ports.compute import Compute, Flavor
+from blazar.clouds.ports.placement import CLASS_PREFIX
+from blazar.model.base.errors import Conflict, NotFound
+from blazar.resources.contract.parameters import stored_maybe_text
+from blazar.resources.contract.values import Task, until_start
 from blazar.resources.instances.extra_specs import may_set
-from blazar.resources.parameters import stored_maybe_text
-from blazar.resources.transferring import until_start
 
 AFFINITY_ID = "affinity_id"
 """Extra spec of the flavor that names the server group; Nova may require it in the aggregate's metadata, too."""
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class ServerTemplate:
     """The server of an instance reservation. ``policy`` is that of the server group, None for no group.
 
     ``exact``: the flavor has these extra specs and our own, and no others; otherwise those that others add stay, except
@@ -39,9 +38,9 @@ class Template:
     policy: str | None = None
 
 
-def template_of(flavor: Flavor, *, policy: str | None) -> Template:
+def template_of(flavor: Flavor, *, policy: str | None) -> ServerTemplate:
     """Return the template of servers like those of a flavor, with its extra specs."""
-    return Template(
+    return ServerTemplate(
         vcpus=flavor.vcpus,
         memory_mb=flavor.memory_mb,
         disk_gb=flavor.disk_gb,
@@ -83,7 +82,9 @@ class ReservationFlavor:
                 self.delete_group(group.id)
         return kept
 
-    def ensure(self, reservation_id: str, template: Template, affinity: Mapping[str, str], *, starting: bool) -> None:
+    def ensure(
+        self, reservation_id: str, template: ServerTemplate, affinity: Mapping[str, str], *, starting: bool
+    ) -> None:
         """Ensure the flavor; Conflict if another one is in use."""
         wanted = _flavor(reservation_id, template, affinity)
         found = self._compute.flavor(reservation_id)
@@ -172,7 +173,7 @@ def flavor_name(reservation_id: str) -> str:
     return f"reservation:{reservation_id}"
 
 
-def _flavor(reservation_id: str, template: Template, affinity: Mapping[str, str]) -> Flavor:
+def _flavor(reservation_id: str, template: ServerTemplate, affinity: Mapping[str, str]) -> Flavor:
     return Flavor(
         id=reservation_id,
         name=flavor_name(reservation_id),
@@ -197,7 +198,7 @@ def _size(flavor: Flavor) -> tuple[float, ...]:
     return *sizes, flavor.rxtx_factor
 
 
-def _specs_to_set(found: Flavor, wanted: Flavor, template: Template) -> Mapping[str, str | None]:
+def _specs_to_set(found: Flavor, wanted: Flavor, template: ServerTemplate) -> Mapping[str, str | None]:
     surplus = found.extra_specs.keys() - wanted.extra_specs.keys()
     taken_back = {name for name in surplus if template.exact or may_set(name, template.settable)}
     return {**difference(found.extra_specs, wanted.extra_specs), **dict.fromkeys(taken_back)}

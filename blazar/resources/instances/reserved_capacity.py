@@ -14,25 +14,27 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from blazar.clouds.inventories import CLASS_PREFIX, reservation_of
-from blazar.clouds.ports import Aggregate, Cloud, Server
-from blazar.model.errors import CloudUnavailable, Conflict, NotFound
-from blazar.model.lease import Content, ReservationStatus
-from blazar.model.resource import Resource
-from blazar.resources.aggregates.freepool import Freepool, NotInFreepool
-from blazar.resources.aggregates.membership import AggregateNames
-from blazar.resources.base import Task
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.compute import Aggregate, Server
+from blazar.clouds.ports.placement import CLASS_PREFIX, reservation_of
+from blazar.model.base.errors import CloudUnavailable, Conflict, NotFound
+from blazar.model.leases.reservation import Content
+from blazar.model.leases.states import ReservationStatus
+from blazar.model.resources.resource import Resource
+from blazar.resources.contract.parameters import not_among, service_names
+from blazar.resources.contract.values import Task
+from blazar.resources.hosts.aggregates.freepool import Freepool, NotInFreepool
+from blazar.resources.hosts.aggregates.membership import AggregateNames
+from blazar.resources.hosts.preemptibles import Preemptibles
 from blazar.resources.instances.reservation_flavor import (
     AFFINITY_ID,
     ReservationFlavor,
-    Template,
+    ServerTemplate,
     difference,
     flavor_name,
     group_of,
     resource_class,
 )
-from blazar.resources.parameters import not_among, service_names
-from blazar.resources.preemptibles import Preemptibles
 
 LOG = logging.getLogger(__name__)
 
@@ -48,7 +50,7 @@ class Opened:
     evicted: int
 
 
-class ReservedCapacity:
+class CapacityEnsurer:
     """Ensures what instance reservations have in the cloud."""
 
     def __init__(self, cloud: Cloud, names: AggregateNames) -> None:
@@ -59,7 +61,7 @@ class ReservedCapacity:
         self._freepool = Freepool(cloud.compute, names)
         self._preemptibles = Preemptibles(cloud)
 
-    def prepare(self, task: Task, template: Template, *, starting: bool) -> Content:
+    def prepare(self, task: Task, template: ServerTemplate, *, starting: bool) -> Content:
         """Ensure everything that does not depend on hosts; return its cloud ids.
 
         A flavor that a project has access to is replaced only if the reservation is ``starting``.
@@ -68,7 +70,7 @@ class ReservedCapacity:
         found = self._compute.aggregate(task.reservation.id)
         return _ids(task, group, self._ensure_aggregate(task, found, affinity))
 
-    def open(self, task: Task, template: Template, *, starting: bool, access: bool = True) -> Opened:
+    def open(self, task: Task, template: ServerTemplate, *, starting: bool, access: bool = True) -> Opened:
         """Ensure what ``prepare`` does, the promised capacity on the hosts and nowhere else, and access to the flavor.
 
         ``access`` False leaves that to the caller. Raises Conflict if capacity to remove is in use, and NotAtHand.
@@ -111,33 +113,9 @@ class ReservedCapacity:
         nothing was promised, neither before nor by the change, was put there by an operator and stays. Hosts that
         Placement or Nova no longer knows are left out, so that the undo does not wait for them.
         """
-        name = resource_class(task.reservation.id)
-        self._placement.create_resource_class(name)
-        lost = set()
-        for resource in task.resources:
-            try:
-                self._set(resource.name, name, task.counts[resource.id])
-            except NotFound as error:
-                LOG.warning(
-                    "Reservation %s has no reserved capacity on %s: %s",
-                    task.reservation.id,
-                    resource.name,
-                    error.message,
-                )
-                lost.add(resource.id)
-        room = dict.fromkeys(service_names(surplus), 0)
-        room |= {str(r.attributes["service_name"]): task.counts[r.id] for r in task.resources}
-        left = 0
-        for server in reversed(self.servers(task)):
-            if server.host not in room:
-                continue
-            room[server.host] -= 1
-            if room[server.host] < 0:
-                self._compute.delete_server(server.id)
-                left += 1
-        if left:
+        there = self._set_again(task)
+        if left := self._delete_beyond(task, surplus):
             return Opened(task.reservation.cloud_ids, left)
-        there = replace(task, resources=tuple(r for r in task.resources if r.id not in lost))
         try:
             aggregate = self._ensure_capacity_again(there)
         except NotInFreepool as error:
@@ -148,13 +126,41 @@ class ReservedCapacity:
             self._flavor.give_access(task, starting=False)
         return Opened(_ids(task, group_of(task), aggregate), 0)
 
+    def _set_again(self, task: Task) -> Task:
+        """Set the inventories of ``task`` and return it without the hosts that Placement does not know."""
+        name = resource_class(task.reservation.id)
+        self._placement.create_resource_class(name)
+        lost = set()
+        for resource in task.resources:
+            try:
+                self._set(resource.name, name, task.counts[resource.id])
+            except NotFound as error:
+                said = (task.reservation.id, resource.name, error.message)
+                LOG.warning("Reservation %s has no reserved capacity on %s: %s", *said)
+                lost.add(resource.id)
+        return replace(task, resources=tuple(r for r in task.resources if r.id not in lost))
+
+    def _delete_beyond(self, task: Task, surplus: Collection[Resource]) -> int:
+        """Delete the servers beyond what is promised on each host, newest first; return how many there were."""
+        room = dict.fromkeys(service_names(surplus), 0)
+        room |= {str(r.attributes["service_name"]): task.counts[r.id] for r in task.resources}
+        left = 0
+        for server in reversed(self.servers(task)):
+            if server.host not in room:
+                continue
+            room[server.host] -= 1
+            if room[server.host] < 0:
+                self._compute.begin_server_deletion(server.id)
+                left += 1
+        return left
+
     def close(self, task: Task) -> int:
         """Ensure that nothing is left; return how many servers are, as the rest stays until they are gone."""
         reservation_id = task.reservation.id
         self._flavor.take_access(reservation_id)
         servers = self.servers(task)
         for server in servers:
-            self._compute.delete_server(server.id)
+            self._compute.begin_server_deletion(server.id)
         if servers and (left := len(self.servers(task))):
             return left
         aggregate = self._compute.aggregate(reservation_id)
@@ -185,7 +191,9 @@ class ReservedCapacity:
 
     # Before the start
 
-    def _ensure_named(self, task: Task, template: Template, *, starting: bool) -> tuple[str | None, Mapping[str, str]]:
+    def _ensure_named(
+        self, task: Task, template: ServerTemplate, *, starting: bool
+    ) -> tuple[str | None, Mapping[str, str]]:
         """Ensure what does not depend on hosts; return the server group, and the metadata that names it."""
         group = self._flavor.ensure_group(task, template.policy)
         affinity = {} if group is None else {AFFINITY_ID: group}

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from blazar.resources.contract.schemas import COUNT, ID, REQUIREMENT, SAVES_WORK, SIZE, Schema, a_request
 from blazar.resources.instances.extra_specs import MOST_SPECS
-from blazar.resources.schemas import BEFORE_END, COUNT, ID, REQUIREMENT, SIZE, Schema, a_request
 
 _AMOUNT: Schema = {**COUNT, "title": "Servers"}
 _AFFINITY: Schema = {
@@ -31,7 +31,7 @@ VIRTUAL = a_request(
         },
         "affinity": _AFFINITY,
         "resource_properties": {**REQUIREMENT, "default": []},
-        "before_end": BEFORE_END,
+        "before_end": SAVES_WORK,
     },
     required=("amount", "vcpus", "memory_mb", "disk_gb"),
     before_start=("vcpus", "memory_mb", "disk_gb", "ephemeral_gb", "extra_specs", "affinity"),
@@ -42,7 +42,7 @@ FLAVOR = a_request(
         "flavor_id": {**ID, "title": "Id of the flavor"},
         "amount": _AMOUNT,
         "affinity": _AFFINITY,
-        "before_end": BEFORE_END,
+        "before_end": SAVES_WORK,
     },
     required=("flavor_id", "amount"),
     before_start=("flavor_id", "affinity"),

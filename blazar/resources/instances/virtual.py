@@ -6,14 +6,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from blazar.clouds.ports import Flavor
-from blazar.model.amounts import Amounts
-from blazar.model.demand import TraitRequirements
-from blazar.model.errors import InvalidInput
-from blazar.model.lease import Content, Json
-from blazar.model.requirements import Requirement
-from blazar.resources.actions import BEFORE_END, updated, with_action
-from blazar.resources.base import Given, Task
+from blazar.clouds.ports.compute import Flavor
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import InvalidInput
+from blazar.model.base.json_text import Json
+from blazar.model.calendar.demand import TraitRequirements
+from blazar.model.leases.reservation import Content
+from blazar.model.resources.requirements import Requirement
+from blazar.resources.contract.actions import BEFORE_END, update_values, with_action
+from blazar.resources.contract.parameters import (
+    MOST,
+    requirement_of,
+    requirement_text,
+    stored_maybe_text,
+    stored_number,
+    stored_text,
+    whole_number,
+)
+from blazar.resources.contract.values import Given, Task
+from blazar.resources.hosts.flavors import per_instance_of, traits_of
 from blazar.resources.instances.common import (
     REQUIREMENTS,
     Instances,
@@ -24,18 +35,8 @@ from blazar.resources.instances.common import (
     stored_affinity,
 )
 from blazar.resources.instances.extra_specs import checked_extra_specs, stored_extra_specs
-from blazar.resources.instances.flavors import per_instance_of, traits_of
-from blazar.resources.instances.reservation_flavor import Template, group_obstacle
+from blazar.resources.instances.reservation_flavor import ServerTemplate, group_obstacle
 from blazar.resources.instances.schemas import VIRTUAL
-from blazar.resources.parameters import (
-    MOST,
-    requirement_of,
-    requirement_text,
-    stored_maybe_text,
-    stored_number,
-    stored_text,
-    whole_number,
-)
 
 RESOURCE_TYPE = "virtual:instance"
 
@@ -160,13 +161,13 @@ class VirtualInstance(Instances):
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``."""
         before = self.read(current)
-        values = updated(asdict(before), change)
+        values = update_values(asdict(before), change)
         return VirtualInstanceParameters.checked(values, self._settings.extra_specs, before.extra_specs).content
 
-    def template(self, parameters: Content) -> Template:
+    def template(self, parameters: Content) -> ServerTemplate:
         """Return a template of the size."""
         wanted = self.read(parameters)
-        return Template(
+        return ServerTemplate(
             wanted.vcpus,
             wanted.memory_mb,
             wanted.disk_gb,

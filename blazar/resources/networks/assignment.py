@@ -10,13 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from blazar.clouds.ports import Network, NewSubnet, Segment, SegmentInUse, SegmentNetwork, SegmentRefused, Segments
-from blazar.clouds.ports.segments import AUTOMATIC
-from blazar.model.errors import CloudUnavailable, Conflict, NotFound
-from blazar.model.reasons import ReasonCode
-from blazar.model.resource import Resource
-from blazar.resources.base import Task, Unusable
-from blazar.resources.networks.registration import BLAZAR, mark, occupied, refused, reservations_of, segment_of
+from blazar.clouds.ports.network import Network
+from blazar.clouds.ports.segments import (
+    AUTOMATIC,
+    NewSubnet,
+    Segment,
+    SegmentInUse,
+    SegmentNetwork,
+    SegmentRefused,
+    Segments,
+)
+from blazar.model.base.errors import CloudUnavailable, Conflict, NotFound
+from blazar.model.base.reasons import ReasonCode
+from blazar.model.resources.resource import Resource
+from blazar.resources.contract.values import Task, Unusable
+from blazar.resources.networks.registration import (
+    BLAZAR,
+    mark,
+    occupied_sentence,
+    refusal_sentence,
+    reservations_of,
+    segment_of,
+)
 from blazar.resources.networks.teardown import Teardown
 
 NETWORK_ID, SUBNET_ID = "network_id", "subnet_id"
@@ -101,7 +116,7 @@ class NetworkAssignment:
             raise CloudUnavailable(f"{resource.name} was in use a moment ago") from error
         except SegmentRefused as error:
             # Nothing tells before: no call but this one asks Neutron for its physical networks.
-            raise Unusable({resource.id: refused(resource, error.message)}) from error
+            raise Unusable({resource.id: refusal_sentence(resource, error.message)}) from error
         except Conflict as error:
             if error.cause.code is not ReasonCode.QUOTA_EXCEEDED:
                 raise
@@ -114,7 +129,7 @@ class NetworkAssignment:
 
     def _check_free(self, resource: Resource, segment: Segment) -> None:
         for found in self._segments.segment_networks(segment=segment):
-            raise Unusable({resource.id: occupied(resource, found)})
+            raise Unusable({resource.id: occupied_sentence(resource, found)})
 
     def _found_on(self, task: Task, segment: Segment) -> SegmentNetwork | None:
         return next((network for network in self._ours(task) if segment in network.segments), None)

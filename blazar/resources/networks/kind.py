@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping
 
 from oslo_config import cfg
 
-from blazar.clouds.ports import Cloud, SegmentNetwork, Segments
-from blazar.model.requests import Registration
-from blazar.model.resource import NETWORK, Resource, ResourceDetails, ResourceInventory
-from blazar.model.resource_kinds import KindShape
-from blazar.resources.kinds import CloudResource, InUse, Polled, Uses
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.segments import SegmentNetwork, Segments
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.resource import NETWORK, KindShape, Resource, ResourceDetails, ResourceInventory
+from blazar.resources.contract.kind import CalendarReads, CloudResource, InUse, Kind, Polled
 from blazar.resources.networks.registration import (
     ATTRIBUTES,
     LAST_IDS,
@@ -24,7 +24,7 @@ from blazar.resources.networks.registration import (
     attributes_of,
     is_refused,
     name_of,
-    occupied,
+    occupied_sentence,
     reservations_of,
     segment_from,
     segment_of,
@@ -63,10 +63,11 @@ SHAPE = KindShape(
 )
 
 
-class NetworkSegments:
+class NetworkSegments(Kind):
     """Segments of the cloud's networks."""
 
     kind = NETWORK
+    usual_type = "network"
     shape = SHAPE
     own_properties = ATTRIBUTES
 
@@ -89,7 +90,7 @@ class NetworkSegments:
         self._registration.check(segment_of(in_cloud.attributes))
         return ResourceDetails(in_cloud.attributes, ResourceInventory())
 
-    def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
+    def poll(self, registered: Collection[Resource], uses: CalendarReads) -> Polled:
         """Return whether each segment is free, or has the network of its reservation: one call, of all networks.
 
         Users can change the marks of their network. So any other network on a segment in use is reported: the start of
@@ -99,7 +100,7 @@ class NetworkSegments:
             return Polled({})
         networks = {segment: found for found in self._segments.segment_networks() for segment in found.segments}
         here = {r.name: found for r in registered if (found := networks.get(segment_of(r.attributes))) is not None}
-        marked = _marked(here.values(), uses)
+        marked = _segments_by_network(here.values(), uses)
         in_use = _by_resource(uses.in_use()) if here.keys() - marked.keys() else {}
         failures: dict[str, str | None] = {}
         for resource in registered:
@@ -112,13 +113,13 @@ class NetworkSegments:
                 # What the start has found out stays.
                 failures[resource.name] = resource.failure
             else:
-                failures[resource.name] = occupied(resource, found)
+                failures[resource.name] = occupied_sentence(resource, found)
         # Neutron tells nobody its physical networks: what the start has found out lasts.
         unseen = frozenset(r.name for r in registered if is_refused(r) and failures[r.name] is None)
         return Polled(failures, unseen=unseen)
 
 
-def _marked(found: Collection[SegmentNetwork], uses: Uses) -> Mapping[str, frozenset[str]]:
+def _segments_by_network(found: Collection[SegmentNetwork], uses: CalendarReads) -> Mapping[str, frozenset[str]]:
     """Return the names of the segments on which each network may be, by its marks, by the ids of the networks.
 
     Anybody can mark a network of his own with the id of a reservation: marks count within its project only.

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from blazar.clouds.ports import Segment, SegmentNetwork, SegmentRange, Segments
-from blazar.model.errors import Conflict, InvalidInput
-from blazar.model.lease import Json
-from blazar.model.resource import PropertyValue, Resource
-from blazar.resources.parameters import may_be_reservation, quoted, text_of, whole_number
+from blazar.clouds.ports.segments import Segment, SegmentNetwork, SegmentRange, Segments
+from blazar.model.base.errors import Conflict, InvalidInput
+from blazar.model.base.json_text import Json
+from blazar.model.resources.resource import PropertyValue, Resource
+from blazar.resources.contract.parameters import may_be_reservation, quote, text_of, whole_number
 
 NETWORK_TYPE, PHYSICAL_NETWORK, SEGMENT_ID = "network_type", "physical_network", "segment_id"
 """The attributes of a segment on the calendar, and what the API calls them."""
@@ -55,7 +55,7 @@ def segment_from(given: Json) -> Segment:
     network_type = given[NETWORK_TYPE]
     if not isinstance(network_type, str) or network_type not in LAST_IDS:
         raise InvalidInput(
-            f"{NETWORK_TYPE} is {quoted(network_type)}; use one of {', '.join(LAST_IDS)}", pointer=f"/{NETWORK_TYPE}"
+            f"{NETWORK_TYPE} is {quote(network_type)}; use one of {', '.join(LAST_IDS)}", pointer=f"/{NETWORK_TYPE}"
         )
     what = f"the id of a {network_type}, a whole number"
     number = whole_number(given[SEGMENT_ID], SEGMENT_ID, least=1, what=what, most=LAST_IDS[network_type])
@@ -83,7 +83,7 @@ def segment_of(attributes: Mapping[str, PropertyValue]) -> Segment:
     return Segment(str(attributes[NETWORK_TYPE]), None if physical is None else str(physical), int(str(number)))
 
 
-def occupied(resource: Resource, found: SegmentNetwork) -> str:
+def occupied_sentence(resource: Resource, found: SegmentNetwork) -> str:
     """Return the sentence that a network of somebody else is on a segment."""
     return f"{resource.name} is in use by network {found.id} of project {found.project_id}"
 
@@ -96,7 +96,7 @@ def is_refused(resource: Resource) -> bool:
     return (resource.failure or "").startswith(f"{resource.name} {_NO_NETWORK} ")
 
 
-def refused(resource: Resource, said: str) -> str:
+def refusal_sentence(resource: Resource, said: str) -> str:
     """Return the sentence that Neutron makes no network on a segment; ``said`` is what it says."""
     return (
         f"{resource.name} {_NO_NETWORK} ({said}); correct network_vlan_ranges in Neutron's configuration, or "
@@ -143,14 +143,14 @@ def _physical(network_type: str, given: Json) -> str | None:
     if network_type == "vxlan":
         if found is not None:
             raise InvalidInput(
-                f"{PHYSICAL_NETWORK} is {quoted(found)}, and a vxlan has none; leave it out, or give null",
+                f"{PHYSICAL_NETWORK} is {quote(found)}, and a vxlan has none; leave it out, or give null",
                 pointer=f"/{PHYSICAL_NETWORK}",
             )
         return None
     # Neutron's configuration separates names by these.
     if found is None or not re.fullmatch(r"[^\s,:\x00-\x1f\x7f]+", found) or len(found) > LONGEST_PHYSICAL:
         raise InvalidInput(
-            f"{PHYSICAL_NETWORK} is {quoted(found)}; give the name of the physical network that has the vlan, at most "
+            f"{PHYSICAL_NETWORK} is {quote(found)}; give the name of the physical network that has the vlan, at most "
             f"{LONGEST_PHYSICAL} characters without blanks, commas and colons",
             pointer=f"/{PHYSICAL_NETWORK}",
         )

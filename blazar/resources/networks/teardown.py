@@ -12,9 +12,18 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from ipaddress import ip_address, ip_network
 
-from blazar.clouds.ports import Port, Router, Segments, Trunk
-from blazar.clouds.ports.segments import AGENT_GATEWAY, AUTOMATIC, INTERFACES, SERVICES, SNAT
-from blazar.model.errors import Conflict, NotFound
+from blazar.clouds.ports.segments import (
+    AGENT_GATEWAY,
+    AUTOMATIC,
+    INTERFACES,
+    SERVICES,
+    SNAT,
+    Port,
+    Router,
+    Segments,
+    Trunk,
+)
+from blazar.model.base.errors import Conflict, NotFound
 
 TURNS = 3
 """Maximum turns of one look."""
@@ -81,13 +90,13 @@ class Teardown:
                 refusals.append(error.message)
 
     def _delete_disowned(self, port: Port, refusals: list[str]) -> None:
-        with _passed(refusals):
+        with _pass_over(refusals):
             self._segments.disown_port(port.id)
             self._segments.delete_port(port.id)
 
     def _leave_trunks(self, here: frozenset[str], refusals: list[str]) -> None:
         for trunk in self._segments.trunks_with(here) if here else ():
-            with _passed(refusals):
+            with _pass_over(refusals):
                 if not trunk.enabled:
                     self._segments.enable_trunk(trunk.id, enabled=True)
                 if trunk.parent in here:
@@ -115,7 +124,7 @@ class Teardown:
         for router in routers:
             through = [route for route in router.routes if any(ip_address(route.next_hop) in cidr for cidr in cidrs)]
             if through:
-                with _passed(refusals):
+                with _pass_over(refusals):
                     self._segments.remove_routes(router.id, through)
         for port in interfaces:
             try:
@@ -128,7 +137,7 @@ class Teardown:
 
 
 @contextmanager
-def _passed(refusals: list[str]) -> Iterator[None]:
+def _pass_over(refusals: list[str]) -> Iterator[None]:
     """Pass over what is gone, or still in use; note what Neutron says of the latter."""
     try:
         yield
@@ -141,7 +150,7 @@ def _passed(refusals: list[str]) -> Iterator[None]:
 def _sentence(left: Collection[Port], refusals: Collection[str]) -> str:
     """Return what holds a network, for operators."""
     holding = sorted((each for each in left if each.owner not in AUTOMATIC), key=lambda each: each.id)
-    ports = [_named(each) for each in holding[:MOST_NAMED]]
+    ports = [_describe_port(each) for each in holding[:MOST_NAMED]]
     if len(holding) > MOST_NAMED:
         ports.append(f"{len(holding) - MOST_NAMED} more")
     said = [text[:LONGEST] for text in dict.fromkeys(refusals)][:MOST_NAMED]
@@ -149,7 +158,7 @@ def _sentence(left: Collection[Port], refusals: Collection[str]) -> str:
     return f"{held}; Neutron says: {'; '.join(said)}" if said else held
 
 
-def _named(port: Port) -> str:
+def _describe_port(port: Port) -> str:
     device = f" {port.device_id}" if port.device_id else ""
     return f"{port.id} ({port.owner}{device})" if port.owner or device else port.id
 

@@ -4,96 +4,40 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from oslo_config import cfg
 
-from blazar.clouds.ports import Cloud, NewSubnet, Quota
-from blazar.model.demand import Demand
-from blazar.model.errors import BlazarError, ClaimLost, Conflict, InvalidInput, NotEnoughResources
-from blazar.model.lease import Content, Json, ReservationStatus
-from blazar.model.requirements import Requirement, keys, matches
-from blazar.model.resource import NETWORK, RESERVED_NAMES, Resource
-from blazar.resources.actions import (
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.projects import Quota
+from blazar.model.base.errors import BlazarError, ClaimLost, Conflict, InvalidInput, NotEnoughResources
+from blazar.model.calendar.demand import Demand
+from blazar.model.leases.reservation import Content
+from blazar.model.leases.states import ReservationStatus
+from blazar.model.resources.requirements import Requirement, matches, property_keys
+from blazar.model.resources.resource import NETWORK, RESERVED_NAMES, Resource
+from blazar.resources.contract.actions import (
     BEFORE_END,
     RECHECK_LATER,
     RECHECK_SOON,
     action_of,
-    simple_action,
-    updated,
+    update_values,
     with_action,
 )
-from blazar.resources.base import Action, Done, Given, NotYet, Progress, Rank, Task
-from blazar.resources.gone import MadeById
-from blazar.resources.hosts.options import HostSettings
+from blazar.resources.contract.parameters import requirement_of
+from blazar.resources.contract.probes import MadeById, States
+from blazar.resources.contract.type import Needs, ResourceType
+from blazar.resources.contract.values import Action, Done, Given, NotYet, Progress, Rank, Task, until_start
+from blazar.resources.hosts.options import read_before_end
 from blazar.resources.networks.assignment import NETWORK_ID, SUBNET_ID, NetworkAssignment
+from blazar.resources.networks.parameters import DESCRIPTION, NAME, REQUIREMENTS, SCHEMA, SUBNET, NetworkParameters
 from blazar.resources.networks.registration import ATTRIBUTES
-from blazar.resources.networks.schema import SCHEMA
-from blazar.resources.networks.subnet import SUBNET, as_json, subnet_of
-from blazar.resources.parameters import quoted, requirement_of, requirement_text, stored_maybe_text, stored_text
-from blazar.resources.probes import States
-from blazar.resources.quotas import Needs
-from blazar.resources.transferring import until_start
 
 RESOURCE_TYPE = "network"
 
-NAME, DESCRIPTION = "network_name", "network_description"
-REQUIREMENTS = ("network_properties", "resource_properties")
-LONGEST = 255
-"""Maximum characters of a name and of a description in Neutron."""
 
-
-@dataclass(frozen=True, slots=True)
-class NetworkParameters:
-    """The parameters of a reservation of a network, named as in the API."""
-
-    network_name: str
-    network_description: str
-    network_properties: str | None
-    resource_properties: str | None
-    before_end: str
-    subnet: NewSubnet | None = None
-
-    @classmethod
-    def checked(cls, given: Json) -> NetworkParameters:
-        """Return the parameters of a request that has all of them; InvalidInput names the field."""
-        action = simple_action(given, "networks")
-        name = given[NAME]
-        if not isinstance(name, str) or not name.strip() or len(name) > LONGEST:
-            raise InvalidInput(
-                f"{NAME} is {quoted(name)}; give a name for the network, of 1 to {LONGEST} characters",
-                pointer=f"/{NAME}",
-            )
-        network, resource = (requirement_text(given[field], field) for field in REQUIREMENTS)
-        return cls(name, _description(given[DESCRIPTION]), network, resource, action, subnet_of(given.get(SUBNET)))
-
-    @classmethod
-    def of(cls, content: Content) -> NetworkParameters:
-        """Return the parameters that a reservation keeps."""
-        return cls(
-            stored_text(content, NAME),
-            stored_text(content, DESCRIPTION, ""),
-            stored_maybe_text(content, "network_properties"),
-            stored_maybe_text(content, "resource_properties"),
-            stored_text(content, BEFORE_END, "default"),
-            subnet_of(content.values.get(SUBNET)),
-        )
-
-    @property
-    def content(self) -> Content:
-        """Return the parameters as a reservation keeps them; a subnet only if one is asked for, as 1.0 knows none."""
-        kept = asdict(self)
-        del kept[SUBNET]
-        return Content(kept if self.subnet is None else {**kept, SUBNET: as_json(self.subnet)})
-
-    @property
-    def requirement(self) -> Requirement:
-        """Return what a segment must have."""
-        return requirement_of(network_properties=self.network_properties, resource_properties=self.resource_properties)
-
-
-class NetworkReservation:
+class NetworkReservation(ResourceType):
     """The resource type ``network``."""
 
     resource_type = RESOURCE_TYPE
@@ -104,7 +48,7 @@ class NetworkReservation:
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Self:
         """Return the type as configured; the default action is that of hosts."""
-        return cls(cloud, before_end=HostSettings.configured(conf).before_end)
+        return cls(cloud, before_end=read_before_end(conf))
 
     def __init__(self, cloud: Cloud, *, before_end: str = "") -> None:
         self._before_end = before_end
@@ -128,7 +72,7 @@ class NetworkReservation:
 
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``."""
-        return NetworkParameters.checked(updated({SUBNET: None, **current.values}, change)).content
+        return NetworkParameters.checked(update_values({SUBNET: None, **current.values}, change)).content
 
     def transfer_obstacle(self, task: Task, project_id: str) -> str:
         """Return why a reservation cannot go to a project: in use its network is in the present one."""
@@ -148,7 +92,7 @@ class NetworkReservation:
         requirement = self.requirement(parameters)
         wanted = NetworkParameters.of(parameters)
         for field in REQUIREMENTS:
-            asked = keys(requirement_of(**{field: getattr(wanted, field)}))
+            asked = property_keys(requirement_of(**{field: getattr(wanted, field)}))
             if unknown := sorted(asked - known - ATTRIBUTES - RESERVED_NAMES):
                 raise InvalidInput(
                     f"{field} asks for {', '.join('$' + key for key in unknown)}, which no network segment has; use "
@@ -231,17 +175,6 @@ class NetworkReservation:
     def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the reservations that have networks, recognized by tag or description."""
         return self._assignment.reservations(resources)
-
-
-def _description(given: object) -> str:
-    if not isinstance(given, str | int | float | None):
-        raise InvalidInput(f"{DESCRIPTION} is {quoted(given)}; give a string", pointer=f"/{DESCRIPTION}")
-    text = "" if given is None else str(given)
-    if len(text) > LONGEST:
-        raise InvalidInput(
-            f"{DESCRIPTION} has {len(text)} characters; give at most {LONGEST}", pointer=f"/{DESCRIPTION}"
-        )
-    return text
 
 
 def _not_yet(left: Mapping[str, str]) -> NotYet:

@@ -13,16 +13,70 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from blazar.clouds.ports import Cloud, Server, ServerRequest
-from blazar.model.errors import CloudRefused, Conflict
-from blazar.model.lease import Content, Json, ReservationStatus
-from blazar.model.reasons import Cause, ReasonCode
-from blazar.resources.actions import RECHECK_LATER, RECHECK_SOON
-from blazar.resources.base import NotYet, Reference, Task
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.booting import ServerRequest
+from blazar.clouds.ports.compute import Server
+from blazar.model.base.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
+from blazar.model.base.json_text import Json
+from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.model.leases.reservation import Content
+from blazar.model.leases.states import ReservationStatus
+from blazar.resources.contract.actions import RECHECK_LATER, RECHECK_SOON
+from blazar.resources.contract.values import NotYet, Reference, Task
+from blazar.resources.floating_ips.registration import mark
 from blazar.resources.instances.reservation_flavor import ReservationFlavor
 from blazar.resources.networks.assignment import NETWORK_ID
 from blazar.resources.servers.parameters import ServerParameters
-from blazar.resources.servers.ties import Ties
+from blazar.resources.volumes.assignment import Record as Volumes
+
+
+class Ties:
+    """Ties to servers what reservations of the same lease have: once, at the start."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._volumes = cloud.volumes
+        self._network = cloud.network
+
+    def ensure(self, task: Task, servers: Sequence[str]) -> NotYet | None:
+        """Ensure that servers have their volumes and addresses; return what is waited for, None if they have.
+
+        The volumes of a reservation go to the servers in turn, and are attached one after the other, so that devices
+        are in the order of the request. Of addresses each server gets one, as far as there are any. CloudRefused.
+        """
+        wanted = ServerParameters.of(task.reservation.parameters)
+        for reference in wanted.volumes:
+            ids = Volumes.of(task.referent(str(reference.reservation)).cloud_ids).ids
+            for number, volume_id in enumerate(ids):
+                if waiting := self._attached(task, volume_id, servers[number % len(servers)]):
+                    return waiting
+        if wanted.floating_ip is not None:
+            self._addressed(str(wanted.floating_ip.reservation), servers)
+        return None
+
+    def _attached(self, task: Task, volume_id: str, server_id: str) -> NotYet | None:
+        found = self._volumes.volume(volume_id)
+        if found is None:
+            raise CloudRefused(f"volume {volume_id}, which server {server_id} was to have, is gone")
+        if any(each.server_id == server_id for each in found.attachments) and found.status == "in-use":
+            return None
+        if found.status == "available":
+            try:
+                self._volumes.begin_attachment(volume_id, server_id, project_id=task.lease.project_id)
+            except Conflict as error:
+                raise CloudUnavailable(f"volume {volume_id} cannot be attached yet: {error.message}") from error
+            except NotFound as error:
+                raise CloudRefused(f"volume {volume_id} cannot be attached: {error.message}") from error
+            found = self._volumes.volume(volume_id)
+            if found is not None and found.status == "in-use":
+                return None
+        return NotYet(RECHECK_SOON, f"volume {volume_id} is being attached to server {server_id}")
+
+    def _addressed(self, reservation_id: str, servers: Sequence[str]) -> None:
+        found = sorted(self._network.floating_ips(tag=mark(reservation_id)), key=lambda each: each.address)
+        for address, server_id in zip(found, servers, strict=False):
+            if not address.attached:
+                self._network.attach_floating_ip(address.id, server_id)
+
 
 SERVER_IDS, BUILDING, DOOMED, TRIES, LOOKS = "server_ids", "building", "doomed", "tries", "looks"
 
@@ -39,7 +93,7 @@ MEND_QUOTA = "delete one, or ask for a larger quota"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ServersRecord:
     """What is recorded of a reservation: the ids of its servers, which of them are not known to have been ACTIVE, those
     that failed and are being deleted, how many have failed in a row, and how often one that is built was looked at.
     """
@@ -51,7 +105,7 @@ class Record:
     looks: int = 0
 
     @classmethod
-    def of(cls, content: Content) -> Record:
+    def of(cls, content: Content) -> ServersRecord:
         """Return what a reservation keeps."""
         ids, building, doomed = (_texts(content.values.get(key)) for key in (SERVER_IDS, BUILDING, DOOMED))
         tries, looks = (content.values.get(key) for key in (TRIES, LOOKS))
@@ -65,7 +119,7 @@ class Record:
         kept = {BUILDING: list(self.building), DOOMED: list(self.doomed), TRIES: self.tries, LOOKS: self.looks}
         return {SERVER_IDS: list(self.ids), **{key: value for key, value in kept.items() if value}}
 
-    def without(self, ids: Iterable[str]) -> Record:
+    def without(self, ids: Iterable[str]) -> ServersRecord:
         """Return it without some servers."""
         gone = frozenset(ids)
         ids, building, doomed = (
@@ -83,7 +137,7 @@ class Boot:
         self._flavor = ReservationFlavor(cloud.compute)
         self._ties = Ties(cloud)
 
-    def ensure(self, task: Task, record: Record) -> Record | tuple[Record, NotYet]:
+    def ensure(self, task: Task, record: ServersRecord) -> ServersRecord | tuple[ServersRecord, NotYet]:
         """Ensure the servers of a reservation, whose capacity is there; return what is recorded then.
 
         While something is waited for, it is returned with that. Each new id is recorded before the next server is
@@ -121,9 +175,9 @@ class Boot:
     def remove(self, task: Task) -> int:
         """Delete the recorded servers, whatever flavor they have by now, and the key pair; return how many are left."""
         left = 0
-        for server_id in Record.of(task.reservation.cloud_ids).ids:
+        for server_id in ServersRecord.of(task.reservation.cloud_ids).ids:
             if self._booting.booted_server(server_id) is not None:
-                self._compute.delete_server(server_id)
+                self._compute.begin_server_deletion(server_id)
                 left += self._booting.booted_server(server_id) is not None
         if ServerParameters.of(task.reservation.parameters).public_key is not None:
             self._booting.delete_key(_key_name(task))
@@ -132,7 +186,9 @@ class Boot:
     def resized(self, task: Task, *, besides: Collection[str]) -> tuple[Server, ...]:
         """Return the recorded servers to which their users have given another flavor, on whatever host they are."""
         there = {server.id for server in self._compute.servers_of_flavor(task.reservation.id)}
-        ids = [id_ for id_ in Record.of(task.reservation.cloud_ids).ids if id_ not in there and id_ not in besides]
+        ids = [
+            id_ for id_ in ServersRecord.of(task.reservation.cloud_ids).ids if id_ not in there and id_ not in besides
+        ]
         found = [server for id_ in ids if (server := self._booting.booted_server(id_)) is not None]
         return tuple(Server(each.id, each.name, each.project_id, "", None, each.status) for each in found)
 
@@ -141,7 +197,7 @@ class Boot:
         there = {server.id for server in self._compute.servers_of_flavor(reservation_id)}
         return frozenset(id_ for id_ in ids if id_ not in there and self._booting.booted_server(id_) is None)
 
-    def _looked(self, task: Task, record: Record, there: Mapping[str, Server]) -> Record:
+    def _looked(self, task: Task, record: ServersRecord, there: Mapping[str, Server]) -> ServersRecord:
         """Return a record after a look at the servers: of what was found, what is ready, and what has failed."""
         new = [id_ for id_ in reversed(list(there)) if id_ not in record.ids and id_ not in record.doomed]
         record = replace(record, ids=(*record.ids, *new), building=(*record.building, *new))
@@ -162,14 +218,14 @@ class Boot:
         lost = [id_ for id_ in record.ids if id_ not in there and self._booting.booted_server(id_) is None]
         return record.without(lost[:surplus])
 
-    def _failed(self, record: Record, server_id: str, why: str) -> Record:
-        self._compute.delete_server(server_id)
+    def _failed(self, record: ServersRecord, server_id: str, why: str) -> ServersRecord:
+        self._compute.begin_server_deletion(server_id)
         if record.tries + 1 >= MOST_TRIES:
             raise CloudRefused(f"server {server_id} could not be booted, nor could those before it: {why}")
         left = record.without([server_id])
         return replace(left, doomed=(*left.doomed, server_id), tries=record.tries + 1, looks=0)
 
-    def _waiting(self, task: Task, record: Record) -> tuple[Record, NotYet]:
+    def _waiting(self, task: Task, record: ServersRecord) -> tuple[ServersRecord, NotYet]:
         record = replace(record, looks=record.looks + 1)
         first = record.building[0]
         text = f"server {first} is being built"
@@ -193,7 +249,7 @@ class Boot:
             security_groups=wanted.security_groups,
         )
         try:
-            return self._booting.boot_server(task.lease.project_id, request)
+            return self._booting.begin_boot(task.lease.project_id, request)
         except CloudRefused as error:
             if error.cause.code is not ReasonCode.QUOTA_EXCEEDED:
                 raise

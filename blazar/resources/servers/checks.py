@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blazar.clouds.ports import BootImage, Cloud, Flavor
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.booting import BootImage
+from blazar.clouds.ports.compute import Flavor
 from blazar.context import current
-from blazar.model.errors import InvalidInput, NotFound, pointing_at
-from blazar.model.lease import Json, Reservation
-from blazar.resources.base import Given
-from blazar.resources.instances.usable import usable_flavor
-from blazar.resources.parameters import cloud_id, quoted, text_of
+from blazar.model.base.errors import InvalidInput, NotFound, pointing_at
+from blazar.model.base.json_text import Json
+from blazar.model.leases.reservation import Reservation
+from blazar.resources.contract.parameters import cloud_id, quote, text_of
+from blazar.resources.contract.values import Given
+from blazar.resources.hosts.flavors import usable_flavor
 from blazar.resources.servers.parameters import (
     FLAVOR,
     GROUPS,
@@ -22,6 +25,7 @@ from blazar.resources.servers.parameters import (
     groups_of,
     networks_of,
 )
+from blazar.resources.volumes.checks import usable_image
 
 LOOKED_UP = (IMAGE, FLAVOR, NETWORKS, KEY_NAME, GROUPS)
 """Parameters that name something in the cloud."""
@@ -63,24 +67,13 @@ class ServerChecks:
         self._check_groups(project_id, new.get(GROUPS))
         return ResolvedServers(
             given.values,
-            image=self._image(project_id, new[IMAGE]) if IMAGE in new else None,
+            image=usable_image(self._booting, project_id, new[IMAGE]) if IMAGE in new else None,
             flavor=self._flavor(project_id, new[FLAVOR]) if new.get(FLAVOR) is not None else None,
             public_key=self._key(new) if given.values.get(PUBLIC_KEY) is None else None,
         )
 
     def _flavor(self, project_id: str, value: object) -> Flavor:
         return usable_flavor(self._compute, project_id, cloud_id(value, FLAVOR, "a flavor"), FLAVOR)
-
-    def _image(self, project_id: str, value: object) -> BootImage:
-        asked = cloud_id(value, IMAGE, "an image")
-        found = self._booting.boot_image(project_id, asked)
-        if found is None:
-            raise NotFound(f"{IMAGE}: there is no image {quoted(asked)} that your project can use", pointer=f"/{IMAGE}")
-        if found.status != "active":
-            raise InvalidInput(
-                f"{IMAGE}: image {quoted(asked)} is {found.status}; use one that is active", pointer=f"/{IMAGE}"
-            )
-        return found
 
     def _check_networks(self, project_id: str, value: object) -> None:
         networks = () if value is None else networks_of(value)
@@ -92,19 +85,19 @@ class ServerChecks:
     def _check_network(self, project_id: str, network_id: str) -> None:
         found = self._booting.boot_network(project_id, network_id)
         if found is None:
-            raise NotFound(f"{NETWORKS}: there is no network {quoted(network_id)} that your project can use")
+            raise NotFound(f"{NETWORKS}: there is no network {quote(network_id)} that your project can use")
         if found.external and not found.shared:
             raise InvalidInput(
-                f"{NETWORKS}: network {quoted(network_id)} is external; use one of your project, and a floating IP"
+                f"{NETWORKS}: network {quote(network_id)} is external; use one of your project, and a floating IP"
             )
         if not found.subnets:
-            raise InvalidInput(f"{NETWORKS}: network {quoted(network_id)} has no subnet; create one first")
+            raise InvalidInput(f"{NETWORKS}: network {quote(network_id)} has no subnet; create one first")
 
     def _check_groups(self, project_id: str, value: object) -> None:
         for index, name in enumerate(() if value is None else groups_of(value)):
             if not self._booting.has_security_group(project_id, name):
                 raise NotFound(
-                    f"{GROUPS}: your project has no security group {quoted(name)}", pointer=f"/{GROUPS}/{index}"
+                    f"{GROUPS}: your project has no security group {quote(name)}", pointer=f"/{GROUPS}/{index}"
                 )
 
     def _key(self, new: Json) -> str | None:
@@ -116,7 +109,7 @@ class ServerChecks:
         found = None if user_id is None else self._booting.public_key(user_id, name)
         if found is None:
             raise NotFound(
-                f"{KEY_NAME}: you have no key pair {quoted(name)}; create it, or give {PUBLIC_KEY}",
+                f"{KEY_NAME}: you have no key pair {quote(name)}; create it, or give {PUBLIC_KEY}",
                 pointer=f"/{KEY_NAME}",
             )
         return found

@@ -11,23 +11,22 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 
-from blazar.clouds.ports import Flavor
-from blazar.model.amounts import Amounts
-from blazar.model.demand import TraitRequirements
-from blazar.model.errors import InvalidInput, pointing_at
-from blazar.model.lease import Content, Json
-from blazar.model.requirements import Requirement
-from blazar.model.secrets import opened, parted, sealed
-from blazar.resources.actions import BEFORE_END
-from blazar.resources.base import Reference
-from blazar.resources.instances.common import checked_affinity, checked_amount, checked_before_end, stored_affinity
-from blazar.resources.instances.flavors import of_text, per_instance_of, traits_of
-from blazar.resources.instances.virtual import SIZES
-from blazar.resources.networks.subnet import SUBNET
-from blazar.resources.parameters import (
+from blazar.clouds.ports.compute import Flavor
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import InvalidInput, pointing_at
+from blazar.model.base.json_text import Json
+from blazar.model.calendar.demand import TraitRequirements
+from blazar.model.leases.reservation import Content
+from blazar.model.leases.secrets import part_secrets, seal, unseal
+from blazar.model.resources.requirements import Requirement
+from blazar.resources.contract.actions import BEFORE_END
+from blazar.resources.contract.parameters import (
     LONGEST_TEXT,
+    RESERVATION,
     cloud_id,
-    quoted,
+    is_reference,
+    quote,
+    reference_of,
     requirement_of,
     requirement_text,
     stored_maybe_text,
@@ -36,7 +35,11 @@ from blazar.resources.parameters import (
     text_of,
     whole_number,
 )
-from blazar.resources.references import RESERVATION, is_reference, reference_of
+from blazar.resources.contract.values import Reference
+from blazar.resources.hosts.flavors import of_text, per_instance_of, traits_of
+from blazar.resources.instances.common import checked_affinity, checked_amount, checked_before_end, stored_affinity
+from blazar.resources.instances.virtual import SIZES
+from blazar.resources.networks.parameters import SUBNET
 from blazar.resources.volumes.parameters import VolumeParameters
 
 FLAVOR, IMAGE, NETWORKS, SOURCE = "flavor", "image", "networks", "source_flavor"
@@ -146,7 +149,7 @@ class ServerParameters:
     @classmethod
     def of(cls, content: Content) -> ServerParameters:
         """Return the parameters that a reservation keeps."""
-        content = Content(opened(content.values))
+        content = Content(unseal(content.values))
         return cls(
             stored_number(content, "amount"),
             stored_text(content, "name", ""),
@@ -170,7 +173,7 @@ class ServerParameters:
     @property
     def content(self) -> Content:
         """Return the parameters as a reservation keeps them."""
-        return Content(sealed(*parted(self.values, masked(self.values))))
+        return Content(seal(*part_secrets(self.values, mask(self.values))))
 
     @property
     def values(self) -> Json:
@@ -230,7 +233,7 @@ class ServerParameters:
         return TraitRequirements() if (source := self.source) is None else traits_of(source)
 
 
-def masked(given: Json) -> Json:
+def mask(given: Json) -> Json:
     """Return parameters as anybody may see them."""
     return {key: value for key, value in given.items() if key != USER_DATA}
 
@@ -246,7 +249,7 @@ def _name(given: Json) -> str:
     name = text_of(given, "name") or ""
     if name != name.strip() or not all(map(_is_plain, name)):
         raise InvalidInput(
-            f"name is {quoted(name)}; give printable characters, without a blank at the beginning or end, and without "
+            f"name is {quote(name)}; give printable characters, without a blank at the beginning or end, and without "
             f"emoji",
             pointer="/name",
         )
@@ -265,7 +268,7 @@ def networks_of(value: object) -> tuple[Net, ...] | str:
         return str(value)
     if not isinstance(value, list) or not 1 <= len(value) <= MOST_NETWORKS:
         raise InvalidInput(
-            f'{NETWORKS} is {quoted(value)}; give "auto", "none", or a list of 1 to {MOST_NETWORKS} objects such as '
+            f'{NETWORKS} is {quote(value)}; give "auto", "none", or a list of 1 to {MOST_NETWORKS} objects such as '
             f'{{"uuid": "<id of a network>"}} and {{"reservation": 0}}',
             pointer=f"/{NETWORKS}",
         )
@@ -278,7 +281,7 @@ def _network(item: object, index: int) -> Net:
     with pointing_at(f"/{NETWORKS}/{index}"):
         if not isinstance(item, dict) or item.keys() != {"uuid"} or not isinstance(item["uuid"], str):
             raise InvalidInput(
-                f'{NETWORKS}[{index}] is {quoted(item)}; give an object such as {{"uuid": "<id of a network>"}}, or '
+                f'{NETWORKS}[{index}] is {quote(item)}; give an object such as {{"uuid": "<id of a network>"}}, or '
                 f'{{"reservation": 0}} for a network of the same lease'
             )
         return cloud_id(item["uuid"], f"{NETWORKS}[{index}].uuid", "a network", pointer="/uuid")
@@ -288,7 +291,7 @@ def _volumes(value: object) -> tuple[Reference, ...]:
     """Return the reservations whose volumes are attached; InvalidInput."""
     if not isinstance(value, list) or len(value) > MOST_VOLUMES:
         raise InvalidInput(
-            f'{VOLUMES} is {quoted(value)}; give a list of at most {MOST_VOLUMES} objects such as {{"reservation": 0}}',
+            f'{VOLUMES} is {quote(value)}; give a list of at most {MOST_VOLUMES} objects such as {{"reservation": 0}}',
             pointer=f"/{VOLUMES}",
         )
     return tuple(reference_of(item, f"/{VOLUMES}/{index}", "virtual:volume") for index, item in enumerate(value))
@@ -300,7 +303,7 @@ def _once(volumes: tuple[Reference, ...]) -> tuple[Reference, ...]:
     for index, each in enumerate(volumes):
         if each.reservation in named[:index]:
             raise InvalidInput(
-                f"{VOLUMES} names reservation {quoted(each.reservation)} twice; name it once, and all its volumes are "
+                f"{VOLUMES} names reservation {quote(each.reservation)} twice; name it once, and all its volumes are "
                 f"attached",
                 pointer=each.pointer,
             )
@@ -320,7 +323,7 @@ def groups_of(value: object) -> tuple[str, ...]:
     fits = isinstance(value, list) and len(value) <= MOST_GROUPS
     if not fits or not all(isinstance(name, str) and 0 < len(name) <= LONGEST_TEXT for name in value):  # type: ignore[attr-defined]
         raise InvalidInput(
-            f"{GROUPS} is {quoted(value)}; give a list of at most {MOST_GROUPS} names or ids of security groups",
+            f"{GROUPS} is {quote(value)}; give a list of at most {MOST_GROUPS} names or ids of security groups",
             pointer=f"/{GROUPS}",
         )
     return tuple(value)  # type: ignore[arg-type]
@@ -332,7 +335,7 @@ def _without_subnet(network: Content) -> str:
         return ""
     return (
         f"which has no {SUBNET}, and Nova boots no server on a network without one; give it one, as requests can from "
-        f"microversion 1.2 on"
+        f"microversion 1.1 on"
     )
 
 
@@ -378,13 +381,13 @@ def _user_data(value: object) -> str | None:
 def _metadata(value: object) -> Mapping[str, str]:
     if not isinstance(value, Mapping) or len(value) > MOST_METADATA:
         raise InvalidInput(
-            f"{METADATA} is {quoted(value)}; give an object of at most {MOST_METADATA} strings", pointer=f"/{METADATA}"
+            f"{METADATA} is {quote(value)}; give an object of at most {MOST_METADATA} strings", pointer=f"/{METADATA}"
         )
     for key, text in value.items():
         fits = isinstance(text, str) and len(text) <= LONGEST_TEXT and _METADATA_KEY.fullmatch(key)
         if not fits or key.startswith(_OURS):
             raise InvalidInput(
-                f"{METADATA} has {quoted(key)}: {quoted(text)}; keys have 1 to 255 of a-z A-Z 0-9, blanks and "
+                f"{METADATA} has {quote(key)}: {quote(text)}; keys have 1 to 255 of a-z A-Z 0-9, blanks and "
                 f". : _ -, do not begin with {_OURS!r}, and values are strings of at most {LONGEST_TEXT} characters",
                 pointer=f"/{METADATA}",
             )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from blazar.resources.schemas import BEFORE_END, COUNT, REQUIREMENT, SIZE, TEXT, Schema, a_reference, a_request
+from blazar.resources.contract.schemas import COUNT, REQUIREMENT, SAVES_WORK, SIZE, TEXT, Schema, a_reference, a_request
 from blazar.resources.servers.parameters import (
     LONGEST_KEY,
     LONGEST_USER_DATA,
@@ -101,7 +101,7 @@ SCHEMA = a_request(
             "description": 'a reservation of addresses of the same lease, such as {"reservation": 0}, or null',
             "default": None,
         },
-        "before_end": BEFORE_END,
+        "before_end": SAVES_WORK,
     },
     required=("image",),
     before_start=(

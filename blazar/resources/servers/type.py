@@ -6,23 +6,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from blazar.clouds.ports import BootImage, Cloud, Quota, Server
-from blazar.model.errors import Conflict, InvalidInput
-from blazar.model.lease import Content, Json, Reservation, ReservationStatus
-from blazar.model.reasons import ReasonCode
-from blazar.model.resource import Resource
-from blazar.resources.actions import BEFORE_END, RECHECK_SOON, deleting, updated, with_action
-from blazar.resources.aggregates.freepool import NotInFreepool
-from blazar.resources.base import Done, Given, NotYet, Progress, Reference, ResolutionNeeded, Task, Unusable
-from blazar.resources.gone import MadeById
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.booting import BootImage
+from blazar.clouds.ports.compute import Server
+from blazar.clouds.ports.projects import Quota
+from blazar.model.base.errors import Conflict, InvalidInput
+from blazar.model.base.json_text import Json
+from blazar.model.base.reasons import ReasonCode
+from blazar.model.leases.reservation import Content, Reservation
+from blazar.model.leases.states import ReservationStatus
+from blazar.model.resources.resource import Resource
+from blazar.resources.contract.actions import BEFORE_END, RECHECK_SOON, deleting, update_values, with_action
+from blazar.resources.contract.parameters import by_service
+from blazar.resources.contract.probes import MadeById
+from blazar.resources.contract.type import Needs
+from blazar.resources.contract.values import Done, Given, NotYet, Progress, Reference, ResolutionNeeded, Task, Unusable
+from blazar.resources.hosts.aggregates.freepool import NotInFreepool
+from blazar.resources.hosts.flavors import text_of
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.common import REQUIREMENTS, Instances, policy_of
-from blazar.resources.instances.flavors import text_of
-from blazar.resources.instances.reservation_flavor import Template, template_of
+from blazar.resources.instances.reservation_flavor import ServerTemplate, template_of
 from blazar.resources.instances.virtual import SIZES
-from blazar.resources.parameters import by_service
-from blazar.resources.quotas import Needs
-from blazar.resources.servers.boot import MEND_QUOTA, Boot, Record
+from blazar.resources.servers.boot import MEND_QUOTA, Boot, ServersRecord
 from blazar.resources.servers.checks import ResolvedServers, ServerChecks
 from blazar.resources.servers.parameters import (
     DEFAULTS,
@@ -31,7 +36,7 @@ from blazar.resources.servers.parameters import (
     KEY_NAME,
     PUBLIC_KEY,
     ServerParameters,
-    masked,
+    mask,
     plain,
 )
 from blazar.resources.servers.schema import SCHEMA
@@ -79,7 +84,7 @@ class VirtualServer(Instances):
     def parameters(self, given: Given) -> Content:
         """Return the parameters, with the sizes of the flavor and the text of the key; other keys are left out."""
         values = {**DEFAULTS, **with_action(plain(given.values))}
-        resolved = _resolved(given)
+        resolved = _require_resolved(given)
         if values.get(IMAGE) is None:
             raise InvalidInput(
                 "Missing parameter image (a virtual:server reservation needs the id of an image)", pointer=f"/{IMAGE}"
@@ -98,10 +103,10 @@ class VirtualServer(Instances):
         """Return the current parameters, updated with the known ones of ``change``."""
         before = self.read(current)
         known = before.values
-        values = dict(updated(known, Given(plain(change.values))))
+        values = dict(update_values(known, Given(plain(change.values))))
         if values == known:
             return current
-        resolved = _resolved(change)
+        resolved = _require_resolved(change)
         source = before.source_flavor
         if FLAVOR in change.values and values[FLAVOR] != before.flavor:
             source = None if resolved.flavor is None else text_of(resolved.flavor)
@@ -119,7 +124,7 @@ class VirtualServer(Instances):
 
     def masked(self, given: Json) -> Json:
         """Return the parameters of a request without the user data."""
-        return masked(given)
+        return mask(given)
 
     def references(self, parameters: Content) -> tuple[Reference, ...]:
         """Return the networks, volumes and addresses of the same lease that the servers get."""
@@ -132,13 +137,13 @@ class VirtualServer(Instances):
         each = {Quota.SERVERS: 1, Quota.VCPUS: wanted.vcpus, Quota.MEMORY_MB: wanted.memory_mb, Quota.PORTS: ports}
         return {quota: amount * wanted.amount for quota, amount in each.items()}
 
-    def template(self, parameters: Content) -> Template:
+    def template(self, parameters: Content) -> ServerTemplate:
         """Return a template of the flavor, or of the sizes."""
         wanted = self.read(parameters)
         policy = policy_of(wanted.affinity)
         if (source := wanted.source) is not None:
             return template_of(source, policy=policy)
-        return Template(wanted.vcpus, wanted.memory_mb, wanted.disk_gb, policy=policy)
+        return ServerTemplate(wanted.vcpus, wanted.memory_mb, wanted.disk_gb, policy=policy)
 
     def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return whether the flavor or the server group changes."""
@@ -146,7 +151,7 @@ class VirtualServer(Instances):
 
     def prepare(self, task: Task) -> Content:
         """Ensure flavor, server group, aggregate and resource class; what is recorded of servers stays."""
-        return _recorded(super().prepare(task), Record.of(task.reservation.cloud_ids))
+        return _add_record(super().prepare(task), ServersRecord.of(task.reservation.cloud_ids))
 
     def start(self, task: Task) -> Progress:
         """Ensure the reserved capacity on the hosts, and that the servers on it are ACTIVE."""
@@ -158,16 +163,16 @@ class VirtualServer(Instances):
             raise Unusable(by_service(task.resources, error.reasons)) from error
         if opened.evicted:
             return NotYet(RECHECK_SOON, f"{opened.evicted} preemptible servers are being deleted")
-        booted = self._boot.ensure(task, Record.of(task.reservation.cloud_ids))
-        if isinstance(booted, Record):
-            return Done(_recorded(opened.cloud_ids, booted))
+        booted = self._boot.ensure(task, ServersRecord.of(task.reservation.cloud_ids))
+        if isinstance(booted, ServersRecord):
+            return Done(_add_record(opened.cloud_ids, booted))
         record, waiting = booted
         if not starting and waiting.cause.code is ReasonCode.QUOTA_EXCEEDED:
             # Who asked for more waits for the answer, and can mend it.
             raise Conflict(
                 waiting.reason, public=f"the project may have no more servers; {MEND_QUOTA}", cause=waiting.cause
             )
-        return replace(waiting, cloud_ids=_recorded(opened.cloud_ids, record))
+        return replace(waiting, cloud_ids=_add_record(opened.cloud_ids, record))
 
     def to_save(self, task: Task) -> tuple[Server, ...]:
         """Return the servers that may have work on them, those too that have another flavor by now."""
@@ -191,16 +196,16 @@ class VirtualServer(Instances):
         restored = super().restore(task, surplus)
         if not isinstance(restored, Done) or restored.cloud_ids is None:
             return restored
-        return Done(_recorded(restored.cloud_ids, Record.of(task.reservation.cloud_ids)))
+        return Done(_add_record(restored.cloud_ids, ServersRecord.of(task.reservation.cloud_ids)))
 
 
-def _resolved(given: Given) -> ResolvedServers:
+def _require_resolved(given: Given) -> ResolvedServers:
     if not isinstance(given, ResolvedServers):
         raise ResolutionNeeded
     return given
 
 
-def _recorded(ids: Content, record: Record) -> Content:
+def _add_record(ids: Content, record: ServersRecord) -> Content:
     return Content({**ids.values, **record.values})
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from blazar.model.errors import InvalidInput
-from blazar.model.lease import Json
+from blazar.model.base.errors import InvalidInput
+from blazar.model.base.json_text import Json
 from blazar.resources.stacks.yaml_text import TooMuchYaml, UnreadableYaml, YamlLimits, read_yaml, short
 
 LARGEST = 512 * 1024
@@ -57,7 +57,7 @@ def pointer_of(path: Path) -> str:
 def document(given: object, *, name: str, pointer: str) -> Document:
     """Return a document given as YAML text or as an object; ``name`` is how sentences call it. InvalidInput."""
     is_text = isinstance(given, str)
-    value = _parsed(given, name, pointer) if isinstance(given, str) else given
+    value = _parse(given, name, pointer) if isinstance(given, str) else given
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} is not an object; give one, or the YAML text of one", pointer=pointer)
     found = Document(value, pointer, is_text)
@@ -96,7 +96,7 @@ def size_of(text: str) -> int:
     return len(text.encode("utf-8", errors="replace"))
 
 
-def _parsed(text: str, name: str, pointer: str) -> object:
+def _parse(text: str, name: str, pointer: str) -> object:
     check_text(text, name=name, pointer=pointer)
     if size_of(text) > LARGEST:
         raise InvalidInput(f"{name} has more than {LARGEST // 1024} KiB; make it smaller", pointer=pointer)

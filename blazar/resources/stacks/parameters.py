@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blazar.model.errors import InvalidInput
-from blazar.model.lease import Content, Json
-from blazar.model.secrets import HIDDEN, opened, parted, sealed
-from blazar.resources.actions import BEFORE_END, checked_action
-from blazar.resources.base import Action
-from blazar.resources.parameters import quoted, whole_number
+from blazar.model.base.errors import InvalidInput
+from blazar.model.base.json_text import Json
+from blazar.model.leases.reservation import Content
+from blazar.model.leases.secrets import HIDDEN, part_secrets, seal, unseal
+from blazar.resources.contract.actions import BEFORE_END, checked_action
+from blazar.resources.contract.parameters import quote, whole_number
+from blazar.resources.contract.schemas import Schema, a_choice, a_request
+from blazar.resources.contract.values import Action
 from blazar.resources.stacks.documents import values
 from blazar.resources.stacks.pricing import AddressPrice, ServerPrice, StackPrice, VolumePrice
 from blazar.resources.stacks.source import ENVIRONMENT, FILES, PARAMETERS, TEMPLATE, StackSource
@@ -82,7 +84,7 @@ class StackParameters:
         name, timeout = given.get(NAME), given.get(TIMEOUT)
         if name is not None and not (isinstance(name, str) and _STACK_NAME.fullmatch(name)):
             raise InvalidInput(
-                f"{NAME} is {quoted(name)}; give a letter and up to 254 letters, digits, '_', '.' or '-'",
+                f"{NAME} is {quote(name)}; give a letter and up to 254 letters, digits, '_', '.' or '-'",
                 pointer=f"/{NAME}",
             )
         if timeout is not None and whole_number(timeout, TIMEOUT, least=1, what="minutes") > MOST_MINUTES:
@@ -94,19 +96,19 @@ class StackParameters:
                 pointer=f"/{BEFORE_END}",
             )
         documents = {**{key: given.get(key) for key in _DOCUMENTS}, TAKES: takes.values}
-        shown, secret = parted(documents, masked(documents, source))
+        shown, secret = part_secrets(documents, mask(documents, source))
         kept = {NAME: name, TIMEOUT: timeout, BEFORE_END: action}
-        return cls(sealed({**shown, **kept}, secret))
+        return cls(seal({**shown, **kept}, secret))
 
     @property
     def source(self) -> StackSource:
         """Return what the stack is made of."""
-        return StackSource.checked(opened(self.values))
+        return StackSource.checked(unseal(self.values))
 
     @property
     def takes(self) -> Takes:
         """Return what the stack takes."""
-        return Takes.of(opened(self.values)[TAKES])
+        return Takes.of(unseal(self.values)[TAKES])
 
     @property
     def given_name(self) -> str | None:
@@ -161,31 +163,86 @@ def hidden_parts(source: StackSource) -> frozenset[str]:
     return frozenset(str(part) for _, part in inside) | frozenset(keys)
 
 
-def masked(given: Json, source: StackSource) -> Json:
+def mask(given: Json, source: StackSource) -> Json:
     """Return parameters as anybody may see them: without the values of hidden ones, also in what the stack takes."""
     hidden = hidden_names(source)
     environment = {
-        key: _without(value, hidden) if key in _SECTIONS and isinstance(value, Mapping) else value
+        key: _hide_values(value, hidden) if key in _SECTIONS and isinstance(value, Mapping) else value
         for key, value in source.environment.items()
     }
     # What has nothing to hide is shown as it was given, a text as a text.
     found: dict[str, tuple[Any, Any]] = {
-        PARAMETERS: (source.parameters, _without(source.parameters, hidden)),
+        PARAMETERS: (source.parameters, _hide_values(source.parameters, hidden)),
         ENVIRONMENT: (source.environment, environment),
     }
     if TAKES in given:
-        found[TAKES] = given[TAKES], _unnamed(given[TAKES], hidden_parts(source))
+        found[TAKES] = given[TAKES], _hide_names(given[TAKES], hidden_parts(source))
     return {**given, **{key: after for key, (before, after) in found.items() if before != after}}
 
 
-def _without(values: Json, hidden: frozenset[str]) -> Json:
+def _hide_values(values: Json, hidden: frozenset[str]) -> Json:
     return {key: HIDDEN if key in hidden else value for key, value in values.items()}
 
 
-def _unnamed(taken: Any, hidden: frozenset[str]) -> Any:
+def _hide_names(taken: Any, hidden: frozenset[str]) -> Any:
     """Return what a stack takes with the names masked that only a hidden parameter says."""
     if isinstance(taken, Mapping):
-        return {key: _unnamed(value, hidden) for key, value in taken.items()}
+        return {key: _hide_names(value, hidden) for key, value in taken.items()}
     if isinstance(taken, list):
-        return [_unnamed(value, hidden) for value in taken]
+        return [_hide_names(value, hidden) for value in taken]
     return HIDDEN if isinstance(taken, str) and taken in hidden else taken
+
+
+_YAML = "application/yaml"
+_DOCUMENT: Schema = {"type": ["object", "string", "null"], "contentMediaType": _YAML, "default": None}
+
+SCHEMA = a_request(
+    {
+        "template": {
+            "type": ["object", "string"],
+            "contentMediaType": _YAML,
+            "title": "Template",
+            "description": "a template of Heat, as YAML text or as an object",
+        },
+        "files": {
+            "type": ["object", "null"],
+            "additionalProperties": {
+                "type": "string",
+                "contentMediaType": "text/plain",
+                "description": "the text of the file",
+            },
+            "title": "Files",
+            "description": "the texts of files that the template names, by name",
+            "default": None,
+        },
+        "environment": {**_DOCUMENT, "title": "Environment", "description": "an environment of Heat"},
+        "parameters": {**_DOCUMENT, "title": "Parameters", "description": "values of parameters, by name"},
+        "stack_name": {
+            "type": ["string", "null"],
+            "maxLength": 255,
+            "title": "Name",
+            "description": "a name that no other stack of the project has, or null",
+            "default": None,
+        },
+        "timeout_mins": {
+            "type": ["integer", "null"],
+            "minimum": 1,
+            "maximum": 1440,
+            "title": "Minutes to make it",
+            "description": "a whole number of minutes, or null",
+            "default": None,
+        },
+        "before_end": a_choice("default", "none", "notification", "snapshot", title="At the end"),
+    },
+    required=("template",),
+    fixed=("template", "files", "environment", "parameters", "stack_name", "timeout_mins", "before_end"),
+    example={
+        "template": {
+            "heat_template_version": "2018-08-31",
+            "resources": {
+                "web": {"type": "OS::Nova::Server", "properties": {"flavor": "m1.small", "image": "ubuntu"}},
+            },
+        },
+        "stack_name": "web",
+    },
+)

@@ -13,10 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from blazar.clouds.ports.stacks import PlannedResource
-from blazar.model.errors import InvalidInput
-from blazar.resources.parameters import MOST, quoted
-from blazar.resources.stacks.catalogue import FLOATING_IP, FREE, KEY_PAIR, SERVER, VOLUME
-from blazar.resources.stacks.source import TEMPLATE
+from blazar.model.base.errors import InvalidInput
+from blazar.resources.contract.parameters import MOST, quote
+from blazar.resources.stacks.source import FLOATING_IP, FREE, KEY_PAIR, SERVER, TEMPLATE, VOLUME
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -108,7 +107,7 @@ def _check_key(server: PlannedResource, keys: Sequence[object]) -> None:
     if name in (None, "") or name in keys:
         return
     raise InvalidInput(
-        f"resource {quoted(server.name)} of type {SERVER} names the key pair {quoted(name)}; key pairs belong to "
+        f"resource {quote(server.name)} of type {SERVER} names the key pair {quote(name)}; key pairs belong to "
         f"users, and a stack of a lease is made by the service: put the public key into the template, as a resource "
         f"of type {KEY_PAIR}",
         pointer=f"/{TEMPLATE}",
@@ -120,7 +119,7 @@ def _size(resource: PlannedResource, properties: Mapping[str, object], field: st
     if size is None or size == 0:
         what = f"its {field} is missing, or not known before it runs"
     elif isinstance(size, bool) or not isinstance(size, int | float | str) or not _is_whole(size):
-        what = f"its {field} is {quoted(size)}"
+        what = f"its {field} is {quote(size)}"
     else:
         return int(size)
     raise _refusal(resource, f"{what}; give a whole number of GiB from 1 to {MOST}, or a parameter")
@@ -137,7 +136,7 @@ def _volume_type(resource: PlannedResource, properties: Mapping[str, object]) ->
     if kind is None:
         return ""
     if not isinstance(kind, str) or not kind:
-        what = f"is {quoted(kind)}" if kind else "is not known before it runs"
+        what = f"is {quote(kind)}" if kind else "is not known before it runs"
         raise _refusal(resource, f"its volume_type {what}; give a name, an id or a parameter")
     return kind
 
@@ -153,8 +152,8 @@ def _network(address: PlannedResource) -> str:
 
 
 def _refusal(resource: PlannedResource, why: str) -> InvalidInput:
-    within = f" of {quoted(resource.parent)}" if resource.parent else ""
+    within = f" of {quote(resource.parent)}" if resource.parent else ""
     return InvalidInput(
-        f"resource {quoted(resource.name)}{within} of type {quoted(resource.type)} cannot be priced: {why}",
+        f"resource {quote(resource.name)}{within} of type {quote(resource.type)} cannot be priced: {why}",
         pointer=f"/{TEMPLATE}",
     )

@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from blazar.model.errors import InvalidInput
-from blazar.model.lease import Json
-from blazar.resources.parameters import LONGEST_TEXT, quoted
-from blazar.resources.stacks.catalogue import AUTO_SCALING_GROUP, GROUPS, KNOWN, NOTHING
+from blazar.model.base.errors import InvalidInput
+from blazar.model.base.json_text import Json
+from blazar.resources.contract.parameters import LONGEST_TEXT, quote
 from blazar.resources.stacks.documents import (
     LARGEST,
     MOST_VALUES,
@@ -29,6 +28,61 @@ from blazar.resources.stacks.documents import (
     size_of,
     values,
 )
+
+SERVER = "OS::Nova::Server"
+VOLUME = "OS::Cinder::Volume"
+FLOATING_IP = "OS::Neutron::FloatingIP"
+KEY_PAIR = "OS::Nova::KeyPair"
+
+PRICED = frozenset({SERVER, VOLUME, FLOATING_IP})
+"""Types that take something that can be reserved."""
+
+AUTO_SCALING_GROUP = "OS::Heat::AutoScalingGroup"
+RESOURCE_GROUP = "OS::Heat::ResourceGroup"
+
+GROUPS = {AUTO_SCALING_GROUP: "resource", RESOURCE_GROUP: "resource_def"}
+"""Types that make several resources of one definition, with the property that has the definition."""
+
+NOTHING = "OS::Heat::None"
+"""The type of a resource that is left out."""
+
+FREE = frozenset(
+    {
+        KEY_PAIR,
+        NOTHING,
+        "OS::Cinder::VolumeAttachment",
+        "OS::Heat::CloudConfig",
+        "OS::Heat::Delay",
+        "OS::Heat::RandomString",
+        "OS::Heat::ScalingPolicy",
+        "OS::Heat::SoftwareConfig",
+        "OS::Heat::SoftwareDeployment",
+        "OS::Heat::SoftwareDeploymentGroup",
+        "OS::Heat::StructuredConfig",
+        "OS::Heat::StructuredDeployment",
+        "OS::Heat::StructuredDeploymentGroup",
+        "OS::Heat::TestResource",
+        "OS::Heat::Value",
+        "OS::Heat::WaitCondition",
+        "OS::Heat::WaitConditionHandle",
+        "OS::Neutron::ExtraRoute",
+        "OS::Neutron::ExtraRouteSet",
+        "OS::Neutron::FloatingIPAssociation",
+        "OS::Neutron::Net",
+        "OS::Neutron::Port",
+        "OS::Neutron::Router",
+        "OS::Neutron::RouterInterface",
+        "OS::Neutron::SecurityGroup",
+        "OS::Neutron::SecurityGroupRule",
+        "OS::Neutron::Subnet",
+        "OS::Neutron::Trunk",
+        "OS::Nova::ServerGroup",
+    }
+)
+"""Types that take nothing but quota of the project."""
+
+KNOWN = PRICED | FREE | GROUPS.keys()
+
 
 TEMPLATE, FILES, ENVIRONMENT, PARAMETERS = "template", "files", "environment", "parameters"
 
@@ -159,10 +213,10 @@ class _Check:
             wanted, pointer = each["get_file"], found.at((*path, "get_file"))
             where = f"get_file of {name} (at {pointer_of(path)})"
             if not isinstance(wanted, str):
-                raise InvalidInput(f"{where} is {quoted(wanted)}; give the name of one of the files", pointer=pointer)
+                raise InvalidInput(f"{where} is {quote(wanted)}; give the name of one of the files", pointer=pointer)
             _refuse_scheme(wanted, f"{where} is", pointer)
             if wanted not in self._files:
-                raise InvalidInput(f"{where} is {quoted(wanted)}, which {FILES} does not have", pointer=pointer)
+                raise InvalidInput(f"{where} is {quote(wanted)}, which {FILES} does not have", pointer=pointer)
 
     def _check_template(self, place: _Place) -> None:
         found, name = place.document, place.name
@@ -178,7 +232,7 @@ class _Check:
             self._check_resource(definition, resource, place, ("resources", resource))
 
     def _check_resource(self, definition: object, resource: str, place: _Place, path: Path) -> None:
-        found, what = place.document, f"resource {quoted(resource)} of {place.name}"
+        found, what = place.document, f"resource {quote(resource)} of {place.name}"
         self._resources += 1
         if self._resources > MOST_RESOURCES:
             raise InvalidInput(
@@ -189,7 +243,7 @@ class _Check:
         kind = definition.get("type") if isinstance(definition, dict) else None
         if not isinstance(definition, dict) or not isinstance(kind, str):
             raise InvalidInput(
-                f"{what} has the type {quoted(kind)}; give the name of a type as it is, without a function",
+                f"{what} has the type {quote(kind)}; give the name of a type as it is, without a function",
                 pointer=found.at(path),
             )
         where = found.at((*path, "type"))
@@ -198,13 +252,13 @@ class _Check:
         if target.endswith(_TEMPLATES):
             if target not in self._files:
                 raise InvalidInput(
-                    f"{what} has the type {quoted(kind)}, which {FILES} does not have; give its text there",
+                    f"{what} has the type {quote(kind)}, which {FILES} does not have; give its text there",
                     pointer=where,
                 )
             self._check_file(target, place.within)
         elif target not in KNOWN:
             raise InvalidInput(
-                f"{what} cannot be priced: nothing is known of what type {quoted(kind)} takes; leave it out, or make "
+                f"{what} cannot be priced: nothing is known of what type {quote(kind)} takes; leave it out, or make "
                 f"it without a lease",
                 pointer=where,
             )
@@ -212,7 +266,7 @@ class _Check:
             self._check_group(definition, resource, place, path)
 
     def _check_group(self, definition: Json, resource: str, place: _Place, path: Path) -> None:
-        what = f"resource {quoted(resource)} of {place.name}"
+        what = f"resource {quote(resource)} of {place.name}"
         kind, where = str(definition["type"]), (*path, "properties")
         properties, key = definition.get("properties"), GROUPS[kind]
         inner = properties.get(key) if isinstance(properties, dict) else None
@@ -235,7 +289,7 @@ class _Check:
         self._check_resource(inner, f"{resource}.{key}", place, (*where, key))
 
     def _check_file(self, file: str, within: tuple[str, ...]) -> None:
-        pointer, name = f"/{FILES}{pointer_of((file,))}", f"file {quoted(file)}"
+        pointer, name = f"/{FILES}{pointer_of((file,))}", f"file {quote(file)}"
         if file in within:
             raise InvalidInput(f"{name} is a template that uses itself", pointer=pointer)
         if len(within) + 1 >= MOST_LEVELS:
@@ -264,7 +318,7 @@ def _registry(environment: Document, files: Mapping[str, str]) -> Mapping[str, s
         where = environment.at((section,))
         if section not in _SECTIONS:
             raise InvalidInput(
-                f"{ENVIRONMENT} has {quoted(section)}; a stack of a lease can have {', '.join(_SECTIONS)} there",
+                f"{ENVIRONMENT} has {quote(section)}; a stack of a lease can have {', '.join(_SECTIONS)} there",
                 pointer=where,
             )
         if content is not None and not isinstance(content, dict):
@@ -276,14 +330,14 @@ def _registry(environment: Document, files: Mapping[str, str]) -> Mapping[str, s
         where, what = environment.at(("resource_registry", name)), f"resource_registry of {ENVIRONMENT}"
         if not isinstance(target, str) or name in ("base_url", "resources") or "*" in name:
             raise InvalidInput(
-                f"{what} has {quoted(name)}; give whole names of types, each with the name of a template in {FILES}",
+                f"{what} has {quote(name)}; give whole names of types, each with the name of a template in {FILES}",
                 pointer=where,
             )
         _refuse_scheme(name, f"{what} has", where)
-        _refuse_scheme(target, f"{what} has, for {quoted(name)},", where)
+        _refuse_scheme(target, f"{what} has, for {quote(name)},", where)
         if target != NOTHING and not (target.endswith(_TEMPLATES) and target in files):
             raise InvalidInput(
-                f"{what} has, for {quoted(name)}, {quoted(target)}; give a name that {FILES} has and that ends with "
+                f"{what} has, for {quote(name)}, {quote(target)}; give a name that {FILES} has and that ends with "
                 f"{' or '.join(_TEMPLATES)}, or {NOTHING}: another type would hide what it takes",
                 pointer=where,
             )
@@ -302,19 +356,19 @@ def _files(given: object) -> dict[str, str]:
         check_text(name, name=f"a name in {FILES}", pointer=pointer)
         if not name or len(name) > LONGEST_TEXT:
             raise InvalidInput(
-                f"{FILES} has the name {quoted(name)}; give 1 to {LONGEST_TEXT} characters", pointer=pointer
+                f"{FILES} has the name {quote(name)}; give 1 to {LONGEST_TEXT} characters", pointer=pointer
             )
         _refuse_scheme(name, f"{FILES} has the name", pointer)
         if not isinstance(text, str):
-            raise InvalidInput(f"{FILES} has {quoted(name)}, which is no text; give its text", pointer=pointer)
-        check_text(text, name=f"file {quoted(name)}", pointer=pointer)
+            raise InvalidInput(f"{FILES} has {quote(name)}, which is no text; give its text", pointer=pointer)
+        check_text(text, name=f"file {quote(name)}", pointer=pointer)
     return given
 
 
 def _refuse_scheme(text: str, what: str, pointer: str) -> None:
     if _SCHEME.match(text):
         raise InvalidInput(
-            f"{what} {quoted(text)}; nothing is fetched for a stack: give a plain name, and its text in {FILES} under "
+            f"{what} {quote(text)}; nothing is fetched for a stack: give a plain name, and its text in {FILES} under "
             f"that name",
             pointer=pointer,
         )

@@ -4,31 +4,31 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
 from oslo_config import cfg
 
-from blazar.clouds.ports import Cloud, Quota, StackPlan, StackRefused
-from blazar.clouds.ports.stacks import PlannedResource
-from blazar.model.errors import InvalidInput, NotFound
-from blazar.model.lease import Content, Json, Reservation
-from blazar.model.resource import HOST
-from blazar.model.secrets import has_forgotten, untold, without
-from blazar.resources.actions import BEFORE_END, action_of, with_action
-from blazar.resources.base import Action, Child, Given, Progress, Rank, ResolutionNeeded, Task
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.projects import Quota
+from blazar.clouds.ports.stacks import PlannedResource, StackPlan, StackRefused
+from blazar.model.base.errors import InvalidInput, NotFound
+from blazar.model.base.json_text import Json
+from blazar.model.leases.reservation import Content, Reservation
+from blazar.model.leases.secrets import has_forgotten, hide_secrets, remove_secrets
+from blazar.model.resources.resource import HOST
+from blazar.resources.contract.actions import BEFORE_END, action_of, with_action
+from blazar.resources.contract.parameters import quote
+from blazar.resources.contract.type import Needs, ResourceType
+from blazar.resources.contract.values import Action, Child, Given, Progress, Rank, ResolutionNeeded, Task
 from blazar.resources.floating_ips.registration import mark
-from blazar.resources.hosts.options import HostSettings
-from blazar.resources.parameters import quoted
-from blazar.resources.quotas import Needs
-from blazar.resources.stacks.catalogue import FLOATING_IP, KEY_PAIR
-from blazar.resources.stacks.making import Mask, StackMaking, plan_of
-from blazar.resources.stacks.parameters import NAME, StackParameters, Takes, hidden_parts, masked
+from blazar.resources.hosts.options import read_before_end
+from blazar.resources.stacks.creation import Mask, StackMaking, plan_of
+from blazar.resources.stacks.parameters import NAME, SCHEMA, StackParameters, Takes, hidden_parts, mask
 from blazar.resources.stacks.pricing import AddressPrice, StackPrice, price
-from blazar.resources.stacks.rewriting import Reserved, as_written, check_addresses, for_preview, with_reserved
-from blazar.resources.stacks.schema import SCHEMA
-from blazar.resources.stacks.source import TEMPLATE, StackSource
+from blazar.resources.stacks.source import FLOATING_IP, KEY_PAIR, TEMPLATE, StackSource
+from blazar.resources.stacks.templates import Reserved, as_written, check_addresses, for_preview, with_reserved
 
 RESOURCE_TYPE = "virtual:stack"
 _PREVIEW = "blazar-preview"
@@ -44,7 +44,7 @@ class GivenStack(Given):
     takes: Takes
 
 
-class VirtualStack:
+class VirtualStack(ResourceType):
     """The resource type ``virtual:stack``."""
 
     resource_type = RESOURCE_TYPE
@@ -56,7 +56,7 @@ class VirtualStack:
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Self:
         """Return the type as configured; the default action is that of hosts."""
-        return cls(cloud, before_end=HostSettings.configured(conf).before_end)
+        return cls(cloud, before_end=read_before_end(conf))
 
     def __init__(self, cloud: Cloud, *, before_end: str = "") -> None:
         self._before_end = before_end
@@ -71,7 +71,7 @@ class VirtualStack:
         source = StackSource.checked(given.values)
         self._cloud.projects.check(project_id)
         # What is refused may be said by a hidden parameter.
-        with untold(lambda: hidden_parts(source)):
+        with hide_secrets(lambda: hidden_parts(source)):
             return GivenStack(given.values, source, self._takes(self._planned(project_id, source)))
 
     def parameters(self, given: Given) -> Content:
@@ -84,7 +84,7 @@ class VirtualStack:
 
     def masked(self, given: Json) -> Json:
         """Return the parameters of a request without the values of hidden parameters of the templates. InvalidInput."""
-        return masked(given, StackSource.checked(given))
+        return mask(given, StackSource.checked(given))
 
     def needs(self, parameters: Content) -> Needs:
         """Return the servers; volumes are needed by the reservations of them that the stack is made of."""
@@ -96,43 +96,23 @@ class VirtualStack:
         takes = wanted.takes.price
         stated = wanted.action
         simple = stated if stated in ("default", "none", "notification", "") else "notification"
-        return (
-            *(
-                Child(
-                    "flavor:instance",
-                    {
-                        "flavor_id": flavor_id,
-                        "amount": each.amount,
-                        "affinity": None,
-                        BEFORE_END: stated,
-                    },
-                    f"/{TEMPLATE}",
-                )
-                for each, flavor_id in zip(takes.servers, wanted.takes.flavor_ids, strict=True)
-            ),
-            *(
-                Child(
-                    "virtual:volume",
-                    {
-                        "size": each.size_gb,
-                        "amount": each.amount,
-                        "volume_type": each.volume_type,
-                        "mode": "quota",
-                        BEFORE_END: simple,
-                    },
-                    f"/{TEMPLATE}",
-                )
-                for each in takes.volumes
-            ),
-            *(
-                Child(
-                    "virtual:floatingip",
-                    {"network_id": each.network, "amount": each.amount, BEFORE_END: simple},
-                    f"/{TEMPLATE}",
-                )
-                for each in takes.addresses
-            ),
+        servers = (
+            {"flavor_id": flavor_id, "amount": each.amount, "affinity": None, BEFORE_END: stated}
+            for each, flavor_id in zip(takes.servers, wanted.takes.flavor_ids, strict=True)
         )
+        volumes = (
+            {"size": v.size_gb, "amount": v.amount, "volume_type": v.volume_type, "mode": "quota", BEFORE_END: simple}
+            for v in takes.volumes
+        )
+        addresses = (
+            {"network_id": each.network, "amount": each.amount, BEFORE_END: simple} for each in takes.addresses
+        )
+        of_types: Mapping[str, Iterable[Json]] = {
+            "flavor:instance": servers,
+            "virtual:volume": volumes,
+            "virtual:floatingip": addresses,
+        }
+        return tuple(Child(name, given, f"/{TEMPLATE}") for name, every in of_types.items() for given in every)
 
     def action(self, parameters: Content) -> Action:
         """Return the action before the end; work is saved by the reservations of servers."""
@@ -217,7 +197,7 @@ class VirtualStack:
         found = self._cloud.network.network(asked)
         if found is None:
             raise InvalidInput(
-                f"{TEMPLATE}: floating_network is {quoted(asked)}, which is not the id of a network; give its id",
+                f"{TEMPLATE}: floating_network is {quote(asked)}, which is not the id of a network; give its id",
                 pointer=f"/{TEMPLATE}",
             )
         return found.id
@@ -240,7 +220,7 @@ def _mask(wanted: StackParameters) -> Mask:
         # What is hidden can no longer be found in the text.
         return lambda text: _UNTOLD if text else text
     # Read at need only: that checks the whole template again.
-    return lambda text: without(text, hidden_parts(wanted.source)) if text else text
+    return lambda text: remove_secrets(text, hidden_parts(wanted.source)) if text else text
 
 
 def _flavor_id(asked: str, names: Mapping[str, str]) -> str:
@@ -249,7 +229,7 @@ def _flavor_id(asked: str, names: Mapping[str, str]) -> str:
         return asked
     found = sorted(id_ for id_, name in names.items() if name == asked)
     if not found:
-        raise NotFound(f"{TEMPLATE}: there is no flavor {quoted(asked)}; give another one", pointer=f"/{TEMPLATE}")
+        raise NotFound(f"{TEMPLATE}: there is no flavor {quote(asked)}; give another one", pointer=f"/{TEMPLATE}")
     return found[0]
 
 

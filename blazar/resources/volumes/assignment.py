@@ -9,21 +9,96 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from blazar.clouds.ports import Volume, VolumeQuota, Volumes
-from blazar.model.errors import CloudRefused, Conflict, NotFound
-from blazar.model.lease import ReservationStatus
-from blazar.model.reasons import ReasonCode
-from blazar.model.resource import Resource
-from blazar.resources.actions import RECHECK_LATER, RECHECK_SOON
-from blazar.resources.base import NotYet, Task, Unusable
-from blazar.resources.parameters import may_be_reservation
+from blazar.clouds.ports.volumes import Volume, VolumeQuota, Volumes
+from blazar.model.base.errors import CloudRefused, Conflict, NotFound
+from blazar.model.base.reasons import ReasonCode
+from blazar.model.leases.reservation import Content
+from blazar.model.leases.states import ReservationStatus
+from blazar.model.resources.resource import Resource
+from blazar.resources.contract.actions import RECHECK_LATER, RECHECK_SOON
+from blazar.resources.contract.parameters import may_be_reservation
+from blazar.resources.contract.values import NotYet, Task, Unusable
 from blazar.resources.volumes.parameters import VolumeParameters
 from blazar.resources.volumes.quotas import NOTHING, exceeds, first_excess, room, type_id_of
-from blazar.resources.volumes.record import Record
 from blazar.resources.volumes.registration import TYPE
+
+VOLUME_IDS, VOLUME_TYPES, IMAGE_IDS, BACKUP_IDS = "volume_ids", "volume_types", "image_ids", "backup_ids"
+TRIES, COPIED, MADE = "tries", "copied", "made"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The ids of its volumes, their types, how many volumes have failed, and the copies of them before the end.
+
+    ``copied`` says how often a copy of each name was begun; ``made`` how many volumes a pool has given, by calendar id:
+    those too that users have deleted since, which are not made again.
+    """
+
+    ids: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    tries: int = 0
+    images: tuple[str, ...] = ()
+    backups: tuple[str, ...] = ()
+    copied: Mapping[str, int] = field(default_factory=dict, hash=False)
+    made: Mapping[int, int] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def of(cls, content: Content) -> Record:
+        """Return what a reservation keeps."""
+        ids, types, images, backups = (
+            _texts(content, key) for key in (VOLUME_IDS, VOLUME_TYPES, IMAGE_IDS, BACKUP_IDS)
+        )
+        tries, made = content.values.get(TRIES), _numbers(content, MADE)
+        by_pool = {int(key): count for key, count in made.items() if key.isdigit()}
+        number = tries if isinstance(tries, int) else 0
+        return cls(ids, types, number, images, backups, _numbers(content, COPIED), by_pool)
+
+    @property
+    def content(self) -> Content:
+        """Return it as a reservation keeps it."""
+        more: dict[str, object] = {
+            TRIES: self.tries,
+            IMAGE_IDS: list(self.images),
+            BACKUP_IDS: list(self.backups),
+            COPIED: dict(self.copied),
+            MADE: {str(key): count for key, count in self.made.items()},
+        }
+        given = {key: value for key, value in more.items() if value}
+        return Content({VOLUME_IDS: list(self.ids), VOLUME_TYPES: list(self.types), **given})
+
+    def with_volumes(self, ids: Iterable[str]) -> Record:
+        """Return it with more volumes."""
+        return replace(self, ids=(*self.ids, *ids))
+
+    def with_made(self, resource_id: int, count: int) -> Record:
+        """Return it with the number of volumes that a pool has given."""
+        return replace(self, made={**self.made, resource_id: count})
+
+    def with_begun(self, name: str) -> Record:
+        """Return it with a copy of this name begun once more."""
+        return replace(self, copied={**self.copied, name: self.copied.get(name, 0) + 1})
+
+    def with_image(self, image_id: str) -> Record:
+        """Return it with an image that is complete."""
+        return self if image_id in self.images else replace(self, images=(*self.images, image_id))
+
+    def with_backup(self, backup_id: str) -> Record:
+        """Return it with a backup that is complete."""
+        return self if backup_id in self.backups else replace(self, backups=(*self.backups, backup_id))
+
+
+def _numbers(content: Content, key: str) -> Mapping[str, int]:
+    value = content.values.get(key)
+    return {str(k): v for k, v in value.items() if isinstance(v, int)} if isinstance(value, Mapping) else {}
+
+
+def _texts(content: Content, key: str) -> tuple[str, ...]:
+    value = content.values.get(key)
+    return tuple(str(each) for each in value) if isinstance(value, list | tuple) else ()
+
 
 MARK = "blazar:reservation"
 """The key of the reservation's id in the metadata of its volumes."""
@@ -97,7 +172,7 @@ class VolumeAssignment:
             return None
         if volume.status not in READY:
             raise CloudRefused(f"volume {volume.id} is {volume.status}, and cannot grow")
-        self._volumes.extend_volume(volume.id, size)
+        self._volumes.begin_volume_growth(volume.id, size)
         return NotYet(RECHECK_SOON, f"volume {volume.id} grows to {size} GiB")
 
     def existing(self, task: Task, resource: Resource) -> tuple[Volume, ...]:
@@ -158,7 +233,7 @@ class VolumeAssignment:
     ) -> Volume | NotYet:
         """Make a volume; ``there``: the volumes that the project had of the type before."""
         try:
-            return self._volumes.create_volume(
+            return self._volumes.begin_volume(
                 project_id=task.lease.project_id,
                 type_id=type_id_of(resource),
                 size_gb=wanted.size,
@@ -211,11 +286,11 @@ class VolumeAssignment:
                 self._volumes.cancel_transfer(volume.id)
             for attachment in volume.attachments:
                 try:
-                    self._volumes.detach_volume(volume.id, attachment.server_id)
+                    self._volumes.begin_detachment(volume.id, attachment.server_id)
                 except NotFound:
                     with suppress(NotFound):
                         self._volumes.drop_attachment(attachment.id)
-            self._volumes.delete_volume(volume.id)
+            self._volumes.begin_volume_deletion(volume.id)
         except NotFound:
             return "is gone"
         except Conflict as error:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blazar.clouds.ports import BootImage, Cloud
-from blazar.model.errors import InvalidInput, NotFound
-from blazar.model.lease import Json, Reservation
-from blazar.resources.actions import BEFORE_END, with_action
-from blazar.resources.base import Action, Given
-from blazar.resources.parameters import cloud_id, quoted
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.booting import BootImage, Booting
+from blazar.model.base.errors import InvalidInput, NotFound
+from blazar.model.base.json_text import Json
+from blazar.model.leases.reservation import Reservation
+from blazar.resources.contract.actions import BEFORE_END, with_action
+from blazar.resources.contract.parameters import cloud_id, quote
+from blazar.resources.contract.values import Action, Given
 from blazar.resources.volumes.parameters import IMAGE, MODE, SIZE, Mode, VolumeParameters
 
 
@@ -47,18 +49,25 @@ class VolumeChecks:
             )
         image, is_asked = after.get(IMAGE), reservation is None or SIZE in values
         # A change cannot name another image, but make the volumes smaller.
-        return ResolvedVolumes(given.values, self._image(project_id, image) if image and is_asked else None)
+        return ResolvedVolumes(
+            given.values, usable_image(self._images, project_id, image) if image and is_asked else None
+        )
 
-    def _image(self, project_id: str, value: object) -> BootImage:
-        asked = cloud_id(value, IMAGE, "an image")
-        found = self._images.boot_image(project_id, asked)
-        if found is None:
-            raise NotFound(f"{IMAGE}: there is no image {quoted(asked)} that your project can use", pointer=f"/{IMAGE}")
-        if found.status != "active":
-            raise InvalidInput(
-                f"{IMAGE}: image {quoted(asked)} is {found.status}; use one that is active", pointer=f"/{IMAGE}"
-            )
-        return found
+
+def usable_image(images: Booting, project_id: str, value: object) -> BootImage:
+    """Return the image that a request names as ``image``, if it is active and the project can use it.
+
+    InvalidInput, NotFound.
+    """
+    asked = cloud_id(value, IMAGE, "an image")
+    found = images.boot_image(project_id, asked)
+    if found is None:
+        raise NotFound(f"{IMAGE}: there is no image {quote(asked)} that your project can use", pointer=f"/{IMAGE}")
+    if found.status != "active":
+        raise InvalidInput(
+            f"{IMAGE}: image {quote(asked)} is {found.status}; use one that is active", pointer=f"/{IMAGE}"
+        )
+    return found
 
 
 def needs_look(change: Given, before: VolumeParameters, after: VolumeParameters) -> bool:
@@ -74,6 +83,6 @@ def check_image(given: Given, wanted: VolumeParameters) -> None:
     image = given.image if isinstance(given, ResolvedVolumes) else None
     if image is not None and (least := max(image.min_disk_gb, image.size_gb)) > wanted.size:
         raise InvalidInput(
-            f"{SIZE} is {wanted.size}, and image {quoted(image.id)} needs {least} GiB; give at least that",
+            f"{SIZE} is {wanted.size}, and image {quote(image.id)} needs {least} GiB; give at least that",
             pointer=f"/{SIZE}",
         )

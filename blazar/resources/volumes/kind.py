@@ -8,13 +8,13 @@ from collections.abc import Collection
 
 from oslo_config import cfg
 
-from blazar.clouds.ports import Cloud, VolumePool, Volumes, VolumeType
-from blazar.model.requests import Registration
-from blazar.model.resource import VOLUME, Resource, ResourceDetails, ResourceInventory
-from blazar.model.resource_kinds import KindShape
-from blazar.model.resource_pages import Candidate
-from blazar.resources.kinds import CloudResource, Polled, Uses
-from blazar.resources.parameters import MOST
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.volumes import VolumePool, Volumes, VolumeType
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.pages import Candidate
+from blazar.model.resources.resource import VOLUME, KindShape, Resource, ResourceDetails, ResourceInventory
+from blazar.resources.contract.kind import CalendarReads, CloudResource, Kind, Polled
+from blazar.resources.contract.parameters import MOST
 from blazar.resources.volumes.registration import (
     ATTRIBUTES,
     BACKUPS,
@@ -29,7 +29,7 @@ from blazar.resources.volumes.registration import (
     capacity_of,
     misdirection,
     open_to,
-    pool_given,
+    read_pool,
     rivals,
 )
 
@@ -65,7 +65,7 @@ SHAPE = KindShape(
 )
 
 
-class VolumePools:
+class VolumePools(Kind):
     """Pools of Cinder, each with a private volume type."""
 
     kind = VOLUME
@@ -83,7 +83,7 @@ class VolumePools:
 
     def find(self, request: Registration) -> CloudResource:
         """Return the pool that a request names, with a new id: its name has characters that a path cannot have."""
-        given = pool_given(request.given)
+        given = read_pool(request.given)
         return CloudResource(str(uuid.uuid4()), str(given[POOL]), given)
 
     def candidates(self, registered: Collection[Resource]) -> tuple[Candidate, ...]:
@@ -95,7 +95,7 @@ class VolumePools:
         found = self._registration.checked(in_cloud.attributes)
         return ResourceDetails(found, ResourceInventory(capacity_of(found)))
 
-    def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
+    def poll(self, registered: Collection[Resource], uses: CalendarReads) -> Polled:
         """Return whether each pool is there, has the size that is promised, and is led to by its type alone.
 
         Three calls, however many pools there are.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parameters of a reservation of volumes."""
+"""The parameters of a reservation of volumes, and the schema of a request for it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import re
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
-from blazar.model.amounts import Amounts
-from blazar.model.errors import InvalidInput
-from blazar.model.lease import Content, Json
-from blazar.model.requirements import Anything, Membership, Requirement, all_of
-from blazar.resources.actions import BEFORE_END, checked_action
-from blazar.resources.base import Action
-from blazar.resources.parameters import (
-    quoted,
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import InvalidInput
+from blazar.model.base.json_text import Json
+from blazar.model.leases.reservation import Content
+from blazar.model.resources.requirements import Anything, Membership, Requirement, join_requirements
+from blazar.resources.contract.actions import BEFORE_END, checked_action
+from blazar.resources.contract.parameters import (
+    quote,
     requirement_of,
     requirement_text,
     stored_maybe_text,
@@ -23,6 +23,8 @@ from blazar.resources.parameters import (
     text_of,
     whole_number,
 )
+from blazar.resources.contract.schemas import COUNT, REQUIREMENT, TEXT, a_choice, a_request
+from blazar.resources.contract.values import Action
 from blazar.resources.volumes.registration import GIGABYTES, TYPE, VOLUMES
 
 SIZE, AMOUNT, MODE, NAME, IMAGE, PROPERTIES = "size", "amount", "mode", "name", "image", "resource_properties"
@@ -75,7 +77,7 @@ class VolumeParameters:
         mode = given[MODE]
         if mode not in tuple(Mode):
             raise InvalidInput(
-                f"{MODE} is {quoted(mode)}; use 'volume' (the volumes are made for you) or 'quota' (you make them)",
+                f"{MODE} is {quote(mode)}; use 'volume' (the volumes are made for you) or 'quota' (you make them)",
                 pointer=f"/{MODE}",
             )
         size = whole_number(given[SIZE], SIZE, least=1, what="the size of a volume in GiB, a whole number")
@@ -86,7 +88,7 @@ class VolumeParameters:
             )
         image = text_of(given, IMAGE) or None
         if image is not None and not _IMAGE.fullmatch(image):
-            raise InvalidInput(f"{IMAGE} is {quoted(image)}; give the id of an image", pointer=f"/{IMAGE}")
+            raise InvalidInput(f"{IMAGE} is {quote(image)}; give the id of an image", pointer=f"/{IMAGE}")
         name = text_of(given, NAME) or None
         for field, value in ((IMAGE, image), (NAME, name)):
             if mode == Mode.QUOTA and value is not None:
@@ -130,7 +132,7 @@ class VolumeParameters:
     def requirement(self) -> Requirement:
         """Return what a pool must have."""
         of_type = Anything() if self.volume_type is None else Membership(TYPE, (self.volume_type,))
-        return all_of(of_type, self.properties)
+        return join_requirements(of_type, self.properties)
 
     @property
     def properties(self) -> Requirement:
@@ -158,3 +160,28 @@ def _action(given: Json, mode: object) -> str:
             pointer=f"/{BEFORE_END}",
         )
     return action
+
+
+_MAYBE: dict[str, object] = {**TEXT, "type": ["string", "null"], "default": None}
+
+SCHEMA = a_request(
+    {
+        "size": {**COUNT, "title": "Size of each, GiB", "description": "a whole number of GiB from 1"},
+        "amount": {**COUNT, "title": "Volumes", "default": 1},
+        "mode": {
+            "enum": ["volume", "quota"],
+            "title": "Who makes them",
+            "description": "volume (they are made for the project) or quota (the project makes them)",
+            "default": "volume",
+        },
+        "volume_type": {**_MAYBE, "title": "Volume type", "description": "the name of a volume type, or null"},
+        "name": {**_MAYBE, "title": "Name", "description": "a name of at most 255 characters, or null"},
+        "image": {**_MAYBE, "title": "Image", "description": "the id of an image, or null"},
+        "resource_properties": {**REQUIREMENT, "default": ""},
+        "before_end": a_choice("default", *(str(action) for action in ACTIONS), title="At the end"),
+    },
+    required=("size",),
+    before_start=("name",),
+    fixed=("mode", "volume_type", "image"),
+    example={"size": 100, "amount": 2, "volume_type": "fast"},
+)

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
-from blazar.clouds.ports import VolumeQuota, Volumes, VolumeType
-from blazar.model.amounts import Amounts
-from blazar.model.errors import CloudUnavailable, Conflict, NotFound
-from blazar.model.resource import Resource
-from blazar.resources.base import Task, Unusable
+from blazar.clouds.ports.volumes import VolumeQuota, Volumes, VolumeType
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import CloudUnavailable, Conflict, NotFound
+from blazar.model.resources.resource import Resource
+from blazar.resources.contract.values import Task, Unusable
 from blazar.resources.volumes.registration import GIGABYTES, TYPE, TYPE_ID, VOLUMES
 
 NOTHING = VolumeQuota(0, 0)
@@ -28,7 +28,7 @@ def type_id_of(resource: Resource) -> str:
     return str(resource.attributes[TYPE_ID])
 
 
-class Quotas:
+class PoolQuotas:
     """Ensures what a project may have of pools."""
 
     def __init__(self, volumes: Volumes) -> None:

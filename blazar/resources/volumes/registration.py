@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from blazar.clouds.ports import VolumePool, Volumes, VolumeType
-from blazar.model.amounts import Amounts
-from blazar.model.errors import InvalidInput, NotFound
-from blazar.model.lease import Json
-from blazar.model.resource import PropertyValue
-from blazar.model.resource_pages import Candidate
-from blazar.resources.parameters import MOST, quoted, text_of, whole_number
+from blazar.clouds.ports.volumes import VolumePool, Volumes, VolumeType
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import InvalidInput, NotFound
+from blazar.model.base.json_text import Json
+from blazar.model.resources.pages import Candidate
+from blazar.model.resources.resource import PropertyValue
+from blazar.resources.contract.parameters import MOST, quote, text_of, whole_number
 
 POOL, TYPE, TYPE_ID, BACKUPS, OPEN_TO = "pool", "volume_type", "volume_type_id", "backups", "open_to"
 SIZE, COUNT = "gigabytes", "volumes"
@@ -31,7 +31,7 @@ GIGABYTES, VOLUMES = "GIGABYTES", "VOLUMES"
 LONGEST_POOL = 255
 
 
-def pool_given(given: Json) -> Mapping[str, PropertyValue]:
+def read_pool(given: Json) -> Mapping[str, PropertyValue]:
     """Return what a request to register says of a pool. InvalidInput."""
     missing = [key for key in (POOL, TYPE, SIZE) if given.get(key) is None]
     if missing:
@@ -42,7 +42,7 @@ def pool_given(given: Json) -> Mapping[str, PropertyValue]:
     pool, type_name = text_of(given, POOL), text_of(given, TYPE)
     if not pool or "@" not in pool:
         raise InvalidInput(
-            f"{POOL} is {quoted(pool)}; give the name of a pool as Cinder has it: host@backend#pool", pointer=f"/{POOL}"
+            f"{POOL} is {quote(pool)}; give the name of a pool as Cinder has it: host@backend#pool", pointer=f"/{POOL}"
         )
     if not type_name:
         raise InvalidInput(f"{TYPE} is empty; give the name or the id of a volume type", pointer=f"/{TYPE}")
@@ -95,7 +95,7 @@ class PoolRegistration:
         """Return the pools of Cinder with what registers them, as far as that is clear."""
         pools, types = self._volumes.volume_pools(), self._volumes.volume_types()
         return tuple(
-            Candidate(each.name, each.name, "up", 0, registration=_proposed(each, pools, types)) for each in pools
+            Candidate(each.name, each.name, "up", 0, registration=_propose_fields(each, pools, types)) for each in pools
         )
 
     def checked(self, attributes: Mapping[str, PropertyValue]) -> Mapping[str, PropertyValue]:
@@ -104,12 +104,12 @@ class PoolRegistration:
         pool = next((each for each in pools if each.name == attributes[POOL]), None)
         if pool is None:
             raise NotFound(
-                f"Cinder has no pool {quoted(attributes[POOL])}; see its list of pools (get_pools)", pointer=f"/{POOL}"
+                f"Cinder has no pool {quote(attributes[POOL])}; see its list of pools (get_pools)", pointer=f"/{POOL}"
             )
         named = attributes[TYPE]
         found = next((each for each in types if named in (each.id, each.name)), None)
         if found is None:
-            raise NotFound(f"Cinder has no volume type {quoted(named)}; give the name or id of one", pointer=f"/{TYPE}")
+            raise NotFound(f"Cinder has no volume type {quote(named)}; give the name or id of one", pointer=f"/{TYPE}")
         if wrong := misdirection(found, pool, pools):
             raise InvalidInput(f"{TYPE} {found.name} {wrong}", pointer=f"/{TYPE}")
         if others := rivals(types, found.id, pool):
@@ -135,7 +135,7 @@ class PoolRegistration:
         }
 
 
-def _proposed(
+def _propose_fields(
     pool: VolumePool, pools: Collection[VolumePool], types: Collection[VolumeType]
 ) -> Mapping[str, PropertyValue]:
     """Return the fields that register a pool: the type only if one leads there alone, the size if known."""

@@ -9,15 +9,19 @@ from typing import Self
 
 from oslo_config import cfg
 
-from blazar.clouds.ports import Cloud, Quota
-from blazar.model.amounts import Amounts
-from blazar.model.demand import Affinity, Demand
-from blazar.model.errors import Conflict, InvalidInput
-from blazar.model.lease import Content, Reservation, ReservationStatus
-from blazar.model.requirements import Requirement, keys, matches
-from blazar.model.resource import VOLUME, Resource
-from blazar.resources.actions import RECHECK_LATER, action_of, asked_at, updated, with_action
-from blazar.resources.base import (
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.projects import Quota
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import Conflict, InvalidInput
+from blazar.model.calendar.demand import Affinity, Demand
+from blazar.model.leases.reservation import Content, Reservation
+from blazar.model.leases.states import ReservationStatus
+from blazar.model.resources.requirements import Requirement, matches, property_keys
+from blazar.model.resources.resource import VOLUME, Resource
+from blazar.resources.contract.actions import RECHECK_LATER, action_of, find_request_time, update_values, with_action
+from blazar.resources.contract.probes import MadeById, States
+from blazar.resources.contract.type import Needs, ResourceType
+from blazar.resources.contract.values import (
     Action,
     Before,
     Done,
@@ -29,12 +33,10 @@ from blazar.resources.base import (
     Task,
     UsageNeeded,
 )
-from blazar.resources.gone import MadeById
-from blazar.resources.hosts.options import HostSettings
-from blazar.resources.probes import States
-from blazar.resources.quotas import Needs
-from blazar.resources.volumes.assignment import VolumeAssignment, types_of
+from blazar.resources.hosts.options import IMAGE_PREFIX, read_before_end
+from blazar.resources.volumes.assignment import Record, VolumeAssignment, types_of
 from blazar.resources.volumes.checks import VolumeChecks, check_image, needs_look
+from blazar.resources.volumes.copies import Saving
 from blazar.resources.volumes.parameters import (
     AMOUNT,
     DEFAULTS,
@@ -42,17 +44,15 @@ from blazar.resources.volumes.parameters import (
     MODE,
     NAME,
     PROPERTIES,
+    SCHEMA,
     SIZE,
     VolumeParameters,
 )
-from blazar.resources.volumes.quotas import Quotas, type_id_of
-from blazar.resources.volumes.record import Record
+from blazar.resources.volumes.quotas import PoolQuotas, type_id_of
 from blazar.resources.volumes.registration import ASKED_FOR, ATTRIBUTES, TYPE
-from blazar.resources.volumes.saving import Saving
-from blazar.resources.volumes.schema import SCHEMA
 
 
-class VirtualVolume:
+class VirtualVolume(ResourceType):
     """The resource type ``virtual:volume``."""
 
     resource_type = "virtual:volume"
@@ -64,15 +64,14 @@ class VirtualVolume:
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Self:
         """Return the type as configured; the default action is that of hosts."""
-        settings = HostSettings.configured(conf)
-        return cls(cloud, before_end=settings.before_end, prefix=settings.image_prefix)
+        return cls(cloud, before_end=read_before_end(conf), prefix=conf.nova.image_prefix)
 
-    def __init__(self, cloud: Cloud, *, before_end: str = "", prefix: str = HostSettings().image_prefix) -> None:
+    def __init__(self, cloud: Cloud, *, before_end: str = "", prefix: str = IMAGE_PREFIX) -> None:
         self._before_end = before_end
         self.quotas = cloud.quotas
         self._checks = VolumeChecks(cloud)
         self._saving = Saving(cloud.volumes, prefix)
-        self._quotas = Quotas(cloud.volumes)
+        self._quotas = PoolQuotas(cloud.volumes)
         self._assignment = VolumeAssignment(cloud.volumes)
         self._volumes = cloud.volumes
 
@@ -111,7 +110,7 @@ class VirtualVolume:
     def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return a demand for the GiB of each volume; a quota is of one pool."""
         wanted = VolumeParameters.of(parameters)
-        if unknown := sorted(keys(wanted.properties) - ASKED_FOR - (known - ATTRIBUTES)):
+        if unknown := sorted(property_keys(wanted.properties) - ASKED_FOR - (known - ATTRIBUTES)):
             raise InvalidInput(
                 f"{PROPERTIES} asks for {', '.join('$' + key for key in unknown)}, which no volume pool has; use "
                 f"${TYPE}, $gigabytes, or one of their capabilities",
@@ -125,13 +124,13 @@ class VirtualVolume:
             requirement=wanted.requirement,
             per_instance=wanted.each,
             affinity=Affinity.ANY if wanted.makes_volumes else Affinity.TOGETHER,
-            reference=TYPE if wanted.volume_type is not None and not keys(wanted.properties) else None,
+            reference=TYPE if wanted.volume_type is not None and not property_keys(wanted.properties) else None,
         )
 
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``; InvalidInput."""
         before = VolumeParameters.of(current)
-        after = VolumeParameters.checked(updated(before.content.values, change))
+        after = VolumeParameters.checked(update_values(before.content.values, change))
         for field in (MODE, TYPE, IMAGE):
             if getattr(before, field) != getattr(after, field):
                 raise InvalidInput(f"{field} cannot be changed; make another lease for it", pointer=f"/{field}")
@@ -205,7 +204,7 @@ class VirtualVolume:
         for resource in task.resources:
             whole = wanted.each.times(task.counts[resource.id])
             now = _until_final(task.before, wanted, resource, task.counts) if task.before is not None else whole
-            self._quotas.give(task, resource, now + _made_beside(task.before, resource))
+            self._quotas.give(task, resource, now + _amounts_beside(task.before, resource))
             if now != whole:
                 left.add(resource.id)
             if wanted.makes_volumes:
@@ -225,7 +224,7 @@ class VirtualVolume:
             return Done()
         found = [each for resource in task.resources for each in self._assignment.existing(task, resource)]
         name = VolumeParameters.of(task.reservation.parameters).name or "volume"
-        return self._saving.ensure(task, found, action, name=name[:120], since=asked_at(task))
+        return self._saving.ensure(task, found, action, name=name[:120], since=find_request_time(task))
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Ensure quotas from before a change, and delete what it has made; none has grown for it yet."""
@@ -291,7 +290,7 @@ def _more(before: Before, wanted: VolumeParameters, resource: Resource, counts: 
     return wanted.each.times(max(0, more))
 
 
-def _made_beside(before: Before | None, resource: Resource) -> Amounts:
+def _amounts_beside(before: Before | None, resource: Resource) -> Amounts:
     """Return what the volumes have that the same change has made on a pool for other reservations.
 
     These count as they were before the change, but the quota is for theirs, too.

@@ -46,7 +46,7 @@ _KEYS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Asked:
-    """A lease as people write it; ``reservations`` as microversion 1.0 takes them, or as 1.1 does."""
+    """A lease as people write it; ``reservations`` as microversion 1.0 takes them, or as later ones do."""
 
     name: str | None = None
     start: str | None = None
@@ -64,7 +64,7 @@ class Asked:
 
     @property
     def new_kind(self) -> str | None:
-        """Its kind if microversions before 1.3 cannot book it."""
+        """Its kind if microversion 1.0 cannot book it."""
         return self.kind or ("scheduled" if self.queue_until or self.if_free_until else None)
 
 
@@ -78,7 +78,7 @@ class Window:
     length: times.Duration | None
 
     def dates(self) -> dict[str, Any]:
-        """Return the dates as microversion 1.1 takes them.
+        """Return the dates as microversions beyond 1.0 take them.
 
         Where nothing of the clock is needed there is none in it, so that the same command is the same request.
         """
@@ -220,7 +220,7 @@ def warning(text: str, now: datetime, start: datetime, end: datetime) -> datetim
 
 
 def changed(reservation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the change of a reservation as microversion 1.1 takes it: a requirement that is emptied is a list."""
+    """Return the change of a reservation for microversions beyond 1.0: a requirement that is emptied is a list."""
     emptied: dict[str, Any] = {
         key: [] for key, value in reservation.items() if value == "" and key.endswith("_properties")
     }
@@ -228,7 +228,7 @@ def changed(reservation: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def modern(reservation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a reservation as microversion 1.1 takes it: what is empty is left out, an id is text, and true is none."""
+    """Return a reservation for microversions beyond 1.0: what is empty is left out, an id is text, and true is none."""
     written = {key: value for key, value in reservation.items() if value not in ("", None)}
     # On a command line an id of digits looks like a number.
     written |= {key: str(value) for key, value in written.items() if key.endswith("_id") and isinstance(value, int)}

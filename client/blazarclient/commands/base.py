@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands of microversion 1.1 have in common: the library, names, and times in the user's zone."""
+"""What the commands beyond microversion 1.0 have in common: the library, names, and times in the user's zone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WRONG = 2
 
 
 class LibraryCommand(BlazarCommand):
-    """A command that asks the service at microversion 1.1."""
+    """A command that asks the service at more than microversion 1.0."""
 
     resource = "lease"
     outcome = 0
@@ -131,16 +131,16 @@ class LibraryCommand(BlazarCommand):
         # Of ``blazar`` it is an adapter.
         return identity.id_of(getattr(session, "session", session), noun, text, option or f"--{noun}")
 
-    def lease_of(self, text: str, *, regions: bool | None = False) -> Lease:
+    def lease_of(self, text: str) -> Lease:
         """Return a lease by id or name; where several past ones have the name, the last. NotFound; NoUniqueMatch."""
         try:
-            return self.library.leases.find(text, regions=regions)
+            return self.library.leases.find(text)
         except NotFound:
             newest = self.library.leases.list(
                 name=text, state="past", sort_key="updated_at", sort_dir="desc", fields=("id",), limit=1
             )
             for lease in newest:
-                return self.library.leases.get(str(lease.id), regions=regions)
+                return self.library.leases.get(str(lease.id))
             raise
 
 

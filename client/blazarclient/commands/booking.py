@@ -46,17 +46,15 @@ def _sent(transport: Transport, body: Mapping[str, Any], key: str, again: str) -
     headers = {"Idempotency-Key": f'"{key}"'}
     try:
         # Loaded only where something is booked: the list of commands does not need it.
-        from blazarclient.library.transport import patience_for, version_for
+        from blazarclient.library.transport import patience_for
 
-        kind = body.get("kind") or ("scheduled" if {"wait", "extend_if_free"} & body.keys() else None)
         answer = transport.ask(
             "POST",
             "/leases",
             body=dict(body),
             headers=headers,
             repeatable=True,
-            microversion=version_for(body["reservations"], kind),
-            patience=patience_for(kind),
+            patience=patience_for(body.get("kind")),
         )
         lease_id = str(answer.part("lease", "id"))
     except BlazarClientException as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lease create``, with all that microversion 1.1 adds to it."""
+"""``lease create``, with all that microversions beyond 1.0 add to it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _IN_LINE = ("waits", "wait")
 PAUSES = (0.5, 1.0, 2.0)
 """Seconds between tries to read a lease that was booked."""
 
-_OF_1_1 = ("begins", "ends", "warned", "duration", "timezone", "file")
+_NEW_OPTIONS = ("begins", "ends", "warned", "duration", "timezone", "file")
 """Options that the existing client does not have."""
 
 
@@ -54,7 +54,7 @@ _DATES: Mapping[str, Sequence[tuple[str, str]]] = {
 }
 """What can say the dates of a request; a file can, too, under a key."""
 
-_OF_1_3: Mapping[str, str] = {
+_PLACES: Mapping[str, str] = {
     "/wait/until": "queue_until",
     "/wait/latest": "latest_start",
     "/wait/at_least": "at_least",
@@ -62,7 +62,7 @@ _OF_1_3: Mapping[str, str] = {
     "/extend_if_free": "if_free_until",
     "/kind": "kind",
 }
-"""What the options of microversion 1.3 say, by their attributes, which are also the keys of a file."""
+"""What the options beyond those of microversion 1.0 say, by their attributes, which are also the keys of a file."""
 
 
 class CreateLease(LibraryCommand, old.CreateLease):
@@ -221,7 +221,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
         return asked
 
     def body(self, asked: forms.Asked, window: forms.Window, now: datetime) -> dict[str, Any]:
-        """Return the request of microversion 1.1."""
+        """Return the request."""
         return {
             "name": asked.name,
             **({"kind": asked.kind} if asked.kind else {}),
@@ -260,7 +260,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
             return self.booked_of_old(asked, window, parsed_args)
         except InvalidRequest:
             # Nothing was booked. Microversion 1.0 takes more: long names, words for truth values, ends without an end.
-            if key or regional or asked.new_kind or any(getattr(parsed_args, name) for name in _OF_1_1):
+            if key or regional or asked.new_kind or any(getattr(parsed_args, name) for name in _NEW_OPTIONS):
                 raise
             try:
                 return self.booked_of_old(asked, window, parsed_args)
@@ -292,14 +292,8 @@ class CreateLease(LibraryCommand, old.CreateLease):
         """Return what would be booked."""
         # A service that does not know of it would book.
         self.library.info()
-        # Not needed for the list of commands.
-        from blazarclient.library.transport import version_for
-
         body = self.body(asked, window, now_in(parsed_args))
-        version = version_for(body["reservations"], asked.new_kind)
-        answer = self.library.transport.ask(
-            "POST", "/leases", body=body, query={"dry_run": True}, repeatable=True, microversion=version
-        )
+        answer = self.library.transport.ask("POST", "/leases", body=body, query={"dry_run": True}, repeatable=True)
         waits = answer.part("lease").get("status") == "WAITING"
         self.tell("Nothing was booked. It would wait for its turn:" if waits else "Nothing was booked. It would be:")
         if parsed_args.formatter != "table":
@@ -379,7 +373,7 @@ def _places(asked: forms.Asked, parsed_args: argparse.Namespace) -> Places:
         for (place, given), key in zip(_DATES.items(), keys, strict=True)
     }
     new = {
-        place: f"--{name.replace('_', '-')}" if getattr(parsed_args, name) else name for place, name in _OF_1_3.items()
+        place: f"--{name.replace('_', '-')}" if getattr(parsed_args, name) else name for place, name in _PLACES.items()
     }
     return {**of_reservations(options), **dates, **new}
 

@@ -109,9 +109,8 @@ class Find(Rows):
             "limit": parsed_args.limit,
             "time_zone": zone_name(zone),
         }
-        # A service before regions is not asked for them.
-        regions = "region" in (parsed_args.columns or ()) or any("region" in each for each in reservations)
-        columns = (*COLUMNS, *(("region",) if regions else ()))
+        regional = "region" in (parsed_args.columns or ()) or any("region" in each for each in reservations)
+        columns = (*COLUMNS, *(("region",) if regional else ()))
         options = [("--host", len(parsed_args.hosts)), ("--reservation", len(parsed_args.reservations))]
         places = {**of_reservations(options), **_PLACES}
         booking = parsed_args.book is not None
@@ -119,7 +118,7 @@ class Find(Rows):
             check_columns(parsed_args, (*columns, "lease_id"))
         try:
             with in_words_of(places):
-                openings, last = self.search(reservations, earliest, question, regions=regions)
+                openings, last = self.search(reservations, earliest, question)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("Stopped; nothing was booked." if booking else "") from None
         if parsed_args.book is not None and openings:
@@ -136,11 +135,8 @@ class Find(Rows):
         reservations: Sequence[dict[str, Any]],
         earliest: str | None,
         question: dict[str, Any],
-        *,
-        regions: bool = False,
     ) -> tuple[Sequence[Opening], Availability]:
         """Return the openings, and the first answer, which has the reasons if there are none."""
-        question = {**question, "regions": regions}
         first = answer = self.library.availability(reservations, earliest=earliest, **question)
         # Reasons and alternatives are about the first window: they are asked for once.
         more = {**question, "latest": utc(answer.latest), "explain": False, "alternatives": False}

@@ -118,7 +118,6 @@ class _Leases(Rows):
             resource_type=parsed_args.resource_type,
             region=parsed_args.region,
             kind=parsed_args.kind,
-            regions="regions" in asked or (None if looks else False),
             project_id=self.of_keystone("project", parsed_args.project),
             user_id=self.library.info().user_id if parsed_args.mine else self.of_keystone("user", parsed_args.user),
             overlapping=(since, until),
@@ -254,9 +253,9 @@ class ShowLease(LibraryCommand, old.ShowLease):
             found = self.get_client().lease.get(self.id_of(parsed_args.id))
             return self.shown({**found, **in_line(self, found, parsed_args)}, parsed_args)
         zone = now_in(parsed_args).tzinfo or timezone.utc
-        lease = self.lease_of(parsed_args.id, regions=None)
+        lease = self.lease_of(parsed_args.id)
         if self.structured(parsed_args):
-            answer = self.library.transport.ask("GET", f"/leases/{lease.id}", microversion=None)
+            answer = self.library.transport.ask("GET", f"/leases/{lease.id}")
             return self.shown(dict(answer.part("lease")), parsed_args)
         values = _in_full(lease, zone)
         return [tuple(values), tuple(values.values())]
@@ -356,7 +355,7 @@ def in_line(command: LibraryCommand, data: Mapping[str, Any], parsed_args: argpa
     if data.get("status") not in _OF_OLD:
         return {}
     try:
-        lease = command.library.leases.get(str(data["id"]), regions=None)
+        lease = command.library.leases.get(str(data["id"]))
     except BlazarClientException:
         return {}
     if not lease.wait or lease.status not in IN_LINE:

@@ -64,7 +64,7 @@ class UpdateLease(LibraryCommand, old.UpdateLease):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        """Change it: by one request of microversion 1.0, unless something of 1.1 is asked for."""
+        """Change it: by one request of microversion 1.0, unless something more is asked for."""
         for names in (_STARTS, _ENDS, _WARNINGS):
             given = [_option(name) for name in names if getattr(parsed_args, name)]
             if len(given) > 1:

@@ -88,7 +88,7 @@ class Why(LibraryCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Say it."""
         zone = now_in(parsed_args).tzinfo or timezone.utc
-        lease = self.lease_of(parsed_args.id, regions=None)
+        lease = self.lease_of(parsed_args.id)
         say(_headline(lease, zone), self.app.stdout)
         for sentence in (*conditions(lease, zone), *_events(lease, zone)):
             say(f"  {sentence}", self.app.stdout)

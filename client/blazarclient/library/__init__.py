@@ -21,14 +21,15 @@ from blazarclient.library.history import History, HistoryEntry
 from blazarclient.library.kinds import Resources, kinds
 from blazarclient.library.leases import Leases
 from blazarclient.library.maintenances import Maintenances
+from blazarclient.library.registered import Promised
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.resources import properties as _properties
 from blazarclient.library.series import SeriesOfLeases
-from blazarclient.library.supply import Capacity, FloatingIp, FloatingIps, Promised
+from blazarclient.library.supply import Capacity, FloatingIp, FloatingIps
 from blazarclient.library.supply import capacity as _capacity
 from blazarclient.library.surgery import Surgery
 from blazarclient.library.transfers import Transfers
-from blazarclient.library.transport import REGIONS, Repeated, Transport, version_for
+from blazarclient.library.transport import Repeated, Transport
 from blazarclient.library.values import (
     AffectedLease,
     Alternative,
@@ -102,11 +103,11 @@ class Reservations:
         self.history = History(self.transport)
 
     def kinds(self) -> tuple[Kind, ...]:
-        """Return the kinds of resources that the service has. UnsupportedVersion below 1.2."""
+        """Return the kinds of resources that the service has. UnsupportedVersion of the existing Blazar."""
         return kinds(self.transport)
 
     def resources(self, kind: str) -> Resources:
-        """Return what can be done with the resources of a kind, such as ``host``; it needs 1.2 of the service."""
+        """Return what can be done with the resources of a kind, such as ``host``."""
         return Resources(self.transport, kind)
 
     def availability(
@@ -123,13 +124,11 @@ class Reservations:
         time_zone: str | None = None,
         explain: bool | None = None,
         alternatives: bool | None = None,
-        regions: bool = False,
     ) -> Availability:
         """Return when all of the reservations fit, or why not.
 
         With ``duration``: the earliest openings in a range; with ``start_date`` and ``end_date``: whether that window
-        fits; with ``lease_id`` alone: how far the lease can be extended. ``regions``: openings say where each
-        reservation would be, as they do if a reservation names a region; it needs 1.2 of the service.
+        fits; with ``lease_id`` alone: how far the lease can be extended.
         """
         dates = {"earliest": earliest, "latest": latest, "start_date": start_date, "end_date": end_date}
         question: dict[str, Any] = {key: written(value) for key, value in dates.items() if value is not None}
@@ -144,8 +143,7 @@ class Reservations:
         }
         question |= {key: value for key, value in rest.items() if value is not None}
         # A question changes nothing.
-        version = REGIONS if regions else version_for(reservations)
-        answer = self.transport.ask("POST", "/availability", body=question, repeatable=True, microversion=version)
+        answer = self.transport.ask("POST", "/availability", body=question, repeatable=True)
         return decode(Availability, answer.part("availability"))
 
     def calendar(
@@ -182,7 +180,7 @@ class Reservations:
         return _properties(self.transport, resource_type)
 
     def info(self) -> Info:
-        """Return the service's clock, limits, and what the caller may do. UnsupportedVersion below 1.1."""
+        """Return the service's clock, limits, and what the caller may do. UnsupportedVersion of the existing Blazar."""
         return decode(Info, self.transport.ask("GET", "/info").part("info"))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Histories of leases: who did what. Needs microversion 1.3 of the service."""
+"""Histories of leases: who did what."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from blazarclient.library.decoding import decode
-from blazarclient.library.transport import KINDS, Transport, part_of_path
+from blazarclient.library.transport import Transport, part_of_path
 from blazarclient.library.values import Lease
 from blazarclient.library.written import id_of
 
@@ -66,5 +66,5 @@ class History:
         """Yield what was done to a lease, also to one that is deleted, the first first. NotFound."""
         path = f"/leases/{part_of_path(id_of(lease))}/history"
         query = {"sort_dir": "desc" if newest_first else None}
-        for item in self._transport.pages(path, "history", query=query, microversion=KINDS):
+        for item in self._transport.pages(path, "history", query=query):
             yield decode(HistoryEntry, item)

@@ -22,14 +22,11 @@ from blazarclient.exception import (
     Timeout,
     TooManyRequests,
     Uncertain,
-    UnsupportedVersion,
 )
 from blazarclient.library.connections import NotTrusted, leaves_open
 from blazarclient.library.decoding import decode
 from blazarclient.library.transport import (
-    KINDS,
     LONGEST_PAUSE,
-    MICROVERSION,
     Answer,
     Transport,
     exactly,
@@ -37,8 +34,6 @@ from blazarclient.library.transport import (
     named,
     part_of_path,
     patience_for,
-    version_for,
-    version_with,
 )
 from blazarclient.library.values import Lease
 from blazarclient.library.waiting import EVERY, looks
@@ -46,14 +41,6 @@ from blazarclient.library.written import Date, checked, id_of, in_capitals, in_s
 
 SETTLED = frozenset({"PENDING", "ACTIVE", "TERMINATED", "ERROR", "TIMED_OUT"})
 """Statuses in which a lease stays by itself."""
-
-_OF_KINDS = frozenset(
-    {"kind", "end_reason", "usage", "used_at", "release_at", "held", "wait", "extend_if_free", "transfer"}
-)
-"""Keys of a lease from microversion 1.3 on."""
-
-_VAGUE = frozenset({"CREATING", "ERROR"})
-"""Statuses that microversions before 1.3 also tell of a lease that waits for its turn, or has waited in vain."""
 
 CHANGES = 5
 """How often a change of dates is tried while others change the lease."""
@@ -73,7 +60,6 @@ class Leases:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._transport = transport
-        self._tells_who_waits = True
         self._clock = clock
         self._sleep = sleep
 
@@ -97,12 +83,12 @@ class Leases:
     ) -> Lease:
         """Book a lease. NotEnoughResources or LimitExceeded if it is refused.
 
-        ``kind``, from 1.3 on: ``scheduled``, ``immediate``, ``retries`` or ``best_effort``. An immediate lease is
-        returned when it is ACTIVE, or refused: Conflict, within a minute. ``wait_until``, from 1.3 on: if not enough is
-        free, the lease is returned WAITING, and waits for its turn until then; one of the kind ``retries`` goes back to
-        that when it cannot be started, until so many ``tries`` have failed. It starts no later than ``latest_start``,
-        and is ``at_least`` so long, such as ``PT4H``, if it cannot be as long as it asks for. ``extend_until``, from
-        1.3 on: up to then it is prolonged by itself if nobody else wants its resources.
+        ``kind``: ``scheduled``, ``immediate``, ``retries`` or ``best_effort``. An immediate lease is returned when it
+        is ACTIVE, or refused: Conflict, within a minute. ``wait_until``: if not enough is free, the lease is returned
+        WAITING, and waits for its turn until then; one of the kind ``retries`` goes back to that when it cannot be
+        started, until so many ``tries`` have failed. It starts no later than ``latest_start``, and is ``at_least`` so
+        long, such as ``PT4H``, if it cannot be as long as it asks for. ``extend_until``: up to then it is prolonged by
+        itself if nobody else wants its resources.
 
         ``time_zone``: an IANA name, for dates without offset and for days of durations. With one ``idempotency_key``
         at most one lease is made, however often and wherever this is called. Uncertain if no answer came after some
@@ -129,8 +115,6 @@ class Leases:
             raise ValueError("tries, latest_start and at_least are for a lease that waits; give wait_until, too")
         if extend_until is not None:
             body["extend_if_free"] = {"until": written(extend_until)}
-        if {"wait", "extend_if_free"} & body.keys():
-            kind = kind or "scheduled"
         key = checked(idempotency_key or str(uuid.uuid4()))
         try:
             answer = self._transport.ask(
@@ -139,7 +123,6 @@ class Leases:
                 body=body,
                 query={"dry_run": True} if dry_run else None,
                 headers={"Idempotency-Key": f'"{key}"'},
-                microversion=version_for(body["reservations"], kind),
                 repeatable=True,
                 patience=patience_for(kind),
             )
@@ -155,33 +138,16 @@ class Leases:
             raise lost from error
         return _lease(answer)
 
-    def get(self, lease: Lease | str, *, regions: bool | None = False) -> Lease:
-        """Return a lease, also a past one. NotFound. ``regions``: with those of its reservations; None: from 1.2 on.
+    def get(self, lease: Lease | str) -> Lease:
+        """Return a lease, also a past one. NotFound."""
+        return _lease(self._transport.ask("GET", _path(lease)))
 
-        Whether it waits for its turn is told from 1.3 of the service on.
-        """
-        return self._with_its_turn(_lease(self._transport.ask("GET", _path(lease), microversion=version_with(regions))))
-
-    def _with_its_turn(self, lease: Lease) -> Lease:
-        """Return a lease that was read, as 1.3 tells it if earlier ones have no word for its status.
-
-        Its tag remains that of the version at which it is changed: tags of others do not match there.
-        """
-        if lease.status not in _VAGUE or lease.kind is not None or not self._tells_who_waits:
-            return lease
-        try:
-            told = _lease(self._transport.ask("GET", _path(lease), microversion=KINDS))
-        except UnsupportedVersion:
-            self._tells_who_waits = False
-            return lease
-        return dataclasses.replace(told, etag=lease.etag)
-
-    def find(self, name_or_id: str, *, regions: bool | None = False) -> Lease:
+    def find(self, name_or_id: str) -> Lease:
         """Return the lease of this id, or the current one of this name. NotFound; NoUniqueMatch."""
         named(name_or_id)
         if is_uuid(name_or_id):
             try:
-                return self.get(name_or_id, regions=regions)
+                return self.get(name_or_id)
             except NotFound:
                 pass
         found = list(itertools.islice(self.list(name=name_or_id, fields=("id", "name"), limit=10), 10))
@@ -191,7 +157,7 @@ class Leases:
             raise NoUniqueMatch(
                 f"Several leases are called {name_or_id}; give an id: {', '.join(str(each.id) for each in found)}"
             )
-        return self.get(str(found[0].id), regions=regions)
+        return self.get(str(found[0].id))
 
     def list(
         self,
@@ -203,7 +169,6 @@ class Leases:
         text: str | None = None,
         resource_type: str | None = None,
         region: str | None = None,
-        regions: bool | None = False,
         kind: str | None = None,
         project_id: str | None = None,
         user_id: str | None = None,
@@ -217,10 +182,7 @@ class Leases:
         """Yield leases, reading page by page; ``limit`` is the size of a page.
 
         ``state``: ``current`` (the default), ``past`` or ``all``. ``name``: the whole name. ``fields``: what to tell of
-        each; the less, the faster. ``region``: those with a reservation there; ``regions``: tell where each is. Both
-        need 1.2 of the service; with None for ``regions``, an earlier one does not tell. ``kind`` needs 1.3, as do the
-        ``fields`` kind, end_reason and wait. A ``status`` is told, and chosen, as the newest version of the service has
-        it: those before 1.3 know neither WAITING nor TIMED_OUT.
+        each; the less, the faster. ``region``: those with a reservation there.
         """
         since, until = overlapping
         query = {
@@ -241,12 +203,7 @@ class Leases:
             "limit": limit,
             **filters,
         }
-        least = version_with(True if region is not None else regions) or MICROVERSION
-        if kind is not None or _OF_KINDS & set(fields or ()):
-            least = KINDS
-        has_status = fields is None or "status" in fields or status is not None or sort_key == "status"
-        version = None if has_status or regions is None else least
-        for item in self._transport.pages("/leases", "leases", query=query, microversion=version, least=least):
+        for item in self._transport.pages("/leases", "leases", query=query):
             yield decode(Lease, item)
 
     def change(
@@ -288,7 +245,6 @@ class Leases:
             headers={"If-Match": if_match} if if_match else None,
             # A change that was made has another tag: only without one is it the same when it is sent again.
             repeatable=if_match is None,
-            microversion=KINDS if "extend_if_free" in body else version_for(reservations or ()),
         )
         return _lease(answer)
 
@@ -354,15 +310,15 @@ class Leases:
 
     def keep(self, lease: Lease | str) -> Lease:
         """Keep a lease that nobody uses from being released. Conflict if nothing threatens it, or a second time."""
-        return _lease(self._transport.ask("POST", f"{_path(lease)}/keep", microversion=KINDS))
+        return _lease(self._transport.ask("POST", f"{_path(lease)}/keep"))
 
     def hold(self, lease: Lease | str) -> Lease:
         """As an operator, keep a lease from ever being released for not being used. Conflict if nobody looks at it."""
-        return _lease(self._transport.ask("PUT", f"{_path(lease)}/hold", microversion=KINDS))
+        return _lease(self._transport.ask("PUT", f"{_path(lease)}/hold"))
 
     def let_go(self, lease: Lease | str) -> Lease:
         """As an operator, hold a lease no longer."""
-        return _lease(self._transport.ask("DELETE", f"{_path(lease)}/hold", microversion=KINDS))
+        return _lease(self._transport.ask("DELETE", f"{_path(lease)}/hold"))
 
     def delete(self, lease: Lease | str, *, if_match: str | None = None) -> None:
         """Delete a lease; what it holds is given back. One that is deleted already is left alone."""
@@ -380,7 +336,7 @@ class Leases:
         while True:
             answer = self._transport.ask("GET", _path(lease), headers={"If-None-Match": etag} if etag else None)
             if answer.status != 304:
-                now = self._with_its_turn(_lease(answer))
+                now = _lease(answer)
                 # A place in line changes while the lease, and so its tag, remains the same.
                 etag = None if now.status == "WAITING" else answer.etag
                 if now != seen:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maintenance windows: hosts that an operator books out. All of it needs microversion 1.3 of the service."""
+"""Maintenance windows: hosts that an operator books out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from blazarclient.exception import NotFound, NoUniqueMatch
 from blazarclient.library.decoding import decode
-from blazarclient.library.transport import KINDS, Transport, is_uuid, named, part_of_path
+from blazarclient.library.transport import Transport, is_uuid, named, part_of_path
 from blazarclient.library.values import Maintenance, MaintenanceImpact
 
 
@@ -89,7 +89,7 @@ class Maintenances:
 
     def list(self, /, **filters: Any) -> Iterator[Maintenance]:
         """Yield the windows, without the leases that they affect. Filters: ``status``, ``limit``."""
-        for item in self._transport.pages("/maintenances", "maintenances", query=filters, microversion=KINDS):
+        for item in self._transport.pages("/maintenances", "maintenances", query=filters):
             yield decode(Maintenance, item)
 
     def impact_of_change(self, maintenance_id: str, /, **changes: Any) -> MaintenanceImpact:
@@ -113,7 +113,7 @@ class Maintenances:
         self._ask("DELETE", _path(maintenance_id))
 
     def _ask(self, method: str, path: str, **more: Any) -> Any:
-        return self._transport.ask(method, path, microversion=KINDS, **more)
+        return self._transport.ask(method, path, **more)
 
 
 def _window(name: str, start: str, end: str, hosts: Sequence[str], requirement: Any, **more: Any) -> Mapping[str, Any]:

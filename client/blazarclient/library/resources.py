@@ -3,57 +3,48 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
-from blazarclient.exception import NotFound, NoUniqueMatch
 from blazarclient.library.decoding import decode
 from blazarclient.library.registered import Registered
-from blazarclient.library.supply import Promised, promised
-from blazarclient.library.transport import Transport, exactly, part_of_path
+from blazarclient.library.transport import Transport, part_of_path
 from blazarclient.library.values import Feed, Host, Hypervisor, Property
 
 
 class Hosts(Registered[Host]):
-    """Registered hosts, for operators.
+    """Registered hosts. Operators see all of them, members what is public of those that they may reserve.
 
     Filters of lists: ``hypervisor_hostname``, ``availability_zone``, ``reservable``, ``condition`` (``ok``,
-    ``disabled``, ``failed``), ``project_id``, ``requirement``, ``text``, ``sort_key``, ``sort_dir``.
+    ``disabled``, ``failed``), ``project_id``, ``property``, ``requirement``, ``text``, ``sort_key``, ``sort_dir``.
     """
 
+    called = MappingProxyType({"hypervisor_hostname": "name"})
+
     def __init__(self, transport: Transport) -> None:
-        super().__init__(transport, "/os-hosts", ("host", "hosts"), Host)
+        super().__init__(transport, "host", Host)
 
     def register(self, name: str, *, properties: Mapping[str, Any] | None = None) -> Host:
         """Register a host of the cloud by its hypervisor hostname. Conflict if it is registered, or has servers."""
         return self._registered({"name": name, "properties": dict(properties or {})})
 
-    def find(self, name_or_id: str) -> Host:
-        """Return the host of this hypervisor hostname, or id. NotFound; NoUniqueMatch."""
-        found = list(self.list(hypervisor_hostname=exactly(name_or_id), limit=2))
-        if len(found) > 1:
-            raise NoUniqueMatch(f"Several hosts are called {name_or_id}; give an id")
-        if found:
-            return self.get(found[0].id)
-        try:
-            return self.get(name_or_id)
-        except NotFound:
-            raise NotFound(f"There is no host {name_or_id}") from None
-
-    def promised(self, /, **filters: Any) -> Iterator[Promised]:
-        """Yield what is promised of each host, reading page by page. Filters: ``lease_id``, ``reservation_id``."""
-        return promised(self._transport, filters)
-
     def hypervisors(self, *, registered: bool | None = None) -> Iterator[Hypervisor]:
         """Yield the hosts of the cloud, registered or not."""
-        for item in self._transport.pages("/hypervisors", "hypervisors", query={"registered": registered}):
-            yield decode(Hypervisor, item)
+        for each in self.candidates(registered=registered):
+            yield Hypervisor(
+                id=each.id,
+                hypervisor_hostname=each.name,
+                state=each.state,
+                servers=each.servers,
+                host_id=each.resource_id,
+            )
 
-    def set_private(self, property_name: str, private: bool) -> None:
-        """Have a property shown to operators only, or to all."""
-        self._transport.ask(
-            "PATCH", f"/os-hosts/properties/{part_of_path(property_name)}", body={"private": private}, repeatable=True
-        )
+    def _value(self, item: Any) -> Host:
+        host = super()._value(item)
+        return replace(host, cpu_info=_parsed(host.cpu_info))
 
 
 class Feeds:
@@ -81,3 +72,11 @@ def properties(transport: Transport, resource_type: str | None = None) -> tuple[
     """Return the properties by which resources of a type can be chosen."""
     answer = transport.ask("GET", "/properties", query={"resource_type": resource_type})
     return tuple(decode(Property, item) for item in answer.items("properties"))
+
+
+def _parsed(text: Any) -> Any:
+    """Return what Nova says of the processor; None if that is not JSON."""
+    try:
+        return json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        return None

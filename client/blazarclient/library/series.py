@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Series: leases that recur. All of it needs microversion 1.3 of the service."""
+"""Series: leases that recur."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from blazarclient.exception import BlazarClientException, InvalidRequest, NotFound, NoUniqueMatch, Uncertain
 from blazarclient.library.connections import leaves_open
 from blazarclient.library.decoding import decode
-from blazarclient.library.transport import KINDS, Transport, is_uuid, named, part_of_path
+from blazarclient.library.transport import Transport, is_uuid, named, part_of_path
 from blazarclient.library.values import Series
 from blazarclient.library.written import checked
 
@@ -67,7 +67,6 @@ class SeriesOfLeases:
                 body=body,
                 query={"dry_run": True} if dry_run else None,
                 headers={"Idempotency-Key": f'"{key}"'},
-                microversion=KINDS,
                 repeatable=True,
             )
         except BlazarClientException as error:
@@ -84,7 +83,7 @@ class SeriesOfLeases:
 
     def get(self, series_id: str) -> Series:
         """Return a series with its occurrences, also a deleted one. NotFound."""
-        answer = self._transport.ask("GET", f"/series/{part_of_path(series_id)}", microversion=KINDS)
+        answer = self._transport.ask("GET", f"/series/{part_of_path(series_id)}")
         return decode(Series, answer.part("series"))
 
     def find(self, name_or_id: str) -> Series:
@@ -107,7 +106,7 @@ class SeriesOfLeases:
 
         Filters: ``status``, ``fields``, ``sort_dir``, ``limit``; for operators ``project_id``.
         """
-        for item in self._transport.pages("/series", "series", query=filters, microversion=KINDS):
+        for item in self._transport.pages("/series", "series", query=filters):
             yield decode(Series, item)
 
     def change(self, series_id: str, /, *, since: str | None = None, dry_run: bool = False, **changes: Any) -> Series:
@@ -127,7 +126,6 @@ class SeriesOfLeases:
             f"/series/{part_of_path(series_id)}",
             body=body,
             query={"dry_run": True} if dry_run else None,
-            microversion=KINDS,
             repeatable=dry_run,
         )
         return decode(Series, answer.part("series"))
@@ -135,4 +133,4 @@ class SeriesOfLeases:
     def delete(self, series_id: str, *, running: bool = False) -> None:
         """Delete a series with its leases that have not begun; ``running``: also those that have. NotFound."""
         query = {"running": True} if running else None
-        self._transport.ask("DELETE", f"/series/{part_of_path(series_id)}", query=query, microversion=KINDS)
+        self._transport.ask("DELETE", f"/series/{part_of_path(series_id)}", query=query)

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses, what is promised of resources, and how much is free over time."""
+"""Addresses, and how much is free over time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from blazarclient.exception import NotFound
 from blazarclient.library.decoding import decode
-from blazarclient.library.transport import Transport, part_of_path
+from blazarclient.library.registered import Registered
+from blazarclient.library.transport import Transport
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,25 +25,7 @@ class FloatingIp:
     reservable: bool = True
     created_at: datetime | None = None
     updated_at: datetime | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Promise:
-    """A reservation's part of a resource; ``count``: how many units, where a resource is shared."""
-
-    id: str
-    lease_id: str
-    start_date: datetime
-    end_date: datetime
-    count: int = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Promised:
-    """A resource and what is promised of it."""
-
-    resource_id: str
-    reservations: tuple[Promise, ...] = ()
+    etag: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,36 +51,26 @@ class Capacity:
     series: tuple[Series, ...] = ()
 
 
-class FloatingIps:
-    """Addresses of external networks that can be reserved, for operators."""
+class FloatingIps(Registered[FloatingIp]):
+    """Addresses of external networks that can be reserved, for operators.
+
+    Filters of lists: ``floating_network_id``, ``subnet_id``, ``floating_ip_address``, and those of any kind.
+    """
 
     def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+        super().__init__(transport, "floatingip", FloatingIp)
 
     def register(self, network_id: str, address: str) -> FloatingIp:
         """Have an address of an external network reserved from now on."""
-        body = {"floating_network_id": network_id, "floating_ip_address": address}
-        return decode(FloatingIp, self._transport.ask("POST", "/floatingips", body=body).part("floatingip"))
-
-    def get(self, address_id: str) -> FloatingIp:
-        """Return an address by its id."""
-        return decode(FloatingIp, self._transport.ask("GET", _path(address_id)).part("floatingip"))
+        return self._registered({"floating_network_id": network_id, "floating_ip_address": address})
 
     def find(self, address_or_id: str) -> FloatingIp:
         """Return the address, by itself or by its id. NotFound."""
-        for one in self.list():
-            if address_or_id in (one.id, one.floating_ip_address):
-                return one
-        raise NotFound(f"There is no address {address_or_id} that can be reserved")
-
-    def list(self, /, **filters: Any) -> Iterator[FloatingIp]:
-        """Yield the addresses, reading page by page."""
-        for item in self._transport.pages("/floatingips", "floatingips", query=filters):
-            yield decode(FloatingIp, item)
-
-    def delete(self, address_id: str) -> None:
-        """Have an address reserved no longer. Conflict if it is promised."""
-        self._transport.ask("DELETE", _path(address_id))
+        found = next(self.list(floating_ip_address=address_or_id, limit=1), None)
+        try:
+            return self.get(address_or_id if found is None else found.id)
+        except NotFound:
+            raise NotFound(f"There is no address {address_or_id} that can be reserved") from None
 
 
 def capacity(transport: Transport, query: Mapping[str, Any]) -> Capacity:
@@ -105,13 +78,3 @@ def capacity(transport: Transport, query: Mapping[str, Any]) -> Capacity:
     told = transport.ask("GET", "/capacity", query=query).part("capacity")
     renamed = {**told, "start": told.get("from"), "end": told.get("to")} if isinstance(told, Mapping) else told
     return decode(Capacity, renamed)
-
-
-def promised(transport: Transport, query: Mapping[str, Any]) -> Iterator[Promised]:
-    """Yield what is promised of each host, reading page by page."""
-    for item in transport.pages("/os-hosts/allocations", "allocations", query=query):
-        yield decode(Promised, item)
-
-
-def _path(address_id: str) -> str:
-    return f"/floatingips/{part_of_path(address_id)}"

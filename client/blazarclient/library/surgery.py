@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Surgery on leases: other hosts, one lease made two, two made one. All of it needs microversion 1.3 of the service."""
+"""Surgery on leases: other hosts, one lease made two, two made one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from blazarclient.library.decoding import decode
-from blazarclient.library.transport import KINDS, Transport, part_of_path
+from blazarclient.library.transport import Transport, part_of_path
 from blazarclient.library.values import Lease
 from blazarclient.library.written import Date, id_of, written
 
@@ -85,7 +85,6 @@ class Surgery:
             query={"dry_run": True} if dry_run else None,
             headers=headers,
             repeatable=True,
-            microversion=KINDS,
         )
         first, *rest = (decode(Lease, each) for each in answer.part("leases"))
         return dataclasses.replace(first, etag=answer.etag), *rest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offers of leases to other projects or users, who accept them. All of it needs microversion 1.3 of the service."""
+"""Offers of leases to other projects or users, who accept them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from blazarclient.exception import InvalidRequest, NotFound, NoUniqueMatch
 from blazarclient.library.decoding import decode
-from blazarclient.library.transport import KINDS, Answer, Transport, is_uuid, named, part_of_path
+from blazarclient.library.transport import Answer, Transport, is_uuid, named, part_of_path
 from blazarclient.library.values import Lease, Transfer
 from blazarclient.library.written import id_of
 
@@ -80,7 +80,7 @@ class Transfers:
         ``limit``: the size of a page.
         """
         query = {"limit": limit}
-        for item in self._transport.pages("/transfers", "transfers", query=query, microversion=KINDS):
+        for item in self._transport.pages("/transfers", "transfers", query=query):
             yield decode(Transfer, item)
 
     def accept(self, lease: Transfer | Lease | str, *, dry_run: bool = False, if_match: str | None = None) -> Lease:
@@ -98,7 +98,7 @@ class Transfers:
         self._ask("POST", f"{_path(lease)}/decline", repeatable=True, gone_is_done=True)
 
     def _ask(self, method: str, path: str, **more: Any) -> Answer:
-        return self._transport.ask(method, path, microversion=KINDS, **more)
+        return self._transport.ask(method, path, **more)
 
 
 def _query(dry_run: bool) -> dict[str, bool] | None:

@@ -7,7 +7,7 @@ import os
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, quote
@@ -30,17 +30,7 @@ from blazarclient.library.connections import NoAnswer, NotTrusted, Unreachable, 
 from blazarclient.sessions import cannot_be_sent, time_limit, within
 
 MICROVERSION = "1.1"
-
-REGIONS = "1.2"
-"""The microversion that knows regions, and subnets of reserved networks: asked for only where one is named or wanted,
-for services before it."""
-
-KINDS = "1.3"
-"""The microversion that knows kinds of lease."""
-
-_NEWEST_FIRST = (KINDS, REGIONS, MICROVERSION)
-
-_NEWER = frozenset({"region", "subnet"})
+"""What the library speaks; services that do not are those of the existing Blazar, with 1.0."""
 
 SERVICE_TYPE = "reservation"
 
@@ -128,7 +118,6 @@ class Transport:
         self._patience = patience or min(time_limit(session) or PATIENCE, PATIENCE)
         self._process = os.getpid()
         self._reached = False
-        self._newest = list(_NEWEST_FIRST)
         self._sleep = sleep
         self._dice = dice
 
@@ -140,34 +129,22 @@ class Transport:
         body: object = None,
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-        microversion: str | None = MICROVERSION,
-        least: str = MICROVERSION,
         repeatable: bool | None = None,
         gone_is_done: bool | None = None,
         patience: float = 0.0,
     ) -> Answer:
         """Make a request and return its answer.
 
-        ``microversion``: None for the newest of ours that the service speaks, for reading; UnsupportedVersion if it is
-        below ``least``. ``repeatable``: whether it may be sent again after an answer was lost; by default all but POST
-        and PATCH. ``gone_is_done``: whether it was done if it is sent again and nothing is there any more; by default
-        only DELETE. ``patience``: seconds for one answer, if these are more than usual.
+        ``repeatable``: whether it may be sent again after an answer was lost; by default all but POST and PATCH.
+        ``gone_is_done``: whether it was done if it is sent again and nothing is there any more; by default only
+        DELETE. ``patience``: seconds for one answer, if these are more than usual.
         """
-        if microversion is None:
-            newest = self._newest[0] if _is_from(self._newest[0], least) else least
-            try:
-                return self.ask(method, path, query=query, headers=headers, microversion=newest)
-            except UnsupportedVersion:
-                if newest == least:
-                    raise
-                self._newest.remove(newest)
-                return self.ask(method, path, query=query, headers=headers, microversion=None, least=least)
         safe = method not in ("POST", "PATCH") if repeatable is None else repeatable
         ends = method == "DELETE" if gone_is_done is None else gone_is_done
         lost = False
         for pause in (*PAUSES, None):
             try:
-                return self._once(method, path, body, query, headers, microversion, patience)
+                return self._once(method, path, body, query, headers, patience)
             except NotFound:
                 if lost and ends:
                     # It was there, and the try whose answer was lost has ended it.
@@ -189,13 +166,11 @@ class Transport:
         path: str,
         *keys: str,
         query: Mapping[str, Any] | None = None,
-        microversion: str | None = MICROVERSION,
-        least: str = MICROVERSION,
     ) -> Iterator[Any]:
         """Yield the items of a list, reading its pages one by one; ``keys``: where an answer has the list."""
         asked = {name: value for name, value in (query or {}).items() if value is not None}
         while True:
-            answer = self.ask("GET", path, query=asked, microversion=microversion, least=least)
+            answer = self.ask("GET", path, query=asked)
             yield from answer.items(*keys)
             marker = self.next_marker(answer)
             if marker is None:
@@ -228,7 +203,6 @@ class Transport:
         body: object,
         query: Mapping[str, Any] | None,
         headers: Mapping[str, str] | None,
-        microversion: str,
         patience: float,
     ) -> Answer:
         self._leave_connections_of_parent()
@@ -239,7 +213,7 @@ class Transport:
                 method,
                 params=_written(query or {}),
                 headers={"Accept": "application/json", **(headers or {})},
-                microversion=microversion,
+                microversion=MICROVERSION,
                 raise_exc=False,
                 timeout=max(self._patience, patience),
                 **options,
@@ -255,16 +229,16 @@ class Transport:
             raise NotTrusted(f"No secure connection: {error}") from error
         self._reached = True
         if response.status_code >= 400:
-            raise _refused(response, microversion)
+            raise _refused(response)
         try:
             decoded = response.json() if response.content else None
         except ValueError as error:
             raise NoBlazarEndpoint(
                 f"{_place(response)} answered with something that is not JSON: it is not the reservation service"
             ) from error
-        if response.ok and not _speaks(response, microversion):
+        if response.ok and not _speaks(response):
             done = "" if method == "GET" else ", and may have done what was asked"
-            raise _too_old(response, microversion, f"it answered without naming a version{done}")
+            raise _too_old(response, f"it answered without naming a version{done}")
         return Answer(response.status_code, decoded, response.headers)
 
     def _leave_connections_of_parent(self) -> None:
@@ -280,26 +254,9 @@ class Repeated(tuple[str, ...]):
     __slots__ = ()
 
 
-def _is_from(version: str, least: str) -> bool:
-    """Return whether a microversion of ours is at least another one."""
-    return _NEWEST_FIRST.index(version) <= _NEWEST_FIRST.index(least)
-
-
-def version_for(reservations: Iterable[Mapping[str, Any]], kind: str | None = None) -> str:
-    """Return the microversion of a request with these reservations, for a lease of this kind."""
-    if kind is not None:
-        return KINDS
-    return REGIONS if any(_NEWER & each.keys() for each in reservations) else MICROVERSION
-
-
 def patience_for(kind: str | None) -> float:
     """Return the seconds to wait for the answer to a request for a lease of this kind, at least."""
     return IMMEDIATE_PATIENCE if kind == "immediate" else 0.0
-
-
-def version_with(regions: bool | None) -> str | None:
-    """Return the microversion of an answer with regions, without, or, for None, with them if the service has any."""
-    return None if regions is None else REGIONS if regions else MICROVERSION
 
 
 def part_of_path(text: str) -> str:
@@ -334,32 +291,30 @@ def named(text: object) -> None:
         raise InvalidRequest(f"{text!r} is neither an id nor a name")
 
 
-def _refused(response: Any, microversion: str) -> BlazarClientException:
+def _refused(response: Any) -> BlazarClientException:
     error = refused(response.status_code, response.text, response.headers)
     if isinstance(error, UnsupportedVersion):
-        return _too_old(response, microversion, str(error), error)
-    unknown = isinstance(error, NotFound | InvalidRequest) and not _speaks(response, microversion)
+        return _too_old(response, str(error), error)
+    unknown = isinstance(error, NotFound | InvalidRequest) and not _speaks(response)
     if unknown and all(fault.code is None for fault in error.faults):
         if "json" not in response.headers.get("Content-Type", ""):
             return NoBlazarEndpoint(f"{_place(response)} is not the reservation service, it answered: {error}")
-        return _too_old(response, microversion, str(error), error)
+        return _too_old(response, str(error), error)
     return error
 
 
-def _too_old(
-    response: Any, microversion: str, said: str, error: BlazarClientException | None = None
-) -> UnsupportedVersion:
+def _too_old(response: Any, said: str, error: BlazarClientException | None = None) -> UnsupportedVersion:
     return UnsupportedVersion(
-        f"The reservation service of this cloud does not speak microversion {microversion}, which this needs: {said}",
+        f"The reservation service of this cloud does not speak microversion {MICROVERSION}, which this needs: {said}",
         faults=error.faults if error else (),
         request_id=response.headers.get("x-openstack-request-id"),
     )
 
 
-def _speaks(response: Any, microversion: str) -> bool:
-    # "reservation 1.1", or a list of services and versions.
+def _speaks(response: Any) -> bool:
+    # As "reservation 1.1", or a list of services and versions.
     told = response.headers.get("OpenStack-API-Version", "")
-    return microversion in told.replace(",", " ").split()
+    return MICROVERSION in told.replace(",", " ").split()
 
 
 def _place(response: Any) -> str:

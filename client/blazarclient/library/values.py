@@ -68,8 +68,8 @@ class Made:
 class Reservation:
     """One reservation of a lease; ``parameters``: the keys of its resource type, as they are sent.
 
-    ``region``: None also where the service was not asked for it. ``children``: what it is made of, as a stack is.
-    ``made``: what it has made in the project, told from 1.3 on.
+    ``region``: None where the service has only one. ``children``: what it is made of, as a stack is.
+    ``made``: what it has made in the project.
     """
 
     resource_type: str
@@ -206,10 +206,9 @@ class Transfer:
 class Lease:
     """A lease in full. Of lists with ``fields`` only these are told; the rest have their defaults.
 
-    ``etag``: for ``If-Match``. ``id`` is None in the answer to a dry run. ``kind``, ``end_reason``, ``wait`` and
-    whether it is used are told from microversion 1.3 on; ``release_at``: when it ends because nobody uses it;
-    ``held``: an operator wants it to stay, used or not.
-    ``transfer``, from 1.3 on: to whom it is offered, or was until the offer expired.
+    ``etag``: for ``If-Match``. ``id`` is None in the answer to a dry run. ``release_at``: when it ends
+    because nobody uses it; ``held``: an operator wants it to stay, used or not.
+    ``transfer``: to whom it is offered, or was until the offer expired.
     """
 
     id: str | None = None
@@ -266,7 +265,10 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """A registered host. ``capacity``: amounts by resource class (``MEMORY_MB`` in MiB, ``DISK_GB`` in GiB)."""
+    """A registered host. ``capacity``: amounts by resource class (``MEMORY_MB`` in MiB, ``DISK_GB`` in GiB).
+
+    Members see a label as the ``id``, and neither names nor why it is out of use.
+    """
 
     id: str
     label: str = ""
@@ -290,7 +292,7 @@ class Host:
 
 @dataclass(frozen=True, kw_only=True)
 class RegisteredResource:
-    """A registered resource of any kind, from 1.2 on.
+    """A registered resource of any kind.
 
     Members see a label as the ``id`` where names are for operators (``name`` is None), and public attributes only.
     """
@@ -314,7 +316,10 @@ class RegisteredResource:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A kind of resource; ``registration`` and the others are JSON schemas, by attribute and by resource type."""
+    """A kind of resource; ``registration`` and the others are JSON schemas, by attribute and by resource type.
+
+    ``allowed``: the policy rules that let the caller do something with its resources.
+    """
 
     name: str
     noun: str = ""
@@ -324,13 +329,14 @@ class Kind:
     attributes: Json = field(default_factory=dict, hash=False)
     parameters: Json = field(default_factory=dict, hash=False)
     has_candidates: bool = False
+    allowed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
     """What the cloud has to register; ``resource_id`` is None if it is not registered.
 
-    ``registration`` are the fields that register it, as far as the cloud tells them: empty before microversion 1.3.
+    ``registration`` are the fields that register it, as far as the cloud tells them.
     """
 
     id: str
@@ -355,7 +361,7 @@ class Hypervisor:
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """How many units of a reservation fit, and in which region if the service was asked for it."""
+    """How many units of a reservation fit, and in which region, if the service has several."""
 
     count: int
     region: str | None = None

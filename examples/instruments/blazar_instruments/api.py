@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from blazar.api.routes import Part
-from blazar.api.shapes import COUNT, TEXT, a_reservation
+from blazar.api.http.routes import Part
+from blazar.api.http.shapes import COUNT, TEXT, a_reservation
 from blazar_instruments.type import SCHEMA
 
 _SOURCE = {"type": ["object", "null"], "properties": {"reservation": {"type": "string"}}}

@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 from oslo_config import cfg
 
 from blazar.context import check_change
-from blazar.model.errors import CloudRefused, CloudUnavailable, InvalidInput, NotFound
+from blazar.model.base.errors import CloudRefused, CloudUnavailable, InvalidInput, NotFound
 from blazar_instruments.options import SECTION
 from blazar_instruments.port import Instrument
 

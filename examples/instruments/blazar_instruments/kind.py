@@ -8,12 +8,11 @@ from collections.abc import Collection
 from oslo_config import cfg
 
 from blazar.clouds.ports import Cloud
-from blazar.model.amounts import Amounts
-from blazar.model.errors import InvalidInput, NotFound
-from blazar.model.requests import Registration
-from blazar.model.resource import Resource, ResourceDetails, ResourceInventory, ResourceKind
-from blazar.model.resource_kinds import KindShape
-from blazar.resources.kinds import CloudResource, Polled, Uses
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import InvalidInput, NotFound
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.resource import KindShape, Resource, ResourceDetails, ResourceInventory, ResourceKind
+from blazar.resources.contract.kind import CalendarReads, CloudResource, Kind, Polled
 from blazar_instruments.port import Control, Instrument, control
 
 INSTRUMENT = ResourceKind("instrument")
@@ -38,7 +37,7 @@ SHAPE = KindShape(
 )
 
 
-class Instruments:
+class Instruments(Kind):
     """Instruments of the laboratory. Their registration changes nothing there."""
 
     kind = INSTRUMENT
@@ -64,7 +63,7 @@ class Instruments:
         """Return the model and the channels of an instrument."""
         return _details(self._named(in_cloud.name))
 
-    def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
+    def poll(self, registered: Collection[Resource], uses: CalendarReads) -> Polled:
         """Return which instruments work, and what is new about them; one call."""
         there = {each.name: each for each in self._control.instruments()}
         details = {each.id: _details(there[each.name]) for each in registered if each.name in there}

@@ -10,7 +10,7 @@ from dataclasses import replace
 from oslo_config import cfg
 
 from blazar.context import check_change
-from blazar.model.errors import NotFound
+from blazar.model.base.errors import NotFound
 from blazar_instruments.port import Instrument
 
 LABORATORY = (

@@ -12,16 +12,23 @@ from dataclasses import asdict, dataclass
 from oslo_config import cfg
 
 from blazar.clouds.ports import Cloud
-from blazar.model.amounts import Amounts
-from blazar.model.demand import Demand
-from blazar.model.errors import InvalidInput
-from blazar.model.lease import Content
-from blazar.model.requirements import Requirement, keys
-from blazar.model.resource import Resource
-from blazar.resources.base import Done, Given, Progress, Reference, Task
-from blazar.resources.parameters import requirement_of, requirement_text, stored_maybe_text, stored_number, whole_number
-from blazar.resources.references import reference_of
-from blazar.resources.schemas import COUNT, REQUIREMENT, a_reference, a_request
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import InvalidInput
+from blazar.model.calendar.demand import Demand
+from blazar.model.leases.reservation import Content
+from blazar.model.resources.requirements import Requirement, property_keys
+from blazar.model.resources.resource import Resource
+from blazar.resources.contract.parameters import (
+    reference_of,
+    requirement_of,
+    requirement_text,
+    stored_maybe_text,
+    stored_number,
+    whole_number,
+)
+from blazar.resources.contract.schemas import COUNT, REQUIREMENT, a_reference, a_request
+from blazar.resources.contract.type import ResourceType
+from blazar.resources.contract.values import Done, Given, Progress, Reference, Task
 from blazar_instruments.kind import CHANNEL, INSTRUMENT
 from blazar_instruments.port import Control, control
 
@@ -71,7 +78,7 @@ class InstrumentParameters:
         return requirement_of(resource_properties=self.resource_properties)
 
 
-class LabInstrument:
+class LabInstrument(ResourceType):
     """The resource type ``lab:instrument``."""
 
     resource_type = RESOURCE_TYPE
@@ -107,7 +114,7 @@ class LabInstrument:
     def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return a demand for the channels, on one instrument that meets the requirement."""
         wanted = InstrumentParameters.of(parameters)
-        if unknown := sorted(keys(wanted.requirement) - OWN - known):
+        if unknown := sorted(property_keys(wanted.requirement) - OWN - known):
             raise InvalidInput(f"resource_properties asks for ${unknown[0]}, which no instrument has; $model is known")
         return Demand(
             kind=self.kind,

@@ -189,7 +189,7 @@ HOSTS = [
     Bad(
         f"1.1 host: {what}",
         "PUT",
-        "/v1/os-hosts/{host}",
+        "/v1/resources/host/{host}",
         400,
         says,
         {"properties": properties},

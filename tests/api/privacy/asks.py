@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from blazar.api.routes import Route
+from blazar.api.http.routes import Route
 
-BOTH = ("1.0", "1.3")
+BOTH = ("1.0", "1.1")
 """The lowest version and the newest, which has all that those between have."""
 
 
@@ -205,7 +205,6 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "show_host": [_HOST_ONLY],
     "update_host": [Ask(403, body={"disabled": None}), Ask(403, body={"colour": "{project}"})],
     "delete_host": [_HOST_ONLY],
-    "list_hypervisors": [_HOST_ONLY],
     "list_allocations": [_HOST_ONLY, Ask(403, "lease_id={lease}"), Ask(403, "reservation_id={reservation}")],
     "show_allocation": [_HOST_ONLY, Ask(403, "lease_id={lease}")],
     "move_reservation": [Ask(403, body={"reservation_id": "{reservation}"}), Ask(403, body={"lease_id": "{lease}"})],
@@ -250,6 +249,7 @@ ASKS: Mapping[str, Sequence[Ask]] = {
         Ask(query="text={label}"),
         Ask(query="marker={label}"),
         Ask(query="property={name}:A100"),
+        Ask(query="sort_key=property:{name}"),
         Ask(query='requirement=["==","${name}","x"]'),
         Ask(400, query="condition=in:ok,failed"),
         Ask(400, query="maintenance_before=now"),
@@ -263,6 +263,7 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "refresh_resource": [_HOST_ONLY],
     "list_resource_allocations": [_HOST_ONLY, Ask(403, "lease_id={lease}")],
     "show_resource_allocations": [_HOST_ONLY, Ask(403, "reservation_id={reservation}")],
+    "move_resource_reservation": [Ask(403, body={"reservation_id": "{reservation}"})],
     "list_candidates": [_HOST_ONLY],
     "list_properties_of_resources": [_HOST_ONLY],
     "set_property_of_resources": [Ask(403, body={"private": False})],

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from blazar.model.requests import Disabling, ResourceChange
-from blazar.model.resource import HOST
+from blazar.model.resources.changes import Disabling, ResourceChange
+from blazar.model.resources.resource import HOST
 from tests.api.privacy.marked import HOUR, MARK, OTHER, RESTRICTED, THEIRS, Marked, host_id, on
 from tests.world import NOON, a_host
 

@@ -16,16 +16,17 @@ import sqlalchemy as sa
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from blazar.api.routes import Root, Route
-from blazar.clouds.ports import Flavor
+from blazar.api.http.routes import Root, Route
+from blazar.clouds.ports.compute import Flavor
 from blazar.clouds.simulated import State
 from blazar.clouds.simulated.state import NetworkState, SubnetState
-from blazar.model.errors import CloudRefused
-from blazar.model.lease import Lease
-from blazar.model.maintenance import MaintenanceRequest
-from blazar.model.requests import Disabling, ReservationRequest, ResourceChange
-from blazar.model.resource import HOST
-from blazar.store.tables import events, feeds, leases, reservations, resources
+from blazar.model.base.errors import CloudRefused
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import ReservationRequest
+from blazar.model.maintenance.windows import MaintenanceRequest
+from blazar.model.resources.changes import Disabling, ResourceChange
+from blazar.model.resources.resource import HOST
+from blazar.store.sql.tables import events, feeds, leases, reservations, resources
 from tests.api.conftest import app_of, token
 from tests.tables import new_sqlite, sqlite_engine
 from tests.world import NOON, ManualClock, World, a_host, addresses, flavored, host_request, instances, of_hosts
@@ -41,7 +42,7 @@ PEOPLE = {
 OPERATOR = {**token("root", "demo", "admin"), "OpenStack-API-Version": "reservation 1.1"}
 THEIRS = {**token(f"user-of-{MARK}", OTHER, "member", "reader"), "OpenStack-API-Version": "reservation 1.1"}
 MINE = {**PEOPLE["member"], "OpenStack-API-Version": "reservation 1.1"}
-NEWEST = {"OpenStack-API-Version": "reservation 1.3"}
+NEWEST = {"OpenStack-API-Version": "reservation 1.1"}
 SERIES = {
     "rule": "FREQ=DAILY;COUNT=1",
     "start": "2030-08-05T10:00",

@@ -15,7 +15,7 @@ from werkzeug.test import Client, TestResponse
 
 from blazar.api.web.keystone import Keystone
 from blazar.api.web.sessions import Sessions
-from blazar.api.web.settings import Clocks, SessionSettings
+from blazar.api.web.signing_in import Clocks, SessionSettings
 from tests.api.web.keystone import PASSWORDS, FakeKeystone
 
 ORIGIN = "https://cloud.example"

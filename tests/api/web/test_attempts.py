@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blazar.api.web.answers import Refusal
+from blazar.api.web.answers import PageRefusal
 from blazar.api.web.attempts import MOST_BUCKETS, Attempts, network
 from tests.api.web.conftest import Browser
 from tests.api.web.test_sessions import code
@@ -53,6 +53,7 @@ def test_a_user_has_thirty_attempts_a_minute_from_all_addresses_together(browser
     assert tries(browser, 2, address="198.51.100.1") == [401, 429]
 
 
+@pytest.mark.slow
 def test_what_is_remembered_is_bounded_however_many_try():
     attempts = Attempts(lambda: 0.0)
     for number in range(MOST_BUCKETS // 4):
@@ -88,6 +89,7 @@ def test_a_network_of_ipv6_is_one_client():
     assert network("192.0.2.1") != network("192.0.2.2")
 
 
+@pytest.mark.slow
 def test_who_signs_in_rightly_is_not_limited(browser):
     assert [browser.sign_in().status_code for _ in range(15)] == [200] * 15
 
@@ -123,5 +125,5 @@ def test_a_clock_that_stands_still_gives_nothing_back():
     for _ in range(10):
         with pytest.raises(LookupError):
             one()
-    with pytest.raises(Refusal, match="try again in 6 seconds"):
+    with pytest.raises(PageRefusal, match="try again in 6 seconds"):
         one()

@@ -15,6 +15,7 @@ CHANGE = ("POST", "/v1/leases")
 NO_SITE = {"Sec-Fetch-Site": None}
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "none", "", "Same-Origin", "same-origin, same-origin"])
 @pytest.mark.parametrize(("method", "path"), [READ, CHANGE, ("GET", "/ui/session"), ("DELETE", "/ui/session")])
 def test_a_request_that_no_page_of_ours_made_cannot_use_the_session(signed_in, method, path, site):
@@ -26,6 +27,7 @@ def test_a_request_that_no_page_of_ours_made_cannot_use_the_session(signed_in, m
 FOREIGN = ["null", "https://evil.example", "https://cloud.example:8443", "http://cloud.example", "https://cloud", ""]
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("origin", FOREIGN)
 @pytest.mark.parametrize(("method", "path"), [READ, CHANGE, ("PUT", "/ui/session/project")])
 def test_without_fetch_headers_the_origin_decides(signed_in, method, path, origin):
@@ -43,6 +45,7 @@ def test_a_change_with_neither_is_refused_and_a_read_is_not(signed_in):
     assert signed_in.open(*READ, headers=NO_SITE).status_code == 200
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("given", [None, "", "x", "\xe9"])
 @pytest.mark.parametrize(
     ("method", "path"),

@@ -9,9 +9,8 @@ import json
 import pytest
 from werkzeug.test import Client
 
-from blazar.api.web.files import read
-from blazar.api.web.pages import Pages
-from blazar.api.web.standalone import StandaloneSession
+from blazar.api.web.pages import Pages, read
+from blazar.api.web.sessions import StandaloneSession
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 SCRIPT = b"export const answer = 42;" * 20

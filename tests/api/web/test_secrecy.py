@@ -8,14 +8,14 @@ import logging
 from keystonemiddleware.auth_token import AuthProtocol
 from werkzeug.test import Client
 
-from blazar.api.identity import KeystoneIdentity
-from blazar.api.middleware import ExchangeLog, behind_keystone
+from blazar.api.http.identity import KeystoneIdentity
+from blazar.api.http.middleware import ExchangeLog, behind_keystone
 from blazar.api.web.keystone import Keystone
 from blazar.api.web.sessions import Sessions
-from blazar.api.web.settings import SessionSettings
+from blazar.api.web.signing_in import SessionSettings
 from blazar.cmd import config
 from tests.api.conftest import app_of
-from tests.api.test_keystone import token
+from tests.api.http.test_keystone import token
 from tests.api.web.conftest import KEY, Browser
 from tests.api.web.keystone import CREDENTIAL, PASSCODE
 

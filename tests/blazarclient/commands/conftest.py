@@ -15,7 +15,8 @@ from blazarclient.commands import base, change, create, watch
 from blazarclient.library import transport
 
 URL = "http://127.0.0.1:1234/v1"
-NEW = {"OpenStack-API-Version": "reservation 1.1", "Content-Type": "application/json"}
+SPOKEN = f"reservation {transport.MICROVERSION}"
+NEW = {"OpenStack-API-Version": SPOKEN, "Content-Type": "application/json"}
 ID = "11111111-2222-4333-8444-000000000001"
 NOW = datetime(2026, 11, 23, 10, 15, 42, tzinfo=UTC)
 
@@ -50,7 +51,7 @@ def refusal(code: str, detail: str, status: int = 409, **more: Any) -> dict[str,
 
 
 def says(key: str, value: Any, **more: Any) -> dict[str, Any]:
-    """Return the arguments of an answer of microversion 1.1."""
+    """Return the arguments of an answer."""
     return {"json": {key: value}, "headers": {**NEW, **more.pop("headers", {})}, **more}
 
 
@@ -69,7 +70,7 @@ class Time:
 
 @pytest.fixture
 def service(requests_mock: Any) -> Any:
-    """A service of microversion 1.1 with one lease, ``training``."""
+    """A service with one lease, ``training``."""
     requests_mock.get(f"{URL}/info", json=INFO, headers=NEW)
     requests_mock.get(f"{URL}/leases", **says("leases", [{"id": ID, "name": "training"}]))
     requests_mock.get(f"{URL}/leases/{ID}", **says("lease", LEASE, headers={"ETag": '"3.1.m"'}))
@@ -85,9 +86,13 @@ def old_service(requests_mock: Any) -> Any:
 
     def answer(body: dict[str, Any], status: int = 200) -> Callable[..., dict[str, Any]]:
         def told(request: Any, context: Any) -> dict[str, Any]:
-            if "1.1" in request.headers.get("OpenStack-API-Version", ""):
+            if request.headers.get("OpenStack-API-Version") == SPOKEN:
                 context.status_code = 406
-                return {"errors": [{"status": 406, "title": "Not acceptable", "detail": "1.1 is not known"}]}
+                return {
+                    "errors": [
+                        {"status": 406, "title": "Not acceptable", "detail": f"{transport.MICROVERSION} is not known"}
+                    ]
+                }
             context.status_code = status
             return body
 

@@ -152,7 +152,7 @@ def test_a_service_without_a_calendar_is_told_of_in_a_sentence(run: Run, request
     requests_mock.get(f"{URL}/calendar", json=missing, status_code=404, headers={"Content-Type": "application/json"})
     code, out, err = run("calendar")
     assert (code, out, err.count("\n")) == (1, "", 1)
-    assert "1.1" in err
+    assert "does not speak microversion" in err
 
 
 class Terminal(io.StringIO):

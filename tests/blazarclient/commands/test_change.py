@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.blazarclient.commands.conftest import ID, LEASE, URL, Run, refusal, says, sent
+from tests.blazarclient.commands.conftest import ID, LEASE, SPOKEN, URL, Run, refusal, says, sent
 
 END = "2026-11-26T10:15:42Z"
 STALE = refusal("precondition_failed", "It has changed.", status=412)
@@ -280,12 +280,12 @@ def test_a_name_that_several_leases_have_is_refused_with_their_ids(run: Run, ser
 def test_a_lease_is_extended_by_itself_while_nobody_wants_what_it_has(
     run: Run, service: Any, word: str, asked: Any
 ) -> None:
-    answer = {"OpenStack-API-Version": "reservation 1.3", "Content-Type": "application/json"}
+    answer = {"OpenStack-API-Version": SPOKEN, "Content-Type": "application/json"}
     service.put(f"{URL}/leases/{ID}", **says("lease", LEASE, headers=answer))
     code, _, err = run("lease", "extend", "training", "--if-free-until", word)
     (put,) = sent(service, "PUT")
     assert (code, put.json()) == (0, {"extend_if_free": asked}), err
-    assert put.headers["OpenStack-API-Version"] == "reservation 1.3"
+    assert put.headers["OpenStack-API-Version"] == SPOKEN
 
 
 def test_a_refusal_of_what_a_lease_is_extended_to_by_itself_names_the_option(run: Run, service: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.blazarclient.commands.conftest import URL, Run, refusal, says, sent
+from tests.blazarclient.commands.conftest import SPOKEN, URL, Run, refusal, says, sent
 
 FEED = {
     "id": "c1d2e3f4-5a6b-4c7d-8e9f-0a1b2c3d4e5f",
@@ -64,7 +64,7 @@ def test_links_are_listed_without_their_secrets(run: Run, service: Any) -> None:
 
 
 def test_each_link_that_is_revoked_is_told_of(run: Run, service: Any) -> None:
-    service.delete(f"{URL}/feeds/a", status_code=204, headers={"OpenStack-API-Version": "reservation 1.1"})
+    service.delete(f"{URL}/feeds/a", status_code=204, headers={"OpenStack-API-Version": SPOKEN})
     service.delete(f"{URL}/feeds/b", **refusal("feed_not_found", "there is no such feed", status=404))
     code, out, err = run("feed", "delete", "b", "a")
     assert (code, out) == (3, "Deleted feed: a\n")

@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.blazarclient.commands.conftest import NEW, URL, Run, refusal, says, sent
+from tests.blazarclient.commands.conftest import NEW, SPOKEN, URL, Run, refusal, says, sent
 
 
 def a_host(number: int, **values: Any) -> dict[str, Any]:
     return {
         "id": str(number),
         "label": f"h-{number}",
-        "hypervisor_hostname": f"cn{number}.example",
-        "service_name": f"cn{number}",
-        "availability_zone": "az-1",
+        "name": f"cn{number}.example",
+        "attributes": {"service_name": f"cn{number}", "availability_zone": "az-1"},
         "capacity": {"VCPU": 64, "MEMORY_MB": 515000, "DISK_GB": 890},
         "traits": [],
         "properties": {"gpu": "A100"},
@@ -35,16 +34,16 @@ OUT = a_host(12, reservable=False, disabled=DISABLED)
 
 @pytest.fixture
 def hosts(requests_mock: Any) -> Any:
-    requests_mock.get(f"{URL}/os-hosts", **says("hosts", [a_host(9), OUT]))
-    requests_mock.get(f"{URL}/os-hosts?hypervisor_hostname=cn12.example", **says("hosts", [OUT]))
-    requests_mock.get(f"{URL}/os-hosts?hypervisor_hostname=12", **says("hosts", []))
-    requests_mock.get(f"{URL}/os-hosts/12", **says("host", OUT))
-    requests_mock.put(f"{URL}/os-hosts/12", **says("host", OUT))
-    requests_mock.post(f"{URL}/os-hosts", **says("host", a_host(17), status_code=201))
+    requests_mock.get(f"{URL}/resources/host", **says("resources", [a_host(9), OUT]))
+    requests_mock.get(f"{URL}/resources/host?name=cn12.example", **says("resources", [OUT]))
+    requests_mock.get(f"{URL}/resources/host?name=12", **says("resources", []))
+    requests_mock.get(f"{URL}/resources/host/12", **says("resource", OUT))
+    requests_mock.put(f"{URL}/resources/host/12", **says("resource", OUT))
+    requests_mock.post(f"{URL}/resources/host", **says("resource", a_host(17), status_code=201))
     found = [("17", "cn17.example", None), ("18", "cn18.example", None)]
-    keys = ("id", "hypervisor_hostname", "host_id")
-    hypervisors = [{**dict(zip(keys, each, strict=True)), "state": "up", "servers": 0} for each in found]
-    requests_mock.get(f"{URL}/hypervisors", **says("hypervisors", hypervisors))
+    keys = ("id", "name", "resource_id")
+    candidates = [{**dict(zip(keys, each, strict=True)), "state": "up", "servers": 0} for each in found]
+    requests_mock.get(f"{URL}/resources/host/candidates", **says("candidates", candidates))
     return requests_mock
 
 
@@ -55,7 +54,7 @@ def test_hosts_are_filtered_by_the_service(run: Run, hosts: Any) -> None:
     assert code == 0
     [request] = sent(hosts, "GET")
     assert request.qs["condition"] == ["disabled"]
-    assert request.qs["availability_zone"] == ["az-1"]
+    assert request.qs["property"] == ["availability_zone:az-1"]
     assert json.loads(request.qs["requirement"][0]) == ["==", "$gpu", "a100"]  # qs is in lower case
     assert (
         '"12","cn12.example",64,515000,890,"az-1","disabled","fan replaced","2026-12-01 01:00+01:00","gpu=A100"' in out
@@ -66,7 +65,7 @@ def test_without_new_options_hosts_are_those_of_the_existing_client(run: Run, ho
     hosts.get(f"{URL}/os-hosts", json={"hosts": [{"id": "9", "hypervisor_hostname": "cn9", "vcpus": 64}]})
     code, out, _ = run("host", "list", "-f", "json")
     assert (code, json.loads(out)) == (0, [{"id": "9", "hypervisor_hostname": "cn9", "vcpus": 64}])
-    assert "1.1" not in sent(hosts, "GET")[0].headers.get("OpenStack-API-Version", "")
+    assert SPOKEN not in sent(hosts, "GET")[0].headers.get("OpenStack-API-Version", "")
 
 
 def test_programs_get_hosts_with_their_structure(run: Run, hosts: Any) -> None:
@@ -117,8 +116,8 @@ def test_all_hosts_that_are_not_registered_are(run: Run, hosts: Any) -> None:
 
 
 def test_of_hosts_with_one_name_in_two_regions_each_is_registered_in_its_own(run: Run, hosts: Any) -> None:
-    found = [{"id": id_, "hypervisor_hostname": "node-1", "host_id": None} for id_ in ("7", "RegionTwo:7")]
-    hosts.get(f"{URL}/hypervisors", **says("hypervisors", found))
+    found = [{"id": id_, "name": "node-1", "resource_id": None} for id_ in ("7", "RegionTwo:7")]
+    hosts.get(f"{URL}/resources/host/candidates", **says("candidates", found))
     code, _, err = run("host", "register", "--all", "--extra", "gpu=A100")
     assert code == 0, err
     assert [request.json() for request in sent(hosts, "POST")] == [
@@ -128,8 +127,8 @@ def test_of_hosts_with_one_name_in_two_regions_each_is_registered_in_its_own(run
 
 
 def test_a_host_that_is_refused_does_not_stop_the_others(run: Run, hosts: Any) -> None:
-    created = {"status_code": 201, "json": {"host": a_host(2)}, "headers": NEW}
-    hosts.post(f"{URL}/os-hosts", [refusal("host_has_servers", "cn1 has servers"), created])
+    created = {"status_code": 201, "json": {"resource": a_host(2)}, "headers": NEW}
+    hosts.post(f"{URL}/resources/host", [refusal("host_has_servers", "cn1 has servers"), created])
     code, out, _ = run("host", "register", "cn1", "cn2", "-f", "json")
     assert [(row["host"], row["outcome"], row["reason"]) for row in json.loads(out)] == [
         ("cn1", "refused", "cn1 has servers"),
@@ -139,7 +138,7 @@ def test_a_host_that_is_refused_does_not_stop_the_others(run: Run, hosts: Any) -
 
 
 def test_who_may_not_register_hosts_is_told_once(run: Run, hosts: Any) -> None:
-    hosts.post(f"{URL}/os-hosts", **refusal("forbidden", "Policy doesn't allow it.", status=403))
+    hosts.post(f"{URL}/resources/host", **refusal("forbidden", "Policy doesn't allow it.", status=403))
     code, out, _ = run("host", "register", "cn1", "cn2", "-f", "json")
     assert [row["outcome"] for row in json.loads(out)] == ["refused", "not tried"]
     assert code == 4
@@ -147,8 +146,8 @@ def test_who_may_not_register_hosts_is_told_once(run: Run, hosts: Any) -> None:
 
 
 def test_after_ctrl_c_it_is_told_what_became_of_each_host(run: Run, hosts: Any) -> None:
-    created = {"status_code": 201, "json": {"host": a_host(2)}, "headers": NEW}
-    hosts.post(f"{URL}/os-hosts", [created, {"exc": KeyboardInterrupt}])
+    created = {"status_code": 201, "json": {"resource": a_host(2)}, "headers": NEW}
+    hosts.post(f"{URL}/resources/host", [created, {"exc": KeyboardInterrupt}])
     code, out, _ = run("host", "register", "cn1", "cn2", "cn3", "-f", "json")
     assert code == 130
     assert [row["outcome"] for row in json.loads(out)] == ["registered", "stopped", "not tried"]

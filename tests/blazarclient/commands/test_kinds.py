@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 import requests
 
-from tests.blazarclient.commands.conftest import ID, LEASE, URL, Run, says, sent
+from tests.blazarclient.commands.conftest import ID, LEASE, NEW, SPOKEN, URL, Run, says, sent
 from tests.blazarclient.commands.conftest import refusal as refused
 
-V1_3 = {"OpenStack-API-Version": "reservation 1.3", "Content-Type": "application/json"}
 NOW = ("lease", "create", "ci", "--physical-reservation", "min=1", "--kind", "immediate", "--duration", "2h")
 THERE = {**LEASE, "kind": "immediate", "end_reason": None}
 REFUSED = "it was not handed over in 45 seconds, and nothing is booked: the resources are not ready yet"
@@ -28,15 +27,15 @@ def version(service: Any, method: str) -> str:
 
 
 def test_an_immediate_lease_is_asked_for_at_1_3_with_the_patience_for_it(run: Run, service: Any) -> None:
-    service.post(f"{URL}/leases", **says("lease", THERE, status_code=201, headers=V1_3))
+    service.post(f"{URL}/leases", **says("lease", THERE, status_code=201))
     code, _, err = run(*NOW)
     (asked,) = sent(service, "POST")
     assert (code, asked.json()["kind"], asked.json()["start_date"]) == (0, "immediate", "now"), err
-    assert (version(service, "POST"), asked.timeout >= 60) == ("reservation 1.3", True)
+    assert (version(service, "POST"), asked.timeout >= 60) == (SPOKEN, True)
 
 
 def test_a_refusal_says_why_and_nothing_is_booked_otherwise(run: Run, service: Any) -> None:
-    service.post(f"{URL}/leases", **refusal("not_handed_over", REFUSED, 409, headers=V1_3))
+    service.post(f"{URL}/leases", **refusal("not_handed_over", REFUSED, 409, headers=NEW))
     code, out, err = run(*NOW)
     assert (code != 0, out, REFUSED in err) == (True, "", True)
     assert len(sent(service, "POST")) == 1
@@ -45,19 +44,19 @@ def test_a_refusal_says_why_and_nothing_is_booked_otherwise(run: Run, service: A
 @pytest.mark.parametrize(
     "answer",
     [
-        refusal("version_unsupported", "version 1.3 is not supported; the highest is 1.2", 406),
-        refusal("invalid_value", "leases of the kind immediate cannot be booked here", 400, headers=V1_3),
+        refusal("version_unsupported", "version 1.1 is not supported; the highest is 1.0", 406),
+        refusal("invalid_value", "leases of the kind immediate cannot be booked here", 400, headers=NEW),
     ],
     ids=["too old", "not allowed"],
 )
 def test_it_is_never_booked_at_an_earlier_version(run: Run, service: Any, answer: dict[str, Any]) -> None:
     service.post(f"{URL}/leases", **answer)
     assert run(*NOW)[0] != 0
-    assert [each.headers["OpenStack-API-Version"] for each in sent(service, "POST")] == ["reservation 1.3"]
+    assert [each.headers["OpenStack-API-Version"] for each in sent(service, "POST")] == [SPOKEN]
 
 
 def test_a_request_that_is_not_decided_yet_is_uncertain(run: Run, service: Any) -> None:
-    waits = refusal("request_in_progress", "send it again in a moment", 409, headers=V1_3)
+    waits = refusal("request_in_progress", "send it again in a moment", 409, headers=NEW)
     service.post(f"{URL}/leases", [{"exc": requests.exceptions.ReadTimeout}, waits])
     code, _, err = run(*NOW)
     assert (code, "not known whether lease ci was booked" in err) == (9, True), err
@@ -70,17 +69,17 @@ def test_events_of_ones_own_and_kinds_do_not_go_together(run: Run, service: Any)
 
 def test_leases_are_listed_by_kind_and_the_column_is_told_if_it_is_asked_for(run: Run, service: Any) -> None:
     body = {"leases": [{**THERE, "end_reason": "ended"}]}
-    service.get(f"{URL}/leases", json=body, headers=V1_3)
+    service.get(f"{URL}/leases", json=body, headers=NEW)
     code, out, err = run("lease", "list", "--kind", "immediate", "-f", "value", "-c", "kind", "-c", "end_reason")
     assert (code, out.split()) == (0, ["immediate", "ended"]), err
     assert sent(service, "GET")[-1].qs["kind"] == ["immediate"]
-    assert version(service, "GET") == "reservation 1.3"
+    assert version(service, "GET") == SPOKEN
     run("lease", "list", "-f", "value", "-c", "kind")
-    assert version(service, "GET") == "reservation 1.3"
+    assert version(service, "GET") == SPOKEN
 
 
 def test_a_lease_in_full_says_its_kind(run: Run, service: Any) -> None:
-    service.get(f"{URL}/leases/{ID}", **says("lease", THERE, headers=V1_3))
+    service.get(f"{URL}/leases/{ID}", **says("lease", THERE))
     code, out, err = run("lease", "show", ID, "--long")
     assert (code, "immediate" in out) == (0, True), err
     assert json.loads(run("lease", "show", ID, "--long", "-f", "json")[1])["kind"] == "immediate"
@@ -89,7 +88,7 @@ def test_a_lease_in_full_says_its_kind(run: Run, service: Any) -> None:
 def test_a_file_has_the_kind_too(run: Run, service: Any, tmp_path: Any) -> None:
     path = tmp_path / "lease.yaml"
     path.write_text("name: ci\nkind: immediate\nduration: 2h\nreservations: [{resource_type: physical:host, min: 1}]\n")
-    service.post(f"{URL}/leases", **says("lease", THERE, status_code=201, headers=V1_3))
+    service.post(f"{URL}/leases", **says("lease", THERE, status_code=201))
     assert run("lease", "create", "--file", str(path))[0] == 0
     assert sent(service, "POST")[-1].json()["kind"] == "immediate"
 
@@ -99,21 +98,21 @@ LINE = ("lease", "create", "ci", "--physical-reservation", "min=1", "--duration"
 
 @pytest.mark.parametrize(("given", "asked"), [("+3d", "+P3D"), ("2030-04-05 10:00Z", "2030-04-05T10:00:00Z")])
 def test_a_place_in_line_is_asked_for_at_1_3(run: Run, service: Any, given: str, asked: str) -> None:
-    service.post(f"{URL}/leases", **says("lease", {**LEASE, "status": "WAITING"}, status_code=201, headers=V1_3))
+    service.post(f"{URL}/leases", **says("lease", {**LEASE, "status": "WAITING"}, status_code=201))
     code, _, err = run(*LINE, given)
     (post,) = sent(service, "POST")
     assert (code, post.json()["wait"]) == (0, {"until": asked}), err
-    assert version(service, "POST") == "reservation 1.3"
+    assert version(service, "POST") == SPOKEN
 
 
 def test_what_a_lease_waits_for_is_shown_when_it_is_made(run: Run, service: Any) -> None:
     wait = {"queued_at": "2030-04-01T12:00:00Z", "until": "2030-04-04T12:00:00Z", "position": 3}
     wait |= {"estimated_start": "2030-04-02T08:00:00Z", "reason": None}
     lease = {**LEASE, "status": "WAITING", "wait": wait}
-    service.post(f"{URL}/leases", **says("lease", lease, status_code=201, headers=V1_3))
+    service.post(f"{URL}/leases", **says("lease", lease, status_code=201))
     service.get(f"{URL}/leases/{ID}", **says("lease", {**lease, "status": "CREATING"}))
-    new = {"OpenStack-API-Version": "reservation 1.3"}
-    service.get(f"{URL}/leases/{ID}", request_headers=new, **says("lease", lease, headers=V1_3))
+    new = {"OpenStack-API-Version": SPOKEN}
+    service.get(f"{URL}/leases/{ID}", request_headers=new, **says("lease", lease))
     code, out, err = run(*LINE, "+3d")
     assert code == 0, err
     assert "number 3 in line, probably from 2030-04-02 10:00+02:00, until 2030-04-04 14:00+02:00" in out
@@ -128,19 +127,19 @@ def test_what_a_lease_waits_for_is_shown_when_it_is_made(run: Run, service: Any)
 
 
 def test_a_column_of_those_in_line_is_empty_for_a_lease_that_need_not_wait(run: Run, service: Any) -> None:
-    service.post(f"{URL}/leases", **says("lease", LEASE, status_code=201, headers=V1_3))
+    service.post(f"{URL}/leases", **says("lease", LEASE, status_code=201))
     code, out, err = run(*LINE, "+3d", "-f", "value", "-c", "waits", "-c", "status")
     assert (code, out.split()) == (0, ["ACTIVE"]), err
 
 
 def in_line(service: Any, status: str = "WAITING", old: str = "CREATING", **wait: Any) -> None:
-    """Have the service tell of a lease in line, by its own status from 1.3 on only."""
+    """Have the service tell of a lease in line, by its own status from 1.1 on only."""
     told = {"queued_at": "2030-04-01T12:00:00Z", "until": "2030-04-04T12:00:00Z", **wait}
     lease = {**LEASE, "status": status, "kind": "scheduled", "wait": told}
-    service.post(f"{URL}/leases", **says("lease", lease, status_code=201, headers=V1_3))
+    service.post(f"{URL}/leases", **says("lease", lease, status_code=201))
     service.get(f"{URL}/leases/{ID}", **says("lease", {**LEASE, "status": old}))
-    new = {"OpenStack-API-Version": "reservation 1.3"}
-    service.get(f"{URL}/leases/{ID}", request_headers=new, **says("lease", lease, headers=V1_3))
+    new = {"OpenStack-API-Version": SPOKEN}
+    service.get(f"{URL}/leases/{ID}", request_headers=new, **says("lease", lease))
 
 
 def test_who_does_not_wait_for_its_turn_any_longer_is_told_that_nothing_is_booked(run: Run, service: Any) -> None:
@@ -176,7 +175,7 @@ def test_no_start_is_called_probable_that_a_lease_does_not_wait_for(
 
 
 def test_where_nobody_can_wait_nothing_is_booked_without(run: Run, service: Any) -> None:
-    service.post(f"{URL}/leases", **refusal("version_unsupported", "version 1.3 is not supported", 406))
+    service.post(f"{URL}/leases", **refusal("version_unsupported", "version 1.1 is not supported", 406))
     assert run(*LINE, "+3d")[0] != 0
     assert len(sent(service, "POST")) == 1
 
@@ -189,7 +188,7 @@ def test_a_time_that_cannot_be_read_is_refused_before_anything_is_sent(run: Run,
 def test_trying_it_out_says_that_it_would_wait(run: Run, service: Any) -> None:
     wait = {"queued_at": "2026-11-23T10:15:42Z", "until": "2026-11-30T10:15:42Z", "position": None}
     would = {**LEASE, "id": None, "status": "WAITING", "wait": {**wait, "estimated_start": None, "reason": None}}
-    service.post(f"{URL}/leases?dry_run=true", **says("lease", would, headers=V1_3))
+    service.post(f"{URL}/leases?dry_run=true", **says("lease", would))
     host = ("--physical-reservation", "min=1")
     code, out, err = run("lease", "create", "training", *host, "--queue-until", "+7d", "--dry-run")
     assert (code, err) == (0, "Nothing was booked. It would wait for its turn:\n")
@@ -201,7 +200,7 @@ def test_a_promised_start_is_told_with_the_one_that_is_probable(run: Run, servic
     wait = {"queued_at": "2030-04-01T12:00:00Z", "until": "2030-04-08T12:00:00Z", "advance": True}
     dates = {"start_date": "2030-04-02T12:00:00Z", "end_date": "2030-04-03T12:00:00Z"}
     lease = {**LEASE, **dates, "status": "PENDING", "wait": {**wait, "estimated_start": "2030-04-02T10:00:00Z"}}
-    service.get(f"{URL}/leases/{ID}", **says("lease", lease, headers=V1_3))
+    service.get(f"{URL}/leases/{ID}", **says("lease", lease))
     _, out, err = run("lease", "show", ID, "--long")
     assert "its start was promised, and may become earlier, probably 2030-04-02 12:00+02:00" in out, err
 
@@ -210,8 +209,8 @@ def test_tries_are_asked_for_and_told_with_the_reason_of_each(run: Run, service:
     failed = [{"at": "2030-04-01T12:00:00Z", "reason": {"code": "not_started", "message": "its start failed: why"}}]
     wait = {"queued_at": "2030-04-01T12:00:00Z", "until": "2030-04-08T12:00:00Z", "tries": 5, "failed_tries": failed}
     lease = {**LEASE, "status": "WAITING", "kind": "retries", "wait": wait}
-    service.post(f"{URL}/leases", **says("lease", lease, status_code=201, headers=V1_3))
-    service.get(f"{URL}/leases/{ID}", **says("lease", lease, headers=V1_3))
+    service.post(f"{URL}/leases", **says("lease", lease, status_code=201))
+    service.get(f"{URL}/leases/{ID}", **says("lease", lease))
     assert run(*LINE, "+7d", "--kind", "retries", "--tries", "5")[0] == 0
     (post,) = sent(service, "POST")
     assert (post.json()["kind"], post.json()["wait"]) == ("retries", {"until": "+P7D", "tries": 5})
@@ -225,7 +224,7 @@ def test_tries_without_a_place_in_line_are_refused_before_anything_is_sent(run: 
 
 
 def test_what_may_be_left_open_is_asked_for(run: Run, service: Any) -> None:
-    service.post(f"{URL}/leases", **says("lease", {**LEASE, "status": "WAITING"}, status_code=201, headers=V1_3))
+    service.post(f"{URL}/leases", **says("lease", {**LEASE, "status": "WAITING"}, status_code=201))
     code, _, err = run(*LINE, "+7d", "--latest-start", "+6h", "--at-least", "1h")
     (post,) = sent(service, "POST")
     assert (code, post.json()["wait"]) == (0, {"until": "+P7D", "latest": "+PT6H", "at_least": "PT1H"}), err
@@ -248,17 +247,17 @@ EXTENDED = ("lease", "create", "ci", "--physical-reservation", "min=1", "--if-fr
 def test_a_lease_is_made_that_is_prolonged_by_itself(
     run: Run, service: Any, words: tuple[str, ...], until: str, zone: str | None
 ) -> None:
-    service.post(f"{URL}/leases", **says("lease", LEASE, status_code=201, headers=V1_3))
+    service.post(f"{URL}/leases", **says("lease", LEASE, status_code=201))
     code, _, err = run(*EXTENDED, *words)
     (post,) = sent(service, "POST")
     assert (code, post.json()["extend_if_free"], post.json().get("time_zone")) == (0, {"until": until}, zone), err
-    assert version(service, "POST") == "reservation 1.3"
+    assert version(service, "POST") == SPOKEN
 
 
 def test_a_file_says_up_to_when_a_lease_is_prolonged_by_itself(run: Run, service: Any, tmp_path: Any) -> None:
     path = tmp_path / "lease.yaml"
     path.write_text("name: ci\nif_free_until: +3h\nreservations: [{resource_type: physical:host, min: 1}]\n")
-    service.post(f"{URL}/leases", **says("lease", LEASE, status_code=201, headers=V1_3))
+    service.post(f"{URL}/leases", **says("lease", LEASE, status_code=201))
     assert run("lease", "create", "--file", str(path))[0] == 0
     assert sent(service, "POST")[-1].json()["extend_if_free"] == {"until": "+PT3H"}
 

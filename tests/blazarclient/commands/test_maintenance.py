@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.blazarclient.commands.conftest import URL, Run, refusal, sent
+from tests.blazarclient.commands.conftest import NEW, SPOKEN, URL, Run, refusal, sent
 
 ID = "7c1f0a52-3c1e-4a1b-9c07-5f2c6f0c7a11"
 OTHER = "11111111-2222-4333-8444-000000000009"
-NEW = {"OpenStack-API-Version": "reservation 1.3"}
 LEASE = {
     "lease_id": "11111111-2222-4333-8444-000000000001",
     "name": "training",
@@ -52,10 +51,9 @@ WORDS = ("disks", "--host", "node-1", "--start", "2026-12-01 07:00Z", "--end", "
 
 @pytest.fixture(autouse=True)
 def hosts(service: Any) -> None:
-    host = {"id": "1", "hypervisor_hostname": "node-1", "name": "node-1"}
-    headers = {"OpenStack-API-Version": "reservation 1.1"}
-    service.get(f"{URL}/os-hosts", json={"hosts": [host]}, headers=headers)
-    service.get(f"{URL}/os-hosts/1", json={"host": host}, headers=headers)
+    host = {"id": "1", "name": "node-1"}
+    service.get(f"{URL}/resources/host", json={"resources": [host]}, headers=NEW)
+    service.get(f"{URL}/resources/host/1", json={"resource": host}, headers=NEW)
 
 
 def says(value: Any, **more: Any) -> dict[str, Any]:
@@ -78,7 +76,7 @@ def test_the_impact_names_each_lease_and_the_id_to_open_the_window_with(run: Run
     assert "moved" in out
     assert "1 to 3" in out
     (request,) = sent(service, "POST")
-    assert request.headers["OpenStack-API-Version"] == "reservation 1.3"
+    assert request.headers["OpenStack-API-Version"] == SPOKEN
     times = {"start_date": "2026-12-01T07:00:00Z", "end_date": "+PT12H"}
     assert request.json() == {"name": "disks", **times, "hosts": ["1"]}
 

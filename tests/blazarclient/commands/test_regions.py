@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions on the command line: where something is to be, and where it is.
-
-Services before 1.2 are asked for them by ``--long`` only, which does without.
-"""
+"""Regions on the command line: where something is to be, and where it is."""
 
 from __future__ import annotations
 
@@ -11,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.blazarclient.commands.conftest import ID, LEASE, URL, Run, refusal, says, sent
+from tests.blazarclient.commands.conftest import ID, LEASE, SPOKEN, URL, Run, refusal, says, sent
 from tests.blazarclient.commands.test_find import ANSWER, OPENING
 
-V1_2 = {"OpenStack-API-Version": "reservation 1.2", "Content-Type": "application/json"}
-V1_1 = {"OpenStack-API-Version": "reservation 1.1", "Content-Type": "application/json"}
 THERE = {"id": "r", "resource_type": "physical:host", "status": "active", "region": "RegionTwo"}
 IN_TWO = ("lease", "create", "training", "--reservation", "resource_type=physical:host,min=1,region=RegionTwo")
 
@@ -27,32 +22,32 @@ def version(service: Any, method: str) -> str:
 
 @pytest.fixture
 def regional(service: Any) -> Any:
-    """A service of 1.2 with a lease in RegionTwo."""
+    """A service with a lease in RegionTwo."""
     lease = {**LEASE, "reservations": [THERE]}
-    service.post(f"{URL}/leases", **says("lease", lease, status_code=201, headers=V1_2))
-    service.get(f"{URL}/leases", **says("leases", [lease], headers=V1_2))
+    service.post(f"{URL}/leases", **says("lease", lease, status_code=201))
+    service.get(f"{URL}/leases", **says("leases", [lease]))
     opening = {**OPENING, "reservations": [{"count": 5, "region": "RegionTwo"}]}
-    service.post(f"{URL}/availability", **says("availability", {**ANSWER, "openings": [opening]}, headers=V1_2))
+    service.post(f"{URL}/availability", **says("availability", {**ANSWER, "openings": [opening]}))
     return service
 
 
 def test_a_reservation_names_its_region(run: Run, regional: Any) -> None:
     code, _, err = run(*IN_TWO)
     assert (code, "RegionTwo" in sent(regional, "POST")[-1].text) == (0, True), err
-    assert version(regional, "POST") == "reservation 1.2"
+    assert version(regional, "POST") == SPOKEN
 
 
 @pytest.mark.parametrize("words", [(), ("--dry-run",)])
 def test_a_service_that_does_not_know_regions_books_nothing(run: Run, service: Any, words: tuple[str, ...]) -> None:
-    answer = refusal("version_unsupported", "version 1.2 is not supported", 406)
+    answer = refusal("version_unsupported", "it is not supported", 406)
     service.post(f"{URL}/leases", **answer)
     code, _, err = run(*IN_TWO, *words)
     assert code != 0
-    assert "does not speak microversion 1.2" in err
-    assert [each.headers["OpenStack-API-Version"] for each in sent(service, "POST")] == ["reservation 1.2"]
+    assert "does not speak microversion" in err
+    assert [each.headers["OpenStack-API-Version"] for each in sent(service, "POST")] == [SPOKEN]
 
 
-def test_a_region_that_the_service_refuses_is_not_tried_at_an_earlier_version(run: Run, service: Any) -> None:
+def test_a_region_that_the_service_refuses_is_not_tried_without_it(run: Run, service: Any) -> None:
     service.post(f"{URL}/leases", **refusal("invalid_value", "the regions of this service have no names", 400))
     code, _, err = run(*IN_TWO)
     assert (code != 0, len(sent(service, "POST"))) == (True, 1)
@@ -82,19 +77,19 @@ def test_a_region_of_its_own_goes_before_that_of_the_command(run: Run, regional:
 
 def test_where_openings_are_is_told_if_the_column_is_asked_for(run: Run, regional: Any) -> None:
     _, out, _ = run("find", "--host", "min=4", "-f", "value", "-c", "region")
-    assert (out.split(), version(regional, "POST")) == (["RegionTwo"], "reservation 1.2")
+    assert (out.split(), version(regional, "POST")) == (["RegionTwo"], SPOKEN)
 
 
 def test_leases_are_listed_by_region(run: Run, regional: Any) -> None:
     code, out, _ = run("lease", "list", "--region", "RegionTwo", "-f", "value", "-c", "id", "-c", "regions")
     assert (code, out.split()) == (0, [ID, "RegionTwo"])
     asked = sent(regional, "GET")[-1]
-    assert (asked.qs["region"], version(regional, "GET")) == (["regiontwo"], "reservation 1.2")
+    assert (asked.qs["region"], version(regional, "GET")) == (["regiontwo"], SPOKEN)
 
 
 def test_a_lease_in_full_says_where_its_reservations_are(run: Run, regional: Any) -> None:
     lease = {**LEASE, "reservations": [THERE]}
-    regional.get(f"{URL}/leases/{ID}", **says("lease", lease, headers=V1_2))
+    regional.get(f"{URL}/leases/{ID}", **says("lease", lease))
     code, out, err = run("lease", "show", ID, "--long")
     assert (code, "physical:host r, active in RegionTwo" in out) == (0, True), out + err
     assert json.loads(run("lease", "show", ID, "--long", "-f", "json")[1])["reservations"][0]["region"] == "RegionTwo"
@@ -107,26 +102,6 @@ def test_long_lists_have_a_column_for_regions_where_there_are_any(
     code, out, _ = run(*command, "--long", "-f", "csv")
     head, row = out.splitlines()
     assert (code, head.split(",")[-1], row.split(",")[-1]) == (0, '"regions"', '"RegionTwo"')
-
-
-def test_a_service_before_regions_is_asked_again_without_them(run: Run, service: Any) -> None:
-    for path in ("/leases", f"/leases/{ID}"):
-        body = {"leases": [LEASE], "lease": LEASE}
-        told = says("x", None, headers=V1_1)
-        service.get(
-            f"{URL}{path}",
-            [
-                refusal("version_unsupported", "version 1.3 is not supported; the highest is 1.1", 406),
-                refusal("version_unsupported", "version 1.2 is not supported; the highest is 1.1", 406),
-                {**told, "json": body},
-                {**told, "json": body},
-            ],
-        )
-    code, out, err = run("lease", "list", "--long", "-f", "csv")
-    assert (code, "regions" in out) == (0, False), out + err
-    assert [each.headers["OpenStack-API-Version"][-3:] for each in sent(service, "GET")] == ["1.3", "1.2", "1.1"]
-    code, out, err = run("lease", "show", ID, "--long", "-f", "json")
-    assert (code, json.loads(out)["id"]) == (0, ID), err
 
 
 def test_a_change_has_no_region(run: Run, regional: Any) -> None:
@@ -146,10 +121,10 @@ def regions_of_hosts(run: Run, *words: str) -> list[str]:
 
 def test_hosts_in_full_say_where_they_are_if_there_are_several_regions(run: Run, service: Any) -> None:
     def found(*ids: str) -> None:
-        hosts = [{"id": each, "hypervisor_hostname": "node-1", "properties": {}} for each in ids]
-        service.get(f"{URL}/os-hosts", **says("hosts", hosts))
+        hosts = [{"id": each, "name": "node-1", "properties": {}} for each in ids]
+        service.get(f"{URL}/resources/host", **says("resources", hosts))
 
-    service.get(f"{URL}/resources", **says("kinds", KINDS, headers=V1_2))
+    service.get(f"{URL}/resources", **says("kinds", KINDS))
     found("1", "RegionTwo:1")
     assert regions_of_hosts(run) == ["region", "RegionOne", "RegionTwo"]
     # Programs have them, too; who does not ask for all that is known has what there was.
@@ -162,18 +137,18 @@ def test_hosts_in_full_say_where_they_are_if_there_are_several_regions(run: Run,
 
 
 def test_the_first_region_has_no_name_where_the_kinds_cannot_be_read(run: Run, service: Any) -> None:
-    hosts = [{"id": each, "hypervisor_hostname": "node-1", "properties": {}} for each in ("1", "RegionTwo:1")]
-    service.get(f"{URL}/os-hosts", **says("hosts", hosts))
+    hosts = [{"id": each, "name": "node-1", "properties": {}} for each in ("1", "RegionTwo:1")]
+    service.get(f"{URL}/resources/host", **says("resources", hosts))
     service.get(f"{URL}/resources", [refusal("policy_denied", "not allowed", 403)])
     assert regions_of_hosts(run) == ["region", "", "RegionTwo"]
 
 
 def test_resources_in_full_say_where_they_are_if_there_are_several_regions(run: Run, service: Any) -> None:
     pools = [{"id": "p", "name": "pool", "attributes": {"pool": "pool", "region": "RegionTwo"}}]
-    service.get(f"{URL}/resources/volume", **says("resources", pools, headers=V1_2))
+    service.get(f"{URL}/resources/volume", **says("resources", pools))
     code, out, err = run("resource", "list", "volume", "--long", "-f", "value", "-c", "region")
     assert (code, out.split()) == (0, ["RegionTwo"]), out + err
     assert "region" not in json.loads(run("resource", "list", "volume", "-f", "json")[1])[0]
     del pools[0]["attributes"]["region"]  # type: ignore[attr-defined]
-    service.get(f"{URL}/resources/volume", **says("resources", pools, headers=V1_2))
+    service.get(f"{URL}/resources/volume", **says("resources", pools))
     assert "region" not in json.loads(run("resource", "list", "volume", "--long", "-f", "json")[1])[0]

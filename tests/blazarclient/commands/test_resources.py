@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.blazarclient.commands.conftest import URL, Run, refusal, sent
+from tests.blazarclient.commands.conftest import NEW, SPOKEN, URL, Run, refusal, sent
 
-NEW = {"OpenStack-API-Version": "reservation 1.2", "Content-Type": "application/json"}
-NEWER = {**NEW, "OpenStack-API-Version": "reservation 1.3"}
 BASE = f"{URL}/resources/telescope"
 REGISTRATION = {"type": "object", "properties": {"name": {"type": "string"}, "mirror": {"type": "integer"}}}
 KIND = {"name": "telescope", "noun": "telescope", "nouns": "telescopes", "resource_types": ["lab:telescope"]}
@@ -56,7 +54,7 @@ def telescopes(requests_mock: Any) -> Any:
 def test_the_kinds_are_listed_with_what_registers_a_resource(run: Run, telescopes: Any) -> None:
     code, out, _ = run("resource", "types", "-f", "csv")
     assert (code, out.splitlines()[1]) == (0, '"telescope","lab:telescope","name, mirror"')
-    assert sent(telescopes, "GET")[0].headers["OpenStack-API-Version"] == "reservation 1.3"
+    assert sent(telescopes, "GET")[0].headers["OpenStack-API-Version"] == SPOKEN
     [kind] = json.loads(run("resource", "types", "-f", "json")[1])
     assert kind["registration"] == REGISTRATION
 
@@ -64,14 +62,14 @@ def test_the_kinds_are_listed_with_what_registers_a_resource(run: Run, telescope
 def test_what_the_cloud_has_is_listed_with_the_fields_that_register_it(run: Run, telescopes: Any) -> None:
     keck = {"id": "t-2", "name": "keck", "state": "up", "servers": 0, "resource_id": None}
     found = [{**keck, "registration": {"name": "keck", "mirror": 10}}]
-    telescopes.get(f"{BASE}/candidates", json={"candidates": found}, headers=NEWER)
+    telescopes.get(f"{BASE}/candidates", json={"candidates": found}, headers=NEW)
     code, out, _ = run("resource", "candidates", "telescope", "--unregistered", "-f", "csv")
     assert (code, out.splitlines()) == (
         0,
         ['"name","state","resource_id","registration"', '"keck","up","","name=keck, mirror=10"'],
     )
     assert sent(telescopes, "GET")[-1].qs == {"registered": ["false"]}
-    telescopes.get(f"{BASE}/candidates", json={"candidates": [{**found[0], "region": "north"}]}, headers=NEWER)
+    telescopes.get(f"{BASE}/candidates", json={"candidates": [{**found[0], "region": "north"}]}, headers=NEW)
     (row,) = json.loads(run("resource", "candidates", "telescope", "-f", "json")[1])
     assert (row["registration"], row["region"]) == ({"name": "keck", "mirror": 10}, "north")
 
@@ -156,10 +154,10 @@ def test_a_kind_that_the_service_does_not_have_is_told_as_the_service_says(run: 
 
 
 def test_an_older_service_is_told_to_be_too_old(run: Run, requests_mock: Any) -> None:
-    requests_mock.get(BASE, **refusal("version_unsupported", "version 1.2 is not supported", 406))
+    requests_mock.get(BASE, **refusal("version_unsupported", "version 1.1 is not supported", 406))
     code, _, err = run("resource", "list", "telescope")
     assert code != 0
-    assert "1.2" in err
+    assert "1.1" in err
 
 
 def test_fields_of_the_registration_are_changed_as_the_kind_has_them(run: Run, telescopes: Any) -> None:

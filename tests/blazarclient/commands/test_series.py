@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.blazarclient.commands.conftest import URL, Run, refusal, sent
+from tests.blazarclient.commands.conftest import NEW, SPOKEN, URL, Run, refusal, sent
 
 ID = "5d3f0a52-3c1e-4a1b-9c07-5f2c6f0c7a11"
-NEW = {"OpenStack-API-Version": "reservation 1.3"}
 SERIES: dict[str, Any] = {
     "id": ID,
     "name": "practical",
@@ -75,7 +74,7 @@ def test_a_series_is_booked_and_shown_with_what_does_not_fit(run: Run, service: 
     assert "2026-12-01T09:00:00 2026-12-01 09:00+01:00 booked 11111111-2222-4333-8444-000000000001" in out
     assert "unfit 0 hosts are free (fits 2026-12-02 15:00+01:00)" in " ".join(out.split())
     (request,) = sent(service, "POST")
-    assert request.headers["OpenStack-API-Version"] == "reservation 1.3"
+    assert request.headers["OpenStack-API-Version"] == SPOKEN
     assert request.headers["Idempotency-Key"]
     body = request.json()
     assert body.pop("reservations")[0]["resource_type"] == "physical:host"

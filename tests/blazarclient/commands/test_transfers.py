@@ -10,9 +10,8 @@ import pytest
 from blazarclient import table_fit
 from keystoneauth1 import fixture
 
-from tests.blazarclient.commands.conftest import ID, LEASE, URL, Run, refusal, sent
+from tests.blazarclient.commands.conftest import ID, LEASE, NEW, SPOKEN, URL, Run, refusal, sent
 
-NEW = {"OpenStack-API-Version": "reservation 1.3", "Content-Type": "application/json"}
 RESERVATION = {
     "id": "b7e4d0a2-1d7c-4b0e-9a53-6f2f5d0c8e21",
     "resource_type": "physical:host",
@@ -71,7 +70,7 @@ def test_a_lease_is_offered_by_its_name(run: Run, offers: Any) -> None:
         assert told in out
     (request,) = sent(offers, "POST")
     assert request.json() == {"project_id": "chemistry", "user_id": "lavoisier", "message": "for your course"}
-    assert request.headers["OpenStack-API-Version"] == "reservation 1.3"
+    assert request.headers["OpenStack-API-Version"] == SPOKEN
 
 
 def test_a_dry_run_only_says_whether_the_lease_could_go(run: Run, offers: Any) -> None:
@@ -256,9 +255,9 @@ def test_a_lease_tells_to_whom_it_is_offered(run: Run, offers: Any, offer: dict[
 
 
 def test_a_service_before_it_is_named_in_a_sentence(run: Run, offers: Any) -> None:
-    unknown = {"errors": [{"status": 406, "title": "Not acceptable", "detail": "Version 1.3 is not known"}]}
+    unknown = {"errors": [{"status": 406, "title": "Not acceptable", "detail": "Version 1.1 is not known"}]}
     for register, path in ((offers.get, "/transfers"), (offers.post, f"/leases/{ID}/transfer")):
         register(f"{URL}{path}", json=unknown, status_code=406)
     for words in (("transfer", "list"), ("lease", "transfer", "training", "--to-user", "marie")):
         code, _, err = run(*words)
-        assert (code, "does not speak microversion 1.3, which this needs" in err) == (1, True)
+        assert (code, "does not speak microversion 1.1, which this needs" in err) == (1, True)

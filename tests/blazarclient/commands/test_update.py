@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.blazarclient.commands.conftest import ID, LEASE, URL, Run, refusal, says, sent
+from tests.blazarclient.commands.conftest import ID, LEASE, SPOKEN, URL, Run, refusal, says, sent
 
 RESERVATION = "33333333-2222-4333-8444-000000000003"
 
@@ -83,7 +83,7 @@ def test_times_are_of_the_zone_of_the_user_but_for_options_of_the_existing_clien
     assert (code, out, err) == (0, "Updated lease: training\n", "")
     assert changes(service) == [change]
     [request] = sent(service, "PUT")
-    assert request.headers["OpenStack-API-Version"] == "reservation 1.1"
+    assert request.headers["OpenStack-API-Version"] == SPOKEN
     assert request.headers["If-Match"] == '"3.1.m"'
 
 

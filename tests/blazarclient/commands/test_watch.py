@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 import requests
 
-from tests.blazarclient.commands.conftest import ID, LEASE, NEW, URL, Run, says
+from tests.blazarclient.commands.conftest import ID, LEASE, NEW, SPOKEN, URL, Run, says
 from tests.blazarclient.commands.test_listing import FULL
 
-V1_3 = {"OpenStack-API-Version": "reservation 1.3", "Content-Type": "application/json"}
 UNCHANGED = {"status_code": 304, "headers": NEW}
 
 
@@ -58,8 +57,8 @@ def test_of_a_lease_in_line_its_place_is_told_whenever_it_changes(run: Run, serv
     ends = {"queued_at": "2026-11-23T10:00:00Z", "until": "2026-11-23T12:00:00Z"}
     new = [{**waiting, "status": "WAITING", "wait": {**ends, "position": place}} for place in (2, 2, 2, 1)]
     new += [{**timed_out, "status": "TIMED_OUT", "wait": {**ends, "reason": "too few are free"}}]
-    told = [says("lease", {**lease, "kind": "scheduled"}, headers=V1_3) for lease in new]
-    service.get(f"{URL}/leases/{ID}", told, request_headers={"OpenStack-API-Version": "reservation 1.3"})
+    told = [says("lease", {**lease, "kind": "scheduled"}, headers=NEW) for lease in new]
+    service.get(f"{URL}/leases/{ID}", told, request_headers={"OpenStack-API-Version": SPOKEN})
     code, out, err = run("lease", "watch", ID, "--every", "0")
     assert (code, err) == (1, "")
     assert [line.partition("  ")[2] for line in out.splitlines()] == [

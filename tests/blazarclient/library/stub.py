@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-NEWEST = {"OpenStack-API-Version": "reservation 1.1", "Content-Type": "application/json"}
+from blazarclient.library.transport import MICROVERSION
+
+SPOKEN = f"reservation {MICROVERSION}"
+"""What a service says that speaks as the library does."""
+
+NEWEST = {"OpenStack-API-Version": SPOKEN, "Content-Type": "application/json"}
 REQUEST_ID = "req-11111111-2222-4333-8444-555555555555"
 
 
@@ -45,7 +50,7 @@ class Hangs:
 
 
 def lease(name: str = "training", **values: Any) -> dict[str, Any]:
-    """Return a lease as microversion 1.1 tells it."""
+    """Return a lease as a service tells it."""
     return {
         "id": "5f0c2b1e-8f0e-4c55-9d57-2d0f6a0e7a11",
         "name": name,
@@ -69,7 +74,7 @@ def lease(name: str = "training", **values: Any) -> dict[str, Any]:
 
 
 def refused(status: int, code: str, detail: str, **more: Any) -> Says:
-    """Return a refusal as microversion 1.1 says it."""
+    """Return a refusal as a service says it."""
     headers = more.pop("headers", {})
     item = {"status": status, "code": f"reservation.{code}", "title": code, "detail": detail, **more}
     return Says(status, {"errors": [{**item, "request_id": REQUEST_ID, "links": []}]}, headers)

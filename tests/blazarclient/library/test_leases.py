@@ -11,7 +11,7 @@ import pytest
 from blazarclient import exception
 from blazarclient.library.leases import CHANGES
 
-from tests.blazarclient.library.stub import REQUEST_ID, Hangs, Says, lease, refused
+from tests.blazarclient.library.stub import REQUEST_ID, SPOKEN, Hangs, Says, lease, refused
 
 ID = lease()["id"]
 HOST = {"resource_type": "physical:host", "min": 1}
@@ -36,7 +36,7 @@ def test_a_creation_sends_what_is_given_and_no_more(reservations, stub):
     reservations.leases.create("x", reservations=[HOST], start_date=start, end_date="+P3D", time_zone="Europe/Paris")
     [asked] = stub.asked
     assert (asked.method, asked.path) == ("POST", "/v1/leases")
-    assert asked.headers["OpenStack-API-Version"] == "reservation 1.1"
+    assert asked.headers["OpenStack-API-Version"] == SPOKEN
     assert asked.body == {
         "name": "x",
         "start_date": "2030-05-01T10:00:00Z",
@@ -46,23 +46,11 @@ def test_a_creation_sends_what_is_given_and_no_more(reservations, stub):
     }
 
 
-def test_what_only_a_newer_service_knows_is_asked_of_that(reservations, stub):
-    newer = {"resource_type": "network", "network_name": "lab", "subnet": {"cidr": "10.0.0.0/24"}}
-    knows = {"OpenStack-API-Version": "reservation 1.2"}
-    stub.says(Says(200, {"lease": lease()}, knows), Says(200, {"lease": lease()}, knows), told())
-    reservations.leases.create("x", reservations=[HOST, newer], end_date="+P3D")
-    reservations.leases.change(ID, reservations=[{"id": "r", "subnet": None}])
-    reservations.leases.change(ID, name="y")
-    versions = [asked.headers["OpenStack-API-Version"] for asked in stub.asked]
-    assert versions == ["reservation 1.2", "reservation 1.2", "reservation 1.1"]
-
-
-def test_an_immediate_lease_is_asked_for_at_1_3(reservations, stub):
-    knows = {"OpenStack-API-Version": "reservation 1.3"}
-    stub.says(Says(201, {"lease": {**lease(), "kind": "immediate", "end_reason": None}}, knows))
+def test_an_immediate_lease_is_asked_for(reservations, stub):
+    stub.says(Says(201, {"lease": {**lease(), "kind": "immediate", "end_reason": None}}))
     made = reservations.leases.create("x", reservations=[HOST], end_date="+P3D", kind="immediate")
     [asked] = stub.asked
-    assert (asked.headers["OpenStack-API-Version"], asked.body["kind"]) == ("reservation 1.3", "immediate")
+    assert asked.body["kind"] == "immediate"
     assert (made.kind, made.end_reason) == ("immediate", None)
 
 
@@ -139,6 +127,7 @@ def test_the_next_page_is_asked_of_the_address_that_is_known(reservations, stub)
     assert query(stub.asked[1]) == {"limit": "1", "text": "x", "marker": "c.eyJrIjo="}
 
 
+@pytest.mark.slow
 def test_ten_thousand_leases_are_read_in_bounded_memory(reservations, stub):
     size = 100
 
@@ -336,52 +325,20 @@ def test_the_warning_goes_back_to_the_usual_one(reservations, stub):
         reservations.leases.change(ID, before_end_date="-PT2H", reset_before_end=True)
 
 
-V1_3 = {"OpenStack-API-Version": "reservation 1.3"}
 IN_LINE = {"queued_at": "2030-04-01T12:00:00Z", "until": "2030-04-04T12:00:00Z", "position": 1}
 
 
 def waits(status="WAITING", **wait):
     more = {"kind": "scheduled", "wait": {**IN_LINE, **wait}}
-    return Says(200, {"lease": lease(status=status, **more)}, {**V1_3, "ETag": '"1.3.a"'})
+    return Says(200, {"lease": lease(status=status, **more)}, {"ETag": '"1.1.a"'})
 
 
-def test_a_lease_in_line_is_told_as_such_with_the_tag_with_which_it_can_be_changed(reservations, stub):
-    stub.says(told(status="CREATING"), waits())
+def test_a_lease_in_line_is_told_as_such_with_its_tag(reservations, stub):
+    stub.says(waits())
     seen = reservations.leases.get(ID)
     assert (seen.status, seen.wait.position, seen.etag) == ("WAITING", 1, '"1.1.a"')
 
 
-def test_a_service_before_1_3_is_asked_once_whether_a_lease_waits(reservations, stub):
-    old = refused(406, "version_unsupported", "version 1.3 is not supported")
-    stub.says(told(status="ERROR"), old, told(status="ERROR"))
-    assert [reservations.leases.get(ID).status for _ in range(2)] == ["ERROR", "ERROR"]
-    assert len(stub.asked) == 3
-
-
 def test_waiting_ends_when_the_lease_has_waited_for_its_turn_in_vain(reservations, stub):
-    stub.says(told(status="CREATING"), waits(), told(status="ERROR"), waits("TIMED_OUT"))
+    stub.says(told(status="CREATING"), waits(), waits("TIMED_OUT"))
     assert reservations.leases.wait(ID).status == "TIMED_OUT"
-
-
-@pytest.mark.parametrize(
-    ("filters", "asked"),
-    [
-        ({}, "1.3"),
-        ({"fields": ("id", "status")}, "1.3"),
-        ({"fields": ("id",), "status": "WAITING"}, "1.3"),
-        ({"fields": ("id", "status"), "regions": True}, "1.3"),
-        ({"fields": ("id",), "regions": True}, "1.2"),
-        ({"fields": ("id",)}, "1.1"),
-    ],
-)
-def test_a_status_is_asked_for_at_the_newest_version(reservations, stub, filters, asked):
-    stub.says(listed())
-    assert list(reservations.leases.list(**filters)) == []
-    assert stub.asked[-1].headers["OpenStack-API-Version"] == f"reservation {asked}"
-
-
-def test_where_regions_are_wanted_no_version_without_them_is_good_enough(reservations, stub):
-    stub.says(*(refused(406, "version_unsupported", "it is not supported") for _ in range(2)), listed())
-    with pytest.raises(exception.UnsupportedVersion):
-        list(reservations.leases.list(regions=True))
-    assert [asked.headers["OpenStack-API-Version"][-3:] for asked in stub.asked] == ["1.3", "1.2"]

@@ -7,14 +7,15 @@ import pytest
 import requests_mock
 from blazarclient import exception
 from blazarclient.library import Reservations
+from blazarclient.library.transport import MICROVERSION
 from keystoneauth1 import fixture, session
 from keystoneauth1.identity import v3
 
-from tests.blazarclient.library.stub import NEWEST, lease
+from tests.blazarclient.library.stub import NEWEST, SPOKEN, lease
 
 KEYSTONE = "https://keystone.example/v3"
 SERVICE = "https://cloud.example/reservation"
-VERSION = {"id": "v1.0", "status": "CURRENT", "min_version": "1.0", "max_version": "1.1"}
+VERSION = {"id": "v1.0", "status": "CURRENT", "min_version": "1.0", "max_version": MICROVERSION}
 
 
 def token(*endpoints, project="physics"):
@@ -55,7 +56,7 @@ def test_the_catalog_says_where_the_service_is(cloud, logged_in):
     asked = cloud.get(f"{SERVICE}/v1/leases/x", json={"lease": lease()}, headers=NEWEST)
     assert logged_in(token(PUBLIC)).leases.get("x").name == "training"
     sent = asked.last_request.headers
-    assert (sent["X-Auth-Token"], sent["OpenStack-API-Version"]) == ("token-0", "reservation 1.1")
+    assert (sent["X-Auth-Token"], sent["OpenStack-API-Version"]) == ("token-0", SPOKEN)
 
 
 def test_a_catalog_without_version_in_its_url_serves_too(cloud, logged_in):

@@ -179,7 +179,7 @@ def test_json_of_something_else_is_told(reservations, stub):
 @pytest.mark.parametrize(
     "answer",
     [
-        Says(406, {"error_message": "Version 1.1 is not supported by the API."}, {"OpenStack-API-Version": ""}),
+        Says(406, {"error_message": "This version is not supported by the API."}, {"OpenStack-API-Version": ""}),
         Says(404, {"error_code": 404, "error_message": "Not found"}, {"OpenStack-API-Version": "reservation 1.0"}),
         Says(200, {"lease": lease()}, {"OpenStack-API-Version": ""}),
         Says(200, {"lease": lease()}, {"OpenStack-API-Version": "reservation 1.0"}),
@@ -188,7 +188,7 @@ def test_json_of_something_else_is_told(reservations, stub):
 )
 def test_a_service_of_microversion_1_0_is_told_of(reservations, stub, answer):
     stub.says(answer)
-    with pytest.raises(exception.UnsupportedVersion, match=r"does not speak microversion 1\.1, which this needs: "):
+    with pytest.raises(exception.UnsupportedVersion, match="does not speak microversion .*, which this needs: "):
         reservations.leases.get("x")
 
 

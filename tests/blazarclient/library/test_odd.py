@@ -32,6 +32,7 @@ def next_page(href):
     return Says(200, {"leases": [lease()], "links": [{"rel": "next", "href": href}]})
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize(
     ("body", "read"),
@@ -85,10 +86,10 @@ def test_a_page_that_leads_to_itself_is_not_read_for_ever(reservations, stub):
 def test_a_name_like_an_operator_is_that_name_and_never_another(reservations, stub, name):
     stub.says(Says(200, {"leases": [lease(name)], "links": []}), Says(200, {"lease": lease(name)}))
     assert reservations.leases.find(name).name == name
-    stub.says(Says(200, {"hosts": [{"id": "1"}], "links": []}), Says(200, {"host": {"id": "1"}}))
+    stub.says(Says(200, {"resources": [{"id": "1"}], "links": []}), Says(200, {"resource": {"id": "1"}}))
     reservations.hosts.find(name)
     assert asked_for(stub, "name")[0] == [f"eq:{name}"]
-    assert asked_for(stub, "hypervisor_hostname")[2] == [f"eq:{name}"]
+    assert asked_for(stub, "name")[2] == [f"eq:{name}"]
 
 
 @pytest.mark.parametrize("nobody", [None, "", 7])
@@ -228,7 +229,8 @@ def test_values_are_kept_in_sets_and_go_from_process_to_process(reservations, st
     assert {one, same} == {one}
     for copied in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
         assert copied == one
-    stub.says(Says(200, {"host": {"id": "1", "capacity": {"VCPU": 8}, "properties": {"gpu": "A100"}, "cpu_info": {}}}))
+    host = {"id": "1", "capacity": {"VCPU": 8}, "attributes": {"cpu_info": "{}"}}
+    stub.says(Says(200, {"resource": {**host, "properties": {"gpu": "A100"}}}))
     assert len({reservations.hosts.get("1"), reservations.hosts.get("1")}) == 1
 
 

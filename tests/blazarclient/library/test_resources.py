@@ -9,11 +9,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from blazarclient import exception
 
-from tests.blazarclient.library.stub import Says, refused
+from tests.blazarclient.library.stub import SPOKEN, Says, refused
 
 AS_OF = "2030-04-01T12:00:00Z"
 NOON = datetime(2030, 4, 1, 12, tzinfo=UTC)
-HOST = {"id": "12", "label": "h-1", "hypervisor_hostname": "cn12", "capacity": {"VCPU": 64}, "disabled": None}
+NOVA = {"hypervisor_hostname": "cn12", "availability_zone": "az-1", "cpu_info": '{"arch": "x86_64"}', "vcpus": 64}
+HOST = {"id": "12", "label": "h-1", "name": "cn12", "attributes": NOVA, "capacity": {"VCPU": 64}, "disabled": None}
 MISSING = refused(404, "host_not_found", "There is no host.")
 
 
@@ -22,24 +23,40 @@ def query(asked):
 
 
 def test_a_host_is_found_by_its_name_and_by_its_id(reservations, stub):
-    host = Says(200, {"host": HOST}, {"ETag": '"1"'})
-    stub.says(Says(200, {"hosts": [HOST]}), host)
+    host = Says(200, {"resource": HOST}, {"ETag": '"1"'})
+    stub.says(Says(200, {"resources": [HOST]}), host)
     assert reservations.hosts.find("cn12").etag == '"1"'
-    stub.says(Says(200, {"hosts": []}), host)
+    stub.says(Says(200, {"resources": []}), host)
     assert reservations.hosts.find("12").hypervisor_hostname == "cn12"
-    stub.says(Says(200, {"hosts": []}), MISSING)
+    stub.says(Says(200, {"resources": []}), MISSING)
     with pytest.raises(exception.NotFound, match="There is no host cn99"):
         reservations.hosts.find("cn99")
 
 
+def test_hosts_are_listed_by_what_they_are_called_and_by_what_nova_says_of_them(reservations, stub):
+    stub.says(Says(200, {"resources": [HOST]}))
+    asked = {"hypervisor_hostname": "in:cn12,cn13", "availability_zone": "az-1", "property": "gpu:A100"}
+    [host] = reservations.hosts.list(**asked, condition="ok", sort_key="availability_zone")
+    assert (host.hypervisor_hostname, host.availability_zone, host.cpu_info) == ("cn12", "az-1", {"arch": "x86_64"})
+    assert query(stub.asked[0]) == {
+        "name": ["in:cn12,cn13"],
+        "property": ["gpu:A100", "availability_zone:az-1"],
+        "condition": ["ok"],
+        "sort_key": ["property:availability_zone"],
+    }
+    fields = ("hypervisor_hostname", "service_name", "cpu_info", "failure")
+    list(reservations.hosts.list(fields=fields, sort_key="hypervisor_hostname"))
+    assert query(stub.asked[1]) == {"fields": ["name,attributes,failure"], "sort_key": ["name"]}
+
+
 def test_a_host_is_registered_with_properties(reservations, stub):
-    stub.says(Says(201, {"host": HOST}))
+    stub.says(Says(201, {"resource": HOST}))
     reservations.hosts.register("cn12", properties={"gpu": "A100"})
     assert stub.asked[0].body == {"name": "cn12", "properties": {"gpu": "A100"}}
 
 
 def test_none_of_a_change_is_a_value(reservations, stub):
-    stub.says(Says(200, {"host": HOST}))
+    stub.says(Says(200, {"resource": HOST}))
     reservations.hosts.change("12", properties={"rack": None})
     reservations.hosts.change("12", authorized_projects=None, if_match='"1"')
     assert [asked.body for asked in stub.asked] == [{"properties": {"rack": None}}, {"authorized_projects": None}]
@@ -54,9 +71,13 @@ def test_what_is_promised_of_hosts(reservations, stub):
 
 
 def test_an_address_is_found_by_itself(reservations, stub):
-    address = {"id": "a", "floating_network_id": "n", "floating_ip_address": "192.0.2.1", "created_at": None}
-    stub.says(Says(200, {"floatingips": [address]}))
-    assert reservations.floating_ips.find("192.0.2.1").id == "a"
+    known = {"floating_network_id": "n", "floating_ip_address": "192.0.2.1"}
+    address = {"id": "a", "attributes": known, "created_at": None}
+    stub.says(Says(200, {"resources": [address]}), Says(200, {"resource": address}, {"ETag": '"1"'}))
+    found = reservations.floating_ips.find("192.0.2.1")
+    assert (found.id, found.floating_ip_address, found.etag) == ("a", "192.0.2.1", '"1"')
+    assert query(stub.asked[0]) == {"property": ["floating_ip_address:192.0.2.1"], "limit": ["1"]}
+    stub.says(Says(200, {"resources": []}), refused(404, "floating_ip_not_found", "There is no such address."))
     with pytest.raises(exception.NotFound, match=r"There is no address 192\.0\.2\.9"):
         reservations.floating_ips.find("192.0.2.9")
 
@@ -120,14 +141,10 @@ def test_info_tells_the_clock_of_the_service(reservations, stub):
     assert (info.now, info.allowed) == (NOON, ("blazar:leases:get",))
 
 
-VERSION_1_2 = {"OpenStack-API-Version": "reservation 1.2"}
-VERSION_1_3 = {"OpenStack-API-Version": "reservation 1.3"}
-
-
-def test_resources_of_any_kind_are_asked_for_at_1_2(reservations, stub):
+def test_resources_of_any_kind_are_changed_in_one_way(reservations, stub):
     telescope = {"id": "t-1", "kind": "telescope", "name": "hale", "capacity": {"NIGHT": 2}}
     telescopes = reservations.resources("telescope")
-    stub.says(Says(200, {"resource": telescope}, {**VERSION_1_2, "ETag": '"0.x.2"'}))
+    stub.says(Says(200, {"resource": telescope}, {"ETag": '"0.x.2"'}))
     assert telescopes.refresh("t-1").etag == '"0.x.2"'
     assert telescopes.change("t-1", properties={"site": None}, if_match='"0.x.2"').capacity == {"NIGHT": 2}
     assert telescopes.enable("t-1").name == "hale"
@@ -136,54 +153,34 @@ def test_resources_of_any_kind_are_asked_for_at_1_2(reservations, stub):
         ("PUT", "/v1/resources/telescope/t-1"),
         ("PUT", "/v1/resources/telescope/t-1"),
     ]
-    assert {asked.headers["OpenStack-API-Version"] for asked in stub.asked} == {"reservation 1.2"}
-    stub.says(Says(200, {"allocations": [{"resource_id": "t-1", "reservations": []}]}, VERSION_1_2))
+    assert {asked.headers["OpenStack-API-Version"] for asked in stub.asked} == {SPOKEN}
+    stub.says(Says(200, {"allocations": [{"resource_id": "t-1", "reservations": []}]}))
     assert [each.resource_id for each in telescopes.promised(lease_id="l")] == ["t-1"]
-    stub.says(Says(204, None, VERSION_1_2))
+    stub.says(Says(204, None))
     telescopes.delete("t-1")
-    stub.says(Says(200, {"property": {"name": "site", "private": True}}, VERSION_1_2))
+    stub.says(Says(200, {"property": {"name": "site", "private": True}}))
     telescopes.set_private("site", True)
     assert stub.asked[-1].body == {"private": True}
 
 
-def test_candidates_have_the_fields_that_register_them_where_the_service_knows_1_3(reservations, stub):
+def test_candidates_have_the_fields_that_register_them(reservations, stub):
     telescopes = reservations.resources("telescope")
     keck = {"id": "t-2", "name": "keck", "state": "up"}
-    stub.says(Says(200, {"candidates": [{**keck, "registration": {"mirror": 10}, "region": "north"}]}, VERSION_1_3))
+    stub.says(Says(200, {"candidates": [{**keck, "registration": {"mirror": 10}, "region": "north"}]}))
     (found,) = telescopes.candidates(registered=False)
     assert (found.name, found.registration, found.region) == ("keck", {"mirror": 10}, "north")
-    stub.says(refused(406, "version_unsupported", "no 1.3"), Says(200, {"candidates": [keck]}, VERSION_1_2))
-    assert [(each.name, each.registration) for each in telescopes.candidates()] == [("keck", {})]
-    versions = [asked.headers["OpenStack-API-Version"] for asked in stub.asked]
-    assert versions == ["reservation 1.3", "reservation 1.3", "reservation 1.2"]
-
-
-def test_a_host_that_can_be_emptied_is_registered_at_1_3_and_any_other_at_1_2(reservations, stub):
-    hosts, host = reservations.resources("host"), {"id": "1", "kind": "host", "name": "cn1"}
-    for given, version in (({"name": "cn1"}, "1.2"), ({"name": "cn1", "evacuable": True}, "1.3")):
-        stub.says(Says(201, {"resource": host}, {"OpenStack-API-Version": f"reservation {version}"}))
-        assert hosts.register(given).name == "cn1"
-        assert stub.asked[-1].headers["OpenStack-API-Version"] == f"reservation {version}"
-
-
-def test_the_kinds_are_those_of_the_newest_version_that_the_service_has(reservations, stub):
-    old = refused(406, "version_unsupported", "version 1.3 is not supported")
-    stub.says(old, Says(200, {"kinds": []}, VERSION_1_2))
-    assert reservations.kinds() == ()
-    asked = [each.headers["OpenStack-API-Version"] for each in stub.asked]
-    assert asked == ["reservation 1.3", "reservation 1.2"]
 
 
 def test_a_kind_tells_parameters_by_resource_type_and_nothing_else(reservations, stub):
     schemas = {"physical:host": {"min": {"type": "integer"}}}
     kind = {"name": "host", "parameters": schemas, "a_later_key": 1}
-    stub.says(Says(200, {"kinds": [kind]}, {"OpenStack-API-Version": "reservation 1.3"}))
+    stub.says(Says(200, {"kinds": [kind]}))
     (found,) = reservations.kinds()
     assert found.parameters == schemas
 
 
 def test_a_resource_that_several_have_the_name_of_is_not_chosen(reservations, stub):
     two = [{"id": number, "kind": "telescope", "name": "hale"} for number in ("t-1", "t-2")]
-    stub.says(Says(200, {"resources": two}, VERSION_1_2))
+    stub.says(Says(200, {"resources": two}))
     with pytest.raises(exception.NoUniqueMatch, match="Several resources are called hale"):
         reservations.resources("telescope").find("hale")

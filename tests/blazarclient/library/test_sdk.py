@@ -10,12 +10,13 @@ import openstack
 import pytest
 from blazarclient import exception, sdk
 from blazarclient.library import Host, Lease, Transfer
+from blazarclient.library.transport import MICROVERSION
 from openstack import exceptions
 
-from tests.blazarclient.library.stub import REQUEST_ID, Asked, Says, Stub, lease, refused
+from tests.blazarclient.library.stub import REQUEST_ID, SPOKEN, Asked, Says, Stub, lease, refused
 
 ID = lease()["id"]
-VERSION = {"id": "v1.0", "status": "CURRENT", "min_version": "1.0", "max_version": "1.1"}
+VERSION = {"id": "v1.0", "status": "CURRENT", "min_version": "1.0", "max_version": MICROVERSION}
 
 
 class Service(Stub):
@@ -99,7 +100,7 @@ def test_a_value_serves_where_an_id_is_asked_for(reservation, service):
 
 
 def test_a_lease_goes_to_another_project_and_back(reservation, service):
-    new = {"OpenStack-API-Version": "reservation 1.3"}
+    new = {"OpenStack-API-Version": SPOKEN}
     offer = {"project_id": "chemistry", "lease": lease()}
     service.says(Says(200, {"transfer": offer, "transfers": [offer], "lease": lease(project_id="chemistry")}, new))
     reservation.create_transfer(ID, project_id="chemistry")
@@ -140,6 +141,7 @@ def test_what_is_not_there_is_none_to_find_and_no_error_to_delete(reservation, s
         reservation.find_lease("nope", ignore_missing=False)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("status", "code", "theirs", "ours"),
     [
@@ -205,8 +207,8 @@ def test_a_lease_is_extended_from_its_end(reservation, service):
 
 
 def test_hosts_are_changed_by_value(reservation, service):
-    host = {"id": "12", "hypervisor_hostname": "cn12", "capacity": {"VCPU": 64}, "disabled": None}
-    service.says(Says(200, {"host": host}))
+    host = {"id": "12", "name": "cn12", "capacity": {"VCPU": 64}, "disabled": None}
+    service.says(Says(200, {"resource": host}))
     one = reservation.get_host("12")
     assert isinstance(one, Host)
     until = datetime(2030, 5, 2, tzinfo=UTC)

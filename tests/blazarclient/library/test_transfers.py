@@ -8,10 +8,10 @@ from blazarclient.exception import Conflict, InvalidRequest, NotFound, Precondit
 from blazarclient.library import Lease, Reservations, Transfer
 from blazarclient.library.values import OfferedLease
 
-from tests.blazarclient.library.stub import Hangs, Says, Stub, lease, refused
+from tests.blazarclient.library.stub import SPOKEN, Hangs, Says, Stub, lease, refused
 
 ID = lease()["id"]
-NEW = {"OpenStack-API-Version": "reservation 1.3", "ETag": '"1.m"'}
+NEW = {"OpenStack-API-Version": SPOKEN, "ETag": '"1.m"'}
 OFFER = {"project_id": "chemistry", "user_id": None, "expires_at": "2030-05-01T10:00:00Z", "lease": lease()}
 GONE = refused(404, "transfer_not_found", "There is no offer", headers=NEW)
 
@@ -95,7 +95,7 @@ def test_a_refusal_has_its_code(reservations: Reservations, stub: Stub) -> None:
 
 def test_the_offer_that_a_lease_tells_has_no_id(reservations: Reservations, stub: Stub) -> None:
     stub.says(Says(200, {"lease": lease(transfer={"project_id": "chemistry"})}, NEW))
-    found = reservations.leases.get(ID, regions=None)
+    found = reservations.leases.get(ID)
     assert found.transfer == Transfer(project_id="chemistry")
     with pytest.raises(InvalidRequest, match="does not tell which lease"):
         reservations.transfers.accept(found.transfer)

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from blazar.enforcement import FilterNotification, Occasion, Question
-from blazar.model.errors import CloudUnavailable, EnforcementUnavailable, UsageDenied
+from blazar.model.base.errors import CloudUnavailable, EnforcementUnavailable, UsageDenied
 from tests.world import World
 
 HOUR = timedelta(hours=1)

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import pytest
 
-from blazar.enforcement.budget import ResourceHoursFilter
-from blazar.enforcement.periods import parse
-from blazar.model.errors import UsageDenied
-from blazar.model.lease import LeaseStatus
-from blazar.model.requests import NOW, ReservationChange
+from blazar.enforcement.budget import ResourceHoursFilter, parse_period
+from blazar.model.base.errors import UsageDenied
+from blazar.model.base.moments import NOW
+from blazar.model.leases.requests import ReservationChange
+from blazar.model.leases.states import LeaseStatus
 from tests.manager.enforcement.recording import DAY, DOWN, HOUR, left
 from tests.statements import counted
 from tests.world import NOON, World, a_host, instances
 
 
 def hosts_for(hours: int, period: str = "month") -> ResourceHoursFilter:
-    return ResourceHoursFilter({"host": hours}, parse(period))
+    return ResourceHoursFilter({"host": hours}, parse_period(period))
 
 
 def hours_left(world: World, project: str = "physics") -> float:
@@ -68,7 +68,7 @@ def test_hosts_that_came_later_count_from_then_and_stay_counted(engine):
 
 
 def test_servers_that_a_lease_has_more_or_fewer_of_count_for_as_long_as_it_has_them(engine):
-    world = World(engine, hosts=1, filters=[ResourceHoursFilter({"instance": 300}, parse("month"))])
+    world = World(engine, hosts=1, filters=[ResourceHoursFilter({"instance": 300}, parse_period("month"))])
 
     def rest():
         with pytest.raises(UsageDenied) as denied:
@@ -135,6 +135,7 @@ def test_a_lease_that_is_getting_more_for_longer_counts_at_that_time_meanwhile(e
     assert denied == ["2"]
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_budget_does_not_grow_with_leases_past_and_to_come(sqlite):
     world = World(sqlite, hosts=30, filters=[hosts_for(100_000)])
     world.lease()

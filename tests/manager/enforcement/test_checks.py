@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 
 from blazar.enforcement import Question
-from blazar.model.errors import NotEnoughResources, UsageDenied
-from blazar.model.lease import LeaseStatus
-from blazar.model.requests import Actor
-from blazar.store.tables import leases, outbox
+from blazar.model.base.errors import NotEnoughResources, UsageDenied
+from blazar.model.leases.requests import Actor
+from blazar.model.leases.states import LeaseStatus
+from blazar.store.sql.tables import leases, outbox
 from tests.manager.enforcement.recording import HOUR, RecordingFilter, rows
 from tests.world import NOON, World, a_host
 

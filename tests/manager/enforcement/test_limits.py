@@ -8,14 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blazar.enforcement.budget import ResourceHoursFilter
+from blazar.enforcement.budget import ResourceHoursFilter, parse_period
 from blazar.enforcement.limits import MaxConcurrentLeasesFilter, MaxLeaseDurationFilter, MaxUnitsFilter
 from blazar.enforcement.payload import of_question
-from blazar.enforcement.periods import parse
-from blazar.model.errors import UsageDenied
-from blazar.model.lease import LeaseStatus
-from blazar.model.requests import ReservationChange
-from blazar.model.resource import FLOATING_IP
+from blazar.model.base.errors import UsageDenied
+from blazar.model.leases.requests import ReservationChange
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.resources.resource import FLOATING_IP
 from tests.manager.enforcement.recording import HOUR
 from tests.statements import counted
 from tests.world import NOON, World, a_host, addresses, instances, volumes
@@ -51,8 +50,12 @@ def test_a_limit_on_servers_at_one_time_holds_over_leases_and_changes(engine):
     world.lease(instances(5, vcpus=1), start=HOUR)
 
 
+@pytest.mark.slow
 def test_a_limit_on_gib_holds_over_leases_growths_and_both_modes(engine):
-    rules = [MaxUnitsFilter(None, of={"gigabyte": 30, "volume": 5}), ResourceHoursFilter({"gigabyte": 200}, parse("7"))]
+    rules = [
+        MaxUnitsFilter(None, of={"gigabyte": 30, "volume": 5}),
+        ResourceHoursFilter({"gigabyte": 200}, parse_period("7")),
+    ]
     world = World(engine, register=False, filters=rules)
     world.register_pools(1, gigabytes=100)
     lease = world.lease(volumes(2, size=10), hours=4)
@@ -82,7 +85,10 @@ def test_addresses_are_no_hosts_for_a_limit_on_hosts(sqlite):
 
 
 def test_addresses_have_limits_and_budgets_of_their_own(sqlite):
-    filters = [MaxUnitsFilter(None, of={"floatingip": 3}), ResourceHoursFilter({"floatingip": 6}, parse("month"))]
+    filters = [
+        MaxUnitsFilter(None, of={"floatingip": 3}),
+        ResourceHoursFilter({"floatingip": 6}, parse_period("month")),
+    ]
     world = World(sqlite, hosts=1, filters=filters)
     world.register_addresses(*range(10, 20))
     with pytest.raises(UsageDenied, match="max_units_of floatingip"):
@@ -118,7 +124,9 @@ def test_filters_see_the_addresses_that_a_reservation_is_to_have(world, books):
 
 def test_addresses_are_limited_at_a_time_and_by_the_hour_and_are_no_hosts(engine):
     units = MaxUnitsFilter(0, of={"floatingip": 3})
-    world = World(engine, hosts=0, filters=[units, ResourceHoursFilter({"host": 0, "floatingip": 20}, parse("month"))])
+    world = World(
+        engine, hosts=0, filters=[units, ResourceHoursFilter({"host": 0, "floatingip": 20}, parse_period("month"))]
+    )
     world.register_addresses(*range(10, 20))
     lease = world.lease(addresses(2), start=HOUR, hours=5)
     with pytest.raises(UsageDenied, match=r"\(max_units_of floatingip\) 1 is left"):
@@ -204,6 +212,7 @@ def test_a_lease_that_is_getting_more_for_longer_counts_with_all_of_it_meanwhile
     assert world.lease(a_host(1), start=3 * HOUR).status is LeaseStatus.PENDING
 
 
+@pytest.mark.slow
 def test_statements_with_filters_do_not_grow_with_hosts_or_leases(sqlite):
     world = World(
         sqlite,

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from blazar.model.errors import CloudRefused, WrongState
-from blazar.model.lease import LeaseStatus
-from blazar.model.requests import Actor
-from blazar.store.tables import outbox
+from blazar.model.base.errors import CloudRefused, WrongState
+from blazar.model.leases.requests import Actor
+from blazar.model.leases.states import LeaseStatus
+from blazar.store.sql.tables import outbox
 from tests.manager.enforcement.recording import DOWN, HOUR, RecordingFilter, rows
 from tests.world import NOON, World, a_host
 

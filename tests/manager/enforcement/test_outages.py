@@ -12,11 +12,11 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
-from blazar.enforcement import NotDelivered, Occasion, Refused
+from blazar.enforcement import NotDelivered, NotificationRefused, Occasion
 from blazar.manager.common.settings import Settings
-from blazar.model.errors import EnforcementUnavailable
-from blazar.model.lease import LeaseStatus
-from blazar.store.tables import outbox
+from blazar.model.base.errors import EnforcementUnavailable
+from blazar.model.leases.states import LeaseStatus
+from blazar.store.sql.tables import outbox
 from tests.manager.enforcement.recording import DAY, HOUR, RecordingFilter
 from tests.observed import Killed
 from tests.world import NOON, World, a_host, instances
@@ -82,7 +82,9 @@ def test_a_message_keeps_the_names_that_the_database_has_for_what_was_granted(wo
     world.lease(instances(2))
     with world.engine.connect() as connection:
         kept = json.loads(connection.execute(sa.select(outbox.c.content)).scalars().one())
-    assert [(h["units"], h["unit"]["items"][0][0]) for h in kept["view"]["holdings"]] == [(2, "DISK_GB")]
+    assert [(h["count"], h["per_instance"]["items"][0][0]) for h in kept["view"]["allocated_resources"]] == [
+        (2, "DISK_GB")
+    ]
     world.clock.by(seconds=1)
     world.manager.outbox.run_due()
     (told,) = books.told
@@ -92,7 +94,7 @@ def test_a_message_keeps_the_names_that_the_database_has_for_what_was_granted(wo
 def test_what_is_refused_for_good_is_told_once_and_the_next_follows(world, books):
     def notify(notification, notify=books.notify):
         notify(notification)
-        raise Refused("I know that already")
+        raise NotificationRefused("I know that already")
 
     books.deaf = 1
     lease = world.lease(start=HOUR)

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from blazar.clouds.simulated import SimulatedCloud
-from blazar.model.errors import Conflict
-from blazar.model.requests import Registration
-from blazar.model.resource import NETWORK
+from blazar.model.base.errors import Conflict
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.resource import NETWORK
 from tests.manager.regions.world import TwoRegions
+from tests.people import PeopledCloud
 from tests.world import a_network
 
 
@@ -22,7 +22,7 @@ def two(sqlite) -> TwoRegions:
     return world
 
 
-def allow(cloud: SimulatedCloud, networks: int) -> None:
+def allow(cloud: PeopledCloud, networks: int) -> None:
     with cloud.change_state() as state:
         state.most_networks = networks
 

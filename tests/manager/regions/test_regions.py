@@ -9,12 +9,13 @@ from dataclasses import replace
 import pytest
 
 from blazar.clouds.simulated.state import FlavorState
-from blazar.model.availability import AvailabilityQuestion
-from blazar.model.duration import Duration
-from blazar.model.errors import InvalidInput, NotEnoughResources, OthersWait
-from blazar.model.lease import LeaseStatus
-from blazar.model.requests import NOW, Actor, Registration, ReservationRequest
-from blazar.model.resource import FLOATING_IP, HOST
+from blazar.model.base.errors import InvalidInput, NotEnoughResources, OthersWait
+from blazar.model.base.moments import NOW, Duration
+from blazar.model.leases.requests import Actor, ReservationRequest
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.resource import FLOATING_IP, HOST
+from blazar.model.search.availability import AvailabilityQuestion
 from tests.manager.regions.world import HOUR, TwoRegions, hosts_in, kill
 from tests.world import a_host, addresses, flavored, instances
 
@@ -74,6 +75,7 @@ def test_a_host_of_a_region_is_unregistered_there(two):
     assert (two.pool(), two.free_in_second()) == ({"node-1", "node-2"}, {"node-2"})
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "asked",
     [
@@ -153,6 +155,7 @@ def test_an_address_is_taken_where_its_network_is(two):
     assert (state(two, lease), two.now(lease).reservations[0].region) == (LeaseStatus.ACTIVE, "R2")
 
 
+@pytest.mark.slow
 def test_while_a_region_is_down_the_leases_of_the_other_start_and_end_punctually(two):
     here, there = two.lease(hosts_in("R1"), start=HOUR), two.lease(hosts_in("R2"), start=HOUR)
     kill(two.second)
@@ -218,11 +221,11 @@ def test_calls_that_hang_in_one_region_hold_no_thread_of_the_other(sqlite):
 
 def test_what_was_there_before_is_in_the_first_region(world, sqlite):
     lease = world.lease()
-    world.store.regions.adopt("R1")
+    world.store.regions.adopt_region("R1")
     two = TwoRegions(sqlite, register=False)
     assert two.now(lease).reservations[0].region == "R1"
     assert {each.attributes["region"] for each in two.manager.resources.all(HOST)} == {"R1"}
-    assert two.store.regions.in_use() == {"R1"}
+    assert two.store.regions.list_used() == {"R1"}
 
 
 def located(request: ReservationRequest, region: str) -> ReservationRequest:

@@ -14,17 +14,18 @@ from hypothesis import settings
 from hypothesis.stateful import invariant, multiple, rule
 from sqlalchemy.engine import Engine
 
-from blazar.model.availability import AvailabilityQuestion
-from blazar.model.duration import Duration
-from blazar.model.errors import CloudUnavailable
-from blazar.model.lease import Lease, LeaseStatus
-from blazar.model.lease_details import LeaseFilter
-from blazar.model.paging import Condition, Operator, Page
-from blazar.model.requests import NOW, Actor, LeaseChange, ReservationRequest
-from blazar.model.resource import HOST
-from blazar.store import tables
+from blazar.model.base.errors import CloudUnavailable
+from blazar.model.base.moments import NOW, Duration
+from blazar.model.base.paging import Condition, Operator, Page
+from blazar.model.leases.details import LeaseFilter
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import Actor, LeaseChange, ReservationRequest
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.resources.resource import HOST
+from blazar.model.search.availability import AvailabilityQuestion
+from blazar.store.sql import tables
+from tests.manager.leases.test_stateful_mixed import HOSTS, Mixed
 from tests.manager.regions.world import HOUR, TwoRegions, hosts_in, kill
-from tests.manager.test_stateful_mixed import HOSTS, Mixed
 from tests.statements import counted
 from tests.tables import new_sqlite
 from tests.uses import TYPES_WITH_USES
@@ -35,6 +36,11 @@ IN_A_REGION = st.one_of(
     st.builds(instances, st.integers(1, 3), vcpus=st.sampled_from([1, 8, 31])),
 )
 REGIONS_OF = sa.select(tables.reservations.c.id, tables.reservations.c.region)
+FAILED = sa.select(tables.leases.c.id).where(
+    tables.leases.c.status == str(LeaseStatus.ERROR),
+    tables.leases.c.deleted_at.is_(None),
+    tables.reservations.c.lease_id == tables.leases.c.id,
+)
 
 
 def test_all_of_a_lease_in_a_region_works_on_every_database(engine):
@@ -53,7 +59,7 @@ def test_all_of_a_lease_in_a_region_works_on_every_database(engine):
     )
     assert two.manager.availability.find(question).openings[0].regions == ("R2",)
     assert two.store.resources.named(HOST, "node-1", region="R2").external_id == "R2:1"
-    assert two.store.regions.in_use() == {"R1", "R2"}
+    assert two.store.regions.list_used() == {"R1", "R2"}
     two.manager.monitor.run_once()
     two.run_to(there.window.end)
     assert two.now(there).status is LeaseStatus.TERMINATED
@@ -62,9 +68,9 @@ def test_all_of_a_lease_in_a_region_works_on_every_database(engine):
 def test_what_was_there_before_is_adopted_on_every_database(engine):
     before = World(engine)
     lease = before.lease()
-    before.store.regions.adopt("R1")
+    before.store.regions.adopt_region("R1")
     two = TwoRegions(engine, register=False)
-    assert (two.now(lease).reservations[0].region, two.store.regions.in_use()) == ("R1", {"R1"})
+    assert (two.now(lease).reservations[0].region, two.store.regions.list_used()) == ("R1", {"R1"})
 
 
 def test_a_booking_in_the_first_region_costs_as_many_statements_as_without_regions(tmp_path):
@@ -95,6 +101,7 @@ class RegionalMixed(Mixed):
     """Reservations of every type in two regions, the second of which is down at times."""
 
     leases = Mixed.leases
+    was_down = False
 
     def new_world(self, engine: Engine) -> World:
         self.two = TwoRegions(engine, hosts=HOSTS, types=TYPES_WITH_USES)
@@ -110,6 +117,7 @@ class RegionalMixed(Mixed):
     @rule(down=st.booleans())
     def the_second_region_fails_or_is_back(self, down: bool) -> None:
         if down:
+            self.was_down = True
             kill(self.two.second)
         else:
             self.two.second.faults.clear()
@@ -119,6 +127,15 @@ class RegionalMixed(Mixed):
         there = ReservationRequest(room.resource_type, {**room.parameters, "region": region})
         lease = self.attempt(lambda: self.world.lease(there, hours=quarters / 4))
         return multiple() if lease is None else lease.id
+
+    @invariant()
+    def no_lease_is_spoiled(self) -> None:
+        """Nor is one in the second region, but that it could not start in all its time, as the region was down."""
+        if hasattr(self, "two"):
+            with self.engine.connect() as connection:
+                failed = set(connection.execute(FAILED).scalars())
+                there = set(connection.execute(FAILED.where(tables.reservations.c.region == "R2")).scalars())
+            assert failed == (there if self.was_down else set())
 
     @invariant()
     def every_reservation_lies_in_its_region(self) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from blazar.context import Pool, current
 from blazar.manager.common.settings import Settings
-from blazar.model.errors import CloudUnavailable, InvalidInput
-from blazar.model.lease import LeaseStatus
-from blazar.model.requests import LeaseChange, ReservationRequest
-from blazar.model.resource import HOST
+from blazar.model.base.errors import CloudUnavailable, InvalidInput
+from blazar.model.leases.requests import LeaseChange, ReservationRequest
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.resources.resource import HOST
 from tests.fencing.stage import until
 from tests.manager.regions.world import HOUR, TwoRegions, hosts_in, kill
 from tests.world import a_host

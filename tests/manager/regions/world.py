@@ -10,16 +10,18 @@ from typing import Any
 
 from sqlalchemy.engine import Engine
 
-from blazar.clouds.simulated import Faults, MemoryStorage, SimulatedCloud, of_size
+from blazar.clouds.simulated import Faults, MemoryStorage, of_size
 from blazar.clouds.simulated.storage import StateStorage
 from blazar.manager.service import ManagerService, Plugins
-from blazar.model.errors import CloudUnavailable
-from blazar.model.lease import Lease
-from blazar.model.regions import Regions
-from blazar.model.requests import Registration, ReservationRequest
-from blazar.model.resource import HOST, Resource, ResourceKind
-from blazar.resources.regional import combined
-from blazar.testing.clock import ManualClock
+from blazar.model.base.errors import CloudUnavailable
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import ReservationRequest
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.regions import Regions
+from blazar.model.resources.resource import HOST, Resource, ResourceKind
+from blazar.resources.contract.regional import combine_regions
+from blazarconformance.clock import ManualClock
+from tests.people import PeopledCloud
 from tests.world import World, a_host
 
 REGIONS = Regions(("R1", "R2"))
@@ -43,7 +45,7 @@ class TwoRegions(World):
         clock = ManualClock()
         self.regions = REGIONS
         first, self.second = (
-            SimulatedCloud(storage, clock=clock, faults=Faults(sleep=lambda _: None))
+            PeopledCloud(storage, clock=clock, faults=Faults(sleep=lambda _: None))
             for storage in storages or (MemoryStorage(of_size(hosts)), MemoryStorage(of_size(hosts)))
         )
         super().__init__(engine, hosts=hosts, register=False, cloud=first, clock=clock, **more)
@@ -60,7 +62,7 @@ class TwoRegions(World):
             )
             for name, cloud in clouds.items()
         }
-        types, kinds = combined(self.regions, made)
+        types, kinds = combine_regions(self.regions, made)
         return ManagerService(
             self.store,
             self.clock,
@@ -93,7 +95,7 @@ class TwoRegions(World):
             return frozenset(h for each in state.aggregates.values() if each.name == "freepool" for h in each.hosts)
 
 
-def kill(cloud: SimulatedCloud) -> None:
+def kill(cloud: PeopledCloud) -> None:
     """No service of the cloud answers any more, until its faults are cleared."""
 
     def fail(name: str, phase: str) -> None:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
-from blazar.model.requests import Actor
-from blazar.model.resource import KINDS
+from blazar.model.leases.requests import Actor
+from blazar.model.resources.resource import KINDS
 from blazar.model.surgery import Terms
 from tests.world import World
 

@@ -10,12 +10,12 @@ import pytest
 from blazar.enforcement import Occasion, Question
 from blazar.enforcement.limits import MaxConcurrentLeasesFilter, MaxLeaseDurationFilter
 from blazar.manager.common.settings import Settings
-from blazar.model.errors import BlazarError, NotFound, StoreUnavailable, UsageDenied
-from blazar.model.lease import EndReason, LeaseStatus
-from blazar.model.maintenance import MaintenanceRequest
-from blazar.model.requests import LeaseChange, ReservationChange
+from blazar.model.base.errors import BlazarError, NotFound, StoreUnavailable, UsageDenied
+from blazar.model.leases.requests import LeaseChange, ReservationChange
+from blazar.model.leases.states import EndReason, LeaseStatus
+from blazar.model.maintenance.windows import MaintenanceRequest
 from blazar.model.surgery import MergeRequest, Partner, PartRequest, SplitRequest, SwapRequest
-from blazar.model.unused import UseMode, UsePolicies, UsePolicy
+from blazar.model.use.policy import UseMode, UsePolicies, UsePolicy
 from tests.manager.enforcement.recording import RecordingFilter
 from tests.manager.surgery.steps import HOUR, OPERATOR, booked
 from tests.promises import check_promises
@@ -53,7 +53,7 @@ def test_on_each_database_leases_are_operated_on_and_purged(engine):
     world.run_to(NOON + 6 * HOUR)
     assert world.now(lease).status is LeaseStatus.TERMINATED
     world.store.leases.purge(NOON + 9 * HOUR, 100)
-    assert world.store.leases.past() == ()
+    assert world.store.leases.load_past() == ()
 
 
 def test_what_is_split_by_reservations_is_purged_lease_by_lease(engine):
@@ -68,7 +68,7 @@ def test_what_is_split_by_reservations_is_purged_lease_by_lease(engine):
     world.manager.leases.delete(second.id)
     world.run()
     world.store.leases.purge(world.clock.now() + HOUR, 100)
-    assert world.store.leases.past() == ()
+    assert world.store.leases.load_past() == ()
     assert world.now(first).status is LeaseStatus.ACTIVE
 
 
@@ -82,7 +82,7 @@ def test_a_write_that_fails_leaves_everything_as_it_was(a_world):
 
     with pytest.MonkeyPatch.context() as patched:
         # The last that each operation writes.
-        patched.setattr("blazar.store.surgery.outbox.write", fails)
+        patched.setattr("blazar.store.booking.bookings.history.write", fails)
         for operate in (
             lambda: split(world, lease, PartRequest(lease.reservations[0].id, count=1)),
             lambda: split(world, lease, at=NOON + 2 * HOUR),
@@ -214,15 +214,15 @@ def test_a_filter_that_objects_leaves_the_leases_as_they_were(a_world):
 def test_a_change_by_another_manager_meanwhile_is_seen(a_world):
     world = a_world(hosts=3)
     lease = world.lease(a_host(3), start=HOUR)
-    write, rivals = world.store.surgery.write, [world.another_manager()]
+    commit, rivals = world.store.bookings.commit, [world.another_manager()]
 
-    def beaten(operation, *, at):
+    def beaten(wanted):
         while rivals:
             change = ReservationChange(lease.reservations[0].id, {"min": 2, "max": 2})
             rivals.pop().leases.update(lease.id, LeaseChange(reservations=(change,)))
-        return write(operation, at=at)
+        return commit(wanted)
 
-    world.store.surgery.write = beaten
+    world.store.bookings.commit = beaten
     found = world.manager.surgery.split(
         lease.id, SplitRequest((PartRequest(lease.reservations[0].id, count=1),)), OPERATOR
     )
@@ -232,14 +232,14 @@ def test_a_change_by_another_manager_meanwhile_is_seen(a_world):
 def test_a_lease_that_is_deleted_meanwhile_is_not_split(a_world):
     world = a_world(hosts=3)
     lease = world.lease(a_host(3), start=HOUR)
-    write, rivals = world.store.surgery.write, [world.another_manager()]
+    commit, rivals = world.store.bookings.commit, [world.another_manager()]
 
-    def beaten(operation, *, at):
+    def beaten(wanted):
         while rivals:
             rivals.pop().leases.delete(lease.id)
-        return write(operation, at=at)
+        return commit(wanted)
 
-    world.store.surgery.write = beaten
+    world.store.bookings.commit = beaten
     with pytest.raises(NotFound):
         split(world, lease, PartRequest(lease.reservations[0].id, count=1))
     world.run()

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from blazar.model.errors import Conflict, InvalidInput, PreconditionFailed, WrongState
-from blazar.model.lease import TIMETABLE, EndReason, EventStatus, EventType, LeaseStatus
-from blazar.model.requests import IdempotencyKey
+from blazar.model.base.errors import Conflict, InvalidInput, PreconditionFailed, WrongState
+from blazar.model.leases.requests import IdempotencyKey
+from blazar.model.leases.states import TIMETABLE, EndReason, EventStatus, EventType, LeaseStatus
 from blazar.model.surgery import MergeRequest, PartRequest, SplitRequest
-from tests.manager.healing.steps import ON_NODE_1
+from tests.manager.health.steps import ON_NODE_1
 from tests.manager.surgery.steps import HOUR, OPERATOR, booked, names
 from tests.promises import check_promises
 from tests.world import NOON, World, a_host, instances

@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 
 from blazar.manager.common.settings import Settings
-from blazar.model.bounds import Bounds
-from blazar.model.errors import Conflict, InvalidInput, UsageDenied, WrongState
-from blazar.model.lease import EventStatus, EventType, LeaseStatus
-from blazar.model.requests import IdempotencyKey
+from blazar.model.base.errors import Conflict, InvalidInput, UsageDenied, WrongState
+from blazar.model.leases.limits import Bounds
+from blazar.model.leases.requests import IdempotencyKey
+from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
 from blazar.model.surgery import PartRequest, SplitRequest
 from tests.manager.surgery.steps import HOUR, OPERATOR, booked, names
 from tests.promises import check_promises

@@ -9,12 +9,20 @@ from datetime import timedelta
 import pytest
 
 from blazar.manager.common.settings import Settings
-from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources, NotFound, OthersWait, PreconditionFailed
-from blazar.model.lease import LeaseKind, LeaseStatus
-from blazar.model.requests import Actor, IdempotencyKey, Registration, ReservationChange
-from blazar.model.resource import HOST
+from blazar.model.base.errors import (
+    Conflict,
+    InvalidInput,
+    NotEnoughResources,
+    NotFound,
+    OthersWait,
+    PreconditionFailed,
+)
+from blazar.model.leases.requests import Actor, IdempotencyKey, ReservationChange
+from blazar.model.leases.states import LeaseKind, LeaseStatus
+from blazar.model.resources.changes import Registration
+from blazar.model.resources.resource import HOST
 from blazar.model.surgery import Partner, SwapRequest, Terms
-from tests.manager.healing.steps import ON_NODE_1
+from tests.manager.health.steps import ON_NODE_1
 from tests.promises import check_promises
 from tests.world import NOON, PROJECT, World, a_host, instances
 
@@ -239,16 +247,16 @@ def test_a_host_booked_by_others_meanwhile_is_decided_on_again(world):
     other = world.lease(a_host(), start=HOUR, hours=1)
     world.change(lease, reservations=(ReservationChange(lease.reservations[0].id, {"resource_properties": ""}),))
     (theirs,) = world.hosts_of(other)
-    write, tries = world.store.surgery.write, []
+    commit, tries = world.store.bookings.commit, []
 
-    def beaten(operation, *, at):
+    def beaten(wanted):
         if not tries:
             tries.append(1)
             world.manager = world.another_manager()
             world.lease(a_host(needs=json.dumps(["==", "$hypervisor_hostname", theirs])), start=2 * HOUR, hours=1)
-        return write(operation, at=at)
+        return commit(wanted)
 
-    world.store.surgery.write = beaten
+    world.store.bookings.commit = beaten
     with pytest.raises(NotEnoughResources):
         exchange(world, lease, other)
     assert tries

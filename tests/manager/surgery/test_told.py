@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from blazar.model.history import OTHER_LEASE, PastEntry, Verb
-from blazar.model.lease import EndReason
-from blazar.model.paging import Page
+from blazar.model.base.paging import Page
+from blazar.model.leases.history import OTHER_LEASE, PastEntry, Verb
+from blazar.model.leases.states import EndReason
 from blazar.model.surgery import MergeRequest, Partner, PartRequest, SplitRequest, SwapRequest
 from tests.manager.surgery.steps import HOUR, OPERATOR
 from tests.statements import counted

@@ -12,16 +12,16 @@ import pytest
 from blazar.clouds.simulated.state import FlavorState
 from blazar.context import scope
 from blazar.manager.common.notifications import Parties
-from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput, NotFound, PreconditionFailed, WrongState
-from blazar.model.lease import LeaseStatus
-from blazar.model.paging import Page
-from blazar.model.requests import NOW, Actor, IdempotencyKey
-from blazar.model.resource import HOST
-from blazar.model.surgery import Terms
-from blazar.model.transfers import OfferRequest
+from blazar.model.base.errors import CloudUnavailable, Conflict, InvalidInput, NotFound, PreconditionFailed, WrongState
+from blazar.model.base.moments import NOW
+from blazar.model.base.paging import Page
+from blazar.model.leases.requests import Actor, IdempotencyKey
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.resources.resource import HOST
+from blazar.model.surgery import OfferRequest, Terms
 from tests.manager.enforcement.recording import DOWN
+from tests.manager.events.test_crashes import dies
 from tests.manager.surgery.steps import HOUR, booked
-from tests.manager.test_crashes import dies
 from tests.promises import check_promises
 from tests.statements import counted
 from tests.world import NOON, PROJECT, World, a_host, a_series, flavored, host_request, instances
@@ -337,6 +337,7 @@ def test_a_group_is_the_takers_before_the_start_and_stays_in_use(world, affinity
     assert "server group" in refused.value.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", ["before", "after"])
 @pytest.mark.parametrize("in_use", [False, True], ids=["before its start", "in use"])
 def test_killed_at_any_call_all_is_the_givers_or_all_the_takers(a_world, phase, in_use):

@@ -8,15 +8,15 @@ import pytest
 from blazar.enforcement import Occasion
 from blazar.enforcement.limits import MaxConcurrentLeasesFilter
 from blazar.manager.common.settings import Settings
-from blazar.model.bounds import Bounds
-from blazar.model.errors import EnforcementUnavailable, UsageDenied
-from blazar.model.lease import LeaseStatus
-from blazar.model.requests import NOW, Actor
-from blazar.model.surgery import Terms
-from blazar.model.transfers import OfferRequest
+from blazar.model.base.errors import EnforcementUnavailable, UsageDenied
+from blazar.model.base.moments import NOW
+from blazar.model.leases.limits import Bounds
+from blazar.model.leases.requests import Actor
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.surgery import OfferRequest, Terms
+from tests.manager.booking.test_commitments import LOST, NO, Strict
 from tests.manager.enforcement.recording import RecordingFilter
 from tests.manager.surgery.steps import HOUR
-from tests.manager.test_commitments import LOST, NO, Strict
 from tests.observed import Killed
 from tests.world import NOON, PROJECT, World, a_host
 

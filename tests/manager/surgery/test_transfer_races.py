@@ -10,12 +10,12 @@ from datetime import timedelta
 import pytest
 
 from blazar.manager.common.settings import Settings
-from blazar.model.bounds import Bounds
-from blazar.model.errors import ClaimLost, CloudRefused, Conflict, NotFound, UsageDenied
-from blazar.model.lease import LeaseKind, LeaseStatus
-from blazar.model.requests import NOW, Actor, IdempotencyKey
-from blazar.model.surgery import PartRequest, SplitRequest, Terms
-from blazar.model.transfers import OfferRequest
+from blazar.model.base.errors import ClaimLost, CloudRefused, Conflict, NotFound, UsageDenied
+from blazar.model.base.moments import NOW
+from blazar.model.leases.limits import Bounds
+from blazar.model.leases.requests import Actor, IdempotencyKey
+from blazar.model.leases.states import LeaseKind, LeaseStatus
+from blazar.model.surgery import OfferRequest, PartRequest, SplitRequest, Terms
 from tests.manager.surgery.steps import HOUR
 from tests.world import PROJECT, World, a_host, instances
 
@@ -66,6 +66,7 @@ def owner_of(world: World, lease) -> str:
     return world.simulated.compute.aggregate(lease.reservations[0].id).metadata["blazar:owner"]
 
 
+@pytest.mark.slow
 def test_a_manager_that_stood_still_takes_nothing_from_who_took_the_lease_meanwhile(world):
     """The first manager stands still before any of its calls; the second one undoes what it did, and gives the lease
     to another project.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Requests to the service: headers of microversion 1.3, refusals as values, the state of the connection. */
+/** Requests to the service: headers of microversion 1.1, refusals as values, the state of the connection. */
 import { signal } from "@preact/signals";
 import { Refused, Unreachable, faultsOf } from "./errors.ts";
 import { type Session, identityHeaders, noticeEnd, session } from "./session.ts";
@@ -8,7 +8,7 @@ import type { Link } from "./types.ts";
 /** The folder that the pages come from ends with /ui/; the service's root is above it, whatever the prefix. */
 const PAGES = new URL(".", import.meta.url);
 const ROOT = new URL("..", PAGES);
-const VERSION = "reservation 1.3";
+const VERSION = "reservation 1.1";
 const PATIENCE_MS = 30_000;
 
 /** Since when no answer has come; null while all is well. */

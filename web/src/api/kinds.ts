@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The kinds of resources that the service has: their words and the schemas of what is sent. */
-import { batch, signal } from "@preact/signals";
-import { request } from "./client.ts";
-import { type Session, may } from "./session.ts";
-import { learnWords } from "../words/lease.ts";
+import { signal } from "@preact/signals";
 import type { Json, ResourceType } from "./types.ts";
 
 /** What forms need of a JSON schema. */
@@ -38,6 +35,8 @@ export interface Kind {
   nouns: string;
   resource_types: readonly ResourceType[];
   has_candidates: boolean;
+  /** The rules that let the caller do something with its resources. */
+  allowed: readonly string[];
   registration: Schema | null;
   attributes: Readonly<Record<string, Schema>>;
   parameters: Readonly<Record<ResourceType, Schema>>;
@@ -49,53 +48,8 @@ export const kinds = signal<readonly Kind[]>([]);
 /** False until it is known which kinds there are: a question about them waits for their schemas. */
 export const kindsRead = signal(false);
 
-/** Reads the kinds for somebody whose rights are known. What fails leaves the pages with what they know themselves. */
-export async function loadKinds(as: Session): Promise<void> {
-  let read: readonly Kind[] = [];
-  try {
-    if (may("blazar:resources:get")) {
-      read = (await request<{ kinds: Kind[] }>("GET", "v1/resources", { as })).data.kinds;
-      learnWords(read);
-    }
-  } catch {
-    // The next sign-in reads them again; hosts and addresses are known without.
-    read = kinds.value;
-  }
-  batch(() => {
-    kinds.value = read;
-    kindsRead.value = true;
-    emptyKinds.value = null;
-  });
-}
-
 /** The names of kinds of which nothing is registered that the caller may reserve; null while that is not known. */
 export const emptyKinds = signal<ReadonlySet<string> | null>(null);
-
-let emptyKindsStop = new AbortController();
-
-/** Finds out of which kinds nothing is registered, one after the other: nobody waits for that. */
-export async function loadEmptyKinds(): Promise<void> {
-  const empty = new Set<string>();
-  emptyKindsStop.abort();
-  emptyKindsStop = new AbortController();
-  const { signal } = emptyKindsStop;
-  for (const { name } of kinds.value) {
-    try {
-      const query = { limit: 1, fields: "id" };
-      const { data } = await request<{ resources: unknown[] }>("GET", `v1/resources/${name}`, { query, signal });
-      if (data.resources.length === 0) empty.add(name);
-    } catch {
-      // Of a kind that cannot be listed nothing is said.
-    }
-    if (signal.aborted) return;
-  }
-  emptyKinds.value = empty;
-}
-
-/** Stops finding that out: the session goes on in another project, or ends. */
-export function stopLoadingEmptyKinds(): void {
-  emptyKindsStop.abort();
-}
 
 /** Tells whether there is nothing that a type could reserve. */
 export function isEmpty(type: ResourceType): boolean {

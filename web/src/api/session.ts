@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Who is signed in. Standalone: a choice kept in this tab. With Keystone: a session behind an HttpOnly cookie. */
-import { computed, signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 import { Refused } from "./errors.ts";
 import type { Info } from "./types.ts";
 
@@ -36,18 +36,21 @@ export const session = signal<Session | null>(null);
 export const signInOptions = signal<SignInOptions | null>(null);
 /** What the service says of this caller; null until it is read. */
 export const info = signal<Info | null>(null);
+/** The rules that let this caller do something with resources, by their kind; nothing of a kind until it is read. */
+export const allowedOn = signal<ReadonlyMap<string, readonly string[]>>(new Map());
 /** True while the session is known to have ended: the sign-in dialog opens over the page. */
 export const expired = signal(false);
 /** The project to which another tab has switched, until this one follows. */
 export const otherProject = signal<Named | null>(null);
 
-/** Tells whether the caller may use a rule of the policy, such as "blazar:oshosts:get". */
-export function may(rule: string): boolean {
-  return info.value?.allowed.includes(rule) ?? false;
+/**
+ * Tells whether the caller may use a rule of the policy, such as "blazar:leases:post"; of a rule of resources, with
+ * those of a kind: a policy may tell kinds apart.
+ */
+export function may(rule: string, kind?: string): boolean {
+  const known = kind === undefined ? undefined : allowedOn.value.get(kind);
+  return (known ?? info.value?.allowed ?? []).includes(rule);
 }
-
-/** Whether the pages of operators are shown. */
-export const operator = computed(() => may("blazar:calendar:get_owners") || may("blazar:oshosts:get"));
 
 /** A person of standalone mode: written user:project[:role,role], as the service reads X-Auth-Token. */
 export interface Person {

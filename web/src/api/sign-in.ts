@@ -3,11 +3,12 @@
 import { batch } from "@preact/signals";
 import { Refused } from "./errors.ts";
 import { request } from "./client.ts";
-import { loadKinds, stopLoadingEmptyKinds } from "./kinds.ts";
+import { loadKinds, stopLoadingEmptyKinds } from "./load-kinds.ts";
 import {
   type Person,
   type Session,
   type SignInOptions,
+  allowedOn,
   expired,
   info,
   keepPerson,
@@ -69,6 +70,7 @@ async function begin(next: Session): Promise<void> {
   batch(() => {
     session.value = refused ? null : next;
     info.value = known;
+    allowedOn.value = new Map();
     expired.value = false;
     otherProject.value = null;
   });
@@ -115,6 +117,7 @@ export async function signOut(): Promise<void> {
   keepPerson(null);
   session.value = null;
   info.value = null;
+  allowedOn.value = new Map();
   expired.value = false;
   if (!standalone) between?.postMessage("ended");
 }

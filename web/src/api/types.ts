@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The values of the API at microversion 1.3, as they are on the wire. Instants are RFC 3339 with Z. */
+/** The values of the API at microversion 1.1, as they are on the wire. Instants are RFC 3339 with Z. */
 
 export type Instant = string;
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -376,28 +376,9 @@ export interface Property {
   truncated: boolean;
 }
 
-export interface Host {
-  id: string;
-  label: string;
-  hypervisor_hostname: string;
-  service_name: string | null;
-  hypervisor_type: string;
-  hypervisor_version: number;
-  availability_zone: string | null;
-  cpu_info: Json;
-  capacity: Record<string, number>;
-  traits: string[];
-  properties: Record<string, Json>;
-  reservable: boolean;
-  disabled: { reason: string | null; since: Instant | null; until: Instant | null } | null;
-  failure: { reason: string; since: Instant } | null;
-  authorized_projects: string[] | null;
-  created_at: Instant;
-  updated_at: Instant | null;
-}
-
-/** A host by its name. */
-export type NamedHost = Pick<Host, "id" | "hypervisor_hostname">;
+/** Why a resource takes no new leases, and until when. */
+export type Disabled = { reason: string | null; since: Instant | null; until: Instant | null } | null;
+export type Failure = { reason: string; since: Instant } | null;
 
 /** A resource of any kind. Members see less of it. */
 export interface Resource {
@@ -410,19 +391,36 @@ export interface Resource {
   traits?: string[];
   properties: Record<string, Json>;
   reservable: boolean;
-  disabled?: Host["disabled"];
-  failure?: Host["failure"];
+  disabled?: Disabled;
+  failure?: Failure;
   authorized_projects?: string[] | null;
   created_at?: Instant;
   updated_at?: Instant | null;
 }
 
-export interface Hypervisor {
+/** A host as operators see it. */
+export interface Host extends Resource {
+  label: string;
+  name: string;
+  disabled: Disabled;
+  failure: Failure;
+  authorized_projects: string[] | null;
+  updated_at: Instant | null;
+}
+
+/** A host by its name. */
+export type NamedHost = Pick<Host, "id" | "name">;
+
+/** What the cloud has to register. */
+export interface Candidate {
   id: string;
-  hypervisor_hostname: string;
+  name: string;
   state: string;
   servers: number;
-  host_id: string | null;
+  resource_id: string | null;
+  region?: string;
+  /** The fields that register it, as far as the cloud tells them. */
+  registration?: Record<string, Json>;
 }
 
 export interface Feed {

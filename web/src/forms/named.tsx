@@ -5,9 +5,9 @@ import { useState } from "preact/hooks";
 import type { Json } from "../api/types.ts";
 import type { ControlProps } from "../parts/field.tsx";
 import { Icon } from "../parts/icon.tsx";
+import type { Referable } from "../words/references.ts";
 import type { FormField } from "./schema.ts";
-import { useUnsettled } from "./settled.tsx";
-import type { Referable } from "./schema-fields.tsx";
+import { useUnsettled } from "../parts/settled.tsx";
 
 interface NamedProps {
   field: FormField;

@@ -2,7 +2,7 @@
 /** Names and values as rows, such as the properties of a host. */
 import { Plus, Trash2 } from "lucide";
 import { Icon } from "../parts/icon.tsx";
-import { useUnsettled } from "./settled.tsx";
+import { useUnsettled } from "../parts/settled.tsx";
 
 export type Pair = [name: string, value: string];
 

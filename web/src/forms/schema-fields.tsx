@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The fields of a form that a JSON schema describes. */
 import type { ComponentChildren } from "preact";
-import { useUnsettled } from "./settled.tsx";
+import { useUnsettled } from "../parts/settled.tsx";
 import { useState } from "preact/hooks";
 import { kindOfType } from "../api/kinds.ts";
 import { useLive } from "../api/live.ts";
@@ -9,20 +9,12 @@ import type { Json, Property, Requirement as Wished, ResourceType } from "../api
 import { Chips } from "../parts/basics.tsx";
 import { type ControlProps, Field } from "../parts/field.tsx";
 import { partsFrom, requirementOf } from "../words/question.ts";
+import type { Referable } from "../words/references.ts";
 import { DocumentInput, FilesField } from "./documents.tsx";
 import { ListField, NamedInput } from "./named.tsx";
 import { type Pair, PropertyRows } from "./pairs.tsx";
 import { Requirement } from "./requirement.tsx";
 import { type FormField, type Values, decoded, encoded, proposalsOf, withValue } from "./schema.ts";
-
-/** Another reservation of the lease, which a field can refer to. */
-export interface Referable {
-  /** As it is sent: its number in a new lease, its id in one that exists. */
-  value: number | string;
-  type: ResourceType;
-  /** "reservation 1: network lab". */
-  text: string;
-}
 
 export interface SchemaFieldsProps {
   fields: readonly FormField[];

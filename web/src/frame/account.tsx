@@ -6,7 +6,7 @@ import { plain } from "../api/errors.ts";
 import { session } from "../api/session.ts";
 import { signOut, switchProject } from "../api/sign-in.ts";
 import { Icon } from "../parts/icon.tsx";
-import { Menu } from "./menu.tsx";
+import { Menu } from "../parts/menu.tsx";
 
 /** The button with project and user. */
 export function Account() {

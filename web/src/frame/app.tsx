@@ -14,7 +14,7 @@ import { clock, relative } from "../time/format.ts";
 import { present } from "../time/now.ts";
 import { zone } from "../time/zone.ts";
 import { Account } from "./account.tsx";
-import { Menu } from "./menu.tsx";
+import { Menu } from "../parts/menu.tsx";
 import { SignIn, SignInDialog } from "./sign-in.tsx";
 import { ThemeButton, ZoneButton } from "./settings.tsx";
 
@@ -73,7 +73,7 @@ function View({ page }: { page: Page | undefined }) {
       </Empty>
     );
   }
-  if (page.rule && info.value && !may(page.rule)) {
+  if (info.value && !isOpen(page)) {
     return <Empty title="This page is for operators">Your roles in this project do not allow it.</Empty>;
   }
   const { view: Content } = page;
@@ -82,11 +82,16 @@ function View({ page }: { page: Page | undefined }) {
   return <Content key={`${page.path} ${user?.id} ${project?.id}`} />;
 }
 
+/** Tells whether the policy lets the caller open a page. */
+function isOpen({ rule, kind }: Page): boolean {
+  return rule === undefined || may(rule, kind);
+}
+
 /** So many have room at the lower edge of a phone; the others are behind "More". */
 const ON_PHONES = 4;
 
 function Navigation({ current }: { current: string }) {
-  const shown = PAGES.filter((page) => page.icon && (!page.rule || may(page.rule)));
+  const shown = PAGES.filter((page) => page.icon && isOpen(page));
   const further = shown.length > ON_PHONES + 1 ? shown.slice(ON_PHONES) : [];
   const link = (page: Page) => (
     <a href={hrefOf(page.path)} aria-current={page.path === current ? "page" : undefined}>

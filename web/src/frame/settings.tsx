@@ -8,7 +8,7 @@ import { type Theme, chooseTheme, theme } from "../theme.ts";
 import { clock } from "../time/format.ts";
 import { present } from "../time/now.ts";
 import { allZones, chooseZone, homeZone, offsetName, shortName, zone, zoneName } from "../time/zone.ts";
-import { Menu } from "./menu.tsx";
+import { Menu } from "../parts/menu.tsx";
 
 /** Shows the zone of all times; opens a choice of others. */
 export function ZoneButton() {

@@ -5,11 +5,12 @@
  * Drawing goes at most once per frame, with at most ten new rows in it; geometry is set through CSSOM, as the policy of
  * the pages asks. Knows nothing of the API: the page gives it groups and hears of what the user wants.
  */
+import type { Board, Callbacks, Settings } from "./board.ts";
 import { HEADER, LINE, element, placed } from "./dom.ts";
 import { forgetColours } from "./heat.ts";
 import { Keys } from "./keys.ts";
-import { type Block, type Group, type Line, type Row, Scale, linesOf } from "./layout.ts";
-import { type Pointed, PointedAt } from "./pointed.ts";
+import { type Group, type Line, Scale, linesOf } from "./layout.ts";
+import { PointedAt } from "./pointed.ts";
 import { Pointer } from "./pointer.ts";
 import { LineView } from "./line.ts";
 import { ticksOf } from "./ticks.ts";
@@ -22,42 +23,8 @@ const HOUR = 3_600_000;
 const NARROWEST = HOUR;
 const WIDEST = 184 * 24 * HOUR;
 
-/** What was marked to be booked. */
-export interface Marked {
-  rows: Row[];
-  start: number;
-  end: number;
-}
-
-export interface Callbacks {
-  /** A sentence for a block or a gap, for screen readers. */
-  say: (row: Row, block: Block | null, start: number, end: number) => string;
-  sayGroup: (group: Group) => string;
-  /** A window in a few words, shown while dragging. */
-  sayWindow: (start: number, end: number) => string;
-  onPoint: (pointed: Pointed | null) => void;
-  onOpen: (row: Row, block: Block, box: DOMRect) => void;
-  onMark: (marked: Marked) => void;
-  onExtend: (row: Row, block: Block, end: number) => void;
-  /** A block is to lie elsewhere, or to begin at another time. */
-  onMove: (row: Row, block: Block, start: number, end: number) => void;
-  /** Somebody tries to drag a block that stays where it is. */
-  onStuck: (block: Block) => void;
-  onToggle: (group: Group) => void;
-  /** The user has scrolled or zoomed: the window that is seen now. */
-  onLook: (from: number, to: number) => void;
-  announce: (text: string) => void;
-}
-
-export interface Settings {
-  from: number;
-  to: number;
-  zone: string;
-  now: number;
-}
-
 /** The grid. Make it once, give it data as often as it changes. */
-export class Grid {
+export class Grid implements Board {
   readonly box: HTMLElement;
   readonly #inner = element("div", "grid-inner");
   readonly #ticks = element("div", "grid-ticks");

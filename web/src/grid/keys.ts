@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The keyboard in the grid: one tab stop, arrows between blocks and gaps, marking and extending without a mouse. */
+import type { Board } from "./board.ts";
 import { HEADER, LINE, element, keepInSight, nowFor, placed } from "./dom.ts";
-import type { Grid } from "./grid.ts";
 import {
   type Block,
   type Row,
@@ -43,7 +43,7 @@ export class Keys {
   readonly #text = element("span", "grid-preview-text");
   #stop: HTMLElement | null = null;
 
-  constructor(private readonly grid: Grid) {
+  constructor(private readonly grid: Board) {
     this.#gap.setAttribute("role", "gridcell");
     this.#gap.tabIndex = -1;
     this.#preview.setAttribute("aria-hidden", "true");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** One line in the document: its name, and the blocks or the heat of a window. Elements of blocks are kept by key. */
+import type { Callbacks, DrawnLine } from "./board.ts";
 import { HEADER, LINE, element, placed, whenIdle } from "./dom.ts";
-import type { Callbacks } from "./grid.ts";
 import { paintHeat } from "./heat.ts";
 import { type Block, type Line, type Row, type Scale, blocksBetween, lanesOf, sizeInWords } from "./layout.ts";
 
@@ -9,7 +9,7 @@ const THIN = 5;
 const LONG = 180;
 
 /** A line as it is drawn. */
-export class LineView {
+export class LineView implements DrawnLine {
   readonly element = element("div", "line");
   readonly header = element("div", "line-name");
   readonly #name = element("span", "line-title");

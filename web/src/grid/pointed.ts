@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the pointer or the focus is on, kept true while the data below it change. */
-import type { Grid } from "./grid.ts";
-import { type Block, type Row, isFree } from "./layout.ts";
-
-/** What the pointer or the focus is on. */
-export interface Pointed {
-  row: Row;
-  block: Block | null;
-  start: number;
-  end: number;
-  box: DOMRect;
-}
+import type { Board, Pointed } from "./board.ts";
+import { type Row, isFree } from "./layout.ts";
 
 /** Returns what was pointed at as it is in the row by now, without where it is drawn; null if it is there no more. */
 export function renewed(was: Omit<Pointed, "box">, row: Row | undefined): Omit<Pointed, "box"> | null {
@@ -25,7 +16,7 @@ export function renewed(was: Omit<Pointed, "box">, row: Row | undefined): Omit<P
 export class PointedAt {
   #told: Pointed | null = null;
 
-  constructor(private readonly grid: Grid) {}
+  constructor(private readonly grid: Board) {}
 
   tell(pointed: Pointed | null): void {
     this.#told = pointed;

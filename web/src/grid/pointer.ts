@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The pointer in the grid: drag over free time marks, drag of a block or its edges moves it, drag of the header the view. */
+import type { Board } from "./board.ts";
 import { LINE, element, keepInSight, placed } from "./dom.ts";
-import type { Grid } from "./grid.ts";
 import { type Block, type Edges, type Row, freeUntil, isFree, isFreeFor, movedTo, snap, snapStep } from "./layout.ts";
 
 const CLICK = 4;
@@ -36,7 +36,7 @@ export class Pointer {
   #over: Element | null = null;
 
   constructor(
-    private readonly grid: Grid,
+    private readonly grid: Board,
     head: HTMLElement,
   ) {
     this.#preview.setAttribute("aria-hidden", "true");

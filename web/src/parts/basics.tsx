@@ -3,7 +3,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { plain } from "../api/errors.ts";
-import { useSettled } from "../forms/settled.tsx";
+import { useSettled } from "./settled.tsx";
 import { exactly, moment, relative, spoken } from "../time/format.ts";
 import { present } from "../time/now.ts";
 import { zone } from "../time/zone.ts";

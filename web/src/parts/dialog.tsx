@@ -3,7 +3,7 @@
 import { X } from "lucide";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { type Fields, FieldsOf, useNewFields } from "../forms/settled.tsx";
+import { type Fields, FieldsOf, useNewFields } from "./settled.tsx";
 import { coverPage } from "../router.ts";
 import { Icon } from "./icon.tsx";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A number that may be half typed: only what makes sense is told to the form, which sends nothing meanwhile. */
 import { useEffect, useState } from "preact/hooks";
-import { useUnsettled } from "../forms/settled.tsx";
+import { useUnsettled } from "./settled.tsx";
 import type { ControlProps } from "./field.tsx";
 
 export interface NumberProps {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A text that is typed for a value: what is no value yet stays as it was typed, and is said once typing pauses. */
 import { useEffect, useState } from "preact/hooks";
-import { useUnsettled } from "../forms/settled.tsx";
+import { useUnsettled } from "./settled.tsx";
 
 const PAUSE_MS = 900;
 

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /** References between the reservations of a question, counted from 0. Pure. */
-import type { Json } from "../api/types.ts";
-import type { Referable } from "../forms/schema-fields.tsx";
+import type { Json, ResourceType } from "../api/types.ts";
 import type { Values } from "../forms/schema.ts";
 import { whatOf } from "./lease.ts";
 import { type Question, wishOf } from "./question.ts";
+
+/** Another reservation of the lease, which a field can refer to. */
+export interface Referable {
+  /** As it is sent: its number in a new lease, its id in one that exists. */
+  value: number | string;
+  type: ResourceType;
+  /** "reservation 1: network lab". */
+  text: string;
+}
 
 /** Returns what one of the reservations could refer to: the others, as "network lab (reservation 2)". */
 export function referables(question: Question, which: number): Referable[] {

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from blazar.api.shapes import (
+from blazar.api.http.shapes import (
     BEFORE_END,
     COUNT,
     EXAMPLE_TIMESTAMPS,
@@ -21,7 +21,6 @@ from blazar.api.shapes import (
     a_list,
     a_reservation,
     an_object,
-    with_zulu,
 )
 
 RESERVATIONS: Json = {
@@ -81,7 +80,7 @@ EXAMPLE: Json = {
 }
 """A host with a capability."""
 
-_OF_1_0: Json = {
+COMPONENTS: Json = {
     "Host": an_object(
         {
             "id": TEXT,
@@ -147,10 +146,4 @@ _OF_1_0: Json = {
             "updated_at": "2030-03-30T11:25:00.000000",
         },
     ),
-}
-COMPONENTS: Json = {
-    **_OF_1_0,
-    # What shows hosts in full has a component of its own.
-    "RefreshedHost1_1": with_zulu(_OF_1_0["Host"]),
-    "ResourceProperty1_1": with_zulu(_OF_1_0["ResourceProperty"]),
 }

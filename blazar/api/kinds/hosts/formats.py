@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from blazar.api.kinds.hosts import render, requests, schemas, v2
-from blazar.api.routes import Body
-from blazar.api.shapes import Json
-from blazar.model.requests import Registration, ResourceChange
-from blazar.model.resource import Resource
+from blazar.api.http.routes import Body
+from blazar.api.http.shapes import Json
+from blazar.api.kinds.hosts import render, requests, v2
+from blazar.api.kinds.hosts.requests import HOST_CREATE, HOST_UPDATE
+from blazar.model.resources.changes import Registration, ResourceChange
+from blazar.model.resources.resource import Resource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +35,10 @@ class HostFormat:
 
 V1 = HostFormat(
     component="Host",
-    created=Body("HostCreate", schemas.HOST_CREATE, ({"name": "cn12.example", "rack": "r7"},)),
+    created=Body("HostCreate", HOST_CREATE, ({"name": "cn12.example", "rack": "r7"},)),
     changed=Body(
         "HostUpdate",
-        schemas.HOST_UPDATE,
+        HOST_UPDATE,
         ({"rack": "r8", "gpu": None}, {"disabled": True, "authorized_projects": ["physics"]}),
     ),
     host_id=requests.host_id,

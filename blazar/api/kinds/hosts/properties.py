@@ -1,23 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Capabilities of hosts, in version 1 only: which there are, and who may see them."""
+"""Capabilities of hosts, at 1.0 only: which there are, and who may see them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from blazar.api.answers import Answer
-from blazar.api.context import Call
-from blazar.api.kinds import lists
+from blazar.api.http.context import Call
+from blazar.api.http.routes import ADMIN, Body, Root, Route, Rule, in_path, in_query
+from blazar.api.http.shapes import Json, a_list, an_object, ref
+from blazar.api.kinds.flat import PROPERTY_UPDATE
 from blazar.api.kinds.hosts import render
-from blazar.api.kinds.hosts.schemas import PROPERTY_UPDATE
-from blazar.api.queries import option, paging
-from blazar.api.readers import Flag
-from blazar.api.routes import ADMIN, Body, Root, Route, Rule, in_path, in_query, within
-from blazar.api.shapes import Json, a_list, an_object, ref
-from blazar.model.clock import zulu
-from blazar.model.errors import NotFound
-from blazar.model.resource import HOST, ResourceProperty
+from blazar.model.base.errors import NotFound
+from blazar.model.resources.resource import HOST, ResourceProperty
 
 GET = Rule("blazar:oshosts:get_resource_properties", ADMIN, "List capabilities.")
 PATCH = Rule("blazar:oshosts:update_resource_properties", ADMIN, "Make a capability public or private.")
@@ -44,17 +38,7 @@ def update(call: Call, name: str) -> ResourceProperty:
     return call.manager.resources.set_property(HOST, name, private=body["private"])
 
 
-def page(call: Call) -> Answer:
-    """List capabilities in pages."""
-    asked = call.asked
-    everything = asked.one("all", False) and call.is_operator
-    found = call.manager.resources.property_page(HOST, asked.page("property"), include_private=everything)
-    detail = asked.one("detail", False)
-    items = [render.property_values(value, detail=detail) for value in found.items]
-    return lists.page_answer("resource_properties", items, found)
-
-
-_OF_1_0 = (
+ROUTES = (
     Route(
         root=Root.V1,
         method="GET",
@@ -84,29 +68,5 @@ _OF_1_0 = (
         answers={200: an_object({"resource_property": ref("ResourceProperty")})},
         errors=(404,),
         parameters=(_NAME,),
-    ),
-)
-_LIST, _SET = _OF_1_0
-ROUTES = (
-    *within(_OF_1_0, until=(1, 0)),
-    lists.list_row(
-        "resource_properties",
-        ref("PropertyInList"),
-        path=_LIST.path,
-        name=_LIST.name,
-        summary=_LIST.summary,
-        handler=page,
-        rule=GET,
-        parameters=(
-            option("detail", Flag(), "include values and the private flag"),
-            option("all", Flag(), "include private capabilities (operators only)"),
-            *paging(["property"]),
-        ),
-    ),
-    replace(
-        _SET,
-        render=lambda changed: {"resource_property": render.resource_property(changed, zulu)},
-        answers={200: an_object({"resource_property": ref("ResourceProperty1_1")})},
-        since=(1, 1),
     ),
 )

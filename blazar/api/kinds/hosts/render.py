@@ -1,23 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Render hosts, their allocations and capabilities as JSON of API 1.0: keys, order and formats that clients parse.
-
-From 1.1 on some routes keep these keys, with dates in another format: ``date`` writes one.
-"""
+"""Render hosts, their allocations and capabilities as JSON of API 1.0: keys, order and formats that clients parse."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
-
-from blazar.api.dates import iso, spaced
-from blazar.api.shapes import Json
-from blazar.model.demand import ResourceAllocations
-from blazar.model.resource import PropertyValues, Resource, ResourceProperty
-
-Writer = Callable[[datetime], str]
+from blazar.api.http.shapes import Json
+from blazar.model.base.clock import iso, spaced_or_none, spaced_text
+from blazar.model.calendar.allocations import ResourceAllocations
+from blazar.model.resources.resource import PropertyValues, Resource, ResourceProperty
 
 
-def host(value: Resource, date: Writer = spaced) -> Json:
+def host(value: Resource) -> Json:
     """Render a host, with its capabilities as keys beside its attributes."""
     return {
         **value.capabilities,
@@ -26,19 +18,19 @@ def host(value: Resource, date: Writer = spaced) -> Json:
         "trust_id": None,
         **value.attributes,
         "reservable": value.reservable,
-        **_condition(value, date),
-        "created_at": date(value.created_at),
-        "updated_at": None if value.updated_at is None else date(value.updated_at),
+        **_condition(value),
+        "created_at": spaced_text(value.created_at),
+        "updated_at": spaced_or_none(value.updated_at),
     }
 
 
-def _condition(value: Resource, date: Writer) -> Json:
+def _condition(value: Resource) -> Json:
     """Render why a host takes no or only some leases; empty for other hosts, as clients of API 1.0 expect."""
     shown: Json = {}
     if value.disabled:
         shown["disabled"] = True
     if value.failure is not None and value.failed_since is not None:
-        shown |= {"failure": value.failure, "failed_since": date(value.failed_since)}
+        shown |= {"failure": value.failure, "failed_since": spaced_text(value.failed_since)}
     if value.authorized_projects is not None:
         shown["authorized_projects"] = sorted(value.authorized_projects)
     return shown
@@ -68,13 +60,13 @@ def property_values(value: PropertyValues, *, detail: bool) -> Json:
     return {"property": value.property.name, "private": value.property.private, "values": list(value.values)}
 
 
-def resource_property(value: ResourceProperty, date: Writer = iso) -> Json:
+def resource_property(value: ResourceProperty) -> Json:
     """Render a capability after a change."""
     return {
         "id": value.id,
         "resource_type": "physical:host",
         "property_name": value.name,
         "private": value.private,
-        "created_at": date(value.created_at),
-        "updated_at": date(value.updated_at) if value.updated_at else None,
+        "created_at": iso(value.created_at),
+        "updated_at": iso(value.updated_at) if value.updated_at else None,
     }

@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parse requests about hosts: capabilities for all versions, and what only version 1 has."""
+"""Requests about hosts: who may make them, their schemas, and how they are read."""
 
 from __future__ import annotations
 
-from blazar.api.kinds.changes import capabilities, capability_changes, flag, projects
-from blazar.api.kinds.handlers import resource_id
-from blazar.api.kinds.hosts import schemas
-from blazar.api.routes import in_path
-from blazar.api.shapes import Json
-from blazar.model.requests import Registration, ResourceChange
-from blazar.model.resource import HOST
-from blazar.resources.hosts.ids import HOST_ID_DESCRIPTION, normal
+from blazar.api.http.bodies import Schema
+from blazar.api.http.routes import ADMIN, Rule, in_path
+from blazar.api.http.shapes import Json
+from blazar.api.resources.handlers import resource_id
+from blazar.api.resources.requests import (
+    CAPABILITY,
+    CAPABILITY_CHANGE,
+    FLAT_FIELDS,
+    capabilities,
+    capability_changes,
+    flag,
+    projects,
+)
+from blazar.model.resources.changes import Registration, ResourceChange
+from blazar.model.resources.resource import HOST
+from blazar.resources.hosts.registration import HOST_ID as HOST_ID_PATTERN
+from blazar.resources.hosts.registration import HOST_ID_DESCRIPTION, normal
 
 HOST_ID = in_path("host_id", f"the host's id: {HOST_ID_DESCRIPTION}")
 
@@ -22,7 +31,7 @@ def host_id(text: str) -> str:
 
 def request(body: Json) -> Registration:
     """Return the request to register a host."""
-    given = {key: value for key, value in body.items() if key not in schemas.HOST_CREATE["properties"]}
+    given = {key: value for key, value in body.items() if key not in HOST_CREATE["properties"]}
     return Registration(
         {"name": body.get("name"), "id": normal(body["id"]) if "id" in body else None},
         capabilities(given),
@@ -33,10 +42,73 @@ def request(body: Json) -> Registration:
 
 def change(body: Json) -> ResourceChange:
     """Return the change of a host that the body describes."""
-    given = {key: value for key, value in body.items() if key not in schemas.HOST_UPDATE["properties"]}
+    given = {key: value for key, value in body.items() if key not in HOST_UPDATE["properties"]}
     return ResourceChange(
         capability_changes(given),
         disabled=flag(body["disabled"]) if "disabled" in body else None,
         open_to=projects(body.get("authorized_projects")),
         sets_projects="authorized_projects" in body,
     )
+
+
+GET = Rule("blazar:oshosts:get", ADMIN, "List and show hosts.")
+POST = Rule("blazar:oshosts:post", ADMIN, "Register a host.")
+PUT = Rule("blazar:oshosts:put", ADMIN, "Update a host's capabilities, disabled flag and authorized projects.")
+DELETE = Rule("blazar:oshosts:delete", ADMIN, "Unregister a host.")
+REFRESH = Rule("blazar:oshosts:refresh", ADMIN, "Refresh a host's data from the cloud.")
+
+
+_READ_FROM_NOVA = (
+    "availability_zone",
+    "hypervisor_hostname",
+    "service_name",
+    "vcpus",
+    "cpu_info",
+    "hypervisor_type",
+    "hypervisor_version",
+    "memory_mb",
+    "local_gb",
+    "trust_id",
+)
+"""Fields that a client may send when it registers a host, and that are read from Nova instead."""
+
+HOST_CREATE: Schema = {
+    "type": "object",
+    "maxProperties": 500,
+    "description": "an object of at most 500 keys",
+    "properties": {
+        "name": {"type": "string", "maxLength": 255, "description": "the hypervisor's hostname"},
+        "id": {
+            "type": ["string", "integer"],
+            "pattern": HOST_ID_PATTERN,
+            "minimum": 0,
+            "maxLength": 255,
+            "description": HOST_ID_DESCRIPTION,
+        },
+        **FLAT_FIELDS,
+        **dict.fromkeys(_READ_FROM_NOVA, {"description": "read from Nova; a value in the request is ignored"}),
+    },
+    "additionalProperties": CAPABILITY,
+}
+
+HOST_UPDATE: Schema = {
+    "type": "object",
+    "minProperties": 1,
+    "maxProperties": 500,
+    "description": 'an object with at least one capability, for example {"gpu": "A100"}',
+    "properties": FLAT_FIELDS,
+    "additionalProperties": CAPABILITY_CHANGE,
+}
+
+ALLOCATION_UPDATE: Schema = {
+    "type": "object",
+    "required": ["reservation_id"],
+    "additionalProperties": False,
+    "properties": {
+        "reservation_id": {
+            "type": "string",
+            "maxLength": 255,
+            "description": "the id of the reservation to move to another host",
+        }
+    },
+}

@@ -4,20 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from blazar.api.kinds import lists
-from blazar.api.kinds.handlers import Handlers, form_of
-from blazar.api.kinds.hosts import allocations, components, formats, full, hypervisors, properties, render, v2
+from blazar.api.http.routes import NounRows, Part, Root, Route, only_at_1_0
+from blazar.api.http.shapes import a_list, enclose, in_envelope, ref
+from blazar.api.kinds.hosts import allocations, components, formats, properties, v2
 from blazar.api.kinds.hosts.formats import HostFormat
-from blazar.api.kinds.hosts.requests import HOST_ID
-from blazar.api.kinds.hosts.rules import DELETE, GET, POST, PUT, REFRESH
-from blazar.api.routes import Part, Root, Route, within
-from blazar.api.shapes import a_list, enclosed, in_envelope, ref
-from blazar.model.clock import zulu
-from blazar.model.resource import HOST, Resource
+from blazar.api.kinds.hosts.requests import DELETE, GET, HOST_ID, POST, PUT, REFRESH
+from blazar.api.leases.v1_0.held import KindInLease
+from blazar.api.resources.handlers import Handlers, form_of
+from blazar.model.resources.resource import HOST, Resource
 
 
 def _handlers(form: HostFormat) -> Handlers:
@@ -39,68 +35,22 @@ def _routes(root: Root, form: HostFormat) -> tuple[Route, ...]:
     one, many = in_envelope(form.one, ref(form.component)), in_envelope(form.many, a_list(ref(form.component)))
 
     def shown(host: Resource) -> Any:
-        return enclosed(form.one, form.shown(host))
+        return enclose(form.one, form.shown(host))
 
     def listed(hosts: Sequence[Resource]) -> Any:
-        return enclosed(form.many, [form.shown(host) for host in hosts])
+        return enclose(form.many, [form.shown(host) for host in hosts])
 
-    on_list = partial(Route, root=root, path="/os-hosts", json_twin=True)
-    on_host = partial(Route, root=root, path="/os-hosts/{host_id}", parameters=(HOST_ID,))
+    rows = NounRows(root=root, path="/os-hosts", key=HOST_ID, listed=many, shown=one, render=shown)
     return (
-        on_list(
-            method="GET",
-            name=f"list_hosts{suffix}",
-            summary="List hosts",
-            handler=handlers.index,
-            rule=GET,
-            render=listed,
-            answers={200: many},
-        ),
-        on_list(
-            method="POST",
-            name=f"create_host{suffix}",
-            summary="Register a host",
-            handler=handlers.create,
-            rule=POST,
-            body=form.created,
-            render=shown,
-            answers={201: one},
-            errors=(404, 409),
-        ),
-        on_host(
-            method="GET",
-            name=f"show_host{suffix}",
-            summary="Show a host",
-            handler=handlers.show,
-            rule=GET,
-            render=shown,
-            answers={200: one},
-            errors=(404,),
-        ),
-        on_host(
-            method="PUT",
-            name=f"update_host{suffix}",
-            summary="Set and remove capabilities",
-            handler=handlers.update,
-            rule=PUT,
-            body=form.changed,
-            render=shown,
-            answers={200: one},
-            errors=(404, 409),
-        ),
-        on_host(
-            method="DELETE",
-            name=f"delete_host{suffix}",
-            summary="Unregister a host",
-            handler=handlers.delete,
-            rule=DELETE,
-            answers={204: None},
-            errors=(404, 409),
-        ),
+        rows.list(handlers.index, GET, f"list_hosts{suffix}", "List hosts", render=listed),
+        rows.create(handlers.create, POST, f"create_host{suffix}", "Register a host", form.created),
+        rows.show(handlers.show, GET, f"show_host{suffix}", "Show a host"),
+        rows.update(handlers.update, PUT, f"update_host{suffix}", "Set and remove capabilities", form.changed),
+        rows.delete(handlers.delete, DELETE, f"delete_host{suffix}", "Unregister a host"),
     )
 
 
-_REFRESH_1_0 = Route(
+_REFRESH = Route(
     root=Root.V1,
     method="POST",
     path="/os-hosts/{host_id}/refresh",
@@ -113,37 +63,28 @@ _REFRESH_1_0 = Route(
     errors=(404, 409),
     parameters=(HOST_ID,),
     json_twin=True,
-    until=(1, 0),
 )
-_REFRESH = replace(
-    _REFRESH_1_0,
-    render=lambda host: {"host": render.host(host, zulu)},
-    answers={200: in_envelope("host", ref("RefreshedHost1_1"))},
-    json_twin=False,
-    since=(1, 1),
-    until=None,
+HELD = KindInLease(
+    kind=HOST,
+    many="hosts",
+    nouns="hosts",
+    component="HostInLease",
+    attributes=components.ATTRIBUTES,
+    named_by="hypervisor_hostname",
+    example=components.EXAMPLE,
 )
 
 PART = Part(
     "hosts",
     routes=(
-        *within(_routes(Root.V1, formats.V1), until=(1, 0)),
-        *full.ROUTES,
-        *hypervisors.ROUTES,
-        *allocations.ROUTES,
-        _REFRESH_1_0,
-        _REFRESH,
-        *properties.ROUTES,
+        *only_at_1_0(
+            (*_routes(Root.V1, formats.V1), *allocations.ROUTES, _REFRESH, *properties.ROUTES),
+            instead="/v1/resources/host",
+        ),
         *_routes(Root.V2, formats.V2),
     ),
-    rules=(GET, POST, PUT, DELETE, *allocations.RULES, REFRESH, *properties.RULES, *hypervisors.RULES),
-    components={
-        **components.COMPONENTS,
-        **lists.COMPONENTS,
-        **full.COMPONENTS,
-        **hypervisors.COMPONENTS,
-        **v2.COMPONENTS,
-    },
+    rules=(GET, POST, PUT, DELETE, *allocations.RULES, REFRESH, *properties.RULES),
+    components={**components.COMPONENTS, **v2.COMPONENTS},
     reservations=components.RESERVATIONS,
     fields=components.FIELDS,
     controller="oshosts",

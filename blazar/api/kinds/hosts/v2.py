@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 
-from blazar.api.kinds.changes import FLAT_FIELDS, capabilities, capability_changes
-from blazar.api.kinds.hosts import render, schemas
+from blazar.api.http.bodies import Schema
+from blazar.api.http.shapes import FLAG, TEXT, Json, an_object
+from blazar.api.kinds.hosts import render
 from blazar.api.kinds.hosts.components import COMPONENTS as V1
-from blazar.api.shapes import FLAG, TEXT, Json, an_object
-from blazar.api.validation import Schema
-from blazar.model.errors import InvalidInput
-from blazar.model.requests import Registration, ResourceChange
-from blazar.model.resource import Resource
-from blazar.resources.hosts.ids import HOST_ID, normal
+from blazar.api.kinds.hosts.requests import HOST_CREATE as HOST_CREATE_1_0
+from blazar.api.kinds.hosts.requests import HOST_UPDATE as HOST_UPDATE_1_0
+from blazar.api.resources.requests import FLAT_FIELDS, capabilities, capability_changes
+from blazar.model.base.errors import InvalidInput
+from blazar.model.resources.changes import Registration, ResourceChange
+from blazar.model.resources.resource import Resource
+from blazar.resources.hosts.registration import HOST_ID, normal
 
 HOST_KEYS = (
     "id",
@@ -44,7 +46,7 @@ HOST_CREATE: Schema = {
     "properties": {
         **{
             key: value
-            for key, value in schemas.HOST_CREATE["properties"].items()
+            for key, value in HOST_CREATE_1_0["properties"].items()
             if key not in ATTRIBUTES_AMONG_CAPABILITIES and key not in FLAT_FIELDS
         },
         "name": {**_NAME, "description": "alias of hypervisor_hostname"},
@@ -53,7 +55,7 @@ HOST_CREATE: Schema = {
             "type": "object",
             "maxProperties": 500,
             "description": 'an object of at most 500 capabilities, for example {"gpu": "A100"}',
-            "additionalProperties": schemas.HOST_CREATE["additionalProperties"],
+            "additionalProperties": HOST_CREATE_1_0["additionalProperties"],
         },
     },
 }
@@ -69,7 +71,7 @@ HOST_UPDATE: Schema = {
             "minProperties": 1,
             "maxProperties": 500,
             "description": 'an object of 1 to 500 capabilities, for example {"gpu": "A100"}; null removes a capability',
-            "additionalProperties": schemas.HOST_UPDATE["additionalProperties"],
+            "additionalProperties": HOST_UPDATE_1_0["additionalProperties"],
         }
     },
 }

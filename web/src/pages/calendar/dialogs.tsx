@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { request } from "../../api/client.ts";
 import type { Json, Lease } from "../../api/types.ts";
-import type { Pointed } from "../../grid/pointed.ts";
+import type { Pointed } from "../../grid/board.ts";
 import type { Block, Row } from "../../grid/layout.ts";
 import { Skeleton, Trouble } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";

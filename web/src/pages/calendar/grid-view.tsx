@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The grid in a Preact page: made once, given data as often as it changes. */
 import { useEffect, useRef } from "preact/hooks";
-import { type Callbacks, Grid, type Settings } from "../../grid/grid.ts";
+import type { Callbacks, Settings } from "../../grid/board.ts";
+import { Grid } from "../../grid/grid.ts";
 import type { Group } from "../../grid/layout.ts";
 import { theme } from "../../theme.ts";
 

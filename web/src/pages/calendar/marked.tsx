@@ -5,7 +5,7 @@ import { parametersOf } from "../../api/kinds.ts";
 import type { CalendarResource, Json, Property } from "../../api/types.ts";
 import { disorder } from "../../forms/gate.ts";
 import { type Values, initialValues } from "../../forms/schema.ts";
-import type { Marked } from "../../grid/grid.ts";
+import type { Marked } from "../../grid/board.ts";
 import { BusyButton } from "../../parts/basics.tsx";
 import { DateTimeField } from "../../parts/datetime.tsx";
 import { Dialog } from "../../parts/dialog.tsx";

@@ -256,7 +256,8 @@ export function Nothing({ filtered, type }: { filtered: boolean; type: string })
   }
   const hosts = type === "physical:host";
   const kind = kindOfType(type);
-  const operator = hosts ? may("blazar:oshosts:post") : kind !== undefined && may("blazar:resources:post");
+  const named = hosts ? "host" : kind?.name;
+  const operator = named !== undefined && may("blazar:resources:post", named);
   const nouns = hosts ? nounOf(type) : (kind?.nouns ?? nounOf(type));
   return (
     <Empty

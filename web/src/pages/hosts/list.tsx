@@ -8,9 +8,9 @@ import { Filters } from "../../parts/filters.tsx";
 import { More, useMore } from "../../parts/list.tsx";
 import { Search } from "../../parts/search.tsx";
 import { place, setParams } from "../../router.ts";
-import { FeedsDialog } from "../lease/feeds.tsx";
+import { FeedsDialog } from "../feeds.tsx";
 import { maintenanceToday } from "../overview/hosts.ts";
-import { DeleteDialog, DisableDialog, EditDialog, subjectOfHost } from "../resources/dialogs.tsx";
+import { DeleteDialog, DisableDialog, EditDialog, subjectOf } from "../resources/dialogs.tsx";
 import { type Promises, usePromised } from "../resources/state.tsx";
 import { type HostAction, HostTable } from "./table.tsx";
 
@@ -40,7 +40,13 @@ export function HostList({ empty }: { empty: preact.ComponentChildren }) {
   const promisedNow = params.get("use") === "promised";
   const promises = usePromised("physical:host");
   // The service does not tell by this: of all hosts those are kept that a lease has.
-  const watch = useLiveList<Host>("v1/os-hosts", "hosts", query, promisedNow ? Number.POSITIVE_INFINITY : wanted, 30);
+  const watch = useLiveList<Host>(
+    "v1/resources/host",
+    "resources",
+    query,
+    promisedNow ? Number.POSITIVE_INFINITY : wanted,
+    30,
+  );
   const { error, loading: reading } = watch.state.value;
   const data =
     watch.state.value.data && (promisedNow ? promisedOnly(watch.state.value.data, promises) : watch.state.value.data);
@@ -53,7 +59,7 @@ export function HostList({ empty }: { empty: preact.ComponentChildren }) {
   };
   const active = Number(condition !== undefined) + Number(closed) + Number(promisedNow) + Number(text !== "");
   const chosen = open && data?.items.find((host) => host.id === open.id);
-  const subject = chosen && { subject: subjectOfHost(chosen), onDone: done, onClose: close };
+  const subject = chosen && { subject: subjectOf(chosen, "host"), onDone: done, onClose: close };
   return (
     <>
       <Filters active={active}>
@@ -90,7 +96,7 @@ export function HostList({ empty }: { empty: preact.ComponentChildren }) {
       {subject && open.kind === "disable" && <DisableDialog {...subject} />}
       {subject && open.kind === "delete" && <DeleteDialog {...subject} />}
       {open?.kind === "feed" && chosen && (
-        <FeedsDialog resource={{ label: chosen.label, name: chosen.hypervisor_hostname }} onClose={close} />
+        <FeedsDialog resource={{ label: chosen.label, name: chosen.name }} onClose={close} />
       )}
     </>
   );

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { request } from "../../api/client.ts";
 import { plain } from "../../api/errors.ts";
 import { useLive } from "../../api/live.ts";
-import type { Hypervisor } from "../../api/types.ts";
+import type { Candidate } from "../../api/types.ts";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton, Skeleton, Trouble } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -13,16 +13,16 @@ import { type Pair, PropertyRows } from "../../forms/pairs.tsx";
 
 /** Lists what is not registered; what was refused stays in the list with its reason. */
 export function RegisterDialog({ onDone, onClose }: { onDone: () => void; onClose: () => void }) {
-  const watch = useLive<{ hypervisors: Hypervisor[] }>("v1/hypervisors", { registered: false }, 60)!;
+  const watch = useLive<{ candidates: Candidate[] }>("v1/resources/host/candidates", { registered: false }, 60)!;
   const { data, error, loading } = watch.state.value;
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [pairs, setPairs] = useState<Pair[]>([]);
   const [refused, setRefused] = useState<ReadonlyMap<string, string>>(new Map());
   const [busy, setBusy] = useState(false);
-  const all = data?.hypervisors ?? [];
-  const toggle = (name: string) => {
+  const all = data?.candidates ?? [];
+  const toggle = (id: string) => {
     const next = new Set(chosen);
-    if (!next.delete(name)) next.add(name);
+    if (!next.delete(id)) next.add(id);
     setChosen(next);
   };
   const register = async () => {
@@ -32,16 +32,17 @@ export function RegisterDialog({ onDone, onClose }: { onDone: () => void; onClos
     const properties = Object.fromEntries(
       pairs.filter(([name]) => name.trim() !== "").map(([name, value]) => [name.trim(), value]),
     );
-    for (const name of chosen) {
+    const wanted = all.filter((one) => chosen.has(one.id));
+    for (const { id, name, registration = { name } } of wanted) {
       try {
-        await request("POST", "v1/os-hosts", { body: { name, properties } });
+        await request("POST", "v1/resources/host", { body: { ...registration, properties } });
       } catch (problem) {
-        problems.set(name, plain(problem));
+        problems.set(id, plain(problem));
       }
     }
     setBusy(false);
     setRefused(problems);
-    const done = chosen.size - problems.size;
+    const done = wanted.length - problems.size;
     if (done > 0) note(`${plural(done, "host")} registered.`);
     if (problems.size === 0) onDone();
     else {
@@ -78,9 +79,7 @@ export function RegisterDialog({ onDone, onClose }: { onDone: () => void; onClos
           <input
             type="checkbox"
             checked={chosen.size === all.length}
-            onChange={(event) =>
-              setChosen(new Set(event.currentTarget.checked ? all.map((one) => one.hypervisor_hostname) : []))
-            }
+            onChange={(event) => setChosen(new Set(event.currentTarget.checked ? all.map((one) => one.id) : []))}
           />
           All {all.length}
         </label>
@@ -89,20 +88,16 @@ export function RegisterDialog({ onDone, onClose }: { onDone: () => void; onClos
         {all.map((one) => (
           <li key={one.id}>
             <label class="check">
-              <input
-                type="checkbox"
-                checked={chosen.has(one.hypervisor_hostname)}
-                onChange={() => toggle(one.hypervisor_hostname)}
-              />
+              <input type="checkbox" checked={chosen.has(one.id)} onChange={() => toggle(one.id)} />
               <span>
-                {one.hypervisor_hostname}{" "}
+                {one.name}{" "}
                 <span class="muted">
                   {one.state}
                   {one.servers > 0 && `, has ${plural(one.servers, "server")}`}
                 </span>
               </span>
             </label>
-            {refused.get(one.hypervisor_hostname) && <p class="field-error">{refused.get(one.hypervisor_hostname)}</p>}
+            {refused.get(one.id) && <p class="field-error">{refused.get(one.id)}</p>}
           </li>
         ))}
       </ul>

@@ -3,7 +3,7 @@
 import { Ellipsis } from "lucide";
 import { may } from "../../api/session.ts";
 import type { Host } from "../../api/types.ts";
-import { Menu } from "../../frame/menu.tsx";
+import { Menu } from "../../parts/menu.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Rows } from "../../parts/list.tsx";
 import { go, hrefOf } from "../../router.ts";
@@ -44,12 +44,12 @@ interface RowProps {
 }
 
 function Row({ host, promises, open }: RowProps) {
-  const name = host.hypervisor_hostname;
+  const name = host.name;
   return (
     <tr>
       <th scope="row">
         <a href={hrefOf("resource", { kind: "host", id: host.id })}>{name}</a>
-        <span class="owner muted">{[host.availability_zone, host.label].filter(Boolean).join(" · ")}</span>
+        <span class="owner muted">{[host.attributes.availability_zone, host.label].filter(Boolean).join(" · ")}</span>
       </th>
       <td>
         <ResourceState of={host} promises={promises} />
@@ -75,14 +75,14 @@ function Row({ host, promises, open }: RowProps) {
 }
 
 function RowActions({ host, open }: { host: Host; open: RowProps["open"] }) {
-  const name = host.hypervisor_hostname;
+  const name = host.name;
   const further: { what: HostAction; text: string }[] = [];
   const plans = may("blazar:maintenances:post");
   if (may("blazar:feeds:post_resource")) further.push({ what: "feed", text: "Calendar link" });
-  if (may("blazar:oshosts:delete")) further.push({ what: "delete", text: "Remove" });
+  if (may("blazar:resources:delete", "host")) further.push({ what: "delete", text: "Remove" });
   return (
     <span class="row row-actions">
-      {may("blazar:oshosts:put") && (
+      {may("blazar:resources:put", "host") && (
         <>
           <button type="button" class="small" aria-label={`Edit ${name}`} onClick={() => open("edit")}>
             Edit

@@ -62,7 +62,7 @@ export function HostsField(props: HostsFieldProps) {
 function Names({ all, chosen, onChosen }: HostsFieldProps) {
   const [text, setText] = useState("");
   const wanted = text.trim().toLowerCase();
-  const found = all.filter((host) => host.hypervisor_hostname.toLowerCase().includes(wanted));
+  const found = all.filter((host) => host.name.toLowerCase().includes(wanted));
   // What the page was opened with comes first; after that rows keep their place under the pointer.
   const first = useRef(chosen).current;
   const listed = [...found]
@@ -116,7 +116,7 @@ function Names({ all, chosen, onChosen }: HostsFieldProps) {
           <li key={host.id}>
             <label class="check">
               <input type="checkbox" checked={chosen.has(host.id)} onChange={() => toggle(host.id)} />
-              {host.hypervisor_hostname}
+              {host.name}
             </label>
           </li>
         ))}

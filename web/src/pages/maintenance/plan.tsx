@@ -255,7 +255,7 @@ export function Plan({ all }: { all: readonly NamedHost[] }) {
 }
 
 /** Returns what gives the name of a host by its id. */
-export function namesOf(hosts: readonly { id: string; hypervisor_hostname?: string; name?: string }[]) {
-  const names = new Map(hosts.map((host) => [host.id, host.hypervisor_hostname ?? host.name ?? host.id]));
+export function namesOf(hosts: readonly NamedHost[]) {
+  const names = new Map(hosts.map((host) => [host.id, host.name]));
   return (id: string): string => names.get(id) ?? id;
 }

@@ -20,12 +20,12 @@ const SHOWN = 3;
 const KEEPS_HOSTS: readonly Outcome[] = ["needs_other_time", "partly_moved", "active", "partly_migrated"];
 /** The next of the windows are looked at, each by a request of its own. */
 const WINDOWS = 5;
-const HOST_FIELDS = "hypervisor_hostname,failure,disabled";
+const HOST_FIELDS = "name,failure,disabled";
 
 /** Reads the first of the hosts with some trouble, and how many there are; null for who may not see them. */
 function useHosts(trouble: Troubles): Listed<Host> | null {
   const query = { ...troublesOf(trouble), fields: HOST_FIELDS };
-  return useLiveList<Host>("v1/os-hosts", "hosts", query, SHOWN, 30).state.value.data;
+  return useLiveList<Host>("v1/resources/host", "resources", query, SHOWN, 30).state.value.data;
 }
 
 /** The card. */
@@ -56,7 +56,7 @@ export function Attention() {
   return (
     <section class="card attention" aria-labelledby="attention">
       <h2 id="attention">Needs attention</h2>
-      {may("blazar:oshosts:get") ? <Hosts none={found === 0} /> : found === 0 && <Fine />}
+      {may("blazar:resources:get_private", "host") ? <Hosts none={found === 0} /> : found === 0 && <Fine />}
       <ul class="attention-lines">
         {leases(failed.data!, failed.to, "failed", ["lease has failed", "leases have failed"])}
         {leases(lateStart.data!, lateStart.to, "changing", ["lease should have started", "leases should have started"])}
@@ -122,7 +122,7 @@ function Hosts({ none }: { none: boolean }) {
       to={hrefOf("hosts", to)}
       shown={list.items.map((host) => ({
         id: host.id,
-        name: host.hypervisor_hostname,
+        name: host.name,
         href: hrefOf("resource", { kind: "host", id: host.id }),
         why: why(host) as ComponentChildren,
       }))}

@@ -10,7 +10,7 @@ export function maintenanceToday(): Record<string, string> {
   return { maintenance_before: toWire(startOfDay(serviceNow(), zone.value, 1)) };
 }
 
-/** Returns the filters of GET /v1/os-hosts for what is wrong. */
+/** Returns the filters of GET /v1/resources/host for what is wrong. */
 export function troublesOf(trouble: Troubles): Record<string, string> {
   switch (trouble) {
     case "failed":

@@ -15,20 +15,14 @@ import { present } from "../../time/now.ts";
 import { toWire } from "../../time/zone.ts";
 import { type Pair, PropertyRows, changesOf } from "../../forms/pairs.tsx";
 
-/** What is changed: a host, or a resource of any kind. */
-export interface Subject extends Pick<Host, "properties" | "disabled" | "authorized_projects" | "updated_at"> {
-  /** Where it is served, and the key of it in the answer. */
+/** What is changed: a resource of any kind. */
+export interface Subject extends Pick<Host, "kind" | "properties" | "disabled" | "authorized_projects" | "updated_at"> {
+  /** Where it is served. */
   path: string;
-  key: "host" | "resource";
   noun: string;
   name: string;
   /** By which leases that have it are found. */
   label: string;
-}
-
-/** Returns a host to be changed. */
-export function subjectOfHost(host: Host): Subject {
-  return { ...host, path: `v1/os-hosts/${host.id}`, key: "host", noun: "host", name: host.hypervisor_hostname };
 }
 
 /** Returns a resource to be changed, as an operator sees it. */
@@ -37,8 +31,8 @@ export function subjectOf(resource: Resource, noun: string): Subject {
   const path = `v1/resources/${encodeURIComponent(kind)}/${encodeURIComponent(id)}`;
   const name = resource.name ?? resource.label ?? id;
   return {
+    kind,
     path,
-    key: "resource",
     noun,
     name,
     label: resource.label ?? id,
@@ -64,8 +58,8 @@ function useChange(subject: Subject, onDone: () => void) {
     setBusy(true);
     setError(null);
     try {
-      const { data, etag } = await request<Record<string, { updated_at?: string | null }>>("GET", subject.path);
-      if ((data[subject.key]?.updated_at ?? null) !== subject.updated_at) {
+      const { data, etag } = await request<{ resource: Resource }>("GET", subject.path);
+      if ((data.resource.updated_at ?? null) !== subject.updated_at) {
         throw new Error(
           `Somebody else has changed this ${subject.noun} since you opened it. Close this and look at what it is now.`,
         );
@@ -210,7 +204,7 @@ function Kept({ of }: { of: Subject }) {
   return (
     <p>
       {plural(data.count, "lease has", "leases have")} it, now or later: {data.count === 1 ? "it keeps" : "they keep"}{" "}
-      it while it works.{of.key === "host" && " To have them moved, plan maintenance instead."}
+      it while it works.{of.kind === "host" && " To have them moved, plan maintenance instead."}
     </p>
   );
 }

@@ -6,7 +6,7 @@ import { type Watch, useLive } from "../../api/live.ts";
 import { sentencesOf, stillTrue } from "../../api/errors.ts";
 import type { Kind } from "../../api/kinds.ts";
 import { may } from "../../api/session.ts";
-import type { Json, Resource } from "../../api/types.ts";
+import type { Candidate, Json, Resource } from "../../api/types.ts";
 import { SchemaFields } from "../../forms/schema-fields.tsx";
 import { type Values, fieldsOf, labelsOf } from "../../forms/schema.ts";
 import { note } from "../../parts/announce.tsx";
@@ -17,13 +17,6 @@ import { go } from "../../router.ts";
 
 /** What is taken out of use is changed later, in a dialog of its own; projects are typed as elsewhere. */
 const ELSEWHERE = ["disabled", "authorized_projects"];
-
-interface Candidate {
-  id: string;
-  name: string;
-  region?: string;
-  registration?: Values;
-}
 
 /** Pools and addresses of two regions may have one id. */
 const keyOf = ({ id, region = "" }: Candidate) => `${region} ${id}`;

@@ -2,7 +2,7 @@
 /** The state of a resource: failed, out of use, promised until, free. */
 import { now as serviceNow } from "../../api/client.ts";
 import { useLiveList } from "../../api/live.ts";
-import type { Block, CalendarPage, CalendarResource, Host } from "../../api/types.ts";
+import type { Block, CalendarPage, CalendarResource, Resource } from "../../api/types.ts";
 import { When } from "../../parts/basics.tsx";
 import { StateMark } from "../../parts/state.tsx";
 import { freeInWords } from "../../words/values.ts";
@@ -14,7 +14,7 @@ const HOUR = 3_600_000;
 /** How many days ahead is looked. */
 const AHEAD = 30;
 
-type Conditioned = Partial<Pick<Host, "failure" | "disabled">> & { id: string; reservable: boolean };
+type Conditioned = Pick<Resource, "id" | "reservable" | "failure" | "disabled">;
 
 /** That a resource is promised. Instants are null beyond what was read. */
 export interface Promised {

@@ -27,7 +27,9 @@ export function ResourceTable(props: {
     kind.resource_types.find((one) => one.startsWith("physical:")) ?? kind.resource_types[0]!,
   );
   return (
-    <Rows heads={["Name", "State", "What it is", "Properties", ...(may("blazar:resources:put") ? [""] : [])]}>
+    <Rows
+      heads={["Name", "State", "What it is", "Properties", ...(may("blazar:resources:put", kind.name) ? [""] : [])]}
+    >
       {resources.map((one) => (
         <tr key={one.id}>
           <th scope="row">
@@ -40,7 +42,7 @@ export function ResourceTable(props: {
           <td>
             <Properties of={one} />
           </td>
-          {may("blazar:resources:put") && (
+          {may("blazar:resources:put", kind.name) && (
             <td class="actions">
               <ResourceActions resource={one} onOpen={(what) => onOpen(what, one.id)} />
             </td>
@@ -99,9 +101,9 @@ export function ResourceActions({ resource, onOpen }: { resource: Resource; onOp
   );
   return (
     <span class="row row-actions">
-      {may("blazar:resources:put") && button("edit", "Edit")}
-      {may("blazar:resources:put") && button("disable", resource.disabled ? "Enable" : "Disable")}
-      {may("blazar:resources:delete") && button("delete", "Remove")}
+      {may("blazar:resources:put", resource.kind) && button("edit", "Edit")}
+      {may("blazar:resources:put", resource.kind) && button("disable", resource.disabled ? "Enable" : "Disable")}
+      {may("blazar:resources:delete", resource.kind) && button("delete", "Remove")}
     </span>
   );
 }

@@ -5,7 +5,7 @@ import { useAsked } from "../../api/ask.ts";
 import { request } from "../../api/client.ts";
 import { sentencesOf } from "../../api/errors.ts";
 import type { Series, Wish } from "../../api/types.ts";
-import { useNewFields } from "../../forms/settled.tsx";
+import { useNewFields } from "../../parts/settled.tsx";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";

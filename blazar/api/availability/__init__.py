@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Free time over HTTP, from microversion 1.1 on: when reservations fit, why not, how far a lease can be extended."""

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One line in the log for each request: what was asked, the answer, how long it took, and for whom.
+
+Also what a log may have of a path.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import urllib.parse
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from werkzeug.wsgi import ClosingIterator
+
+from blazar.context import CallerIds, scope
+from blazar.model.base.log_lines import printable
+
+LOG = logging.getLogger("blazar.access")
+
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+_KEY = "blazar.noted"
+
+FEEDS = "/feeds/"
+"""What follows it in a path is the secret of a feed."""
+
+LONGEST = 200
+"""Characters of a path in a log."""
+
+# A path that is not quite that of a feed may have its secret all the same.
+_FEED = re.compile(r"(?:.*?/)?feeds(?:/|%2f)", re.IGNORECASE | re.DOTALL)
+_FEED_BY_ID = re.compile(r"/v1/feeds/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(slots=True)
+class Noted:
+    """What the application knows of a request, for the log."""
+
+    request_id: str | None = None
+    global_id: str | None = None
+    caller: CallerIds | None = None
+    error: str | None = None
+
+
+def note_of(environ: dict[str, Any]) -> Noted:
+    """Return what is noted of a request, to add to it."""
+    noted: Noted = environ.setdefault(_KEY, Noted())
+    return noted
+
+
+class AccessLog:
+    """Logs each request when its answer has been sent: files of the pages, health checks and preflights at DEBUG."""
+
+    def __init__(self, app: Wsgi, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._clock = clock
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Serve a request and log it."""
+        begin, noted, status = self._clock(), note_of(environ), ["500"]
+        # The request is what is logged, not what a library makes of it on its way.
+        asked = dict(environ)
+
+        def started(line: str, headers: list[tuple[str, str]], *more: Any) -> Any:
+            status[0] = line.partition(" ")[0]
+            return start_response(line, headers, *more)
+
+        def finished() -> None:
+            _say(asked, noted, status[0], self._clock() - begin)
+
+        try:
+            body = self._app(environ, started)
+        except BaseException:
+            finished()
+            raise
+        return ClosingIterator(body, finished)
+
+
+def _say(environ: dict[str, Any], noted: Noted, status: str, seconds: float) -> None:
+    method, path = environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", "")
+    level = logging.DEBUG if _is_quiet(environ, method, path, status) else logging.INFO
+    # The server tells bytes as characters of Latin 1.
+    shown = quote_for_log(
+        (environ.get("SCRIPT_NAME", "") + path).encode("latin-1", "replace").decode("utf-8", "replace")
+    )
+    caller = noted.caller
+    with scope(
+        request_id=noted.global_id or noted.request_id,
+        local_id=noted.request_id if noted.global_id else None,
+        caller=caller,
+    ):
+        LOG.log(
+            level,
+            "%s %s %s %d ms, project %s, request %s, global request %s%s",
+            printable(method, 20),
+            shown,
+            status,
+            round(seconds * 1000),
+            printable(caller.project_id) if caller is not None and caller.project_id else "-",
+            noted.request_id or "-",
+            noted.global_id or "-",
+            f", error {noted.error}" if noted.error is not None else "",
+        )
+
+
+def _is_quiet(environ: dict[str, Any], method: str, path: str, status: str) -> bool:
+    if status >= "400" and method != "OPTIONS":
+        return False
+    if method == "OPTIONS":
+        return "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in environ
+    is_file = path.startswith("/ui/") and not path.startswith("/ui/session")
+    return path == "/healthcheck" or (is_file and method in ("GET", "HEAD"))
+
+
+def quote_for_log(path: str) -> str:
+    """Return a path as a log may have it: quoted, so that it cannot forge a line, and without the secret of a feed."""
+    if (found := _FEED.match(path)) is not None and not _FEED_BY_ID.fullmatch(path):
+        path = path[: found.end()] + "***"
+    quoted = urllib.parse.quote(path, safe="/*")
+    return quoted if len(quoted) <= LONGEST else f"{quoted[: LONGEST - 1]}…"

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dates and durations: those of requests from microversion 1.1 on, and at the end those of 1.0 and version 2.
+
+What depends on the server's clock, or on another date of the request, is passed on as it is: ``now`` and durations are
+resolved by the manager.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from blazar.api.http.faults import pointer_to
+from blazar.model.base.errors import InvalidInput
+from blazar.model.base.moments import NOW, Duration, Moment
+
+FIRST_YEAR, LAST_YEAR = 1970, 8999
+LONGEST = timedelta(days=5 * 365.25)
+MOST_CHARACTERS = 64
+
+_NO_ZONES = frozenset({"Factory", "localtime", "posixrules"})
+"""Files beside the zones of a database: what they mean depends on the machine, or they mean nothing."""
+
+DATE_FORMAT = "a date such as 2030-04-01T08:00:00Z, 2030-04-01T10:00+02:00 or 2030-04-01 08:00, or 'now'"
+DURATION_FORMAT = "a duration such as P3D, PT12H, P1M, 72h, 3d12h or 2w"
+
+LOCAL_DATE = r"\d{4}-\d\d-\d\d[Tt ]([01]\d|2[0-3]):\d\d(:\d\d(\.\d+)?)?"
+"""Matches a date without an offset. Programs write fractions of a second, which are cut off."""
+
+_DATE = re.compile(rf"{LOCAL_DATE}([Zz]|[+-]\d\d(:?\d\d)?)?", re.ASCII)
+_LOST_PLUS = re.compile(rf"{LOCAL_DATE} \d\d(:?\d\d)?", re.ASCII)
+_FRACTION = re.compile(r"\.\d+", re.ASCII)
+_ISO = re.compile(
+    r"P(?=.)((?P<years>\d+)Y)?((?P<months>\d+)M)?((?P<weeks>\d+)W)?((?P<days>\d+)D)?"
+    r"(T(?=.)((?P<hours>\d+)H)?((?P<minutes>\d+)M)?((?P<seconds>\d+)S)?)?",
+    re.ASCII,
+)
+_SHORT = re.compile(
+    r"(?=.)((?P<weeks>\d+)w)?((?P<days>\d+)d)?((?P<hours>\d+)h)?((?P<minutes>\d+)m)?((?P<seconds>\d+)s)?", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value is in a request: the pointer of a field in the body, or the name of a query parameter."""
+
+    name: str
+    pointer: str | None = None
+    parameter: str | None = None
+
+    def invalid(self, text: str, wanted: str, code: str = "invalid_date") -> InvalidInput:
+        """Return the error for a text that does not fit."""
+        shown = repr(text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + "…")
+        sentence = f"{self.name} is {shown}, which is invalid; give {wanted}"
+        return InvalidInput(sentence, code=code, pointer=self.pointer, parameter=self.parameter)
+
+
+def in_body(*path: str | int) -> Place:
+    """Return the place of a field of the body."""
+    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return Place(name.removeprefix("."), pointer=pointer_to(path))
+
+
+def in_query(name: str) -> Place:
+    """Return the place of a query parameter."""
+    return Place(name, parameter=name)
+
+
+def zone(text: str, place: Place) -> str:
+    """Return the name of a time zone of the IANA database; InvalidInput if there is none of this name."""
+    if text not in _zones():
+        raise place.invalid(text, "the name of a time zone such as Europe/Paris, or UTC", "invalid_value")
+    return text
+
+
+def date(text: str, place: Place, *, zone: str = "UTC") -> datetime:
+    """Return a date in UTC, to the second; without an offset it is a local time of ``zone``. InvalidInput."""
+    if place.parameter is not None and _LOST_PLUS.fullmatch(text[: MOST_CHARACTERS + 1]):
+        raise place.invalid(text, "the + of the offset as %2B: in a query a + is a space")
+    if len(text) > MOST_CHARACTERS or not _DATE.fullmatch(text):
+        raise place.invalid(text, DATE_FORMAT)
+    try:
+        named = datetime.fromisoformat(to_the_second(text))
+        # Of two equal local times the first counts, and in a gap the offset before it.
+        found = (named.replace(tzinfo=ZoneInfo(zone), fold=0) if named.tzinfo is None else named).astimezone(UTC)
+    except (OverflowError, ValueError):
+        raise place.invalid(text, DATE_FORMAT) from None
+    if not (FIRST_YEAR <= named.year <= LAST_YEAR and FIRST_YEAR <= found.year <= LAST_YEAR):
+        raise place.invalid(text, f"a date of the years {FIRST_YEAR} to {LAST_YEAR}")
+    return found
+
+
+def to_the_second(text: str) -> str:
+    """Return the text of a date as the library reads it: in capitals, without the fraction of a second."""
+    return _FRACTION.sub("", text).upper()
+
+
+def moment(text: str, place: Place, *, zone: str = "UTC") -> Moment:
+    """Return a date, or ``NOW``. InvalidInput."""
+    return NOW if text == "now" else date(text, place, zone=zone)
+
+
+def duration(text: str, place: Place, *, zone: str = "UTC") -> Duration:
+    """Return a duration without a sign; its months and days are those of ``zone``. InvalidInput."""
+    return _duration(text, text, place, zone)
+
+
+def moment_or_duration(text: str, place: Place, *, zone: str = "UTC", backward: bool = False) -> Moment | Duration:
+    """Return a date, ``NOW``, or a duration with its sign; ``-`` only if it may go ``backward``. InvalidInput."""
+    if text[:1] == "+" or (backward and text[:1] == "-"):
+        found = _duration(text[1:], text, place, zone)
+        return _backward(found) if text[0] == "-" else found
+    if text[:1] == " " and place.parameter is not None:
+        raise place.invalid(text, "the + as %2B: in a query a + is a space")
+    if text[:1] in ("-", "P") or _SHORT.fullmatch(text):
+        signs = "+ or -" if backward else "+"
+        raise place.invalid(text, f"{DATE_FORMAT}, or a duration with its sign, {signs}")
+    return moment(text, place, zone=zone)
+
+
+def _backward(found: Duration) -> Duration:
+    return Duration(found.years, found.months, found.days, found.seconds, found.zone, backward=True)
+
+
+def _duration(text: str, shown: str, place: Place, zone: str) -> Duration:
+    match = (_ISO.fullmatch(text) or _SHORT.fullmatch(text)) if len(text) <= MOST_CHARACTERS else None
+    if match is None:
+        raise place.invalid(shown, DURATION_FORMAT)
+    parts = {name: int(number) for name, number in match.groupdict().items() if number is not None}
+    found = Duration(
+        years=parts.get("years", 0),
+        months=parts.get("months", 0),
+        days=7 * parts.get("weeks", 0) + parts.get("days", 0),
+        seconds=3600 * parts.get("hours", 0) + 60 * parts.get("minutes", 0) + parts.get("seconds", 0),
+        zone=zone,
+    )
+    if not timedelta(0) < found.longest <= LONGEST:
+        raise place.invalid(shown, "a duration of more than 0 and at most 5 years")
+    return found
+
+
+@cache
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones()) - _NO_ZONES
+
+
+FORMAT = "%Y-%m-%d %H:%M"
+ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.0{1,6})?)?(Z|[+-]\d\d:\d\d)?", re.ASCII)
+"""The supported subset of ISO 8601: dates to the second, without week dates and fractions of a second."""
+
+
+def parse_minute(text: str, field: str) -> datetime:
+    """Parse a date to the minute; raise InvalidInput with the wording that clients match."""
+    try:
+        return datetime.strptime(text, FORMAT).replace(tzinfo=UTC)
+    except ValueError:
+        raise InvalidInput(f"{field}: {text} is an invalid date. Required format: {FORMAT}") from None
+
+
+def parse_minute_or_now(text: str, field: str) -> Moment:
+    """Parse a start or end date of version 1: a date, or ``now``."""
+    return NOW if text == "now" else parse_minute(text, field)
+
+
+def parse_instant(text: str, field: str) -> datetime:
+    """Parse a date of version 2: to the minute, or ISO 8601 to the second; UTC if it has no zone."""
+    try:
+        if not ISO.fullmatch(text):
+            return datetime.strptime(text, FORMAT).replace(tzinfo=UTC)
+        named = datetime.fromisoformat(text)
+        return named.replace(tzinfo=UTC) if named.tzinfo is None else named.astimezone(UTC)
+    except (OverflowError, ValueError):
+        # Conversion to UTC can overflow for dates in the first and the last day that datetime supports.
+        raise InvalidInput(
+            f"{field}: {text} is an invalid date. Required format: {FORMAT}, or ISO 8601 to the second, for example "
+            f"2030-04-01T08:00:00Z"
+        ) from None

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``/v1/leases`` from microversion 1.1 on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache, partial
+
+from flask import request
+
+from blazar.api.http.answers import IDEMPOTENCY_KEY, IF_MATCH, Answer, key_of, link, link_pages, weak_tag
+from blazar.api.http.bodies import InvalidBody, normalize
+from blazar.api.http.context import Call
+from blazar.api.http.queries import compare_by, filter_by, option, paging
+from blazar.api.http.readers import Choice, Date, Flag, Name, Names, Text
+from blazar.api.http.routes import Body, Caching, Root, Route, in_path
+from blazar.api.http.shapes import LINKS, NUMBER, RESERVATION_ID, Json, a_list, an_object, ref
+from blazar.api.leases.rules import BEST_EFFORT, DELETE, GET, POST, PUT, View, view_of, visible
+from blazar.api.leases.services import LeaseServices
+from blazar.api.leases.v1_1 import render, use
+from blazar.api.leases.v1_1.components import LEASE_KEYS
+from blazar.api.leases.v1_1.immediate import decide
+from blazar.api.leases.v1_1.requests import lease_change, lease_filter, new_lease, with_all_faults
+from blazar.api.leases.v1_1.schemas import LEASE_CREATE, LEASE_UPDATE
+from blazar.model.base.errors import Conflict, Denied, PreconditionFailed
+from blazar.model.leases.details import LeaseDetails, LeaseState
+from blazar.model.leases.states import LeaseKind, LeaseStatus
+
+SORT_KEYS = ("created_at", "updated_at", "start_date", "end_date", "name", "status", "release_at")
+
+
+def index(call: Call) -> Answer:
+    """List leases in pages: the project's, or for operators all."""
+    view, query = view_of(call), call.asked
+    found = call.manager.leases.page(lease_filter(query, call.caller, view), query.page("created_at"))
+    leases = [query.only(render.lease(each, view)) for each in found.items]
+    revisions = [(each.lease.id, each.lease.revision) for each in found.items]
+    where = (request.query_string, link(request.path), view.mark, call.caller.project_id)
+    tag = weak_tag(*where, found.count, found.following, *revisions)
+    count = {} if found.count is None else {"count": found.count}
+    return link_pages({"leases": leases, **count}, found.following, etag=tag)
+
+
+def show(call: Call, lease_id: str) -> Answer:
+    """Show a lease, also a past one."""
+    owner = visible(call, lease_id)
+    view, query = view_of(call), call.asked
+    found = call.manager.leases.details(owner.id)
+    etag = view.tags.of(found.lease.revision) if query.fields is None else None
+    return Answer(query.only(render.lease(found, view)), etag=etag)
+
+
+def create(call: Call) -> Answer:
+    """Create a lease; with ``dry_run`` show what it would be."""
+    if not call.caller.project_id:
+        raise Denied("The token has no project scope, and a lease belongs to a project; use a project-scoped token.")
+    view, dry_run = view_of(call), call.asked.one("dry_run", False)
+    body = call.read()
+    key = None if dry_run else key_of(body, call.caller)
+    # A request that was granted is not judged again: what it asks for may no longer fit, or be past.
+    known = None if key is None else call.manager.leases.replay(key)
+    if known is None:
+        schemas_of = call.services.served.requests
+        default = call.services.feature(LeaseServices).default_kind
+        asked = call.checked(normalize(body))
+        wanted = new_lease(asked, call.caller, view, schemas_of, dry_run=dry_run, default=default)
+        wanted = replace(wanted, key=key)
+        if wanted.kind is LeaseKind.BEST_EFFORT:
+            call.services.policy.check(BEST_EFFORT.name, call.caller)
+        if wanted.kind is LeaseKind.IMMEDIATE and not dry_run:
+            known = decide(call, wanted, view)
+        else:
+            known = call.manager.leases.book(wanted)
+    if dry_run:
+        return Answer(render.lease(known.details, view, planned=True), status=200)
+    replayed = {"Idempotency-Replayed": "true"} if known.replayed else {}
+    headers = {"Location": link(f"/v1/leases/{known.details.lease.id}"), **replayed}
+    return _written(known.details, view, headers=headers)
+
+
+def update(call: Call, lease_id: str) -> Answer:
+    """Change a lease; with ``dry_run`` show what it would be."""
+    owner = visible(call, lease_id)
+    view, dry_run = view_of(call), call.asked.one("dry_run", False)
+    sent, read = call.read(), cache(lambda: call.manager.leases.details(owner.id))
+
+    def current() -> None:
+        view.tags.check(read().lease.revision)
+
+    try:
+        body = call.changes(lambda: render.lease(read(), view), sent, current=current)
+    except InvalidBody as error:
+        raise with_all_faults(error, sent, read, view) from error
+    if owner.deleted:
+        status = str(LeaseStatus.TERMINATED)
+        raise Conflict("the lease is deleted and cannot be changed", code="lease_ended", data={"status": status})
+    change = lease_change(body, read, call.caller, view, dry_run=dry_run)
+    try:
+        found = call.manager.leases.change(owner.id, change)
+    except PreconditionFailed as error:
+        raise view.tags.refused(error) from error
+    return Answer(render.lease(found, view)) if dry_run else _written(found, view)
+
+
+def delete(call: Call, lease_id: str) -> None:
+    """End a lease now and delete it; a deleted one stays deleted."""
+    owner = visible(call, lease_id)
+    view = view_of(call)
+    if owner.deleted:
+        return
+    try:
+        call.manager.leases.delete(owner.id, view.tags.wanted())
+    except PreconditionFailed as error:
+        raise view.tags.refused(error) from error
+    for rendered in call.services.feature(LeaseServices).rendered.values():
+        rendered.drop(owner.id)
+
+
+def _written(found: LeaseDetails, view: View, *, headers: dict[str, str] | None = None) -> Answer:
+    return Answer(render.lease(found, view), etag=view.tags.of(found.lease.revision), headers=headers or {})
+
+
+def _in_envelope(lease: Json) -> Json:
+    return {"lease": lease}
+
+
+_DRY_RUN = option("dry_run", Flag(), "only say what would come of it; nothing is booked")
+_CREATED = {
+    "name": "gan-training",
+    "start_date": "2030-05-01T08:00",
+    "end_date": "+P3D",
+    "before_end_date": "-PT2H",
+    "time_zone": "Europe/Paris",
+    "reservations": [
+        {
+            "resource_type": "physical:host",
+            "min": 1,
+            "resource_properties": [">=", "$vcpus", 16],
+            "before_end": "snapshot",
+        }
+    ],
+}
+_NOW = {
+    "name": "ci-2041",
+    "kind": "immediate",
+    "end_date": "+PT2H",
+    "reservations": [{"resource_type": "physical:host", "min": 1}],
+}
+_CHANGES = (
+    {"end_date": "2030-05-05T08:00:00Z"},
+    {"name": "nightly", "reservations": [{"id": RESERVATION_ID, "max": 2}]},
+)
+_LEASE_ID = in_path("lease_id", "the lease's id")
+_FILTERS = (
+    filter_by("status", Choice(tuple(LeaseStatus)), "the status"),
+    option("state", Choice(tuple(LeaseState)), "current (default), past, or all"),
+    filter_by("name", Name(80), "the name"),
+    filter_by("id", Text(), "the id"),
+    filter_by("degraded", Flag(), "whether something of it is not as it was promised"),
+    filter_by("resource_type", Text(most=66), "the type of one of its reservations"),
+    filter_by("project_id", Text(), "the project, for operators"),
+    filter_by("user_id", Text(), "the user"),
+    filter_by("resource", Text(), "the label of a resource that it has or had; for operators also the id"),
+    option("text", Name(80, least=2), "a part of the name"),
+    option("from", Date(), "leases that end after it"),
+    option("to", Date(), "leases that start before it"),
+    compare_by("start_date", Date(), "the start"),
+    compare_by("end_date", Date(), "the end"),
+    compare_by("updated_at", Date(), "the last change"),
+    filter_by("region", Text(most=64), "the region of one of its reservations"),
+    filter_by("kind", Choice(tuple(LeaseKind)), "the kind"),
+    filter_by("series_id", Text(), "the series that it belongs to"),
+    compare_by("release_at", Date(), "when it is released as unused; leases that are not about to be have none"),
+)
+_ONE = an_object({"lease": ref("Lease1_1")})
+_MANY = an_object({"leases": a_list(ref("Lease1_1")), "count": NUMBER, "links": LINKS}, optional=("count",))
+_on_list = partial(Route, root=Root.V1, path="/leases")
+_on_lease = partial(Route, root=Root.V1, path="/leases/{lease_id}", on_target=True)
+
+ROUTES = (
+    _on_list(
+        method="GET",
+        name="list_leases",
+        summary="List the project's leases; operators see all",
+        handler=index,
+        rule=GET,
+        answers={200: _MANY},
+        parameters=(*_FILTERS, *paging(SORT_KEYS, fields=LEASE_KEYS)),
+    ),
+    _on_list(
+        method="POST",
+        name="create_lease",
+        summary="Create a lease",
+        handler=create,
+        rule=POST,
+        body=Body("LeaseCreate1_1", LEASE_CREATE, (_CREATED, _NOW)),
+        render=_in_envelope,
+        answers={201: _ONE, 200: _ONE},
+        errors=(409, 429),
+        parameters=(_DRY_RUN, IDEMPOTENCY_KEY),
+    ),
+    _on_lease(
+        method="GET",
+        name="show_lease",
+        summary="Show a lease, also a past one",
+        handler=show,
+        rule=GET,
+        render=_in_envelope,
+        answers={200: _ONE},
+        errors=(404,),
+        caching=Caching.STRONG,
+        parameters=(_LEASE_ID, option("fields", Names(LEASE_KEYS), "only these keys, and id")),
+    ),
+    _on_lease(
+        method="PUT",
+        name="update_lease",
+        summary="Change a lease",
+        handler=update,
+        rule=PUT,
+        body=Body("LeaseUpdate1_1", LEASE_UPDATE, _CHANGES),
+        render=_in_envelope,
+        answers={200: _ONE},
+        errors=(404, 409, 412),
+        parameters=(_LEASE_ID, _DRY_RUN, IF_MATCH),
+    ),
+    _on_lease(
+        method="DELETE",
+        name="delete_lease",
+        summary="End a lease now and delete it",
+        handler=delete,
+        rule=DELETE,
+        answers={204: None},
+        errors=(404, 409, 412),
+        parameters=(_LEASE_ID, IF_MATCH),
+    ),
+    *use.ROUTES,
+)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``POST /v1/availability``, from microversion 1.1 on; one project must not slow down the others."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from blazar.api.http import dates
+from blazar.api.http.context import Call, identifier
+from blazar.api.http.dates import in_body
+from blazar.api.http.routes import MEMBER, Body, Caching, Part, Root, Route, Rule
+from blazar.api.http.shapes import Json, an_object, ref
+from blazar.api.leases.limits import check_text
+from blazar.api.leases.rules import GET as GET_LEASE
+from blazar.api.leases.rules import View, view_of
+from blazar.api.leases.v1_1.requests import lease_change, reservations
+from blazar.api.search import render
+from blazar.api.search.render import COMPONENTS
+from blazar.api.search.schemas import EXAMPLE, OF_A_LEASE, QUESTION
+from blazar.context import note_owner
+from blazar.model.base.errors import Denied, InvalidInput, TooManyRequests
+from blazar.model.base.moments import NOW, Duration, Moment
+from blazar.model.leases.lease import unknown_lease
+from blazar.model.leases.requests import Actor
+from blazar.model.search.availability import Availability, AvailabilityQuestion
+
+
+class Turns:
+    """Counts the searches in progress; ``most`` at a time for each project."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._busy: Counter[str] = Counter()
+
+    @contextmanager
+    def taken(self, project_id: str) -> Iterator[None]:
+        """Hold a turn of a project; TooManyRequests if all are taken."""
+        with self._lock:
+            if self._busy[project_id] >= self._most:
+                raise TooManyRequests(
+                    f"the project has {self._most} searches in progress, and no more are allowed at once; wait for "
+                    "one of them, and try again"
+                )
+            self._busy[project_id] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._busy[project_id] -= 1
+                if not self._busy[project_id]:
+                    del self._busy[project_id]
+
+
+GET = Rule("blazar:availability:get", MEMBER, "Ask when reservations fit, and how far a lease can be extended.")
+
+_OF_RANGE = ("duration", "earliest")
+_OF_WINDOW = ("start_date", "end_date")
+
+
+def find(call: Call) -> Availability:
+    """Answer when reservations fit, or how a lease can change."""
+    # Who may not ask at all does not learn what is wrong with a body.
+    call.authorize()
+    if not call.caller.project_id:
+        raise Denied("The token has no project scope, and a lease belongs to a project; use a project-scoped token.")
+    body = call.body()
+    view = view_of(call)
+    asked = _for_lease(call, body, view) if "lease_id" in body else _new(call, body, view)
+    with call.services.feature(Turns).taken(call.caller.project_id):
+        return call.manager.availability.find(asked)
+
+
+def _new(call: Call, body: Json, view: View) -> AvailabilityQuestion:
+    check_text(body, "The question")
+    if "duration" not in body and "end_date" not in body:
+        raise InvalidInput(
+            "duration is missing; give the duration to look for, or the start_date and end_date of one window",
+            code="missing_field",
+            pointer="/duration",
+        )
+    wanted = reservations(body["reservations"], view, call.services.served.requests)
+    return replace(_question(call, body), reservations=wanted)
+
+
+def _for_lease(call: Call, body: Json, view: View) -> AvailabilityQuestion:
+    """Return the question about a lease that the caller may see and ask about; NotFound, Denied."""
+    lease_id = body["lease_id"]
+    key = identifier(lease_id)
+    if key == "-" or key != lease_id:
+        raise unknown_lease(lease_id)
+    owner = call.manager.leases.owner(key)
+    target = {"project_id": owner.project_id, "user_id": owner.user_id}
+    if owner.deleted or not call.allows(GET_LEASE.name, target):
+        raise unknown_lease(key)
+    call.authorize(target)
+    note_owner(owner)
+    if "earliest" in body and "duration" not in body:
+        raise InvalidInput(
+            "earliest is for a search; give the duration to look for with it, or leave it out", pointer="/earliest"
+        )
+    changes = {"reservations": body.get("reservations", [])}
+    change = lease_change(changes, lambda: call.manager.leases.details(key), call.caller, view, dry_run=True)
+    return replace(_question(call, body), lease_id=key, changes=change.reservations)
+
+
+def _question(call: Call, body: Json) -> AvailabilityQuestion:
+    """Return what is asked of the time, for nothing yet."""
+    for one in _OF_RANGE:
+        for other in _OF_WINDOW:
+            if one in body and other in body:
+                raise InvalidInput(
+                    f"{one} and {other} exclude each other; give duration, earliest and latest for a search, or "
+                    "start_date and end_date for one window",
+                    pointer=f"/{other}",
+                )
+    zone = dates.zone(body.get("time_zone", "UTC"), in_body("time_zone"))
+
+    def moment(name: str) -> Moment | None:
+        return dates.moment(body[name], in_body(name), zone=zone) if name in body else None
+
+    def end(name: str) -> Moment | Duration | None:
+        return dates.moment_or_duration(body[name], in_body(name), zone=zone) if name in body else None
+
+    return AvailabilityQuestion(
+        Actor(call.caller.user_id, call.caller.project_id, call.is_operator),
+        duration=dates.duration(body["duration"], in_body("duration"), zone=zone) if "duration" in body else None,
+        earliest=moment("earliest") or NOW,
+        latest=end("latest"),
+        start=moment("start_date"),
+        end=end("end_date"),
+        limit=call.services.bounds.openings.limit(body.get("limit")),
+        explain=body.get("explain", True),
+        alternatives=body.get("alternatives", True),
+    )
+
+
+ROUTES = (
+    Route(
+        root=Root.V1,
+        method="POST",
+        path="/availability",
+        name="find_availability",
+        summary="Find when reservations fit, why not, and how far a lease can be extended",
+        handler=find,
+        rule=GET,
+        on_target=True,
+        body=Body("AvailabilityQuestion", QUESTION, (EXAMPLE, OF_A_LEASE)),
+        render=render.availability,
+        answers={200: an_object({"availability": ref("Availability")})},
+        errors=(404, 409, 429),
+        caching=Caching.NONE,
+    ),
+)
+PART = Part("availability", routes=ROUTES, rules=(GET,), components=COMPONENTS)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``/v1/info``, from microversion 1.1 on: what pages and clients cannot know otherwise. No secrets."""
+
+from __future__ import annotations
+
+from blazar.api.calendar.routes import OWNERS
+from blazar.api.http.context import Call
+from blazar.api.http.queries import MOST_VALUES
+from blazar.api.http.routes import Caching, Part, Root, Route, Rule
+from blazar.api.http.shapes import NUMBER, TEXT, TEXT_OR_NULL, ZULU, Json, a_list, an_object, ref
+from blazar.api.leases.rules import BEST_EFFORT, POST
+from blazar.api.search.schemas import MOST_RESERVATIONS
+from blazar.model.base.clock import zulu
+from blazar.model.base.service_info import ServiceFacts
+from blazar.model.leases.states import LeaseKind
+
+GET = Rule("blazar:info:get", "@", "See what the service offers, and what the caller may do. Any token will do.")
+
+_BOUNDS: Json = {
+    "page": "items of a page at most",
+    "default_page": "items of a page, if no limit is asked for",
+    "calendar_page": "resources of a page of the calendar at most",
+    "default_calendar_page": "resources of a page of the calendar, if no limit is asked for",
+    "filter_values": "values of in: in a filter",
+    "range_seconds": "longest range of the calendar and of capacity",
+    "range_back_seconds": "how far back such a range may begin for the caller",
+    "range_ahead_seconds": "how far ahead it may end",
+    "capacity_points": "points of capacity, of all groups",
+    "capacity_groups": "groups of capacity",
+    "properties": "properties of resources that are listed",
+    "property_values": "values of a property that are listed",
+    "availability_range_seconds": "longest range of a search for free time",
+    "availability_reservations": "reservations of a question",
+    "openings": "openings in an answer at most",
+    "default_openings": "openings in an answer, if no limit is asked for",
+    "feeds": "feeds of a user, in all projects together",
+}
+"""What each bound is of."""
+
+
+def info(call: Call) -> Json:
+    """Return what the service offers to the caller."""
+    caller = call.caller
+    facts = call.manager.service.facts(caller.project_id)
+    return {
+        "now": zulu(facts.now),
+        "user_id": caller.user_id,
+        "project_id": caller.project_id or None,
+        "allowed": [name for name in call.services.served.rules if call.allows(name)],
+        "resource_types": list(facts.resource_types),
+        "kinds": _kinds(call),
+        "before_end": {"default": facts.before_end, "lead_seconds": int(facts.lead.total_seconds())},
+        "cleaning_seconds": int(facts.cleaning.total_seconds()),
+        "limits": [{"limit": each.limit, "value": each.value, "unit": each.unit} for each in facts.limits],
+        "bounds": _bounds(call, facts),
+        "idempotency_seconds": int(facts.idempotency.total_seconds()),
+    }
+
+
+def _kinds(call: Call) -> list[str]:
+    """Return the kinds of lease that the caller may book."""
+    if not call.allows(POST.name):
+        return []
+    return [str(kind) for kind in LeaseKind if kind != LeaseKind.BEST_EFFORT or call.allows(BEST_EFFORT.name)]
+
+
+def _bounds(call: Call, facts: ServiceFacts) -> Json:
+    lists, reads = call.services.bounds, facts.reads
+    back = reads.back_for(operator=call.allows(OWNERS.name))
+    return {
+        "page": lists.pages.most,
+        "default_page": lists.pages.usual,
+        "calendar_page": lists.calendar.most,
+        "default_calendar_page": lists.calendar.usual,
+        "filter_values": MOST_VALUES,
+        "range_seconds": int(reads.longest_range.total_seconds()),
+        "range_back_seconds": int(back.total_seconds()),
+        "range_ahead_seconds": int(reads.ahead.total_seconds()),
+        "capacity_points": reads.points,
+        "capacity_groups": reads.groups,
+        "properties": reads.properties,
+        "property_values": reads.property_values,
+        "availability_range_seconds": int(facts.search_range.total_seconds()),
+        "availability_reservations": MOST_RESERVATIONS,
+        "openings": lists.openings.most,
+        "default_openings": lists.openings.usual,
+        "feeds": reads.feeds_of_user,
+    }
+
+
+COMPONENTS: Json = {
+    "Info": an_object(
+        {
+            "now": {**ZULU, "description": "the clock of the service"},
+            "user_id": TEXT,
+            "project_id": TEXT_OR_NULL,
+            "allowed": {**a_list(TEXT), "description": "policy rules that allow the caller something in its project"},
+            "resource_types": a_list(TEXT),
+            "kinds": {**a_list(TEXT), "description": "kinds of lease that the caller may book"},
+            "before_end": an_object({"default": TEXT, "lead_seconds": NUMBER}),
+            "cleaning_seconds": {**NUMBER, "description": "what is kept free between two users of a resource"},
+            "limits": a_list(an_object({"limit": TEXT, "value": NUMBER, "unit": TEXT})),
+            "bounds": an_object({name: {**NUMBER, "description": of} for name, of in _BOUNDS.items()}),
+            "idempotency_seconds": NUMBER,
+        },
+        optional=("kinds",),
+        example={
+            "now": "2026-11-23T10:15:42Z",
+            "user_id": "3c1f9a7d2b6e4f58a0c1d2e3f4a5b6c7",
+            "project_id": "71bb40c6a5b94e0f8f2f0a3d1c9e7b55",
+            "allowed": ["blazar:leases:get", "blazar:leases:post"],
+            "resource_types": ["physical:host", "virtual:instance"],
+            "kinds": ["scheduled", "immediate", "retries"],
+            "before_end": {"default": "notification", "lead_seconds": 3600},
+            "cleaning_seconds": 1800,
+            "limits": [{"limit": "max_lease_duration", "value": 604800, "unit": "seconds"}],
+            "bounds": {
+                "page": 1000,
+                "default_page": 100,
+                "calendar_page": 1000,
+                "default_calendar_page": 200,
+                "filter_values": 50,
+                "range_seconds": 31622400,
+                "range_back_seconds": 2678400,
+                "range_ahead_seconds": 157852800,
+                "capacity_points": 100000,
+                "capacity_groups": 100,
+                "properties": 200,
+                "property_values": 100,
+                "availability_range_seconds": 31622400,
+                "availability_reservations": 20,
+                "openings": 20,
+                "default_openings": 5,
+                "feeds": 20,
+            },
+            "idempotency_seconds": 86400,
+        },
+    ),
+}
+
+PART = Part(
+    "info",
+    routes=(
+        Route(
+            root=Root.V1,
+            method="GET",
+            path="/info",
+            name="show_info",
+            summary="Show what the service offers to the caller",
+            handler=info,
+            rule=GET,
+            render=lambda shown: {"info": shown},
+            answers={200: an_object({"info": ref("Info")})},
+            caching=Caching.NONE,
+        ),
+    ),
+    rules=(GET,),
+    components=COMPONENTS,
+)

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Booking: read the calendar, place, write; all or nothing, and retried after a lost race.
+
+The scheme is Placement's: every resource has a generation, and a booking raises the generations of what it takes
+only where they are still those that were read.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from blazar.calendar.placement import Assignment, Matching, Strategy, place
+from blazar.context import check_awaited, drop_deadline
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.common.settings import Settings
+from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
+from blazar.manager.outbox.outbox import Outbox
+from blazar.model.base.clock import Clock
+from blazar.model.base.errors import Contention, StaleCalendar, StaleLease, UsageDenied
+from blazar.model.base.window import Window
+from blazar.model.calendar.allocations import Allocation, AllocationPlan
+from blazar.model.calendar.demand import Demand
+from blazar.model.leases.lease import Lease
+from blazar.model.resources.resource import ResourceKind
+from blazar.model.use.resource_hours import OutboxMessage
+from blazar.store.booking.commit import Commit, LeaseWrite
+from blazar.store.resources.catalog import ResourceCatalog
+from blazar.store.store import Store
+
+F = TypeVar("F")
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRequest:
+    """What one reservation asks of the calendar."""
+
+    reservation_id: str
+    demand: Demand
+
+
+@dataclass(frozen=True, slots=True)
+class Selectable:
+    """Which resources a lease of a project may get: those that are open to it, and not ``excluded``.
+
+    ``only`` are the resources to choose from; None: all. Hosts that can be emptied are left out, but for those that are
+    ``emptied`` for the lease: these are reservable for it.
+    """
+
+    project_id: str
+    excluded: frozenset[int] = frozenset()
+    only: frozenset[int] | None = None
+    emptied: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt of a booking, by its number; after one that has lost a race there is a pause."""
+
+    number: int
+    sleep: Callable[[float], None]
+
+    def __enter__(self) -> None:
+        """Begin the attempt."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        """Pause if a race was lost; another error goes on."""
+        if not isinstance(error, StaleCalendar | StaleLease):
+            return False
+        # Full jitter: requests that collided once should not collide again.
+        self.sleep(random.uniform(0, min(0.5, 0.01 * 2**self.number)))
+        return True
+
+
+class Booking:
+    """Finds resources for demands, and retries a booking that lost a race."""
+
+    def __init__(
+        self, store: Store, clock: Clock, settings: Settings, *, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._sleep = sleep
+        # Between processes the generations decide. Within one, taking turns is cheaper than losing races.
+        self.turn = threading.Lock()
+
+    def plan(
+        self,
+        lease_id: str,
+        window: Window,
+        requests: Sequence[PlacementRequest],
+        *,
+        selectable: Selectable,
+        now: datetime,
+        attempt: int,
+        is_new: bool = False,
+    ) -> AllocationPlan:
+        """Find resources for all placement requests of a lease together. NotEnoughResources says what is missing.
+
+        Resources that the lease itself holds count as free. After a lost race the choice is random, so that competing
+        requests choose differently.
+        """
+        allocations: list[Allocation] = []
+        generations: dict[int, int] = {}
+        strategy = self._settings.strategy
+        if attempt > 0 and strategy is not Strategy.RANDOM:
+            strategy = Strategy.SCATTER
+        for kind in _kinds(requests):
+            mine = [request for request in requests if request.demand.kind == kind]
+            demands = [request.demand for request in mine]
+            whole_only, besides = all(demand.whole for demand in demands), None if is_new else lease_id
+            with self._store.calendar.view_window(
+                kind, window, whole_only=whole_only, now=now, besides=besides
+            ) as view:
+                placement = place(
+                    demands,
+                    view.snapshot,
+                    strategy=strategy,
+                    seed=self._settings.seed(),
+                    matching=match_visible(view.catalog, selectable),
+                )
+                generations.update(view.generations(placement.resource_ids))
+            for request, assignments in zip(mine, placement.assignments, strict=True):
+                allocations += [_allocation(lease_id, window, request, assignment) for assignment in assignments]
+        return AllocationPlan(tuple(allocations), generations)
+
+    def attempts(self) -> Iterator[Attempt]:
+        """Yield the attempts of a booking, each a block that is left if a race is lost; Contention after the last."""
+        for number in range(self._settings.booking_attempts):
+            yield Attempt(number, self._sleep)
+        raise Contention("other requests for the same resources were faster at every attempt; please retry")
+
+    @contextmanager
+    def interrupted(self) -> Iterator[None]:
+        """Let others have their turn while the block runs."""
+        self.turn.release()
+        try:
+            yield
+        finally:
+            self.turn.acquire()
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal(Generic[F]):
+    """What would be written of leases, as the calendar was at one attempt; ``found`` is what its maker knows of it.
+
+    Enforcement has to allow all that is ``examined``. A ``claim`` on an event in the commit begins with its write, and
+    ``messages`` makes what filters are told of it then: not before they have allowed it.
+    """
+
+    found: F
+    commit: Commit | None
+    examined: tuple[Examined, ...] = ()
+    claim: Claim | None = None
+    messages: Callable[[], Collection[OutboxMessage]] | None = None
+
+    @property
+    def leases(self) -> tuple[Lease, ...]:
+        """The leases as they would be; of what is booked, as they are."""
+        return tuple(write.after for write in self.writes)
+
+    @property
+    def writes(self) -> Sequence[LeaseWrite]:
+        """The leases with what they get; none if there is nothing to write."""
+        return () if self.commit is None else self.commit.leases
+
+
+class Booker:
+    """Books for one request after the other: proposes, checks and writes until no race is lost."""
+
+    def __init__(self, runtime: Runtime, booking: Booking, outbox: Outbox) -> None:
+        self._runtime = runtime
+        self._booking = booking
+        self._outbox = outbox
+
+    def book(
+        self,
+        propose: Callable[[int], Proposal[F]],
+        *,
+        check: Callable[[Proposal[F]], Proposal[F]] | None = None,
+        checks: Collection[EnforcementCheck] = (),
+        write: Callable[[Proposal[F], Commit], Sequence[Lease]] | None = None,
+        dry_run: bool = False,
+    ) -> Proposal[F]:
+        """Book what is proposed at an attempt (0, 1, …), and return it with its leases as saved.
+
+        No other request waits while a proposal is checked, which may be slow; if it is outdated by then, another one is
+        made and checked. A ``check`` of the caller comes instead of that by enforcement, and says what is left of the
+        proposal; ``checks`` are those of an earlier look at the same. A feature with rows of its own has its ``write``
+        of the commit. For a ``dry_run`` nothing is written. Contention when the attempts are spent,
+        UsageDenied, and the errors of ``BookingStore.commit``.
+        """
+        mine, enabled = list(checks), self._outbox.enforcement.enabled
+        for attempt in self._booking.attempts():
+            with attempt, self._booking.turn:
+                proposal = propose(attempt.number)
+                if check is not None:
+                    with self._booking.interrupted():
+                        proposal = check(proposal)
+                elif enabled and proposal.examined:
+                    with self._booking.interrupted():
+                        self._check(proposal, mine)
+                check_awaited()
+                if proposal.commit is not None and not dry_run:
+                    commit = self._complete(proposal, proposal.commit, mine)
+                    saved = self._runtime.store.bookings.commit(commit) if write is None else write(proposal, commit)
+                    proposal = replace(proposal, commit=_with_saved(commit, saved))
+                drop_deadline()
+                return proposal
+        raise AssertionError("attempts end with an error")
+
+    def _check(self, proposal: Proposal[F], checks: list[EnforcementCheck]) -> None:
+        """Raise UsageDenied, or another error, unless enforcement allows each part, by a check of its own."""
+        enforcement, runtime = self._outbox.enforcement, self._runtime
+        for examined in proposal.examined:
+            for lease_id in examined.known_leases:
+                self._outbox.catch_up(lease_id)
+        # What an earlier attempt has examined besides is not written.
+        del checks[len(proposal.examined) :]
+        checks += [
+            EnforcementCheck(enforcement, runtime.store, runtime.clock) for _ in proposal.examined[len(checks) :]
+        ]
+        for examined, check in zip(proposal.examined, checks, strict=True):
+            try:
+                check.check(examined)
+            except UsageDenied as error:
+                error.pointer = examined.pointer or error.pointer
+                raise
+
+    def _complete(self, proposal: Proposal[F], commit: Commit, checks: Sequence[EnforcementCheck]) -> Commit:
+        """Return the commit with what the checks have read, and the claim as of now: the checks may have taken long."""
+        # Both parts of an operation may be of one project.
+        uses = {use.project_id: use for use in commit.uses}
+        uses |= {use.project_id: use for check in checks for use in check.uses}
+        commit = replace(commit, at=self._runtime.clock.now(), uses=tuple(uses.values()))
+        if proposal.messages is not None:
+            commit = replace(commit, messages=proposal.messages())
+        if proposal.claim is None:
+            return commit
+        until, token = self._runtime.claims.begin(proposal.claim), proposal.claim.token
+        return replace(commit, leases=[write.claimed(token, until) for write in commit.leases])
+
+
+def _with_saved(commit: Commit, saved: Sequence[Lease]) -> Commit:
+    writes: list[LeaseWrite] = [replace(write, after=lease) for write, lease in zip(commit.leases, saved, strict=True)]
+    return replace(commit, leases=writes)
+
+
+def _allocation(lease_id: str, window: Window, request: PlacementRequest, assignment: Assignment) -> Allocation:
+    return Allocation(
+        kind=request.demand.kind,
+        resource_id=assignment.resource_id,
+        lease_id=lease_id,
+        reservation_id=request.reservation_id,
+        window=window,
+        count=assignment.count,
+        per_instance=request.demand.per_instance,
+    )
+
+
+def find_whole_kinds(requests: Iterable[PlacementRequest]) -> Mapping[ResourceKind, bool]:
+    """Return the kinds that are asked for, in order, and whether all that is asked of one are whole resources."""
+    whole: dict[ResourceKind, bool] = {}
+    for request in requests:
+        whole[request.demand.kind] = whole.get(request.demand.kind, True) and request.demand.whole
+    return dict(sorted(whole.items()))
+
+
+def match_visible(catalog: ResourceCatalog, selectable: Selectable) -> Matching:
+    """Return what finds the resources that meet a requirement, of those that a lease may get."""
+    excluded, only = selectable.excluded, selectable.only
+    if not excluded and only is None and not catalog.restricted and not catalog.has_evacuable:
+        return catalog.matching
+    return lambda requirement: [
+        replace(r, reservable=True) if r.evacuable else r
+        for r in catalog.matching(requirement)
+        if r.id not in excluded
+        and (only is None or r.id in only)
+        and r.is_open_to(selectable.project_id)
+        and (not r.evacuable or r.id in selectable.emptied)
+    ]
+
+
+def _kinds(requests: Sequence[PlacementRequest]) -> list[ResourceKind]:
+    return sorted({request.demand.kind for request in requests})

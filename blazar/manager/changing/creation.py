@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Creation of a lease: its resources are granted, and what it needs before its start is made, or all is undone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from blazar.enforcement import Enforcement, Occasion
+from blazar.manager.booking.booking import Booking, PlacementRequest, Proposal, Selectable
+from blazar.manager.booking.unique_names import check_names
+from blazar.manager.changing.evacuated_hosts import EvacuatedHosts
+from blazar.manager.changing.new_leases import NewLease, NewLeases, Turn
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.events.cloud_changes import CloudChanges, prepare_reservations
+from blazar.manager.events.evacuation import add_evacuation
+from blazar.manager.leases import lifecycle
+from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
+from blazar.manager.outbox.outbox import Outbox
+from blazar.model.base.errors import NotEnoughResources, StaleLease
+from blazar.model.calendar.allocations import AllocationPlan
+from blazar.model.leases.lease import Event, Lease
+from blazar.model.leases.limits import Bounds
+from blazar.model.leases.requests import Actor, LeaseRequest
+from blazar.model.leases.states import EventType, LeaseStatus
+from blazar.model.use.resource_hours import OutboxMessage
+from blazar.store.booking.commit import Commit, LeaseWrite
+
+
+class CreationGrant:
+    """The resources for one new lease: found, and proposed to be booked."""
+
+    def __init__(
+        self, runtime: Runtime, booking: Booking, enforcement: Enforcement, new: NewLease, claim: Claim
+    ) -> None:
+        self.claim = claim
+        self._runtime = runtime
+        self._booking = booking
+        self._enforcement = enforcement
+        # Until resources are found: the lease in the first region that may be tried.
+        self.options = new.options()
+        """The lease in each of the regions that may be tried."""
+        self._turns: Sequence[Turn] = [Turn(option) for option in self.options]
+        self._new = self.options[0]
+        self._has_names = any(runtime.types[r.resource_type].unique is not None for r in new.lease.reservations)
+        self.enforcement_checks: tuple[EnforcementCheck, ...] = ()
+        """The check that enforcement makes of it, if there is any filter."""
+        if enforcement.enabled:
+            self.enforcement_checks = (EnforcementCheck(enforcement, runtime.store, runtime.clock),)
+        self._examined: AllocationPlan | None = None
+        self._evacuated: EvacuatedHosts | None = None
+
+    @property
+    def lease(self) -> Lease:
+        """The lease that is to be booked."""
+        return self._new.lease
+
+    @property
+    def new(self) -> NewLease:
+        """The lease that is to be booked, with what it asks of the calendar."""
+        return self._new
+
+    def take(self, turns: Sequence[Turn] | None) -> None:
+        """Try only these regions, and in each choose only the resources that are left to the lease there.
+
+        None: as if nobody waited.
+        """
+        self._turns = [Turn(option) for option in self.options] if turns is None else turns
+
+    def evacuate(self, hosts: EvacuatedHosts) -> None:
+        """Let the lease have hosts that are evacuated for it; it gets no more hosts than its least number."""
+        self._evacuated = hosts
+        self._turns = [replace(turn, new=_ask_for_least(turn.new)) for turn in self._turns]
+
+    @property
+    def planned(self) -> Lease:
+        """The lease as it would be once it is booked."""
+        status = LeaseStatus.PENDING if self._evacuated is None else LeaseStatus.IN_PROGRESS
+        return lifecycle.move(self.lease, status)
+
+    @property
+    def confined(self) -> bool:
+        """Tell whether only some resources may be chosen, as others wait for the rest."""
+        return any(turn.only is not None for turn in self._turns)
+
+    def find(self, attempt: int) -> AllocationPlan:
+        """Find resources, in the first region that has enough. NotEnoughResources says what the first one lacks."""
+        refused: NotEnoughResources | None = None
+        for turn in self._turns:
+            try:
+                plan = self._found(turn, attempt)
+            except NotEnoughResources as error:
+                refused = refused or error
+            else:
+                self._new = turn.new
+                return plan
+        assert refused is not None
+        raise refused
+
+    def _found(self, turn: Turn, attempt: int) -> AllocationPlan:
+        lease, placement_requests = turn.new.lease, turn.new.placement_requests
+        if self._has_names:
+            check_names(self._runtime, lease)
+        if self._examined is not None:
+            # Prefer the resources that the check has accepted, so that it need not be repeated.
+            placement_requests = _prefer(placement_requests, self._examined)
+        return self._booking.plan(
+            lease.id,
+            lease.window,
+            placement_requests,
+            selectable=Selectable(
+                lease.project_id,
+                only=turn.only,
+                emptied=frozenset() if self._evacuated is None else self._evacuated.resource_ids,
+            ),
+            now=self._runtime.clock.now(),
+            attempt=attempt,
+            is_new=True,
+        )
+
+    def check(self, plan: AllocationPlan) -> None:
+        """Check the limits of the project. UsageDenied."""
+        for check in self.enforcement_checks:
+            check.check(self._examine(plan))
+
+    def check_bounds(self) -> None:
+        """Check the bounds of the project as a booking does; nothing is booked. UsageDenied."""
+        lease, bounds, now = self._new.lease, self._bounds, self._runtime.clock.now()
+        if bounds is not None and bounds.of_project:
+            so_far = self._runtime.store.calendar.count_so_far(lease.project_id, now)
+            bounds.check_project(*so_far, more=len(lease.reservations))
+
+    def propose(self, plan: AllocationPlan) -> Proposal[AllocationPlan]:
+        """Return the booking of the lease with what was found for it, its creation claimed."""
+        lease, evacuated = self._new.lease, self._evacuated
+        evacuates = evacuated is not None and any(a.resource_id in evacuated.resource_ids for a in plan.allocations)
+        if evacuated is not None and evacuates:
+            lease = add_evacuation(lease, evacuated.limit, self._runtime.clock.now())
+        if self.enforcement_checks:
+            self._examined = plan
+        commit = Commit(
+            [LeaseWrite(None, lease, plan.allocations)],
+            at=lease.created_at,
+            generations=plan.generations,
+            bounds=self._bounds,
+            evacuates=evacuates,
+            key=self._new.key,
+        )
+        return Proposal(plan, commit, (self._examine(plan),), self.claim)
+
+    def _examine(self, plan: AllocationPlan) -> Examined:
+        lease = self._new.lease
+        return Examined(Actor(lease.user_id, lease.project_id), lease, plan.allocations)
+
+    @property
+    def _bounds(self) -> Bounds | None:
+        return None if self._enforcement.exempts(self._new.lease.project_id) else self._runtime.settings.bounds
+
+
+class Creation:
+    """Creates leases, all or nothing."""
+
+    def __init__(self, runtime: Runtime, booking: Booking, changes: CloudChanges, outbox: Outbox) -> None:
+        self._runtime = runtime
+        self._booking = booking
+        self._changes = changes
+        self._outbox = outbox
+        self._new_leases = NewLeases(runtime, outbox.enforcement)
+        self._checked = outbox.enforcement.enabled
+
+    def grant(self, request: LeaseRequest) -> CreationGrant:
+        """Return the grant for a request, with nothing found or written yet. InvalidInput, UsageDenied, CloudError."""
+        claim = self._runtime.claims.new()
+        new = self._new_leases.make(request, claim)
+        return CreationGrant(self._runtime, self._booking, self._outbox.enforcement, new, claim)
+
+    def prepare(self, booked: Lease, plan: AllocationPlan, claim: Claim) -> Lease:
+        """Make the cloud objects that the lease needs before its start; undo the booking if that fails.
+
+        One that has waited for its turn goes on waiting then.
+        """
+        creation = _creation_of(booked)
+        with self._changes.undone_on_failure(booked, creation, claim):
+            ready = prepare_reservations(self._runtime, booked, {r.id for r in booked.reservations})
+        now = self._runtime.clock.now()
+        armed = lifecycle.arm(lifecycle.settle(ready, creation, now=now), now=now)
+        by = Actor(booked.user_id, booked.project_id)
+        messages = self._outbox.planned(Occasion.CREATED, armed, plan.allocations, by=by) if self._checked else ()
+        try:
+            if any(message.held for message in messages):
+                booked, messages = self._accepted(booked, messages, claim)
+            saved = self._runtime.store.leases.save(booked, armed, at=now, messages=messages)
+        except StaleLease:
+            # A user found the lease in a list and deleted it already: the deletion continues from here.
+            raise self._changes.lost(booked.id, creation.id, claim, "created") from None
+        if messages:
+            self._outbox.wake()
+        return saved
+
+    def _accepted(
+        self, booked: Lease, held: tuple[OutboxMessage, ...], claim: Claim
+    ) -> tuple[Lease, tuple[OutboxMessage, ...]]:
+        """Send the lease to the filters that must accept it, or undo the booking if they do not. StaleLease.
+
+        Return the lease as saved, and the outbox messages to write with it. The messages are written before they are
+        sent: so a manager that undoes the creation knows that it may have been accepted.
+        """
+        creation = _creation_of(booked)
+        booked = self._runtime.store.leases.save(booked, booked, at=self._runtime.clock.now(), messages=held)
+        with self._changes.undone_on_failure(booked, creation, claim):
+            return booked, self._outbox.commit(held)
+
+
+def _creation_of(lease: Lease) -> Event:
+    creation = lease.event(EventType.CREATE)
+    assert creation is not None
+    return creation
+
+
+def _ask_for_least(new: NewLease) -> NewLease:
+    """Return a lease that asks for no more than its least number of hosts."""
+    return replace(
+        new,
+        placement_requests=tuple(
+            replace(each, demand=replace(each.demand, max_count=each.demand.min_count))
+            for each in new.placement_requests
+        ),
+    )
+
+
+def _prefer(placement_requests: Sequence[PlacementRequest], plan: AllocationPlan) -> tuple[PlacementRequest, ...]:
+    """Return the placement requests with the resources of a plan preferred."""
+    return tuple(_set_preferred(each, plan) for each in placement_requests)
+
+
+def _set_preferred(placement_request: PlacementRequest, plan: AllocationPlan) -> PlacementRequest:
+    chosen = {a.resource_id for a in plan.allocations if a.reservation_id == placement_request.reservation_id}
+    demand = placement_request.demand
+    return replace(placement_request, demand=replace(demand, preferred=demand.preferred | chosen))

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deletion of a lease: it ends now, and leaves the API when all its resources are returned."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+
+from blazar.context import scope
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.events.worker import Worker
+from blazar.manager.leases import lifecycle
+from blazar.manager.outbox.outbox import Outbox
+from blazar.model.base.errors import StaleLease
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import stale_error
+from blazar.model.leases.states import LeaseStatus
+
+
+class Deletion:
+    """Deletes leases: begins the deletion, and does at once what can be done at once."""
+
+    def __init__(self, runtime: Runtime, worker: Worker, outbox: Outbox) -> None:
+        self._runtime = runtime
+        self._worker = worker
+        self._outbox = outbox
+
+    def delete(self, lease_id: str, revisions: Collection[int] | None = None) -> Lease | None:
+        """Begin the deletion of a lease, and finish it if that is possible now. NotFound.
+
+        PreconditionFailed if the lease has none of these revisions, unless they are None.
+        Return the lease if other work on it is in progress, whose worker finishes the deletion; else None.
+        """
+        while True:
+            # Before the lease is read: a claim that had not ended then may have been renewed since.
+            now = self._runtime.clock.now()
+            lease = self._runtime.store.leases.one(lease_id)
+            if lease.status is LeaseStatus.DELETING:
+                return None
+            if revisions is not None and lease.revision not in revisions:
+                raise stale_error(lease)
+            going = lifecycle.begin_deletion(lease, event_id=str(uuid.uuid4()), now=now)
+            deletion = going.events[-1]
+            free = lifecycle.live_claim(lease, now) is None
+            claim = self._runtime.claims.new()
+            if free:
+                until = self._runtime.claims.begin(claim)
+                going = lifecycle.claim(going, deletion, token=claim.token, now=now, until=until)
+            messages = self._outbox.messages_of_end(lease, going)
+            try:
+                saved = self._runtime.store.leases.save(lease, going, at=now, messages=messages)
+            except StaleLease:
+                continue
+            self._outbox.wake()
+            if free:
+                with scope(limit=self._runtime.settings.request_limit):
+                    self._worker.perform(saved, deletion.id, claim)
+            self._runtime.signals.events_due()
+            return None if free else lease

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one loop over work that is due: read it, claim each piece, work on it, sleep until the next is due.
+
+The engine of events differs, and has only the thread, the claims and the clock of this: an event waits for the turn of
+its project and for a thread of its lane, of which hundreds work at a time, so that reading what is due, claiming it and
+working on it are not one after the other; starts are read together; and an event is claimed in one write with its
+lease, whose revision stands in for a token, and may be postponed, dropped or refused instead.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from blazar.manager.common.background import BackgroundThread
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.runtime import Runtime
+
+Due = TypeVar("Due")
+Claimed = TypeVar("Claimed")
+
+
+class DueWork(BackgroundThread, Generic[Due, Claimed]):
+    """A thread that works on what is due. Any number of managers may do so at a time: each piece is claimed before.
+
+    ``page`` is how many pieces are read at a time, None for all, and ``shortest`` the seconds between two rounds at
+    least.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        runtime: Runtime,
+        *,
+        work: str,
+        retry: float = 1.0,
+        page: int | None = None,
+        shortest: float = 0.0,
+    ) -> None:
+        super().__init__(name, work=work, retry=retry)
+        self._runtime = runtime
+        self._page = page
+        self._shortest = shortest
+
+    @abstractmethod
+    def _due(self) -> Iterable[Due]:
+        """Return what is due, the longest waiting first; one statement if that is nothing. StoreUnavailable."""
+
+    @abstractmethod
+    def _claim(self, due: Due, claim: Claim) -> Claimed | None:
+        """Claim a piece of work; None if another manager was faster."""
+
+    @abstractmethod
+    def work(self, claimed: Claimed, claim: Claim) -> object:
+        """Work on what is claimed, and release it. Its own errors end here."""
+
+    def _next_due(self) -> datetime | None:
+        """Return when there is work next; None if that is not known."""
+        return None
+
+    def work_on(self, due: Due) -> bool:
+        """Claim a piece of work and do it; return False if another manager does. StoreUnavailable."""
+        claim = self._runtime.claims.new()
+        claimed = self._claim(due, claim)
+        if claimed is None:
+            return False
+        self.work(claimed, claim)
+        return True
+
+    def run_once(self) -> int:
+        """Work on what is due, one after the other; return on how many. StoreUnavailable."""
+        done = 0
+        for due in self._due():
+            if self._stopping.is_set():
+                break
+            done += self.work_on(due)
+        return done
+
+    def _round(self) -> float:
+        if self.run_once() == self._page:
+            return 0
+        now, longest = self._runtime.clock.now(), self._runtime.settings.longest_sleep
+        due_at = self._next_due()
+        wait = longest if due_at is None else min(longest, due_at - now)
+        return max(self._shortest, wait.total_seconds())

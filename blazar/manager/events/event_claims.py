@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims on due events: whether an event may be worked on now, and the write that says by whom."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.notifications import event_notification
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.events.read_ahead import ReadAhead
+from blazar.manager.leases import immediate, lifecycle
+from blazar.manager.leases.lifecycle import Defer, Drop
+from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.queue import waiting_leases
+from blazar.manager.use import watch
+from blazar.model.base.reasons import Reason, ReasonCode, reason
+from blazar.model.leases.lease import Event, Lease, reason_of
+from blazar.model.leases.states import CHECK_EVENTS, EndReason, EventStatus, EventType, LeaseStatus
+from blazar.resources.contract.values import Action
+from blazar.store.calendar.earlier_users import EarlierUser
+
+LOG = logging.getLogger(__name__)
+
+
+class EventClaims:
+    """Claims due events, or postpones, drops or settles those that nobody has to work on now."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        outbox: Outbox,
+        read_ahead: ReadAhead,
+        *,
+        extendable_until: Callable[[Lease], datetime | None],
+    ) -> None:
+        self._runtime = runtime
+        self._outbox = outbox
+        self._read_ahead = read_ahead
+        self._extendable_until = extendable_until
+
+    def claim(self, lease: Lease, event: Event, claim: Claim, read_at: datetime) -> Lease | None:
+        """Return the lease with its event claimed; None if there is nothing to do for it now. StaleLease."""
+        now = self._runtime.clock.now()
+        match lifecycle.decide(lease, event, read_at, recheck_interval=self._runtime.settings.recheck_interval):
+            case Drop():
+                if event.due_at is not None:
+                    self._save(lease, lifecycle.with_event(lease, replace(event, due_at=None)), now)
+                return None
+            case Defer(until, text):
+                if event.due_at is not None and event.due_at <= read_at:
+                    self._postpone(lease, event, until, reason(text, ReasonCode.RESOURCE_NOT_READY), now)
+                return None
+        if event.event_type == EventType.USAGE_CHECK and self._needs_no_look(lease, event, now):
+            return None
+        if event.event_type == EventType.IMMEDIATE_BY or immediate.is_late(lease, event, now):
+            self._refuse(lease, now)
+            return None
+        if event.event_type == EventType.START and not self._can_start(lease, event, claim, now):
+            return None
+        return self._claimed(lease, event, claim, now)
+
+    def _needs_no_look(self, lease: Lease, event: Event, now: datetime) -> bool:
+        """Tell whether the use of a lease is not looked at now; record when it is, if at all."""
+        if watch.is_void(lease):
+            self._save(lease, watch.end_watch(lease), now)
+            return True
+        if (until := watch.postponed_until(lease, now)) is not None:
+            self._save(lease, watch.postpone_check(lease, event, until), now)
+            return True
+        return False
+
+    def _refuse(self, lease: Lease, now: datetime) -> None:
+        """Refuse an immediate lease that was not handed over in time; its deletion is due at once."""
+        after = immediate.settle_start(lease, now=now)
+        if after.is_undecided:
+            after = immediate.refuse(lease, now=now)
+            LOG.info("Lease %s was not handed over in time, and is refused", lease.id)
+        messages = self._outbox.messages_of_end(lease, after) if after.end_reason is EndReason.REFUSED else ()
+        self._runtime.store.leases.save(lease, after, at=now, messages=messages)
+        self._outbox.wake()
+        self._runtime.signals.events_due()
+
+    def _can_start(self, lease: Lease, event: Event, claim: Claim, now: datetime) -> bool:
+        """Tell whether there is something to start, now; if not, record what becomes of the start."""
+        if lease.window.end <= now:
+            self._fail_late_start(lease, event, claim, now)
+            return False
+        if not lease.reservations:
+            settled = lifecycle.settle(lifecycle.move(lease, LeaseStatus.STARTING), event, now=now)
+            self._runtime.notifier.notify(event_notification(EventType.START), self._save(lease, settled, now))
+            return False
+        if users := self._earlier_users(lease, now):
+            self._postpone(lease, event, *self._waits_for(users, lease, now), now)
+            return False
+        return True
+
+    def _fail_late_start(self, lease: Lease, event: Event, claim: Claim, now: datetime) -> None:
+        """Settle the start of a lease that has ended before it could start."""
+        until = self._runtime.claims.begin(claim)
+        claimed = lifecycle.claim(lease, event, token=claim.token, now=now, until=until)
+        text = "the lease ended before it could start" + (f": {event.reason}" if event.reason else "")
+        error = reason(text, ReasonCode.LEASE_ENDED)
+        ours = claimed.event_with(event.id) or event
+        settled = lifecycle.settle(lifecycle.fail_all(claimed, now), ours, now=now, error=error)
+        after = waiting_leases.retry_failed_start(settled, now=now, delayed_by=reason_of(event))
+        messages = self._outbox.messages_of_end(lease, after) if waiting_leases.is_undone(after) else ()
+        saved = self._runtime.store.leases.save(lease, after, at=now, messages=messages)
+        self._outbox.wake()
+        self._runtime.notifier.notify(event_notification(EventType.START), saved)
+
+    def _earlier_users(self, lease: Lease, now: datetime) -> Sequence[EarlierUser]:
+        if self._read_ahead.is_clear(lease):
+            return ()
+        return self._runtime.store.calendar.earlier_users(lease.id, before=lease.window.start, now=now)
+
+    def _waits_for(self, users: Sequence[EarlierUser], lease: Lease, now: datetime) -> tuple[datetime, Reason]:
+        """Return when to check again whether earlier leases have released the resources, and why to wait."""
+        first = users[0]
+        if first.clean_at is not None:
+            text = f"the resources that lease {first.lease_id} released late are being cleaned"
+            until = max(now, first.clean_at)
+            return until, reason(text, ReasonCode.PREVIOUS_USER_NOT_LEFT, until=until)
+        # A lease that is long overdue is not polled four times a second: this delays a start by 5 % at most.
+        later = now + max(self._runtime.settings.recheck_interval, (now - lease.window.start) / 20)
+        text = f"lease {first.lease_id} has not released its resources yet"
+        return later, reason(text, ReasonCode.PREVIOUS_USER_NOT_LEFT)
+
+    def _claimed(self, lease: Lease, event: Event, claim: Claim, now: datetime) -> Lease:
+        """Write the claim, with what has to be written or sent once, when work on the event begins."""
+        first = event.status is EventStatus.UNDONE
+        if event.claimed_by is not None:
+            LOG.warning(
+                "Event %s of lease %s: claim of %s expired, taking it over", event.id, lease.id, event.claimed_by
+            )
+            self._runtime.signals.work_taken_over()
+        until = self._runtime.claims.begin(claim)
+        claimed = lifecycle.claim(lease, event, token=claim.token, now=now, until=until)
+        if event.event_type in CHECK_EVENTS:
+            claimed = replace(claimed, updated_at=lease.updated_at)
+        # The outbox message of the end is written with the claim of the end event, so that it is sent once.
+        messages = self._outbox.messages_of_end(lease, claimed) if event.event_type == EventType.END else ()
+        saved = self._runtime.store.leases.save(lease, claimed, at=now, messages=messages)
+        if messages:
+            self._outbox.wake()
+        if event.event_type == EventType.BEFORE_END and first and self._warns(lease):
+            # Notify before the action: a warning is of no use after slow snapshots.
+            latest = self._extendable_until(saved)
+            self._runtime.notifier.notify(event_notification(EventType.BEFORE_END), saved, extendable_until=latest)
+        return saved
+
+    def _warns(self, lease: Lease) -> bool:
+        """Tell whether to send the warning before the end: not if the action of every reservation is ``none``."""
+        # A type that is no longer enabled has no action here; the action itself fails later, with a reason.
+        known = [r for r in lease.reservations if r.resource_type in self._runtime.types]
+        actions = {self._runtime.type_of(r).action(r.parameters) for r in known}
+        return lease.status is LeaseStatus.ACTIVE and actions != {Action.NONE}
+
+    def _postpone(self, lease: Lease, event: Event, at: datetime, why: Reason, now: datetime) -> None:
+        self._save(lease, lifecycle.postpone(lease, event, at=at, reason=why, failed=False, now=now), now)
+
+    def _save(self, before: Lease, after: Lease, now: datetime) -> Lease:
+        return self._runtime.store.leases.save(before, after, at=now)

@@ -1,0 +1,482 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of maintenance windows: reads the calendar once, decides, and says what that means for each lease."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from blazar.calendar import maintenance as pure
+from blazar.calendar import openings
+from blazar.calendar.maintenance import PromisedPiece
+from blazar.calendar.openings import Budget, BudgetSpent, KindSearch
+from blazar.calendar.timeline import Timeline, TimelineTerms, Use, instant, second
+from blazar.context import scope
+from blazar.manager.booking.booking import Selectable, match_visible
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.maintenance.migration import NO_HOST, read_load
+from blazar.model.base.clock import END_OF_TIME, later
+from blazar.model.base.errors import BlazarError, InvalidInput
+from blazar.model.base.window import Window
+from blazar.model.calendar.demand import Affinity, Demand
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.reservation import Content
+from blazar.model.leases.states import LeaseStatus, ReservationStatus
+from blazar.model.maintenance.windows import ActivePolicy, AffectedLease, Impact, LeasePlan, Outcome, PendingPolicy
+from blazar.model.resources.resource import Resource, ResourceKind
+from blazar.resources.contract.evacuation import Load
+from blazar.resources.contract.regional import in_region
+from blazar.resources.contract.values import Task
+from blazar.store.maintenance.held_pieces import HeldPiece
+from blazar.store.maintenance.plans import render_moves
+from blazar.store.maintenance.windows import PlanningView
+from blazar.store.resources.catalog import ResourceCatalog
+
+MOST_SEARCHED = 20
+"""Leases for which other times are searched: an operator reads no more, and a search takes its time."""
+
+MOST_LOOKED_AT = 50
+"""Hosts whose servers are looked at for an impact: each takes some calls."""
+
+MOST_OPENINGS = 3
+SEARCHED_AHEAD = timedelta(days=30)
+PLACEMENTS = 200
+"""What the search for one lease may cost."""
+
+WAITING = frozenset({str(LeaseStatus.PENDING), str(LeaseStatus.CREATING)})
+"""Leases that have not started."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceDraft:
+    """A plan, what it means, and the generations of its hosts that it was made on, by calendar id."""
+
+    impact: Impact
+    plans: tuple[LeasePlan, ...]
+    hosts: Mapping[int, int]
+
+
+class MaintenancePlanner:
+    """Plans maintenance windows."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def draft(
+        self,
+        kind: ResourceKind,
+        choose: HostChoice,
+        window: Window,
+        pending: PendingPolicy,
+        *,
+        now: datetime,
+        active: ActivePolicy = ActivePolicy.LIST,
+        besides: str | None = None,
+    ) -> MaintenanceDraft:
+        """Return the plan for a window over hosts of a kind; ``besides`` is the window that it takes the place of.
+
+        A constant number of statements, and a few more if leases find no other host. InvalidInput if the hosts are
+        none. What is over by now does not count: a window that has begun is planned from now on. CloudError if leases
+        in use are to be migrated: the cloud is asked which servers they have.
+        """
+        store = self._runtime.store
+        with store.maintenances.open_planning(kind, now, besides=besides) as view:
+            hosts = choose.of(view.catalog)
+            generations = view.generations([host.id for host in hosts])
+        board = _HeldCalendar(self._runtime, kind, view, now)
+        span = max(second(window.start), second(now)), second(window.end)
+        ids = frozenset(host.id for host in hosts)
+        used = board.used(ids, span) if active is ActivePolicy.MIGRATE else []
+        loads = self._loads(used, board, view.catalog)
+
+        def candidates(piece: PromisedPiece) -> Sequence[Resource]:
+            found, load = board.candidates(piece), loads.get(piece)
+            return found if load is None else [each for each in found if load.fits(each)]
+
+        movable = [piece for piece in used if not loads[piece].obstacle]
+        plan = pure.plan_moves(
+            board.held,
+            candidates if used else board.candidates,
+            board.closed,
+            span,
+            ids,
+            move=pending is PendingPolicy.MOVE,
+            used=movable,
+        )
+        plans = _make_lease_plans(
+            plan, board, pending, {piece: load.obstacle or NO_HOST for piece, load in loads.items()}
+        )
+        searched = [each.lease_id for each in plans if each.outcome is Outcome.NEEDS_OTHER_TIME][:MOST_SEARCHED]
+        if searched:
+            found = self._openings(kind, store.leases.by_ids(searched), board, view, hosts, span)
+            plans = [replace(each, openings=found.get(each.lease_id, ())) for each in plans]
+        return MaintenanceDraft(_make_impact(window, hosts, plans, board, view.catalog), tuple(plans), generations)
+
+    def _loads(
+        self, used: Sequence[PromisedPiece], board: _HeldCalendar, catalog: ResourceCatalog
+    ) -> Mapping[PromisedPiece, Load]:
+        """Return what the servers of leases in use have of hosts, or why these keep them.
+
+        Hosts beyond the first ones are looked at when it is time.
+        """
+        hosts = {each.id: each for each in catalog.resources}
+        leases = {each.id: each for each in self._runtime.store.leases.by_ids({piece.lease_id for piece in used})}
+        found: dict[PromisedPiece, Load] = {}
+        with scope(limit=self._runtime.settings.request_limit):
+            for number, piece in enumerate(used):
+                lease, host = leases.get(piece.lease_id), hosts.get(piece.resource_id)
+                reservation = None if lease is None else lease.reservation(piece.reservation_id)
+                if lease is None or reservation is None or host is None:
+                    found[piece] = Load(obstacle="it has changed a moment ago")
+                elif board.is_named(piece):
+                    found[piece] = Load(obstacle=f"it has asked for {host.name} by its name")
+                elif number >= MOST_LOOKED_AT and self._runtime.type_of(reservation).pace is not None:
+                    found[piece] = Load()
+                else:
+                    found[piece] = read_load(self._runtime, Task(lease, reservation, (host,), {host.id: 1}), host)
+        return found
+
+    def _openings(
+        self,
+        kind: ResourceKind,
+        leases: Iterable[Lease],
+        board: _HeldCalendar,
+        view: PlanningView,
+        hosts: Collection[Resource],
+        span: pure.Span,
+    ) -> Mapping[str, tuple[datetime, ...]]:
+        """Return starts near their own at which leases fit, if they have nothing else than resources of the kind."""
+        uses = board.uses
+        for host in hosts:
+            uses[host.id] = sorted([*uses.get(host.id, ()), (*span, 1, None)], key=lambda use: use[0])
+        found = {}
+        for lease in leases:
+            demands = board.demands_of(lease)
+            if demands:
+                found[lease.id] = self._near(lease, kind, demands, board.without(lease.id, uses), view.catalog)
+        return found
+
+    def _near(
+        self,
+        lease: Lease,
+        kind: ResourceKind,
+        demands: Sequence[Demand],
+        uses: Mapping[int, Sequence[Use]],
+        catalog: ResourceCatalog,
+    ) -> tuple[datetime, ...]:
+        now = second(self._runtime.clock.now())
+        whole = all(demand.whole for demand in demands)
+        cleaning = int(self._runtime.store.calendar.cleaning_time.total_seconds())
+        timeline = Timeline(uses, TimelineTerms(now, cleaning, whole))
+        budget = Budget(PLACEMENTS)
+        search = KindSearch(
+            demands,
+            timeline,
+            catalog.resources,
+            match_visible(catalog, Selectable(lease.project_id)),
+            budget,
+            self._runtime.settings.strategy,
+        )
+        wanted, length = second(lease.window.start), int(lease.window.duration.total_seconds())
+        latest = second(later(lease.window.end, SEARCHED_AHEAD))
+        try:
+            nearest = openings.find_nearest([search], length=length, wanted=wanted, earliest=now, latest=latest)
+            after = openings.search_openings(
+                [search], budget, length=length, earliest=wanted, latest=latest, limit=MOST_OPENINGS - 1
+            )
+        except (BudgetSpent, InvalidInput):
+            return ()
+        starts = {each.start for each in after.openings} | ({nearest} if nearest is not None else set())
+        return tuple(instant(start) for start in sorted(starts))
+
+
+@dataclass(frozen=True, slots=True)
+class HostChoice:
+    """Which hosts are meant: by their ids, or all that meet a requirement."""
+
+    ids: tuple[str, ...] = ()
+    requirement: object = None
+    calendar_ids: frozenset[int] | None = None
+
+    def of(self, catalog: ResourceCatalog) -> tuple[Resource, ...]:
+        """Return the hosts. InvalidInput names those that are not registered, and a requirement that none meets."""
+        if self.calendar_ids is not None:
+            return tuple(each for each in catalog.resources if each.id in self.calendar_ids)
+        if self.ids:
+            known = {each.external_id: each for each in catalog.resources}
+            if missing := sorted(set(self.ids) - known.keys()):
+                raise InvalidInput(
+                    f"hosts has {', '.join(id_[:80] for id_ in missing[:3])}, which is not registered; give ids as "
+                    "GET /v1/os-hosts shows them",
+                    code="unknown_reference",
+                    pointer="/hosts",
+                )
+            return tuple(known[id_] for id_ in sorted(set(self.ids)))
+        found = tuple(catalog.matching(self.requirement))  # type: ignore[arg-type]
+        if not found:
+            raise InvalidInput(
+                "requirement is met by no registered host; give another one, or hosts", pointer="/requirement"
+            )
+        return found
+
+
+@dataclass(slots=True)
+class _HeldCalendar:
+    """The calendar as the plan needs it: pieces with what their reservations ask for."""
+
+    runtime: Runtime
+    kind: ResourceKind
+    view: PlanningView
+    now: datetime
+    rows: dict[PromisedPiece, HeldPiece] = field(default_factory=dict)
+    _demands: dict[tuple[str, str, str], Demand | None] = field(default_factory=dict)
+    _candidates: dict[tuple[str, str, str, str], list[Resource]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = {each.id: each.name for each in self.view.catalog.resources}
+        now, restricted = second(self.now), self.view.catalog.restricted
+        for row in self.view.pieces:
+            demand = self._demand(row) if self._waits(row) else None
+            movable = demand is not None and names.get(row.resource_id) not in demand.required
+            end = max(row.clean_at, now + 1) if not row.released else row.clean_at
+            self.rows[
+                PromisedPiece(
+                    row.lease_id,
+                    row.reservation_id,
+                    row.resource_id,
+                    row.start,
+                    max(end, row.start + 1),
+                    row.count,
+                    row.per_instance,
+                    Affinity.ANY if demand is None else demand.affinity,
+                    movable,
+                    # What another one can be for a lease in use depends on its servers.
+                    ""
+                    if row.lease_status == str(LeaseStatus.ACTIVE)
+                    else "\0".join(
+                        (row.resource_type, row.region, row.parameters, row.project_id if restricted else "")
+                    ),
+                )
+            ] = row
+
+    @property
+    def held(self) -> Iterable[PromisedPiece]:
+        """Return all pieces."""
+        return self.rows.keys()
+
+    @property
+    def closed(self) -> Mapping[int, Sequence[pure.Span]]:
+        """Return the other maintenance windows."""
+        return {
+            id_: [(second(each.window.start), second(each.window.end)) for each in found]
+            for id_, found in self.view.closed.items()
+        }
+
+    @property
+    def uses(self) -> dict[int, list[Use]]:
+        """Return what is on each resource, other maintenance windows among it, in the order of time."""
+        found: dict[int, list[Use]] = defaultdict(list)
+        for piece in self.rows:
+            found[piece.resource_id].append((piece.start, piece.end, piece.count, piece.per_instance))
+        for id_, spans in self.closed.items():
+            found[id_] += [(start, end, 1, None) for start, end in spans]
+        for uses in found.values():
+            uses.sort(key=lambda use: use[0])
+        return found
+
+    def without(self, lease_id: str, uses: Mapping[int, list[Use]]) -> Mapping[int, list[Use]]:
+        """Return uses without those of a lease."""
+        left: dict[int, list[Use]] = {}
+        for piece in self.rows:
+            if piece.lease_id == lease_id:
+                id_ = piece.resource_id
+                left[id_] = list(left.get(id_, uses[id_]))
+                left[id_].remove((piece.start, piece.end, piece.count, piece.per_instance))
+        return {**uses, **left}
+
+    def candidates(self, piece: PromisedPiece) -> Sequence[Resource]:
+        """Return the resources that a piece could have, the smallest first."""
+        row = self.rows[piece]
+        project = row.project_id if self.view.catalog.restricted else ""
+        key = row.resource_type, row.region, row.parameters, project
+        if key not in self._candidates:
+            demand = self._demand(row)
+            found = [] if demand is None else self.view.catalog.matching(demand.requirement)
+            self._candidates[key] = [
+                r
+                for r in found
+                if demand is not None
+                and r.reservable
+                and demand.traits.met_by(r.traits)
+                and (not project or r.is_open_to(project))
+            ]
+        return self._candidates[key]
+
+    def demands_of(self, lease: Lease) -> list[Demand] | None:
+        """Return the demands of a lease; None if it also has what is of another kind."""
+        found = []
+        for reservation in lease.reservations:
+            known = self.runtime.types.get(reservation.resource_type)
+            if known is None:
+                return None
+            if known.has("children"):
+                continue
+            if known.kind != self.kind:
+                return None
+            demand = self._asked(reservation.resource_type, reservation.region, reservation.parameters)
+            if demand is None:
+                return None
+            found.append(demand)
+        return found
+
+    def used(self, hosts: frozenset[int], span: pure.Span) -> list[PromisedPiece]:
+        """Return what leases in use have of hosts in a span."""
+        active = str(LeaseStatus.ACTIVE), str(ReservationStatus.ACTIVE)
+        return [
+            piece
+            for piece, row in self.rows.items()
+            if piece.resource_id in hosts
+            and piece.meets(span)
+            and not row.released
+            and (row.lease_status, row.status) == active
+        ]
+
+    def is_named(self, piece: PromisedPiece) -> bool:
+        """Tell whether a lease has asked for just this resource."""
+        demand = self._demand(self.rows[piece])
+        names = {each.id: each.name for each in self.view.catalog.resources}
+        return demand is not None and names.get(piece.resource_id) in demand.required
+
+    def _waits(self, row: HeldPiece) -> bool:
+        return not row.released and row.lease_status in WAITING and row.status == str(ReservationStatus.PENDING)
+
+    def _demand(self, row: HeldPiece) -> Demand | None:
+        key = row.resource_type, row.region, row.parameters
+        if key not in self._demands:
+            content = Content(json.loads(row.parameters))
+            self._demands[key] = self._asked(row.resource_type, row.region, content)
+        return self._demands[key]
+
+    def _asked(self, resource_type: str, region: str, parameters: Content) -> Demand | None:
+        """Return what a reservation asks for; None if its type is not enabled, or its request no longer valid."""
+        known = self.runtime.types.get(resource_type)
+        if known is None or known.has("children"):
+            return None
+        try:
+            demand = known.demand(parameters, known=self.view.catalog.keys())
+        except BlazarError:
+            return None
+        return in_region(demand, region) if region else demand
+
+
+def _make_lease_plans(
+    plan: pure.MovePlan, board: _HeldCalendar, pending: PendingPolicy, notes: Mapping[PromisedPiece, str]
+) -> list[LeasePlan]:
+    """Return what becomes of each lease, in the order in which leases can be moved; ``notes`` say why they stay."""
+    moves: dict[str, list[pure.PieceMove]] = {}
+    stuck: dict[str, list[PromisedPiece]] = defaultdict(list)
+    for move in plan.moves:
+        moves.setdefault(move.piece.lease_id, []).append(move)
+    for piece in (*plan.fixed, *plan.left):
+        if not board.rows[piece].released:
+            stuck[piece.lease_id].append(piece)
+    order = list(dict.fromkeys((*moves, *sorted(stuck, key=lambda id_: (stuck[id_][0].start, id_)))))
+    return [
+        _make_lease_plan(number, id_, moves.get(id_, ()), stuck.get(id_, ()), board, pending, notes)
+        for number, id_ in enumerate(order)
+    ]
+
+
+def _make_lease_plan(
+    number: int,
+    lease_id: str,
+    moves: Sequence[pure.PieceMove],
+    stuck: Sequence[PromisedPiece],
+    board: _HeldCalendar,
+    pending: PendingPolicy,
+    notes: Mapping[PromisedPiece, str],
+) -> LeasePlan:
+    targets: dict[str, dict[int, dict[int, int]]] = defaultdict(dict)
+    migrates = any(move.piece in notes for move in moves)
+    for move in moves:
+        # Which host a lease in use gets is decided when it gets it.
+        targets[move.piece.reservation_id][move.piece.resource_id] = {} if migrates else dict(move.targets)
+    for piece in stuck:
+        targets[piece.reservation_id].setdefault(piece.resource_id, {})
+    outcome = _decide_outcome(moves, [board.rows[piece] for piece in stuck], pending)
+    if migrates:
+        outcome = Outcome.PARTLY_MIGRATED if stuck else Outcome.MIGRATED
+    return LeasePlan(
+        lease_id,
+        outcome,
+        number,
+        targets,
+        makes_room=bool(moves) and all(move.makes_room for move in moves) and not stuck,
+        done=not moves,
+        content=None if moves else str(outcome),
+        note="; ".join(dict.fromkeys(notes[piece] for piece in stuck if piece in notes)) or None,
+    )
+
+
+def _decide_outcome(moves: Sequence[pure.PieceMove], stuck: Sequence[HeldPiece], pending: PendingPolicy) -> Outcome:
+    if moves:
+        return Outcome.PARTLY_MOVED if stuck else Outcome.MOVED
+    if any(row.lease_status not in WAITING for row in stuck):
+        return Outcome.ACTIVE
+    return Outcome.STAYS if pending is PendingPolicy.LEAVE else Outcome.NEEDS_OTHER_TIME
+
+
+def _make_impact(
+    window: Window,
+    hosts: Sequence[Resource],
+    plans: Sequence[LeasePlan],
+    board: _HeldCalendar,
+    catalog: ResourceCatalog,
+) -> Impact:
+    names = {each.id: each.external_id for each in catalog.resources}
+    rows: dict[str, HeldPiece] = {}
+    for row in board.rows.values():
+        rows.setdefault(row.lease_id, row)
+    leases = tuple(_describe_affected(plan, rows[plan.lease_id], names) for plan in plans)
+    ids = tuple(sorted(host.external_id for host in hosts))
+    said = [
+        window.start.isoformat(),
+        window.end.isoformat(),
+        ids,
+        sorted(
+            (
+                each.lease_id,
+                each.revision,
+                str(each.outcome),
+                [(m.reservation_id, m.source, m.target, m.count) for m in each.moves],
+            )
+            for each in leases
+        ),
+    ]
+    digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
+    shown = tuple(sorted(leases, key=lambda each: (each.window.start, each.lease_id)))
+    return Impact(digest, window, ids, shown)
+
+
+def _describe_affected(plan: LeasePlan, row: HeldPiece, names: Mapping[int, str]) -> AffectedLease:
+    return AffectedLease(
+        plan.lease_id,
+        row.lease_revision,
+        row.name,
+        row.project_id,
+        row.user_id,
+        Window(instant(row.start), min(instant(max(row.end, row.start + 1)), END_OF_TIME)),
+        row.lease_status,
+        plan.outcome,
+        tuple(sorted({names[source] for sources in plan.targets.values() for source in sources})),
+        render_moves(plan, names),
+        plan.openings,
+        plan.makes_room,
+        plan.done,
+        plan.notified_at,
+        plan.note,
+    )

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manager's side of usage enforcement: what it sends to the filters, and when it asks them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from blazar.enforcement import AllocatedResource, Enforcement, LeaseView, Question
+from blazar.model.base.clock import Clock
+from blazar.model.calendar.allocations import Allocation
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import Actor
+from blazar.model.resources.resource import Resource
+from blazar.model.use.resource_hours import HostUse, ProjectUse
+from blazar.store.store import Store
+
+
+def make_view(store: Store, lease: Lease, allocations: Collection[Allocation]) -> LeaseView:
+    """Return a lease with the registered resources of its allocations, including their capabilities.
+
+    Filters and stored messages need no secrets of users.
+    """
+    wanted = {allocation.resource_id for allocation in allocations}
+    found: dict[int, Resource] = {}
+    for kind in sorted({a.kind for a in allocations}):
+        if wanted <= found.keys():
+            break
+        known = store.resources.catalog(kind).resources
+        found |= {resource.id: resource for resource in known if resource.id in wanted}
+    if gone := wanted - found.keys():
+        found |= store.resources.by_ids(gone)
+    return LeaseView(
+        lease.without_secrets,
+        tuple(
+            AllocatedResource(a.reservation_id, found[a.resource_id], a.count, a.per_instance is None, a.per_instance)
+            for a in allocations
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A lease as it would be booked for an actor with these allocations, or changed from ``before``.
+
+    ``part_of``: it is a part of another lease, whose use is not counted once more; that is a lease all the same.
+    ``instead_of``: it takes over what that lease has, which is none any more. ``pointer`` is what the request has of
+    it, if a denial should not point at a field of the lease.
+    """
+
+    actor: Actor
+    lease: Lease
+    allocations: Collection[Allocation]
+    before: tuple[Lease, Collection[Allocation]] | None = None
+    part_of: Lease | None = None
+    instead_of: Lease | None = None
+    pointer: str | None = None
+
+    @property
+    def known_leases(self) -> tuple[str, ...]:
+        """The ids of leases of which filters know already."""
+        first = () if self.before is None else (self.before[0].id,)
+        return first if self.instead_of is None else (*first, self.instead_of.id)
+
+
+class EnforcementCheck:
+    """Checks, for one request, whether the resources found may be booked.
+
+    It runs between the search and the booking, with no transaction open and no other request waiting. ``use`` is the
+    usage of the project that it has read; the booking must find that unchanged, or the check is repeated.
+    """
+
+    def __init__(self, enforcement: Enforcement, store: Store, clock: Clock) -> None:
+        self._enforcement = enforcement
+        self._store = store
+        self._clock = clock
+        self._passed: dict[int, object] = {}
+        self.use: ProjectUse | None = None
+
+    @property
+    def uses(self) -> tuple[ProjectUse, ...]:
+        """The usage that the booking must find unchanged, if any was read."""
+        return () if self.use is None else (self.use,)
+
+    def check(self, examined: Examined) -> None:
+        """Raise UsageDenied, or another error, unless the lease may be booked, or changed."""
+        now, lease, part_of = self._clock.now(), examined.lease, examined.part_of
+        if self._enforcement.needs_use:
+            self.use = self._store.calendar.read_project_use(
+                lease.project_id,
+                lease.window,
+                besides=lease.id if part_of is None else part_of.id,
+                reach=self._enforcement.reach(lease.window),
+                now=now,
+            )
+        gone = None if examined.instead_of is None else examined.instead_of.id
+        others = tuple(use for use in self.use.leases if use.lease_id != gone) if self.use else ()
+        if part_of is not None:
+            others = (*others, HostUse(part_of.id, part_of.window, 0))
+        question = Question(
+            self._enforcement.context(lease, examined.actor),
+            now,
+            make_view(self._store, lease, examined.allocations),
+            make_view(self._store, *examined.before) if examined.before else None,
+            others,
+            tuple(record for record in self.use.usage if record.lease_id != gone) if self.use else (),
+            self.use.own_usage if self.use and part_of is None else (),
+        )
+        self._enforcement.check(question, self._passed)

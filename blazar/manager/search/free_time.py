@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A search for free time: what one question has read, and what follows from it. Nothing is read or written here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from blazar.calendar import alternatives
+from blazar.calendar.alternatives import Granted
+from blazar.calendar.openings import Budget, Found, KindSearch, Opening, open_until, search_openings
+from blazar.calendar.placement import Placement
+from blazar.calendar.reasons import RequirementPart, explain, parts_of
+from blazar.calendar.timeline import instant, second
+from blazar.enforcement import AllocatedResource, Enforcement, LeaseView, Question
+from blazar.manager.booking.booking import PlacementRequest
+from blazar.model.base.errors import UsageDenied
+from blazar.model.base.window import Window
+from blazar.model.calendar.demand import Demand
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import Actor
+from blazar.model.leases.reservation import Content
+from blazar.model.resources.regions import region_requirement
+from blazar.model.resources.requirements import All, Anything, join_requirements, parse_requirement
+from blazar.model.resources.resource import Resource, ResourceKind
+from blazar.model.search.availability import (
+    Alternative,
+    Change,
+    EnforcementRefusal,
+    Extension,
+    FreeWindow,
+    LimitedBy,
+    WindowReason,
+)
+from blazar.model.use.resource_hours import ProjectUse
+
+REQUIREMENTS = ("hypervisor_properties", "resource_properties")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPlace:
+    """Where a request names a reservation: its index in the list, and its ``keys`` there; None where it does not.
+
+    A change names the reservation of a lease by ``id``, if at all, and only the keys that change.
+    """
+
+    index: int | None
+    keys: Collection[str] | None = None
+    id: str | None = None
+
+    @property
+    def pointer(self) -> str | None:
+        """Return the JSON pointer of the reservation."""
+        return None if self.index is None else f"/reservations/{self.index}"
+
+    def to(self, key: str, *more: int) -> str | None:
+        """Return the JSON pointer of a key, or of a part of its value."""
+        if self.pointer is None or (self.keys is not None and key not in self.keys):
+            return None
+        return "/".join([self.pointer, key, *map(str, more)])
+
+
+def find_parts(
+    parameters: Content, demand: Demand, place: RequestPlace, *, region: str = ""
+) -> tuple[RequirementPart, ...]:
+    """Return the parts of a demand's requirement; those that the request names have a pointer.
+
+    That of the region in which it lies cannot be left out.
+    """
+    if demand.requirement == Anything():
+        return ()
+    if demand.reference is not None:
+        return (RequirementPart(demand.requirement, place.to(demand.reference), needed=True),)
+    found = [RequirementPart(region_requirement(region), needed=True)] if region else []
+    for name in REQUIREMENTS:
+        match parse_requirement(parameters.values.get(name), field=name):
+            case Anything():
+                pass
+            case All(terms):
+                found += (RequirementPart(term, place.to(name, index)) for index, term in enumerate(terms, 1))
+            case requirement:
+                found.append(RequirementPart(requirement, place.to(name)))
+    same = join_requirements(*(part.requirement for part in found)) == demand.requirement
+    return tuple(found) if same else parts_of(demand.requirement)
+
+
+def ask_for_count(parameters: Content, place: RequestPlace, count: int) -> Mapping[str, int | str]:
+    """Return what to put over a reservation in the request, to ask for this many."""
+    named = {} if place.id is None else {"id": place.id}
+    counts = {"amount": count} if "amount" in parameters.values else {"min": count, "max": count}
+    return {**named, **counts}
+
+
+SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """What is needed to judge a window: who asks, the project's use, and the lease before a change.
+
+    ``standing`` is what is objected to whatever the window is.
+    """
+
+    enforcement: Enforcement
+    actor: Actor
+    now: datetime
+    use: ProjectUse | None = None
+    current: LeaseView | None = None
+    standing: tuple[UsageDenied, ...] = ()
+
+
+@dataclass(slots=True)
+class FreeTime:
+    """The search for one lease: its placement requests, and the calendars of their kinds.
+
+    ``lease`` has the reservations that take resources, each with its placement request. ``asked`` has, for each of
+    them, where the request names it, and ``numbers`` which one of the request it is, or is a part of.
+    """
+
+    lease: Lease
+    requests: Sequence[PlacementRequest]
+    asked: Sequence[RequestPlace]
+    numbers: Sequence[int]
+    kinds: Mapping[ResourceKind, KindSearch]
+    limits: SearchLimits
+    budget: Budget
+    _places: list[tuple[ResourceKind, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        counts = dict.fromkeys(self.kinds, 0)
+        for request in self.requests:
+            kind = request.demand.kind
+            self._places.append((kind, counts[kind]))
+            counts[kind] += 1
+
+    @property
+    def searches(self) -> list[KindSearch]:
+        """Return the searches, one for each kind."""
+        return list(self.kinds.values())
+
+    def find(self, window: Window, last_start: datetime, latest: datetime, limit: int) -> Found:
+        """Return the earliest openings for the length of a window, from its start on."""
+        return search_openings(
+            self.searches,
+            self.budget,
+            length=second(window.end) - second(window.start),
+            earliest=second(window.start),
+            last_start=second(last_start),
+            latest=second(latest),
+            limit=limit,
+        )
+
+    def free_window(self, opening: Opening, length: timedelta) -> FreeWindow:
+        """Return an opening with what enforcement objects to."""
+        start = instant(opening.start)
+        window = Window(start, start + length)
+        placements = dict(zip(self.kinds, opening.placements, strict=True))
+        counts = [0] * len({*self.numbers})
+        regions = [""] * len(counts)
+        for number, reservation, (kind, index) in zip(self.numbers, self.lease.reservations, self._places, strict=True):
+            counts[number] += sum(share.count for share in placements[kind].assignments[index])
+            regions[number] = reservation.region
+        return FreeWindow(
+            window,
+            instant(opening.last_start),
+            None if opening.open_until is None else instant(opening.open_until),
+            tuple(counts),
+            self.refusals(window, placements),
+            tuple(regions),
+        )
+
+    def refusals(self, window: Window, placements: Mapping[ResourceKind, Placement]) -> tuple[EnforcementRefusal, ...]:
+        """Return what the limits of the project object to in a window with these placements."""
+        return self._objections(window, lambda: self._allocated(placements))
+
+    def kept_refusals(self, window: Window) -> tuple[EnforcementRefusal, ...]:
+        """Return what they object to in a window in which the lease keeps the resources that it has."""
+        current = self.limits.current
+        return () if current is None else self._objections(window, lambda: current.allocated_resources)
+
+    def _objections(
+        self, window: Window, allocated: Callable[[], tuple[AllocatedResource, ...]]
+    ) -> tuple[EnforcementRefusal, ...]:
+        limits = self.limits
+        found = [*limits.standing, *(self._denied(window, allocated()) if limits.enforcement.enabled else ())]
+        return tuple(EnforcementRefusal(error.message, error.data or {}) for error in found)
+
+    def _denied(self, window: Window, allocated: tuple[AllocatedResource, ...]) -> tuple[UsageDenied, ...]:
+        limits = self.limits
+        self.budget.check()
+        lease = replace(self.lease, window=window)
+        question = Question(
+            limits.enforcement.context(lease, limits.actor),
+            limits.now,
+            LeaseView(lease.without_secrets, allocated),
+            limits.current,
+            limits.use.leases if limits.use else (),
+            limits.use.usage if limits.use else (),
+            limits.use.own_usage if limits.use else (),
+        )
+        return limits.enforcement.refusals(question)
+
+    def reasons(self, window: Window, latest: datetime) -> tuple[WindowReason, ...]:
+        """Return why the reservations that take resources and do not fit into a window do not."""
+        parts: dict[ResourceKind, list[tuple[RequirementPart, ...]]] = {kind: [] for kind in self.kinds}
+        for number, request in enumerate(self.requests):
+            parts[request.demand.kind].append(self._parts(number))
+        times = second(window.start), second(window.end), second(latest)
+        explained = {kind: explain(each, parts[kind], *times) for kind, each in self.kinds.items()}
+        found = []
+        for number, (request, (kind, index)) in enumerate(zip(self.requests, self._places, strict=True)):
+            why = explained[kind][index]
+            if why is not None:
+                asked = request.demand.min_count
+                pointer = self.asked[number].pointer
+                found.append(WindowReason(number, window, asked, why.free, why.steps, why.message, pointer))
+        return tuple(found)
+
+    def of_request(self, reasons: Sequence[WindowReason]) -> tuple[WindowReason, ...]:
+        """Return reasons with the numbers of the reservations that the request has."""
+        return tuple(replace(each, reservation=self.numbers[each.reservation]) for each in reasons)
+
+    def alternatives(
+        self, window: Window, reasons: Sequence[WindowReason], first: FreeWindow | None
+    ) -> tuple[Alternative, ...]:
+        """Return what is near to a window that does not fit, fits, and is within the limits of the project.
+
+        ``first`` is the first opening within them.
+        """
+        start, end = second(window.start), second(window.end)
+        found = []
+        if first is not None:
+            found.append(Alternative(Change.TIME, first.window))
+        short = {reason.reservation: reason.free for reason in reasons}
+        free: dict[ResourceKind, list[int]] = {kind: [] for kind in self.kinds}
+        for number, request in enumerate(self.requests):
+            free[request.demand.kind].append(short.get(number, request.demand.min_count))
+        granted = partial(self._granted, window.start)
+        # Nobody can ask for fewer of what a reservation is made of.
+        fixed = any(each.parent is not None for each in self.lease.reservations)
+        counts = None if fixed else alternatives.find_fewer(self.searches, list(free.values()), start, end, granted)
+        if counts is not None:
+            by_kind = dict(zip(self.kinds, counts, strict=True))
+            fewer = tuple(
+                ask_for_count(reservation.parameters, asked, min(by_kind[kind][index], request.demand.min_count))
+                for reservation, request, asked, (kind, index) in zip(
+                    self.lease.reservations, self.requests, self.asked, self._places, strict=True
+                )
+            )
+            found.append(Alternative(Change.COUNT, window, counts=fewer))
+        if (until := alternatives.find_shorter(self.searches, start, end, granted)) is not None:
+            found.append(Alternative(Change.DURATION, Window(window.start, instant(until))))
+        if (part := self._droppable(reasons, start, end, granted)) is not None:
+            found.append(Alternative(Change.REQUIREMENT, window, drop=part.pointer))
+        return tuple(found)
+
+    def kept_until(self, window: Window, latest: datetime) -> datetime | None:
+        """Return the last end, up to ``latest``, for a lease that has its resources throughout a window.
+
+        None if it would not get again what it has already, as after a failure: then it ends with the window.
+        """
+        start, end = second(window.start), second(window.end)
+        if any(each.placed(start, end) is None for each in self.searches):
+            return None
+        return instant(open_until(self.searches, start, end, second(latest)))
+
+    def extension(self, latest: datetime) -> Extension:
+        """Return how far the lease can be extended, up to ``latest``."""
+        before = self.lease.window
+        until = self.kept_until(before, latest)
+        if until is None:
+            return Extension(before.end, None)
+        limited_by = LimitedBy.RANGE if until >= latest else LimitedBy.PROMISED
+        refusals = self._refusals_to(until)
+        if not refusals:
+            return Extension(until, limited_by)
+        # The longer the lease, the more is objected to: the last end without an objection is found by bisection.
+        low, high = 0, (until - before.end) // SECOND - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if some := self._refusals_to(before.end + middle * SECOND):
+                high, refusals = middle - 1, some
+            else:
+                low = middle
+        return Extension(before.end + low * SECOND, LimitedBy.LIMIT, refusals)
+
+    def _refusals_to(self, end: datetime) -> tuple[EnforcementRefusal, ...]:
+        window = Window(self.lease.window.start, end)
+        if end <= self.lease.window.end:
+            return ()
+        placements = {
+            kind: placement
+            for kind, each in self.kinds.items()
+            if (placement := each.placed(second(window.start), second(end))) is not None
+        }
+        return self.refusals(window, placements) if len(placements) == len(self.kinds) else ()
+
+    def _parts(self, number: int) -> tuple[RequirementPart, ...]:
+        reservation, demand = self.lease.reservations[number], self.requests[number].demand
+        return find_parts(reservation.parameters, demand, self.asked[number], region=reservation.region)
+
+    def _granted(self, start: datetime, end: int, placements: Sequence[Placement]) -> bool:
+        return not self.refusals(Window(start, instant(end)), dict(zip(self.kinds, placements, strict=True)))
+
+    def _droppable(
+        self, reasons: Sequence[WindowReason], start: int, end: int, granted: Granted
+    ) -> RequirementPart | None:
+        """Return the part of a requirement without which everything fits into a window, and is granted."""
+        names = list(self.kinds)
+        for reason in reasons:
+            kind, index = self._places[reason.reservation]
+            parts = self._parts(reason.reservation)
+            part = alternatives.find_hindrance(self.searches, (names.index(kind), index), parts, start, end, granted)
+            if part is not None:
+                return part
+        return None
+
+    def _allocated(self, placements: Mapping[ResourceKind, Placement]) -> tuple[AllocatedResource, ...]:
+        known: dict[int, Resource] = {r.id: r for each in self.kinds.values() for r in each.resources}
+        return tuple(
+            AllocatedResource(
+                request.reservation_id, known[share.resource_id], share.count, size is None, request.demand.per_instance
+            )
+            for request, (kind, index) in zip(self.requests, self._places, strict=True)
+            if kind in placements
+            for size in (request.demand.per_instance,)
+            for share in placements[kind].assignments[index]
+        )

@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of series from one of their occurrences on.
+
+What is to come is planned again, as if the leases that change had nothing. Then all of it is written in one
+transaction: leases whose occurrence stays on its day get other dates, the others are deleted, and new ones are booked.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+
+from blazar.context import scope
+from blazar.enforcement import Occasion
+from blazar.manager.booking.booking import Booker, PlacementRequest, Proposal
+from blazar.manager.changing.new_leases import NewLease, NewLeases
+from blazar.manager.common.notifications import UPDATED
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.leases import dates, lifecycle
+from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.series.occurrences import (
+    check_fits,
+    copy_for_occurrence,
+    find_first_changed,
+    find_first_to_come,
+    mark_unfit,
+    seal_template,
+    select_coming,
+)
+from blazar.manager.series.plans import PlannedSeries, SeriesCheck
+from blazar.manager.series.work import SeriesWork
+from blazar.model.base.clock import spell, to_second
+from blazar.model.base.errors import BlazarError, Conflict, InvalidInput, PreconditionFailed
+from blazar.model.base.window import Window
+from blazar.model.calendar.allocations import Allocation
+from blazar.model.leases.lease import Event, Lease, PartOfSeries
+from blazar.model.leases.requests import Actor
+from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
+from blazar.model.series.changes import SeriesChange, end_before, is_as_before, name_changed_field, since
+from blazar.model.series.checks import Fit, check_series
+from blazar.model.series.details import OccurrenceState, Series, SeriesDetails, SeriesOccurrence, SeriesStatus, Template
+from blazar.model.series.recurrence import Occurrence
+from blazar.store.booking.commit import Commit, LeaseWrite
+from blazar.store.series.series import SeriesExchange
+
+
+@dataclass(frozen=True, slots=True)
+class _SeriesAfter:
+    """What a change leads to: the series before it, what is left of that, and the one from ``first`` on.
+
+    ``leases`` are those that change, ``kept`` what stays as it is, and ``coming`` what is planned.
+    """
+
+    before: Series
+    old: Series | None
+    new: Series
+    first: datetime
+    leases: Mapping[str, Lease]
+    kept: Mapping[datetime, SeriesOccurrence]
+    coming: tuple[Occurrence, ...]
+
+
+class _AsBefore(Exception):
+    """A series has all that a change gives it already."""
+
+    def __init__(self, found: SeriesDetails) -> None:
+        super().__init__("the series is as before")
+        self.found = found
+
+
+@dataclass(frozen=True, slots=True)
+class _ChangeAttempt:
+    """A plan of what is wanted, with the lease of each occurrence that fits, and what enforcement objects to."""
+
+    wanted: _SeriesAfter
+    planned: PlannedSeries
+    copies: Mapping[datetime, NewLease]
+    model: NewLease
+    check: SeriesCheck
+    objections: Mapping[str, BlazarError]
+
+
+class SeriesChanger:
+    """Changes series, all or nothing."""
+
+    def __init__(self, runtime: Runtime, booker: Booker, outbox: Outbox, work: SeriesWork) -> None:
+        self._runtime = runtime
+        self._booker = booker
+        self._enforcement = outbox.enforcement
+        self._work = work
+        self._new_leases = NewLeases(runtime, outbox.enforcement)
+
+    def change(self, series_id: str, change: SeriesChange) -> SeriesDetails:
+        """Change a series, and return the one that goes on; for a dry run return what it would be.
+
+        NotFound, InvalidInput, Conflict, NotEnoughResources, UsageDenied, Contention, PreconditionFailed.
+        """
+        if self._enforcement.listens_to(Occasion.UPDATED):
+            raise Conflict(
+                "an external service is told of each change of a lease here, and a series cannot be changed at once: "
+                "change its leases one by one, or delete it and make another one"
+            )
+        new_id = str(uuid.uuid4())
+
+        def find() -> _ChangeAttempt:
+            return self._planned(self._wanted(series_id, new_id, change))
+
+        def propose(_: int) -> Proposal[_ChangeAttempt]:
+            return Proposal(find(), Commit((), at=self._runtime.clock.now()))
+
+        def check(proposal: Proposal[_ChangeAttempt]) -> Proposal[_ChangeAttempt]:
+            attempt = self._judge(proposal.found, change)
+            check_fits(attempt.wanted.new, _list_occurrences(attempt))
+            return Proposal(attempt, self._commit(attempt))
+
+        def write(proposal: Proposal[_ChangeAttempt], commit: Commit) -> Sequence[Lease]:
+            return self._runtime.store.series.exchange(self._exchange(proposal.found), commit)
+
+        with scope(limit=self._runtime.settings.request_limit), name_changed_field(change):
+            if change.dry_run:
+                attempt = self._judge(find(), change)
+                return SeriesDetails(attempt.wanted.new, _list_occurrences(attempt))
+            try:
+                done = self._booker.book(propose, check=check, write=write).found
+            except _AsBefore as same:
+                return same.found
+            for lease in _find_moved(done):
+                self._runtime.notifier.notify(UPDATED, lease)
+            self._runtime.signals.events_due()
+            self._work.work_on(done.wanted.new.id)
+        self._work.wake()
+        return self._runtime.store.series.one(done.wanted.new.id, self._runtime.clock.now())
+
+    def _wanted(self, series_id: str, new_id: str, change: SeriesChange) -> _SeriesAfter:
+        """Return what a change leads to. InvalidInput, Conflict, PreconditionFailed."""
+        store, now = self._runtime.store.series, self._runtime.clock.now()
+        found = store.one(series_id, now)
+        before = found.series
+        _check_changeable(before, change)
+        first = find_first_changed(found.occurrences, change.since, now)
+        earlier = [each.recurrence_id for each in found.occurrences if each.recurrence_id < first]
+        if earlier and change.start is not None and change.start <= max(earlier):
+            sentence = (
+                f"start: it is not after {spell(max(earlier))}, the occurrence before the change; choose a later one"
+            )
+            raise InvalidInput(sentence, pointer="/start")
+        recurrence = since(before.recurrence, first, change, max(earlier, default=None))
+        template = self._change_template(before.template, change)
+        if not change.dry_run and template == before.template and _is_as_before(change, found):
+            raise _AsBefore(found)
+        limits = self._runtime.settings.series
+        fit = change.fit or before.fit
+        every = check_series(recurrence, fit, limits, now, since=first)
+        new = replace(
+            before,
+            id=new_id if earlier else before.id,
+            name=change.name or before.name,
+            recurrence=recurrence,
+            template=template,
+            fit=fit,
+            booked_until=None if recurrence.rule.ends else to_second(now) + limits.horizon,
+            updated_at=now,
+            **(
+                {"previous_id": before.id, "created_at": now, "revision": 0}
+                if earlier
+                else {"revision": before.revision + 1}
+            ),
+        )
+        old = replace(before, recurrence=end_before(before.recurrence, first), booked_until=None, updated_at=now)
+        leases = {lease.id: lease for lease in store.leases(series_id, LeaseStatus.PENDING)}
+        to_come = [each for each in found.occurrences if each.recurrence_id >= first]
+        changing, kept = _select_changing(to_come, leases, now, with_changed=change.with_changed)
+        named = {each.recurrence_id for each in found.occurrences} | recurrence.added
+        coming = select_coming(every, kept, named)
+        if not coming:
+            raise InvalidInput(
+                f"no occurrence would be left: those from {spell(first)} on are over, deleted or changed by "
+                f"themselves; delete the series{_give_back_phrase(len(changing))}, or choose a later end",
+                pointer="/rule",
+            )
+        return _SeriesAfter(before, old if earlier else None, new, first, changing, kept, coming)
+
+    def _change_template(self, template: Template, change: SeriesChange) -> Template:
+        if change.reservations is not None and change.asked_by is not None:
+            asked = replace(template, reservations=change.reservations, operator=change.asked_by.operator)
+            template = seal_template(self._runtime, asked, before=template)
+        return replace(template, before_end=change.before_end) if change.sets_before_end else template
+
+    def _planned(self, wanted: _SeriesAfter) -> _ChangeAttempt:
+        """Plan what is to come, as if the leases that change had nothing. InvalidInput, OthersWait."""
+        runtime, new = self._runtime, wanted.new
+        listed = [SeriesOccurrence(each.recurrence_id, each.start, each.end) for each in wanted.coming]
+        window = find_first_to_come(listed, runtime.clock.now())
+        if window is None:
+            raise InvalidInput("start: all occurrences have begun already; choose a later start", pointer="/start")
+        asked = self._new_leases.make(new.request(window), runtime.claims.new())
+        settings = runtime.settings
+        planned = self._work.planner.plan(
+            asked, wanted.coming, new.fit, placements=settings.search_placements, without=frozenset(wanted.leases)
+        )
+        by_day: dict[date, Lease] = {}
+        if new.template.reservations == wanted.before.template.reservations:
+            by_day = {_day(lease): lease for lease in wanted.leases.values() if _has_shape(lease, planned.new.lease)}
+        copies: dict[datetime, NewLease] = {}
+        for each in planned.plan.occurrences:
+            id_, at = each.occurrence.recurrence_id, each.occurrence.window
+            if not each.fits or at is None:
+                continue
+            lease = by_day.pop(id_.date(), None)
+            copies[id_] = (
+                copy_for_occurrence(runtime, new, planned.new, each.occurrence, at)
+                if lease is None
+                else self._moved(wanted, planned.new, lease, each.occurrence, at)
+            )
+        check = SeriesCheck(runtime, self._enforcement, without=frozenset(wanted.leases))
+        return _ChangeAttempt(wanted, planned, copies, planned.new, check, {})
+
+    def _moved(
+        self, wanted: _SeriesAfter, model: NewLease, lease: Lease, occurrence: Occurrence, window: Window
+    ) -> NewLease:
+        """Return a lease with other dates, and what its own reservations ask of the calendar."""
+        now = self._runtime.clock.now()
+        own = {one.id: other.id for one, other in zip(model.lease.reservations, lease.reservations, strict=True)}
+        after = replace(
+            lease,
+            name=wanted.new.name,
+            window=window,
+            events=tuple(self._events(wanted, lease, window, now)),
+            series=PartOfSeries(wanted.new.id, occurrence.recurrence_id),
+            updated_at=now,
+        )
+        requests = (PlacementRequest(own[each.reservation_id], each.demand) for each in model.placement_requests)
+        return replace(model, lease=after, placement_requests=tuple(requests))
+
+    def _events(self, wanted: _SeriesAfter, lease: Lease, window: Window, now: datetime) -> Iterator[Event]:
+        """Yield the events of a lease with other dates; its warning stays as long before the end by default."""
+        series = wanted.new
+        resets = series.template.before_end is None and wanted.before.template.before_end is not None
+        lead = self._runtime.lead_before_end(lease)
+        asked = dates.resolve_before_end(series.template.before_end, window, lead if resets else None)
+        for event in lease.events:
+            match event.event_type:
+                case EventType.START:
+                    time: datetime | None = window.start
+                case EventType.END:
+                    time = window.end
+                case EventType.BEFORE_END:
+                    time = dates.changed_before_end(event.time, lease.window, window, asked, lead)
+                case _:
+                    time = event.time
+            yield event if time == event.time else replace(event, time=time, due_at=time, updated_at=now)
+        if asked is not None and lease.event(EventType.BEFORE_END) is None:
+            at = dates.new_before_end(window, asked, lead)
+            yield Event(str(uuid.uuid4()), EventType.BEFORE_END, at, EventStatus.UNDONE, now, due_at=at)
+
+    def _judge(self, attempt: _ChangeAttempt, change: SeriesChange) -> _ChangeAttempt:
+        """Return an attempt with what enforcement objects to. UsageDenied if all or nothing is wanted."""
+        series = attempt.wanted.new
+        wanted = [(copy.lease, _allocate(attempt, id_)) for id_, copy in attempt.copies.items()]
+        actor = change.asked_by or Actor(series.user_id, series.project_id)
+        count = len(attempt.wanted.leases)
+        leases, reservations = attempt.planned.so_far
+        of_them = sum(len(lease.reservations) for lease in attempt.wanted.leases.values())
+        objections = attempt.check.objections(actor, wanted, (leases - count, reservations - of_them))
+        if series.fit is Fit.ALL and objections:
+            raise next(iter(objections.values()))
+        return replace(attempt, objections=objections)
+
+    def _commit(self, attempt: _ChangeAttempt) -> Commit:
+        """Return what becomes of the leases: those that stay get other dates, the rest is deleted or made."""
+        wanted, now = attempt.wanted, self._runtime.clock.now()
+        stay = {
+            copy.lease.id: LeaseWrite(wanted.leases.get(copy.lease.id), copy.lease, _allocate(attempt, id_))
+            for id_, copy in _select_granted(attempt).items()
+        }
+        gone = [
+            LeaseWrite(lease, lifecycle.begin_deletion(lease, event_id=str(uuid.uuid4()), now=now))
+            for id_, lease in wanted.leases.items()
+            if id_ not in stay
+        ]
+        taken = {each.resource_id for write in stay.values() for each in write.allocations}
+        return Commit(
+            [write for write in stay.values() if write.before is None],
+            at=now,
+            redated=[*(stay[id_] for id_ in wanted.leases if id_ in stay), *gone],
+            generations={id_: attempt.planned.generations[id_] for id_ in taken},
+            uses=attempt.check.uses,
+        )
+
+    def _exchange(self, attempt: _ChangeAttempt) -> SeriesExchange:
+        wanted = attempt.wanted
+        booked = {id_: copy.lease for id_, copy in _select_granted(attempt).items()}
+        listed = [
+            replace(each, state=OccurrenceState.BOOKED, lease_id=booked[each.recurrence_id].id)
+            if each.recurrence_id in booked
+            else each
+            for each in _list_occurrences(attempt)
+            if each.recurrence_id not in wanted.kept
+        ]
+        return SeriesExchange(
+            before=wanted.before,
+            old=wanted.old,
+            new=wanted.new,
+            first=wanted.first,
+            kept=wanted.kept.keys(),
+            occurrences=listed,
+            most=None if self._enforcement.exempts(wanted.new.project_id) else self._runtime.settings.max_series,
+        )
+
+
+def _check_changeable(before: Series, change: SeriesChange) -> None:
+    if change.revisions is not None and before.revision not in change.revisions:
+        raise PreconditionFailed(
+            f"the series has changed: its revision is {before.revision}; read it, and send the change with its "
+            "present tag",
+            header="If-Match",
+            data={"revision": before.revision},
+        )
+    if before.status is not SeriesStatus.ACTIVE:
+        raise Conflict(f"the series is {before.status}, and only one that is ACTIVE can be changed")
+
+
+def _select_changing(
+    to_come: Iterable[SeriesOccurrence], leases: Mapping[str, Lease], now: datetime, *, with_changed: bool
+) -> tuple[Mapping[str, Lease], Mapping[datetime, SeriesOccurrence]]:
+    """Return the leases that a change of a series changes, by id, and the occurrences that stay as they are."""
+    changing: dict[str, Lease] = {}
+    kept: dict[datetime, SeriesOccurrence] = {}
+    for each in to_come:
+        if each.state is OccurrenceState.UNFIT:
+            continue
+        lease = leases.get(each.lease_id or "")
+        if lease is None or lease.window.start <= now or (each.changed and not with_changed):
+            kept[each.recurrence_id] = each
+        else:
+            changing[lease.id] = lease
+    return changing, kept
+
+
+def _select_granted(attempt: _ChangeAttempt) -> Mapping[datetime, NewLease]:
+    """Return the leases to which nobody objects, by the recurrence id of their occurrence."""
+    return {id_: copy for id_, copy in attempt.copies.items() if copy.lease.id not in attempt.objections}
+
+
+def _find_moved(attempt: _ChangeAttempt) -> list[Lease]:
+    """Return the leases that have got other dates, as saved."""
+    leases = {copy.lease.id: copy.lease for copy in _select_granted(attempt).values()}
+    return [
+        replace(leases[id_], revision=lease.revision + 1)
+        for id_, lease in attempt.wanted.leases.items()
+        if id_ in leases
+    ]
+
+
+def _is_as_before(change: SeriesChange, found: SeriesDetails) -> bool:
+    """Tell whether a change leaves a series as it is. What did not fit is tried again by any change."""
+    series = found.series
+    return is_as_before(change, series.recurrence, series.fit, series.name) and not any(
+        each.state is OccurrenceState.UNFIT for each in found.occurrences
+    )
+
+
+def _give_back_phrase(count: int) -> str:
+    return f" to give back the {count} that {'is' if count == 1 else 'are'} to come" if count else ""
+
+
+def _day(lease: Lease) -> date:
+    assert lease.series is not None
+    return lease.series.recurrence_id.date()
+
+
+def _has_shape(lease: Lease, model: Lease) -> bool:
+    """Return whether a lease has the reservations of another, in the same regions."""
+    return [(r.resource_type, r.region) for r in lease.reservations] == [
+        (r.resource_type, r.region) for r in model.reservations
+    ]
+
+
+def _allocate(attempt: _ChangeAttempt, recurrence_id: datetime) -> tuple[Allocation, ...]:
+    planned = next(e for e in attempt.planned.plan.occurrences if e.occurrence.recurrence_id == recurrence_id)
+    return attempt.planned.allocations(attempt.copies[recurrence_id], planned)
+
+
+def _list_occurrences(attempt: _ChangeAttempt) -> tuple[SeriesOccurrence, ...]:
+    """Return the occurrences from the change on: those that stay as they are, and what becomes of the others."""
+    found = list(attempt.wanted.kept.values())
+    for each in attempt.planned.plan.occurrences:
+        id_ = each.occurrence.recurrence_id
+        copy = attempt.copies.get(id_)
+        error = None if copy is None else attempt.objections.get(copy.lease.id)
+        if copy is None:
+            found.append(replace(mark_unfit(each), opening=each.opening))
+        elif error is not None:
+            found.append(mark_unfit(each, error.public or error.message))
+        else:
+            lease_id = copy.lease.id if copy.lease.id in attempt.wanted.leases else None
+            found.append(SeriesOccurrence(id_, copy.lease.window.start, copy.lease.window.end, lease_id=lease_id))
+    return tuple(sorted(found, key=lambda each: (each.start, each.recurrence_id)))

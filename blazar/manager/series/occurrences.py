@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Occurrences of a series: their leases, each a copy of one that was checked and completed, and what does not fit."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import zip_longest
+
+from blazar.calendar.series import PlannedOccurrence
+from blazar.manager.booking.booking import PlacementRequest
+from blazar.manager.changing.new_leases import NewLease
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.leases import dates
+from blazar.model.base.clock import spell, zulu
+from blazar.model.base.errors import InvalidInput, NotEnoughResources, pointing_at
+from blazar.model.base.window import Window
+from blazar.model.calendar.allocations import Allocation
+from blazar.model.leases.lease import Event, Lease, PartOfSeries
+from blazar.model.leases.requests import ReservationRequest
+from blazar.model.leases.reservation import Reservation
+from blazar.model.leases.secrets import part_secrets
+from blazar.model.leases.states import EventStatus, EventType
+from blazar.model.resources.resource import ResourceKind
+from blazar.model.series.checks import Fit
+from blazar.model.series.details import OccurrenceState, Series, SeriesOccurrence, Template
+from blazar.model.series.recurrence import Occurrence
+from blazar.resources.contract.parameters import with_ids
+
+MOST_NAMED = 50
+"""How many occurrences an error lists."""
+
+_ABSENT = object()
+
+
+def copy_for_occurrence(
+    runtime: Runtime, series: Series, new: NewLease, occurrence: Occurrence, window: Window
+) -> NewLease:
+    """Return the lease of an occurrence as it is while it is created: its creation is not due, as the series has it."""
+    now, ids = runtime.clock.now(), {each.id: str(uuid.uuid4()) for each in new.lease.reservations}
+    lease = replace(
+        new.lease,
+        id=str(uuid.uuid4()),
+        window=window,
+        created_at=now,
+        reservations=tuple(_copy_reservation(runtime, each, ids, now) for each in new.lease.reservations),
+        events=tuple(_make_events(runtime, series, new.lease, window, now)),
+        series=PartOfSeries(series.id, occurrence.recurrence_id),
+    )
+    requests = (PlacementRequest(ids[each.reservation_id], each.demand) for each in new.placement_requests)
+    return replace(new, lease=lease, placement_requests=tuple(requests), key=None)
+
+
+def seal_template(runtime: Runtime, asked: Template, *, before: Template | None = None) -> Template:
+    """Return what the leases of a series are made of as it is kept, with its secrets apart. InvalidInput.
+
+    A masked part that a client sends back as it was shown means what was there ``before``; null takes it away.
+    """
+    known = () if before is None else before.reservations
+    found = []
+    for number, (each, old) in enumerate(zip_longest(asked.reservations, known[: len(asked.reservations)])):
+        with pointing_at(f"/reservations/{number}"):
+            found.append(_seal_request(runtime, each, old))
+    return replace(asked, reservations=tuple(found))
+
+
+def _seal_request(runtime: Runtime, asked: ReservationRequest, old: ReservationRequest | None) -> ReservationRequest:
+    kind = runtime.types.get(asked.resource_type)
+    if kind is None:
+        return asked
+    given = asked.parameters
+    if old is not None and old.resource_type == asked.resource_type:
+        # What is left out for being secret is not shown at all.
+        same = {key for key in old.secret if given.get(key, _ABSENT) == old.parameters.get(key, _ABSENT)}
+        given = {**given, **{key: old.secret[key] for key in same}}
+    shown, secret = part_secrets(given, kind.masked(given))
+    return replace(asked, parameters=shown, secret=secret)
+
+
+def _copy_reservation(runtime: Runtime, each: Reservation, ids: Mapping[str, str], now: datetime) -> Reservation:
+    references = {r.pointer: ids[str(r.reservation)] for r in runtime.references(each)}
+    return replace(
+        each,
+        id=ids[each.id],
+        resource_id=str(uuid.uuid4()),
+        parent=None if each.parent is None else ids[each.parent],
+        parameters=with_ids(each.parameters, references) if references else each.parameters,
+        created_at=now,
+    )
+
+
+def _make_events(runtime: Runtime, series: Series, model: Lease, window: Window, now: datetime) -> list[Event]:
+    lead = runtime.settings.lead_before_end([each.resource_type for each in series.template.reservations])
+    before_end = dates.new_before_end(window, dates.resolve_before_end(series.template.before_end, window), lead)
+    if before_end is None and model.event(EventType.BEFORE_END) is not None:
+        # Work is saved at the end itself if there is no warning.
+        before_end = window.end
+    times = {
+        EventType.START: window.start,
+        EventType.END: window.end,
+        EventType.BEFORE_END: before_end,
+        EventType.CREATE: now.replace(microsecond=0),
+    }
+    return [
+        Event(id=str(uuid.uuid4()), event_type=kind, time=time, status=EventStatus.UNDONE, created_at=now)
+        for kind, time in times.items()
+        if time is not None
+    ]
+
+
+def allocate(
+    new: NewLease, planned: PlannedOccurrence, kinds: Sequence[ResourceKind], window: Window
+) -> tuple[Allocation, ...]:
+    """Return what the lease of an occurrence gets, by its plan, which has a placement for each of the ``kinds``."""
+    requests: dict[ResourceKind, list[PlacementRequest]] = defaultdict(list)
+    for each in new.placement_requests:
+        requests[each.demand.kind].append(each)
+    return tuple(
+        Allocation(
+            kind=kind,
+            resource_id=assignment.resource_id,
+            lease_id=new.lease.id,
+            reservation_id=request.reservation_id,
+            window=window,
+            count=assignment.count,
+            per_instance=request.demand.per_instance,
+        )
+        for kind, placement in zip(kinds, planned.placements, strict=True)
+        for request, assignments in zip(requests[kind], placement.assignments, strict=True)
+        for assignment in assignments
+    )
+
+
+def make_occurrence(planned: SeriesOccurrence) -> Occurrence:
+    """Return an occurrence that is on record as the calendar plans it."""
+    return Occurrence(planned.recurrence_id, planned.start, planned.end)
+
+
+def find_first_to_come(occurrences: Sequence[SeriesOccurrence], now: datetime) -> Window | None:
+    """Return the window of the first occurrence that has not begun; None if there is none."""
+    return next((each.window for each in occurrences if each.window is not None and each.start >= now), None)
+
+
+def unfit_sentence(recurrence_id: datetime, reason: str) -> str:
+    """Return why a series cannot be booked as a whole."""
+    return f"the occurrence of {spell(recurrence_id)} does not fit: {reason.removesuffix('.')}"
+
+
+def mark_unfit(planned: PlannedOccurrence, reason: str | None = None) -> SeriesOccurrence:
+    """Return what is recorded of an occurrence that is not booked."""
+    found = planned.occurrence
+    return SeriesOccurrence(
+        found.recurrence_id, found.start, found.end, OccurrenceState.UNFIT, reason=reason or planned.reason
+    )
+
+
+def check_fits(series: Series, found: Sequence[SeriesOccurrence]) -> None:
+    """Raise NotEnoughResources if nothing would be booked of a series."""
+    unfit = [each for each in found if each.state is OccurrenceState.UNFIT]
+    if not unfit or (series.fit is Fit.AS_MANY and len(unfit) < len(found)):
+        return
+    first = unfit[0]
+    others = f" (and {len(unfit) - 1} more do not)" if len(unfit) > 1 else ""
+    advice = "ask for as many as fit with fit" if len(unfit) < len(found) else "choose other times"
+    raise NotEnoughResources(
+        f"{unfit_sentence(first.recurrence_id, first.reason or '')}{others}; {advice}, or see with dry_run when "
+        "they fit",
+        data={"unfit": len(unfit), "occurrences": [_describe_occurrence(each) for each in unfit[:MOST_NAMED]]},
+    )
+
+
+def _describe_occurrence(each: SeriesOccurrence) -> dict[str, object]:
+    opening = each.opening
+    return {
+        "recurrence_id": each.recurrence_id.isoformat(),
+        "start_date": zulu(each.start),
+        "end_date": zulu(each.end),
+        "reason": each.reason,
+        "opening": None if opening is None else {"start_date": zulu(opening.start), "end_date": zulu(opening.end)},
+    }
+
+
+def find_first_changed(every: Sequence[SeriesOccurrence], wanted: datetime | None, now: datetime) -> datetime:
+    """Return the occurrence from which on a series is changed. InvalidInput if there is none."""
+    to_come = [each.recurrence_id for each in every if each.start > now]
+    if wanted is None:
+        if not to_come:
+            raise InvalidInput("from: no occurrence is to come", pointer="/from")
+        return min(to_come)
+    if wanted not in {each.recurrence_id for each in every}:
+        raise InvalidInput(
+            f"from: {spell(wanted)} is no occurrence of the series; give the recurrence_id of one", pointer="/from"
+        )
+    if wanted not in to_come:
+        raise InvalidInput(f"from: the occurrence of {spell(wanted)} has begun; give a later one", pointer="/from")
+    return wanted
+
+
+def select_coming(
+    every: Sequence[Occurrence], kept: Collection[datetime], named: Collection[datetime]
+) -> tuple[Occurrence, ...]:
+    """Return the occurrences that are planned: not those that are kept, whatever the time of their day is now.
+
+    ``named`` are those that a series had before, or that are added by their date: they are meant by themselves.
+    """
+    ids = {each.recurrence_id for each in every}
+    days = {each.date() for each in kept if each not in ids}
+    return tuple(
+        each
+        for each in every
+        if each.recurrence_id not in kept and (each.recurrence_id in named or each.recurrence_id.date() not in days)
+    )

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of series: the calendar is read once for all occurrences, and those who wait keep what they are to get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from blazar.calendar.openings import Budget, KindSearch
+from blazar.calendar.series import PlannedOccurrence, SeriesPlan, plan_series
+from blazar.calendar.timeline import Timeline, Use, second
+from blazar.enforcement import Enforcement, Question
+from blazar.manager.booking.booking import Selectable, find_whole_kinds, match_visible
+from blazar.manager.booking.unique_names import find_taken_names
+from blazar.manager.changing.new_leases import NewLease
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.outbox.enforcement_check import make_view
+from blazar.manager.series.occurrences import allocate
+from blazar.manager.waiting.waiting_list import WaitingList
+from blazar.model.base.clock import later, to_second
+from blazar.model.base.errors import BlazarError, UsageDenied
+from blazar.model.base.window import Window
+from blazar.model.calendar.allocations import Allocation
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import Actor
+from blazar.model.resources.resource import ResourceKind
+from blazar.model.series.checks import Fit
+from blazar.model.series.recurrence import Occurrence
+from blazar.model.use.resource_hours import HostUse, ProjectUse
+from blazar.store.resources.catalog import ResourceCatalog
+
+LOOKED_AHEAD = timedelta(days=30)
+"""How far after the last occurrence an opening for it is looked for."""
+
+SECOND = timedelta(seconds=1)
+
+
+def _in_time() -> None:
+    """Do nothing: there is no deadline."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSeries:
+    """A plan, the lease in the region that it is for, and the generations of the resources when it was made.
+
+    ``kinds`` are those of the placements of each occurrence.
+    """
+
+    new: NewLease
+    plan: SeriesPlan
+    kinds: tuple[ResourceKind, ...]
+    generations: Mapping[int, int]
+    so_far: tuple[int, int]
+
+    def allocations(self, copy: NewLease, planned: PlannedOccurrence) -> tuple[Allocation, ...]:
+        """Return what the lease of an occurrence gets."""
+        return allocate(copy, planned, self.kinds, copy.lease.window)
+
+
+class SeriesPlanner:
+    """Plans series; nothing is written."""
+
+    def __init__(self, runtime: Runtime, waiting_list: WaitingList, enforcement: Enforcement) -> None:
+        self._runtime = runtime
+        self._waiting_list = waiting_list
+        self._enforcement = enforcement
+
+    def plan(
+        self,
+        new: NewLease,
+        occurrences: Sequence[Occurrence],
+        fit: Fit,
+        *,
+        placements: int = 0,
+        check: Callable[[], None] = _in_time,
+        without: frozenset[str] = frozenset(),
+    ) -> PlannedSeries:
+        """Return the plan of occurrences, in the region in which most of them fit, leases ``without`` left out.
+
+        ``placements`` is what the search for openings may cost, ``check`` raises an error if there is no time left. A
+        number of statements that does not grow with the occurrences. InvalidInput, OthersWait.
+        """
+        now, project_id = self._runtime.clock.now(), new.lease.project_id
+        whole = find_whole_kinds(new.placement_requests)
+        # An opening for the first occurrence may lie before it.
+        begin = to_second(now) if placements else max(to_second(now), min(each.start for each in occurrences))
+        end = max(begin + SECOND, *(each.end for each in occurrences))
+        span = Window(begin, later(end, LOOKED_AHEAD) if placements else end)
+        seen = self._runtime.store.calendar.view_range(
+            whole,
+            span,
+            now=now,
+            besides=None,
+            count_of=project_id,
+            generations=True,
+            without=without,
+        )
+        taken = self._waiting_list.taken(whole)
+        left = {kind: _add_waiting(timeline, taken.get(kind, {})) for kind, timeline in seen.timelines.items()}
+        best: PlannedSeries | None = None
+        for option in new.options():
+            budget = Budget(placements, check=check)
+            searches = [
+                self._search(option, kind, timeline, seen.catalogs[kind], budget) for kind, timeline in left.items()
+            ]
+            plan = plan_series(occurrences, searches, fit, budget, latest=second(span.end))
+            plan = _name_waiting(plan, taken, second(now))
+            found = PlannedSeries(option, plan, tuple(left), seen.generations, seen.so_far)
+            if best is None or _count_fitting(plan) > _count_fitting(best.plan):
+                best = found
+            if _count_fitting(plan) == len(occurrences):
+                break
+        assert best is not None
+        return best
+
+    def _search(
+        self, option: NewLease, kind: ResourceKind, timeline: Timeline, catalog: ResourceCatalog, budget: Budget
+    ) -> KindSearch:
+        return KindSearch(
+            [request.demand for request in option.placement_requests if request.demand.kind == kind],
+            timeline,
+            catalog.resources,
+            match_visible(catalog, Selectable(option.lease.project_id)),
+            budget,
+            self._runtime.settings.strategy,
+            self._runtime.settings.seed(),
+        )
+
+
+def _name_waiting(plan: SeriesPlan, taken: Mapping[ResourceKind, Mapping[int, Sequence[Use]]], now: int) -> SeriesPlan:
+    """Return a plan that says of what does not fit if some of that time is for those who wait."""
+    uses = {(start, end) for of_kind in taken.values() for some in of_kind.values() for start, end, *_ in some}
+
+    def told(each: PlannedOccurrence) -> PlannedOccurrence:
+        begin, end = second(each.occurrence.start), second(each.occurrence.end)
+        if each.reason is None or begin < now or not any(start < end and until > begin for start, until in uses):
+            return each
+        return replace(each, reason=f"{each.reason.removesuffix('.')}; leases that wait for their turn come first")
+
+    return replace(plan, occurrences=tuple(map(told, plan.occurrences))) if uses else plan
+
+
+def _count_fitting(plan: SeriesPlan) -> int:
+    return sum(each.fits for each in plan.occurrences)
+
+
+def _add_waiting(timeline: Timeline, taken: Mapping[int, Sequence[Use]]) -> Timeline:
+    """Return a timeline with what those who wait are to get."""
+    if not taken:
+        return timeline
+    if timeline.whole_only:
+        taken = {id_: [(start, end, 1, None) for start, end, *_ in uses] for id_, uses in taken.items()}
+    return timeline.add_uses(taken)
+
+
+@dataclass(slots=True)
+class SeriesCheck:
+    """Asks enforcement for each lease of a part of a series, as if those before it had been granted.
+
+    What the project has is read once for all of them, leases ``without`` left out. ``use`` is that, which the booking
+    must find unchanged.
+    """
+
+    runtime: Runtime
+    enforcement: Enforcement
+    without: frozenset[str] = frozenset()
+    use: ProjectUse | None = None
+    _passed: dict[str, dict[int, object]] = field(default_factory=dict)
+
+    @property
+    def uses(self) -> tuple[ProjectUse, ...]:
+        """The use that the booking must find unchanged, if any was read."""
+        return () if self.use is None else (self.use,)
+
+    def objections(
+        self, actor: Actor, wanted: Sequence[tuple[Lease, Sequence[Allocation]]], so_far: tuple[int, int]
+    ) -> Mapping[str, BlazarError]:
+        """Return why leases may not be booked, by id. EnforcementUnavailable if that cannot be decided."""
+        if not wanted:
+            return {}
+        found: dict[str, BlazarError] = dict(
+            find_taken_names(self.runtime, [lease for lease, _ in wanted], self.without)
+        )
+        first = wanted[0][0]
+        bounds = None if self.enforcement.exempts(first.project_id) else self.runtime.settings.bounds
+        checked = [each for each in wanted if each[0].id not in found]
+        granted = 0
+        if self.enforcement.needs_use and checked:
+            self._read(first.project_id, [lease.window for lease, _ in checked])
+        others = [each for each in self.use.leases if each.lease_id not in self.without] if self.use else []
+        usage = [each for each in self.use.usage if each.lease_id not in self.without] if self.use else []
+        for lease, allocations in checked:
+            more = len(lease.reservations)
+            shown = make_view(self.runtime.store, lease, allocations) if self.enforcement.enabled else None
+            try:
+                if bounds is not None and bounds.of_project:
+                    bounds.check_project(so_far[0] + granted, so_far[1] + granted * more, more=more)
+                if shown is not None:
+                    question = Question(
+                        self.enforcement.context(lease, actor),
+                        self.runtime.clock.now(),
+                        shown,
+                        None,
+                        tuple(others),
+                        tuple(usage),
+                    )
+                    self.enforcement.check(question, self._passed.setdefault(lease.id, {}))
+            except UsageDenied as error:
+                found[lease.id] = error
+                continue
+            granted += 1
+            if shown is not None and self.enforcement.needs_use:
+                others.append(HostUse(lease.id, lease.window, shown.hosts))
+                usage += shown.usage_records(lease.window)
+        return found
+
+    def _read(self, project_id: str, windows: Sequence[Window]) -> None:
+        span = Window(min(each.start for each in windows), max(each.end for each in windows))
+        self.use = self.runtime.store.calendar.read_project_use(
+            project_id, span, besides="", reach=self.enforcement.reach(span), now=self.runtime.clock.now()
+        )

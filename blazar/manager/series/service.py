@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Series of leases: the operations of users on them."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+
+from blazar.calendar.series import PlannedOccurrence
+from blazar.context import scope
+from blazar.manager.changing.new_leases import NewLeases
+from blazar.manager.common.request_keys import do_once, find_record
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.search.availability import Deadline
+from blazar.manager.series.changes import SeriesChanger
+from blazar.manager.series.occurrences import (
+    check_fits,
+    copy_for_occurrence,
+    find_first_to_come,
+    mark_unfit,
+    seal_template,
+    unfit_sentence,
+)
+from blazar.manager.series.plans import PlannedSeries, SeriesCheck
+from blazar.manager.series.work import CHUNK, SeriesWork
+from blazar.model.base.clock import to_second
+from blazar.model.base.errors import ClaimLost, InvalidInput, NotEnoughResources
+from blazar.model.leases.requests import Actor, IdempotencyKey
+from blazar.model.series.changes import SeriesChange
+from blazar.model.series.checks import check_series
+from blazar.model.series.details import (
+    OccurrenceState,
+    Series,
+    SeriesDetails,
+    SeriesOccurrence,
+    SeriesOwner,
+    SeriesPage,
+    SeriesQuestion,
+    SeriesRequest,
+    SeriesStatus,
+)
+from blazar.model.series.recurrence import Occurrence
+
+
+class SeriesService:
+    """Answers the calls about series."""
+
+    def __init__(self, runtime: Runtime, work: SeriesWork, outbox: Outbox, changer: SeriesChanger) -> None:
+        self._runtime = runtime
+        self._work = work
+        self._changer = changer
+        self._enforcement = outbox.enforcement
+        self._new_leases = NewLeases(runtime, outbox.enforcement)
+        self._adding = threading.Lock()
+
+    def page(self, question: SeriesQuestion) -> SeriesPage:
+        """Return a page of the series that are not deleted; InvalidInput."""
+        return self._runtime.store.series.page(question)
+
+    def owner(self, series_id: str) -> SeriesOwner:
+        """Return whose a series is, deleted ones too; NotFound."""
+        return self._runtime.store.series.owner(series_id)
+
+    def one(self, series_id: str) -> SeriesDetails:
+        """Return a series with its occurrences, deleted ones too; NotFound."""
+        return self._runtime.store.series.one(series_id, self._runtime.clock.now())
+
+    def replay(self, key: IdempotencyKey) -> SeriesDetails | None:
+        """Return the series that was made with a key, as it is now; None if there is none. Conflict."""
+        record = find_record(self._runtime, key, "series")
+        return None if record is None else replace(self.one(record.lease_id), replayed=True)
+
+    def create(self, request: SeriesRequest) -> SeriesDetails:
+        """Book a series, once for each key; for a dry run return which occurrences fit, and why the others do not.
+
+        With many occurrences it is returned CREATING, and booked in the background. InvalidInput, NotEnoughResources,
+        UsageDenied, OthersWait, CloudError: then nothing is left.
+        """
+        key = None if request.dry_run else request.key
+        return do_once(key, self.replay, lambda: self._create(request))
+
+    def _create(self, request: SeriesRequest) -> SeriesDetails:
+        runtime = self._runtime
+        now, limits = runtime.clock.now(), runtime.settings.series
+        every = check_series(request.recurrence, request.fit, limits, now)
+        ends = request.recurrence.rule.ends
+        series = Series(
+            id=str(uuid.uuid4()),
+            name=request.name,
+            user_id=request.user_id,
+            project_id=request.project_id,
+            recurrence=request.recurrence,
+            template=request.template,
+            fit=request.fit,
+            status=SeriesStatus.CREATING,
+            created_at=now,
+            booked_until=None if ends else to_second(now) + limits.horizon,
+        )
+        found = self._planned(series, every, is_dry=request.dry_run)
+        series = replace(series, template=seal_template(runtime, series.template))
+        if request.dry_run:
+            return SeriesDetails(series, found)
+        check_fits(series, found)
+        return self._begun(series, found, request.key)
+
+    def change(self, series_id: str, change: SeriesChange) -> SeriesDetails:
+        """Change a series from one of its occurrences on, all or nothing; return the one that goes on.
+
+        That is another one if occurrences before it stay as they are. For a dry run return what it would be.
+        """
+        return self._changer.change(series_id, change)
+
+    def delete(self, series_id: str, *, ends_running: bool = False) -> None:
+        """Delete a series with its leases that have not begun; ``ends_running``: also those that have. NotFound.
+
+        What takes longer is done in the background, while the series is DELETING.
+        """
+        runtime = self._runtime
+        claim = runtime.claims.new()
+        until = runtime.claims.begin(claim)
+        series = runtime.store.series.begin_deletion(
+            series_id, token=claim.token, due_at=until, ends_running=ends_running, now=runtime.clock.now()
+        )
+        if series.status is SeriesStatus.DELETED:
+            if ends_running:
+                self._work.end_running(series_id)
+            return
+        if len(runtime.store.series.leases(series_id)) > CHUNK:
+            now = runtime.clock.now()
+            # If another request to delete it was faster, that one has the claim.
+            with suppress(ClaimLost):
+                runtime.store.series_work.release(series_id, claim.token, due_at=now, now=now)
+            self._work.wake()
+            return
+        with scope(limit=runtime.settings.request_limit):
+            self._work.work(series, claim)
+
+    def _begun(self, series: Series, planned: Sequence[SeriesOccurrence], key: IdempotencyKey | None) -> SeriesDetails:
+        """Record a series, and book it now if it has few occurrences, else in the background."""
+        runtime = self._runtime
+        most = None if self._enforcement.exempts(series.project_id) else runtime.settings.max_series
+        claim = runtime.claims.new()
+        until = runtime.claims.begin(claim)
+        now_or_later = len(planned) <= CHUNK
+        # One after the other, so that simultaneous requests do not pass the limit together.
+        with self._adding:
+            runtime.store.series.add(
+                series,
+                planned,
+                token=claim.token if now_or_later else None,
+                due_at=until if now_or_later else runtime.clock.now(),
+                key=key,
+                most=most,
+            )
+        if not now_or_later:
+            self._work.wake()
+            return self.one(series.id)
+        with scope(limit=runtime.settings.request_limit):
+            error = self._work.work(series, claim)
+        made = self.one(series.id)
+        if error is None and made.series.status is SeriesStatus.ENDED:
+            # Since it was planned, all that fitted was taken, or enforcement grants none of it.
+            first = next(each for each in made.occurrences if each.state is OccurrenceState.UNFIT)
+            error = NotEnoughResources(unfit_sentence(first.recurrence_id, first.reason or ""))
+        if error is not None:
+            runtime.store.series.forget(series.id)
+            raise error
+        return made
+
+    def _planned(self, series: Series, every: Sequence[Occurrence], *, is_dry: bool) -> tuple[SeriesOccurrence, ...]:
+        """Return the occurrences of a new series: those that fit as planned, the others as unfit."""
+        runtime, now = self._runtime, self._runtime.clock.now()
+        listed = [SeriesOccurrence(each.recurrence_id, each.start, each.end) for each in every]
+        window = find_first_to_come(listed, now)
+        if window is None:
+            raise InvalidInput("start: all occurrences have begun already; choose a later start", pointer="/start")
+        new = self._new_leases.make(series.request(window), runtime.claims.new())
+        deadline = Deadline(runtime.clock, runtime.settings.search_limit)
+        found = self._work.planner.plan(
+            new, every, series.fit, placements=runtime.settings.search_placements, check=deadline.check
+        )
+        denied = self._denied(series, found) if is_dry else {}
+        return tuple(
+            unfit if (unfit := _describe_unfit(each, denied)) is not None else planned
+            for each, planned in zip(found.plan.occurrences, listed, strict=True)
+        )
+
+    def _denied(self, series: Series, found: PlannedSeries) -> dict[datetime, str]:
+        """Return what enforcement objects to, by occurrence: a booking asks it for each chunk."""
+        copies = [
+            (each, copy_for_occurrence(self._runtime, series, found.new, each.occurrence, window))
+            for each in found.plan.occurrences
+            if each.fits and (window := each.occurrence.window) is not None
+        ]
+        wanted = [(copy.lease, found.allocations(copy, each)) for each, copy in copies]
+        check = SeriesCheck(self._runtime, self._enforcement)
+        objections = check.objections(Actor(series.user_id, series.project_id), wanted, found.so_far)
+        return {
+            each.occurrence.recurrence_id: error.public or error.message
+            for each, copy in copies
+            if (error := objections.get(copy.lease.id)) is not None
+        }
+
+
+def _describe_unfit(each: PlannedOccurrence, denied: dict[datetime, str]) -> SeriesOccurrence | None:
+    """Return an occurrence as unfit, if it is."""
+    if not each.fits:
+        return replace(mark_unfit(each), opening=each.opening)
+    why = denied.get(each.occurrence.recurrence_id)
+    return None if why is None else mark_unfit(each, why)

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One lease becomes two, by units or by time. Only the calendar changes: nothing is handed over, nothing taken back."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from blazar.enforcement import Occasion
+from blazar.manager.booking.booking import Booker, Proposal
+from blazar.manager.common.notifications import CREATED, UPDATED
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.leases.flags import set_flags
+from blazar.manager.outbox.enforcement_check import Examined
+from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.surgery.common import LIVE, LeaseToChange, find_named, is_pending, load_changeable
+from blazar.manager.surgery.parts import Parts, ReservationCut, divide_by_time, divide_by_units
+from blazar.manager.surgery.swap import mark_changed
+from blazar.model.base.clock import to_second
+from blazar.model.base.errors import Conflict, InvalidInput, pointing_at
+from blazar.model.calendar.allocations import Allocation
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.surgery import PartRequest, SplitRequest, Terms
+from blazar.model.use.resource_hours import OutboxMessage
+from blazar.resources.contract.values import Task
+from blazar.store.booking.commit import Commit, LeaseWrite, ReservationMove, ResourcePassing
+
+
+class Splitter:
+    """Splits leases."""
+
+    def __init__(self, runtime: Runtime, booker: Booker, outbox: Outbox) -> None:
+        self._runtime = runtime
+        self._booker = booker
+        self._outbox = outbox
+
+    def split(self, lease_id: str, request: SplitRequest, terms: Terms) -> Sequence[LeaseWrite]:
+        """Split a lease; for a dry run return what would come of it.
+
+        NotFound, InvalidInput, Conflict, WrongState, UsageDenied, PreconditionFailed, KeyTaken.
+        """
+        done = self._booker.book(lambda attempt: self._propose(lease_id, request, terms), dry_run=terms.dry_run)
+        if not terms.dry_run:
+            self._outbox.wake()
+            for kind, lease in zip((UPDATED, CREATED), done.leases, strict=True):
+                self._runtime.notifier.notify(kind, lease)
+        return done.writes
+
+    def _messages(self, found: LeaseToChange, parts: Parts, terms: Terms) -> list[OutboxMessage]:
+        before = (found.lease, found.allocations)
+        of, by = self._outbox.messages_of, terms.asked_by
+        return [
+            *of(Occasion.UPDATED, parts.first, parts.first_allocations, by=by, before=before),
+            *of(Occasion.CREATED, parts.second, parts.second_allocations, by=by),
+        ]
+
+    def _propose(self, lease_id: str, request: SplitRequest, terms: Terms) -> Proposal[Parts]:
+        found = load_changeable(self._runtime, lease_id, terms.revisions)
+        name = found.lease.name if request.name is None else request.name
+        if request.at is None:
+            parts = self._by_units(found, request, terms, name)
+        else:
+            parts = self._by_time(found, request, name)
+        parts = replace(
+            parts,
+            first=self._flagged(mark_changed(parts.first, found.lease, found.now), parts.first_allocations, found),
+            second=self._flagged(_end_advance(parts.second), parts.second_allocations, found),
+        )
+        examined = (
+            Examined(terms.asked_by, parts.first, parts.first_allocations, before=(found.lease, found.allocations)),
+            Examined(terms.asked_by, parts.second, parts.second_allocations, part_of=parts.first),
+        )
+        commit = self._commit(found, parts, request, terms)
+        return Proposal(parts, commit, examined, messages=partial(self._messages, found, parts, terms))
+
+    def _commit(self, found: LeaseToChange, parts: Parts, request: SplitRequest, terms: Terms) -> Commit:
+        second = parts.second
+        moves = [ReservationMove(id_, second.id) for id_ in sorted(parts.moved)]
+        passing = []
+        if request.at is None:
+            passing = [
+                ResourcePassing(
+                    origin,
+                    target,
+                    second.id,
+                    frozenset(a.resource_id for a in parts.second_allocations if a.reservation_id == target),
+                )
+                for origin, target in parts.renamed.items()
+            ]
+        exempt = self._outbox.enforcement.exempts(second.project_id)
+        return Commit(
+            [
+                LeaseWrite(found.lease, parts.first, parts.first_allocations),
+                LeaseWrite(None, second, parts.second_allocations),
+            ],
+            at=found.now,
+            joint=True,
+            key=terms.key,
+            key_of=second.id,
+            moves=moves,
+            passing=passing,
+            bounds=None if exempt else self._runtime.settings.bounds,
+            more=len(parts.renamed),
+            plans_from={second.id: found.lease.id},
+        )
+
+    def _flagged(self, lease: Lease, allocations: tuple[Allocation, ...], found: LeaseToChange) -> Lease:
+        return set_flags(lease, allocations, found.tasks, now=found.now)
+
+    def _by_units(self, found: LeaseToChange, request: SplitRequest, terms: Terms, name: str) -> Parts:
+        whole: set[str] = set()
+        cuts: dict[str, ReservationCut] = {}
+        for number, each in enumerate(request.parts):
+            with pointing_at(f"/reservations/{number}"):
+                task = self._find_live_task(found, each)
+                if each.reservation_id in whole or each.reservation_id in cuts:
+                    sentence = f"reservation {each.reservation_id} is named twice"
+                    raise InvalidInput(sentence, pointer="/id")
+                gone = self._gone(task, each, terms)
+                if gone is None or len(gone) == len(task.resources):
+                    whole.add(each.reservation_id)
+                else:
+                    cuts[each.reservation_id] = self._cut(found, task, gone)
+        live = {r.id for r in found.lease.asked_for if r.status in LIVE}
+        if live <= whole:
+            raise InvalidInput(
+                "nothing would be left of the lease; leave a reservation, or some of its hosts, with it",
+                pointer="/reservations",
+            )
+        self._check_references(found.lease, whole, cuts)
+        return divide_by_units(
+            found.lease, found.allocations, whole, cuts, name=name, new_id=lambda: str(uuid.uuid4()), now=found.now
+        )
+
+    def _find_live_task(self, found: LeaseToChange, part: PartRequest) -> Task:
+        known = next((t for t in found.tasks if t.reservation.id == part.reservation_id), None)
+        if known is None or known.reservation.status not in LIVE:
+            raise InvalidInput(
+                f"the lease has no reservation {part.reservation_id[:80]} that could go to another one",
+                code="unknown_reference",
+                pointer="/id",
+            )
+        return found.task(part.reservation_id)
+
+    def _gone(self, task: Task, part: PartRequest, terms: Terms) -> frozenset[int] | None:
+        """Return which resources go, None for all that there is."""
+        if part.resources:
+            what = f"resource of reservation {part.reservation_id}"
+            found = [
+                find_named(task.resources, each, terms, pointer="/resources", what=what) for each in part.resources
+            ]
+            return frozenset(each.id for each in found)
+        if part.count is None:
+            return None
+        total = sum(task.counts.values())
+        if part.count > total:
+            raise InvalidInput(f"count is {part.count}, and the reservation has {total}", pointer="/count")
+        if part.count == total:
+            return None
+        if len(task.resources) != total:
+            # Several of its instances are on one resource.
+            raise _indivisible(task)
+        # What has failed goes last: each part should be of use.
+        by_health = sorted(task.resources, key=lambda each: (bool(each.failure), each.id))
+        return frozenset(each.id for each in by_health[: part.count])
+
+    def _cut(self, found: LeaseToChange, task: Task, gone: frozenset[int]) -> ReservationCut:
+        reservation = task.reservation
+        if not is_pending(reservation) or found.lease.window.start <= found.now:
+            raise Conflict(
+                f"reservation {reservation.id} is in use, and what it has bears its name in the cloud; it goes to "
+                "the second lease as a whole, or stays",
+                pointer="/id",
+            )
+        kept = [each for each in task.resources if each.id not in gone]
+        going = [each for each in task.resources if each.id in gone]
+        both = self._runtime.type_of(reservation).divided(reservation.parameters, kept, going)
+        if both is None:
+            raise _indivisible(task)
+        return ReservationCut(gone, *both)
+
+    def _check_references(self, lease: Lease, whole: set[str], cuts: Mapping[str, ReservationCut]) -> None:
+        """Raise Conflict if a reservation would refer to one of the other lease."""
+        for each in lease.reservations:
+            for reference in self._runtime.references(each):
+                other = str(reference.reservation)
+                apart = _goes_along(lease, each.id, whole) != _goes_along(lease, other, whole)
+                if apart or each.id in cuts or other in cuts:
+                    raise Conflict(
+                        f"reservation {each.id} refers to reservation {other}; the two stay in one lease",
+                        pointer="/reservations",
+                    )
+
+    def _by_time(self, found: LeaseToChange, request: SplitRequest, name: str) -> Parts:
+        assert request.at is not None
+        lease, at = found.lease, to_second(request.at)
+        if lease.status is not LeaseStatus.PENDING or lease.window.start <= found.now:
+            raise Conflict(
+                "the lease has started; at the seam its servers would end and its resources be handed over again. A "
+                "lease is split by time before its start only: shorten this one and book another instead",
+                pointer="/at",
+            )
+        if not lease.window.start < at < lease.window.end:
+            raise InvalidInput(
+                f"at has to lie between the start {lease.window.start:%Y-%m-%d %H:%M:%S} and the end "
+                f"{lease.window.end:%Y-%m-%d %H:%M:%S} UTC of the lease",
+                code="invalid_window",
+                pointer="/at",
+            )
+        if cleaning := self._runtime.store.calendar.cleaning_time:
+            raise Conflict(
+                f"{cleaning.total_seconds() / 60:g} minutes are kept free for cleaning between two leases, so that the "
+                "second could not begin where the first ends; book it as a lease of its own",
+                pointer="/at",
+            )
+        types = ", ".join(name for name, kind in self._runtime.types.items() if kind.splits_by_time)
+        for each in lease.reservations:
+            if not self._runtime.type_of(each).splits_by_time:
+                raise Conflict(
+                    f"reservation {each.id} is of type {each.resource_type}, which has something made before its start "
+                    f"or for its whole time; only reservations of whole hosts ({types}) are split by time",
+                    pointer="/at",
+                )
+        lead = self._runtime.lead_before_end(lease)
+        return divide_by_time(
+            lease, found.allocations, at, name=name, lead=lead, new_id=lambda: str(uuid.uuid4()), now=found.now
+        )
+
+
+def _indivisible(task: Task) -> Conflict:
+    return Conflict(
+        f"reservation {task.reservation.id} is of type {task.reservation.resource_type}, which is made as a whole, "
+        "or has several on one resource; it goes as a whole, or stays"
+    )
+
+
+def _end_advance(lease: Lease) -> Lease:
+    """Return a second part as a lease whose start is not moved any more."""
+    return lease if lease.wait is None else replace(lease, wait=replace(lease.wait, advance=False))
+
+
+def _goes_along(lease: Lease, reservation_id: str, whole: Collection[str]) -> bool:
+    found = lease.reservation(reservation_id)
+    return found is not None and (found.id in whole or found.parent in whole)

@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan of the waiting list is carried out: promised starts are moved, turns granted, and who still waits is told."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from blazar.calendar.queue.values import Grant, Waiter
+from blazar.calendar.queue.values import QueuePlan as PlanOfList
+from blazar.calendar.timeline import instant, second
+from blazar.context import scope
+from blazar.enforcement import Enforcement
+from blazar.manager.booking.booking import Booker, Booking, PlacementRequest, Proposal, Selectable
+from blazar.manager.booking.unique_names import check_names
+from blazar.manager.changing.creation import Creation
+from blazar.manager.changing.updates import Updates
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.notifications import ADVANCED, CREATED, PROMISED, TIMED_OUT
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
+from blazar.manager.queue import waiting_leases as waiting
+from blazar.manager.queue.snapshot import QueueSnapshot, WaitingLease
+from blazar.model.base.clock import spell
+from blazar.model.base.errors import (
+    BlazarError,
+    CloudError,
+    Contention,
+    NotEnoughResources,
+    NotFound,
+    PlanSuperseded,
+    StaleCalendar,
+    StaleLease,
+    UsageDenied,
+)
+from blazar.model.base.log_lines import level_of
+from blazar.model.base.window import Window
+from blazar.model.calendar.allocations import Allocation, AllocationPlan
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import Actor, LeaseChange
+from blazar.model.leases.states import LeaseKind, LeaseStatus
+from blazar.model.queue import FailedTry, TryFailure
+from blazar.store.booking.commit import Commit, LeaseWrite
+from blazar.store.queue.waiting_list import ListState, QueueUpdate
+
+LOG = logging.getLogger(__name__)
+
+DAILY = timedelta(hours=1)
+"""A plan is made that often at least, as what it tells of becomes outdated by itself."""
+
+UNDER_WAY = timedelta(seconds=20)
+"""How long other managers wait for what a plan grants to be booked: then they make another plan."""
+
+
+@dataclass(slots=True)
+class QueueRound:
+    """What becomes of those that wait, by lease, while one plan is carried out."""
+
+    wanted: Mapping[str, WaitingLease]
+    checks: dict[str, EnforcementCheck] = field(default_factory=dict)
+    denied: set[str] = field(default_factory=set)
+    """Those whom enforcement denied a grant when the plan was made."""
+    granted: set[str] = field(default_factory=set)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why those were not granted at their turn."""
+    moved: int = 0
+    """How many promised starts are earlier now."""
+
+
+@dataclass(frozen=True, slots=True)
+class _GrantedLease:
+    """A lease whose turn it is: what a plan of this version of the list grants it, and when it will probably start."""
+
+    wanted: WaitingLease
+    grant: Grant
+    claim: Claim
+    turn: int
+    estimate: datetime
+
+
+class QueueRounds:
+    """Makes plans and carries them out; ``stopping`` ends a round after its current lease."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        booking: Booking,
+        booker: Booker,
+        creation: Creation,
+        updates: Updates,
+        enforcement: Enforcement,
+        stopping: threading.Event,
+    ) -> None:
+        self._runtime = runtime
+        self._booking = booking
+        self._booker = booker
+        self._creation = creation
+        self._updates = updates
+        self._enforcement = enforcement
+        self._stopping = stopping
+
+    def carry_out(self, snapshot: QueueSnapshot, state: ListState) -> int:
+        """Make a plan of a snapshot, and do what it says; return how many leases it granted or moved.
+
+        StaleCalendar if another manager has planned meanwhile.
+        """
+        round_ = QueueRound({each.lease.id: each for each in snapshot.wanted})
+        plan = snapshot.plan(partial(self._find_denial, round_))
+        for blocked in plan.blocked:
+            if blocked.lease_id in round_.denied:
+                self._add_failed_try(round_.wanted[blocked.lease_id], TryFailure.DENIED, blocked.reason)
+        if plan.start_now or plan.promise or plan.advance:
+            # If this manager dies now, another one makes the next plan soon.
+            due_at = snapshot.now + UNDER_WAY
+            state = self._runtime.store.waiting_list.carry_out(state, due_at=due_at, updates=())
+        try:
+            # First, as what they leave may be granted to others.
+            if self._advance_all(round_, snapshot, plan, state) and self._grant_all(round_, snapshot, plan, state):
+                self._tell(snapshot, plan, state, round_)
+        except PlanSuperseded:
+            LOG.debug("Another manager planned the waiting list before this plan was carried out")
+        return len(round_.granted) + round_.moved
+
+    def _find_denial(self, round_: QueueRound, waiter: Waiter, grant: Grant, _: Sequence[Grant]) -> str | None:
+        """Return why enforcement denies a grant, or cannot be asked; None if it grants it."""
+        if not self._enforcement.enabled:
+            return None
+        check = EnforcementCheck(self._enforcement, self._runtime.store, self._runtime.clock)
+        round_.checks[waiter.lease_id] = check
+        wanted, window = round_.wanted[waiter.lease_id], _window(grant)
+        chosen = [(wanted.requests[part.demand].reservation_id, part) for part in grant.parts]
+        allocations = [
+            Allocation(part.kind, part.resource_id, grant.lease_id, id_, window, part.count, part.per_instance)
+            for id_, part in chosen
+        ]
+        try:
+            check.check(_examine(wanted, window, allocations))
+        except BlazarError as error:
+            if isinstance(error, UsageDenied):
+                round_.denied.add(waiter.lease_id)
+            return error.public or error.message
+        return None
+
+    def _advance_all(self, round_: QueueRound, snapshot: QueueSnapshot, plan: PlanOfList, state: ListState) -> bool:
+        """Move promised starts to earlier ones; return whether that was not interrupted. PlanSuperseded."""
+        promised = {each.lease.id: each.lease for each in snapshot.promised}
+        for grant in plan.advance:
+            if self._stopping.is_set():
+                return False
+            round_.moved += self._advance(promised[grant.lease_id], grant, turn=state.version)
+        return True
+
+    def _grant_all(self, round_: QueueRound, snapshot: QueueSnapshot, plan: PlanOfList, state: ListState) -> bool:
+        """Grant what is planned; return whether that was not interrupted. PlanSuperseded."""
+        for grant in (*plan.start_now, *plan.promise):
+            if self._stopping.is_set():
+                return False
+            wanted, check = round_.wanted[grant.lease_id], round_.checks.get(grant.lease_id)
+            estimate = instant(snapshot.expected(wanted.lease, grant.start))
+            try:
+                if self._grant(wanted, grant, check, turn=state.version, estimate=estimate):
+                    round_.granted.add(grant.lease_id)
+            except PlanSuperseded:
+                raise
+            except BlazarError as error:
+                self._note_refusal(round_, wanted, error)
+        return True
+
+    def _note_refusal(self, round_: QueueRound, wanted: WaitingLease, error: BlazarError) -> None:
+        """Record why a lease was not granted at its turn."""
+        lease_id, text = wanted.lease.id, error.public or error.message
+        if isinstance(error, NotEnoughResources):
+            LOG.debug("Lease %s is not granted at its turn: others were faster", lease_id)
+        elif isinstance(error, Contention):
+            LOG.info("Lease %s is not granted at its turn: others were faster at each attempt", lease_id)
+            round_.refused[lease_id] = error.message
+            self._add_failed_try(wanted, TryFailure.OTHERS_FASTER, error.message)
+        elif isinstance(error, UsageDenied):
+            round_.refused[lease_id] = text
+            self._add_failed_try(wanted, TryFailure.DENIED, text)
+        else:
+            level = level_of(error, logging.WARNING)
+            LOG.log(level, "Lease %s is not granted at its turn: %s", lease_id, error.message)
+            round_.refused[lease_id] = waiting.NOT_PREPARED if isinstance(error, CloudError) else text
+            self._back_off(lease_id, error)
+
+    def _tell(self, snapshot: QueueSnapshot, plan: PlanOfList, state: ListState, round_: QueueRound) -> None:
+        """Record what those that still wait are told, and when the next plan is due."""
+        wanted, refused = round_.wanted, round_.refused
+        rest = [each for each in snapshot.order() if each.lease_id not in round_.granted]
+        starts = {each.lease_id: each.start for each in plan.placed}
+        starts |= {each.lease_id: each.start for each in plan.estimates if each.start is not None}
+        late = {
+            each.lease_id: _too_late(wanted[each.lease_id].lease, each.start)
+            for each in plan.estimates
+            if each.start and not each.in_time
+        }
+        # One that gives up before it fits will probably not start at all.
+        in_time = {id_: start for id_, start in starts.items() if id_ not in late}
+        probably = {id_: snapshot.expected(wanted[id_].lease, start) for id_, start in in_time.items()}
+        reasons = {**snapshot.reasons, **late, **{each.lease_id: each.reason for each in plan.blocked}, **refused}
+        updates = [
+            _find_news(snapshot.now, wanted[each.lease_id].lease, position, probably.get(each.lease_id), reasons)
+            for position, each in enumerate(rest, 1)
+        ]
+        updates += [_find_news(snapshot.now, lease, None, None, reasons) for lease in snapshot.impossible.values()]
+        coming = [instant(start) for start in starts.values() if start > second(snapshot.now)]
+        waiting_leases = [*(each.lease for each in snapshot.wanted), *snapshot.impossible.values()]
+        ends = [lease.wait.ends_at for lease in waiting_leases if lease.wait]
+        backoffs = [
+            until for lease in waiting_leases if (until := waiting.backoff_until(lease)) and until > snapshot.now
+        ]
+        # Those behind a lease that could not be prepared have their turn at once.
+        again = [snapshot.now] if any(self._backs_off(lease_id, snapshot.now) for lease_id in refused) else []
+        due = min([*coming, *ends, *backoffs, *again, snapshot.now + DAILY])
+        with suppress(StaleCalendar):
+            # Another manager has planned meanwhile, and tells more.
+            self._runtime.store.waiting_list.carry_out(
+                state, due_at=due, updates=[each for each in updates if each is not None]
+            )
+
+    def _advance(self, lease: Lease, grant: Grant, *, turn: int) -> bool:
+        """Move a promised start to an earlier one: an ordinary change, so that it is made as a whole or not at all.
+
+        Return whether it was. ``turn`` is the version of the list: PlanSuperseded if another plan was carried out.
+        """
+        window = _window(grant)
+        earlier = lease.window.start - window.start
+        change = LeaseChange(
+            start=window.start,
+            end=window.end,
+            asked_by=Actor(lease.user_id, lease.project_id),
+            revisions=(lease.revision,),
+            extend_until=None if lease.extend is None else lease.extend.until - earlier,
+            exact=True,
+            advances=tuple(sorted({part.resource_id for part in grant.parts})),
+            turn=turn,
+        )
+        try:
+            moved = self._updates.update(lease.id, change)
+        except PlanSuperseded:
+            raise
+        except BlazarError as error:
+            # It keeps what was promised to it.
+            LOG.info("Lease %s keeps its promised start: %s", lease.id, error.message)
+            return False
+        LOG.info("Lease %s starts earlier than promised, at %s", lease.id, moved.window.start)
+        self._runtime.notifier.notify(ADVANCED, moved)
+        self._runtime.signals.events_due()
+        return True
+
+    def _backs_off(self, lease_id: str, now: datetime) -> bool:
+        try:
+            until = waiting.backoff_until(self._runtime.store.leases.one(lease_id))
+        except NotFound:
+            return False
+        return until is not None and until > now
+
+    def _back_off(self, lease_id: str, error: BlazarError) -> None:
+        """Have a lease that could not be booked let others go first; one that could not be prepared does so already."""
+        store, now = self._runtime.store, self._runtime.clock.now()
+        try:
+            lease = store.leases.one(lease_id)
+            if lease.status is LeaseStatus.WAITING and not self._backs_off(lease_id, now):
+                store.leases.save(lease, waiting.back_off(lease, error.reason, now=now), at=now)
+        except (NotFound, StaleLease):
+            # It was deleted, or another manager has planned meanwhile.
+            return
+
+    def _add_failed_try(self, wanted: WaitingLease, why: TryFailure, text: str) -> None:
+        """Record a try for which there were resources, of a lease whose tries are counted."""
+        runtime, now, lease_id = self._runtime, self._runtime.clock.now(), wanted.lease.id
+        if wanted.lease.kind is not LeaseKind.RETRIES:
+            return
+        try:
+            lease = runtime.store.leases.one(lease_id)
+            known = wanted.lease.wait
+            if lease.status is not LeaseStatus.WAITING or lease.wait is None or known is None:
+                return
+            if len(lease.wait.failed) > len(known.failed):
+                # It failed when it was prepared, and that is recorded.
+                return
+            saved = runtime.store.leases.save(
+                lease, waiting.settle_failed_try(lease, FailedTry(now, why, text), now=now), at=now
+            )
+        except (NotFound, StaleLease):
+            # It was deleted, or another manager has planned meanwhile.
+            return
+        if saved.status is LeaseStatus.TIMED_OUT:
+            runtime.notifier.notify(TIMED_OUT, saved)
+
+    def _grant(
+        self, wanted: WaitingLease, grant: Grant, check: EnforcementCheck | None, *, turn: int, estimate: datetime
+    ) -> bool:
+        """Book what a lease gets, and prepare it; return False if it has stopped waiting. BlazarError.
+
+        ``turn`` is the version of the list: PlanSuperseded if another plan was carried out since. ``estimate`` is when
+        it will probably start.
+        """
+        runtime, claim = self._runtime, self._runtime.claims.new()
+        granted = _GrantedLease(wanted, grant, claim, turn, estimate)
+        try:
+            done = self._booker.book(partial(self._propose, granted), checks=() if check is None else (check,))
+        except _StoppedWaiting:
+            return False
+        with runtime.claims.held(claim), scope(limit=runtime.settings.request_limit):
+            created = self._creation.prepare(done.leases[0], done.found, claim)
+        runtime.notifier.notify(CREATED, created)
+        if created.is_promised:
+            runtime.notifier.notify(PROMISED, created)
+        runtime.signals.events_due()
+        return True
+
+    def _propose(self, granted: _GrantedLease, attempt: int) -> Proposal[AllocationPlan]:
+        """Propose what a lease gets. NotEnoughResources; _StoppedWaiting if it does not wait any more."""
+        runtime, wanted, now = self._runtime, granted.wanted, self._runtime.clock.now()
+        window, chosen = _window(granted.grant), group_resources(granted.grant, wanted.requests)
+        check_names(runtime, replace(wanted.lease, window=window))
+        plan = self._booking.plan(
+            wanted.lease.id,
+            window,
+            [
+                replace(each, demand=replace(each.demand, preferred=chosen[each.reservation_id]))
+                for each in wanted.requests
+            ],
+            # Any other may be needed by one before it, whom the plan has given a place there.
+            selectable=Selectable(wanted.lease.project_id, only=frozenset[int]().union(*chosen.values())),
+            now=now,
+            attempt=attempt,
+            is_new=True,
+        )
+        lease = runtime.store.leases.one(wanted.lease.id)
+        if lease.status is not LeaseStatus.WAITING:
+            raise _StoppedWaiting
+        token = granted.claim.token
+        after = waiting.grant(lease, window, estimate=granted.estimate, token=token, now=now, until=now)
+        commit = Commit(
+            [LeaseWrite(lease, after, plan.allocations)], at=now, generations=plan.generations, turn=granted.turn
+        )
+        return Proposal(plan, commit, (_examine(wanted, window, plan.allocations),), granted.claim)
+
+
+def _window(grant: Grant) -> Window:
+    return Window(instant(grant.start), instant(grant.end))
+
+
+def _examine(wanted: WaitingLease, window: Window, allocations: Collection[Allocation]) -> Examined:
+    """Return what enforcement has to allow of a lease that gets these allocations for a window."""
+    lease = replace(wanted.lease, window=window)
+    return Examined(Actor(lease.user_id, lease.project_id), lease, allocations)
+
+
+class _StoppedWaiting(Exception):
+    """The lease does not wait any more."""
+
+
+def _find_news(
+    now: datetime, lease: Lease, position: int | None, start: int | None, reasons: Mapping[str, str]
+) -> QueueUpdate | None:
+    """Return what is new to a lease that goes on waiting; None if nothing is."""
+    assert lease.wait is not None
+    reason = reasons.get(lease.id)
+    estimate = None if start is None else instant(start)
+    begin = max(estimate or now.replace(microsecond=0), lease.wait.earliest)
+    window = Window(begin, begin + (lease.window.end - lease.window.start))
+    before = lease.wait.position, lease.wait.estimate, lease.wait.reason
+    if before == (position, estimate, reason) and (estimate is None or lease.window == window):
+        return None
+    return QueueUpdate(lease.id, position, estimate, window.start, window.end, reason)
+
+
+def _too_late(lease: Lease, start: int) -> str:
+    """Return that a lease stops waiting, or may not start any more, before it fits."""
+    wait = lease.wait
+    assert wait is not None
+    if wait.latest is not None and wait.latest < wait.until:
+        bound = f"it is to start at {spell(wait.latest)} UTC at the latest"
+    else:
+        bound = f"it waits only until {spell(wait.until)} UTC"
+    return f"it would fit from {spell(instant(start))} UTC on, but {bound}"
+
+
+def group_resources(grant: Grant, requests: Sequence[PlacementRequest]) -> dict[str, frozenset[int]]:
+    """Return the resources of a grant, by reservation."""
+    return {
+        request.reservation_id: frozenset(part.resource_id for part in grant.parts if part.demand == number)
+        for number, request in enumerate(requests)
+    }

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions for a page of a list: filters, order, and the place where the page begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from blazar.model.base.errors import InvalidInput
+
+
+class Operator(StrEnum):
+    """How a filter compares; a filter without one compares by ``EQ``."""
+
+    EQ = "eq"
+    IN = "in"
+    NEQ = "neq"
+    GT = "gt"
+    GTE = "gte"
+    LT = "lt"
+    LTE = "lte"
+
+
+COMPARISONS = (Operator.EQ, Operator.NEQ, Operator.GT, Operator.GTE, Operator.LT, Operator.LTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A filter: the items whose ``key`` compares so with the values; ``IN`` has one or more values, the others one.
+
+    Values are texts: instants as ``zulu`` writes them, or ``now``; booleans as ``true`` and ``false``.
+    """
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The place of an item in a list: its value of the sort key, as a text or None, and its id."""
+
+    value: str | None
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which page is wanted: at most ``limit`` items ``after`` a position, or after the item with that id (a text).
+
+    Items with the same value of the sort key are in the order of their ids, in the same direction.
+    """
+
+    limit: int
+    sort_key: str
+    descending: bool = False
+    after: Position | str | None = None
+    with_count: bool = False
+
+
+def unknown_marker() -> InvalidInput:
+    """Return the error for a marker that names no item of the list; the same whether there is one elsewhere or not."""
+    return InvalidInput(
+        "marker names no item of this list; send the marker of a next link, or the id of an item that was listed",
+        code="invalid_marker",
+        parameter="marker",
+    )

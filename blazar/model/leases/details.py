@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases with what they hold, and questions for pages of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.moments import Moment
+from blazar.model.base.paging import Condition, Position
+from blazar.model.leases.lease import Lease
+from blazar.model.resources.resource import ResourceKind
+
+
+@dataclass(frozen=True, slots=True)
+class HeldResource:
+    """What a reservation holds, or held, of one resource: ``count`` times ``per_instance``; None is all of it.
+
+    ``resource_id`` is its calendar id. ``released``: it was given back.
+    """
+
+    reservation_id: str
+    resource_id: int
+    kind: ResourceKind
+    external_id: str
+    name: str
+    label: str
+    count: int
+    per_instance: Amounts | None
+    released: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseDetails:
+    """A lease with the resources of its reservations, as of one revision."""
+
+    lease: Lease
+    held: tuple[HeldResource, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BookedLease:
+    """A lease that was made; ``replayed``: by an earlier request with the same key.
+
+    ``limit`` is the time in which it is handed over or refused, None if that is not open.
+    """
+
+    details: LeaseDetails
+    replayed: bool = False
+    limit: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseOwner:
+    """Whose a lease is, and whether it is deleted: enough to decide who may do what to it."""
+
+    id: str
+    project_id: str
+    user_id: str
+    deleted: bool
+
+
+class ImmediateVerdict(StrEnum):
+    """What has become of the request for an immediate lease.
+
+    ``ENDING``: it is refused, or somebody has deleted the lease, and what it had is being returned. ``GONE``: it has
+    nothing any more.
+    """
+
+    WAITING = "waiting"
+    GRANTED = "granted"
+    ENDING = "ending"
+    GONE = "gone"
+
+
+class LeaseState(StrEnum):
+    """Which leases a list has: those that have not ended, the ended and deleted ones, or both."""
+
+    CURRENT = "current"
+    PAST = "past"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseFilter:
+    """Which leases a list has. All of it must hold; None is no condition.
+
+    ``text`` is a part of the name; a lease overlaps the span from ``begin`` to ``end``. Reservations, with what they
+    hold, and events are read only if asked for.
+    """
+
+    state: LeaseState = LeaseState.CURRENT
+    project_id: str | None = None
+    text: str | None = None
+    begin: Moment | None = None
+    end: Moment | None = None
+    conditions: tuple[Condition, ...] = ()
+    with_reservations: bool = True
+    with_events: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LeasePage:
+    """A page of leases; ``following`` is the position of its last one if more follow, ``count`` of all, if asked."""
+
+    items: tuple[LeaseDetails, ...]
+    following: Position | None = None
+    count: int | None = None

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The history of a lease: who did what to it, what that changed, and why."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from blazar.model.base.clock import zulu
+from blazar.model.base.paging import Position
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import Actor
+from blazar.model.leases.reservation import Reservation
+from blazar.model.leases.states import EndReason, EventType, LeaseStatus
+from blazar.model.use.policy import UseWatch
+
+MOST_CHANGES = 40
+"""Changes of fields that an entry keeps; a request with more of them is rare, and the lease itself shows the rest."""
+MOST_RESOURCES = 100
+"""Resources that an entry names for each reservation; it counts all of them."""
+LONGEST = 255
+"""Characters of a value that an entry keeps."""
+
+PROJECT_ID = "project_id"
+USER_ID = "user_id"
+OFFERED_TO = "offered_to"
+ENTRIES = "entries"
+"""Not a key of the lease: how many entries were left out."""
+OTHER_LEASE = "other_lease"
+"""Not a key of the lease: the id of the lease with which it was split, merged, or has exchanged resources."""
+
+
+class Verb(StrEnum):
+    """What was done to a lease."""
+
+    CREATED = "created"
+    WAITING = "waiting"
+    PROMISED = "promised"
+    ADVANCED = "advanced"
+    CHANGED = "changed"
+    EXTENDED = "extended"
+    SPLIT = "split"
+    MERGED = "merged"
+    SWAPPED = "swapped"
+    OFFERED = "offered"
+    WITHDRAWN = "withdrawn"
+    DECLINED = "declined"
+    TRANSFERRED = "transferred"
+    MOVED = "moved"
+    STARTED = "started"
+    KEPT = "kept"
+    HELD = "held"
+    LET_GO = "let_go"
+    RELEASED = "released"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    REFUSED = "refused"
+    DELETED = "deleted"
+    ENDED = "ended"
+    LEFT_OUT = "left_out"
+
+
+class By(StrEnum):
+    """Who does something; ``SERVICE``: the life cycle of the lease, healing, maintenance, the waiting list."""
+
+    USER = "user"
+    OPERATOR = "operator"
+    SERVICE = "service"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A value before and after, as texts; None where there was or is none.
+
+    ``reservation_id`` is None for a field of the lease itself.
+    """
+
+    field: str
+    before: str | None
+    after: str | None
+    reservation_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceMove:
+    """Which resources a reservation gave up and got, by calendar id: the first ones, and how many in all."""
+
+    reservation_id: str
+    gone: tuple[int, ...] = ()
+    come: tuple[int, ...] = ()
+    gone_count: int = 0
+    come_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One thing that was done to a lease; ``by`` None: by the service itself. ``reason`` is a code of a reason."""
+
+    lease_id: str
+    at: datetime
+    verb: Verb
+    by: Actor | None = None
+    changes: tuple[FieldChange, ...] = ()
+    moves: tuple[ResourceMove, ...] = ()
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedMove:
+    """A move with the ids of the resources as users see them."""
+
+    reservation_id: str
+    gone: tuple[str, ...]
+    come: tuple[str, ...]
+    gone_count: int
+    come_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class PastEntry:
+    """An entry as it was written, with the number that orders it."""
+
+    id: str
+    at: datetime
+    verb: Verb
+    by: Actor | None
+    changes: tuple[FieldChange, ...]
+    moves: tuple[NamedMove, ...]
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """A page of a history, and where the next one begins.
+
+    ``projects`` says whose the leases and reservations are now whose ids the entries name.
+    """
+
+    items: tuple[PastEntry, ...]
+    following: Position | None = None
+    count: int | None = None
+    projects: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def make_entry(
+    before: Lease | None,
+    after: Lease,
+    *,
+    at: datetime,
+    by: Actor | None = None,
+    moves: Sequence[ResourceMove] = (),
+    operation: str | None = None,
+    sure: bool = False,
+    other: str | None = None,
+) -> HistoryEntry | None:
+    """Return what a write of a lease adds to its history; None if nothing happened that anybody asks about.
+
+    ``operation`` names what a request does where the values do not tell; ``sure``: it is what this write does, whatever
+    the values tell. ``other`` is the id of the lease that it is done with.
+    """
+    changes = tuple(_list_changes(before, after, by))
+    verb = _choose_verb(before, after, changes, moves, by)
+    if operation is not None and (verb in _GENERAL or (verb is None and sure)):
+        verb = Verb(operation)
+    if verb is None:
+        return None
+    if other is not None:
+        changes = (FieldChange(OTHER_LEASE, None, other), *changes)
+    return HistoryEntry(after.id, at, verb, by, changes[:MOST_CHANGES], tuple(moves), _reason(before, after))
+
+
+_GENERAL = frozenset({Verb.CREATED, Verb.CHANGED, Verb.EXTENDED, Verb.MOVED, Verb.DELETED})
+"""Verbs that say less than the name of an operation."""
+
+_ENDED_BY = {EndReason.REFUSED: Verb.REFUSED, EndReason.MERGED: Verb.MERGED}
+_BECOMES = {
+    LeaseStatus.TERMINATED: Verb.ENDED,
+    LeaseStatus.ERROR: Verb.FAILED,
+    LeaseStatus.TIMED_OUT: Verb.TIMED_OUT,
+    LeaseStatus.WAITING: Verb.WAITING,
+}
+
+
+def _choose_verb(
+    before: Lease | None, after: Lease, changes: Sequence[FieldChange], moves: Sequence[ResourceMove], by: Actor | None
+) -> Verb | None:
+    if before is None:
+        return Verb.CREATED
+    if after.end_reason is EndReason.UNUSED is not before.end_reason:
+        # Its end is brought forward while it is in use; it ends with what it does before its end.
+        return Verb.RELEASED
+    if after.end_reason is EndReason.ENDED_EARLY is not before.end_reason:
+        # It is told with who did it; that its resources are returned then is no other deed.
+        return Verb.ENDED
+    if (verb := _choose_status_verb(before, after)) is not None:
+        return verb
+    if changes:
+        return _choose_change_verb(before, after, changes, moves, by)
+    if moves:
+        return Verb.MOVED if by is None else Verb.CHANGED
+    if (was := _watch(before)) is None or (became := _watch(after)) is None:
+        return None
+    if was.held is not became.held:
+        return Verb.HELD if became.held else Verb.LET_GO
+    return Verb.KEPT if was.kept_at != became.kept_at else None
+
+
+def _choose_status_verb(before: Lease, after: Lease) -> Verb | None:
+    if before.status is after.status:
+        return _choose_deletion_verb(before, after)
+    if after.status in (LeaseStatus.DELETING, LeaseStatus.TERMINATING):
+        reason = after.end_reason
+        return _ENDED_BY.get(reason, Verb.DELETED) if reason and after.status is LeaseStatus.DELETING else None
+    if after.status is LeaseStatus.ACTIVE and before.status is LeaseStatus.STARTING:
+        return Verb.STARTED
+    if after.status is LeaseStatus.PENDING and before.status is LeaseStatus.WAITING:
+        return Verb.PROMISED
+    if after.status is LeaseStatus.TERMINATED and before.end_reason is EndReason.ENDED_EARLY:
+        return None
+    return _BECOMES.get(after.status)
+
+
+def _choose_deletion_verb(before: Lease, after: Lease) -> Verb | None:
+    """Return what the end of a deletion is: nothing if its begin, which has a reason, was told."""
+    if after.deleted_at is None or before.deleted_at is not None:
+        return None
+    begun = before.status is LeaseStatus.DELETING and before.end_reason is not None
+    return None if begun else Verb.DELETED
+
+
+def _choose_change_verb(
+    before: Lease, after: Lease, changes: Sequence[FieldChange], moves: Sequence[ResourceMove], by: Actor | None
+) -> Verb:
+    if before.is_promised and by is None and after.window.start < before.window.start:
+        return Verb.ADVANCED
+    alone = not moves and [change.field for change in changes if change.field not in _PLANS] == ["end_date"]
+    return Verb.EXTENDED if alone and after.window.end > before.window.end else Verb.CHANGED
+
+
+def _list_changes(before: Lease | None, after: Lease, by: Actor | None) -> Iterator[FieldChange]:
+    if before is None or before.name != after.name or before.window != after.window:
+        old = {} if before is None else _list_fields(before)
+        for field, value in _list_fields(after).items():
+            if old.get(field) != value:
+                yield FieldChange(field, old.get(field), value)
+    if before is None:
+        return
+    if by is not None and after.end_reason is not EndReason.ENDED_EARLY:
+        yield from _list_plan_changes(before, after)
+    if before.project_id != after.project_id:
+        yield FieldChange(PROJECT_ID, before.project_id, after.project_id)
+    elif before.offer != after.offer:
+        yield FieldChange(OFFERED_TO, _offer_project(before), _offer_project(after))
+    if before.user_id != after.user_id:
+        yield FieldChange(USER_ID, before.user_id, after.user_id)
+    known, now = ({each.id: _list_parameters(each) for each in lease.asked_for} for lease in (before, after))
+    for reservation_id in known | now:
+        was, became = known.get(reservation_id, {}), now.get(reservation_id, {})
+        # Of one that has come or gone the type says enough.
+        kept = reservation_id in known and reservation_id in now
+        for key in sorted(was | became) if kept else ["resource_type"]:
+            if was.get(key) != became.get(key):
+                yield FieldChange(key, was.get(key), became.get(key), reservation_id)
+
+
+_PLANS = ("before_end_date", "extend_if_free")
+"""Times that follow the dates of the lease by themselves."""
+
+
+def _list_plan_changes(before: Lease, after: Lease) -> Iterator[FieldChange]:
+    """Yield what was changed of the warning and of how far the lease goes on, unless it has only followed the dates."""
+    was, became = _warning_time(before), _warning_time(after)
+    if was != became and (was is None or became is None or before.window.end - was != after.window.end - became):
+        yield FieldChange("before_end_date", _zulu_or_none(was), _zulu_or_none(became))
+    was, became = _extend_until(before), _extend_until(after)
+    if was != became and (was is None or became is None or was - before.window.start != became - after.window.start):
+        yield FieldChange("extend_if_free", _zulu_or_none(was), _zulu_or_none(became))
+
+
+def _warning_time(lease: Lease) -> datetime | None:
+    warning = lease.event(EventType.BEFORE_END)
+    return None if warning is None else warning.time
+
+
+def _extend_until(lease: Lease) -> datetime | None:
+    return None if lease.extend is None else lease.extend.until
+
+
+def _zulu_or_none(instant: datetime | None) -> str | None:
+    return None if instant is None else zulu(instant)
+
+
+def _offer_project(lease: Lease) -> str | None:
+    return None if lease.offer is None else lease.offer.project_id
+
+
+def _list_fields(lease: Lease) -> dict[str, str]:
+    return {"name": lease.name[:LONGEST], "start_date": zulu(lease.window.start), "end_date": zulu(lease.window.end)}
+
+
+def _list_parameters(reservation: Reservation) -> dict[str, str]:
+    """Return the parameters that are one text or number, as texts: amounts, names, requirements."""
+    values = reservation.shown_parameters
+    kept = {key: str(value)[:LONGEST] for key, value in values.items() if isinstance(value, str | int | float)}
+    return {**kept, "resource_type": reservation.resource_type}
+
+
+def _watch(lease: Lease) -> UseWatch | None:
+    event = lease.event(EventType.USAGE_CHECK)
+    return None if event is None or event.saved_state is None else event.saved_state.watch
+
+
+def _reason(before: Lease | None, after: Lease) -> str | None:
+    """Return the code of why, where a write says it: of a failure its cause, of an end its reason."""
+    if before is not None and before.end_reason is not after.end_reason and after.end_reason is not None:
+        return str(after.end_reason)
+    if before is not None and after.status is LeaseStatus.ERROR is not before.status:
+        known = {event.id: event.cause for event in before.events}
+        new = (event.cause for event in after.events if event.cause and event.cause != known.get(event.id))
+        return next((str(cause.code) for cause in new), None)
+    return None

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits on what a project has, so that no member can fill the cloud, and how refusals state them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from blazar.model.base.errors import UsageDenied
+from blazar.model.base.service_info import StatedLimit
+
+Fits = Mapping[str, int | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Exceeded:
+    """A limit by its name, with its ``value`` and what is ``used`` of it besides what is ``requested``.
+
+    All three are in the unit that ``measure`` names: ``seconds``, ``leases``, ``reservations``, or a measure of
+    resources such as ``host``; those of a budget are hours of it, rounded up. ``fits`` is what would be granted
+    instead, each by itself: an ``amount``, a ``duration_seconds``, other dates (``start_date`` and ``end_date``, one
+    alone where only that has to change), or the same at a later time (``retry_at``).
+    """
+
+    limit: str
+    measure: str
+    value: int
+    requested: int
+    used: int = 0
+    fits: Fits = field(default_factory=dict)
+
+    def denied(self, message: str, *, pointer: str | None = None) -> UsageDenied:
+        """Return the refusal with this sentence."""
+        data = {
+            "limit": self.limit,
+            "measure": self.measure,
+            "value": self.value,
+            "used": self.used,
+            "requested": self.requested,
+            "fits": dict(self.fits),
+        }
+        return UsageDenied(message, pointer=pointer, data=data)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The maximum of leases of a project, reservations of a lease and reservations of a project; None: no limit.
+
+    A lease counts until it has ended or is deleted, with or without reservations.
+    """
+
+    leases: int | None = None
+    reservations_of_lease: int | None = None
+    reservations: int | None = None
+
+    @property
+    def of_project(self) -> bool:
+        """Return whether a limit depends on the other leases of the project."""
+        return self.leases is not None or self.reservations is not None
+
+    def stated(self) -> tuple[StatedLimit, ...]:
+        """Return the limits that are set, by the names of their options."""
+        named = {
+            "leases_per_project": (self.leases, "leases"),
+            "reservations_per_lease": (self.reservations_of_lease, "reservations"),
+            "reservations_per_project": (self.reservations, "reservations"),
+        }
+        return tuple(StatedLimit(name, most, unit) for name, (most, unit) in named.items() if most is not None)
+
+    def refusals(self, leases: int, reservations: int, *, more: int) -> tuple[UsageDenied, ...]:
+        """Return all that these limits object to in a new lease, as both checks do."""
+        project = partial(self.check_project, leases, reservations, more=more)
+        return tuple(_objections(partial(self.check_lease, more), project))
+
+    def check_lease(self, reservations: int) -> None:
+        """Raise UsageDenied if a lease has too many reservations."""
+        if self.reservations_of_lease is not None and reservations > self.reservations_of_lease:
+            exceeded = _exceed("reservations_per_lease", self.reservations_of_lease, 0, reservations)
+            raise exceeded.denied(
+                f"reservations: the lease would have {reservations} reservations; the limit is "
+                f"{self.reservations_of_lease} (reservations_per_lease); ask for several servers, hosts or addresses "
+                "in one reservation, or create several leases",
+                pointer="/reservations",
+            )
+
+    def check_project(self, leases: int, reservations: int, *, more: int) -> None:
+        """Raise UsageDenied if a project with these counts cannot have another lease with ``more`` reservations."""
+        if self.leases is not None and leases >= self.leases:
+            raise _exceed("leases_per_project", self.leases, leases, 1).denied(
+                f"the project has {leases} leases that have not ended; the limit is {self.leases} "
+                "(leases_per_project); delete one, or wait until one ends"
+            )
+        if self.reservations is not None and more and reservations + more > self.reservations:
+            raise _exceed("reservations_per_project", self.reservations, reservations, more).denied(
+                f"reservations: the project has {reservations} reservations in leases that have not ended, and the "
+                f"lease would add {more}; the limit is {self.reservations} (reservations_per_project); delete a lease, "
+                "or wait until one ends",
+                pointer="/reservations",
+            )
+
+
+def _objections(*checks: Callable[[], None]) -> Iterator[UsageDenied]:
+    for check in checks:
+        try:
+            check()
+        except UsageDenied as error:
+            yield error
+
+
+def _exceed(limit: str, value: int, used: int, requested: int) -> Exceeded:
+    left = max(0, value - used)
+    measure = limit.partition("_")[0]
+    return Exceeded(limit, measure, value, requested, used, {"amount": left} if left else {})

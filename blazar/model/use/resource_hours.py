@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resource-hours: the amounts that a project has, over time. Pure, exact, in whole seconds of UTC."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from itertools import accumulate
+
+from blazar.model.base import plugins
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.window import Window
+from blazar.model.resources.resource import HOST, KINDS, VOLUME
+
+KIND_NAMESPACE = "blazar.resource.kinds"
+INSTANCE, VCPU, GIGABYTE = "instance", "vcpu", "gigabyte"
+MEASURES = (*(str(kind) for kind in KINDS), INSTANCE, VCPU, GIGABYTE)
+"""What can be counted: resources by kind; servers on shared hosts by number and by VCPUs (PCPUs included); volumes also
+by GiB."""
+
+
+@cache
+def measures() -> tuple[str, ...]:
+    """Return what can be counted here: our measures, and the kinds that other packages have installed."""
+    return (*MEASURES, *sorted(plugins.entry_points_of(KIND_NAMESPACE).keys() - set(MEASURES)))
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRecord:
+    """A count of a kind of resource that a lease has for a window; ``per_instance`` is as in Allocation."""
+
+    lease_id: str
+    kind: str
+    window: Window
+    count: int = 1
+    per_instance: Amounts | None = None
+
+    @property
+    def measures(self) -> Mapping[str, int]:
+        """Return the amount per measure (host, floatingip, instance, vcpu, volume, gigabyte)."""
+        return measure_amounts(self.kind, self.count, self.per_instance)
+
+
+def measure_amounts(kind: str, count: int, per_instance: Amounts | None) -> Mapping[str, int]:
+    """Return the amount per measure of ``count`` resources or instances of a kind."""
+    if kind == HOST and per_instance is not None:
+        return {INSTANCE: count, VCPU: count * (per_instance.get("VCPU") + per_instance.get("PCPU"))}
+    if kind == VOLUME and per_instance is not None:
+        return {str(VOLUME): count * per_instance.get("VOLUMES"), GIGABYTE: count * per_instance.get("GIGABYTES")}
+    return {kind: count}
+
+
+class UsageCurve:
+    """An amount that changes at instants, and its sum over time.
+
+    Instants are seconds since the epoch, sums are amounts times seconds.
+    """
+
+    def __init__(self, uses: Iterable[tuple[Window, int]]) -> None:
+        changes: Counter[int] = Counter()
+        for window, amount in uses:
+            changes[second(window.start)] += amount
+            changes[second(window.end)] -= amount
+        self.instants = sorted(changes)
+        self._rates = list(accumulate(changes[instant] for instant in self.instants))
+        pieces = zip(self.instants, self.instants[1:], self._rates, strict=False)
+        self._sums = [0, *accumulate((after - before) * rate for before, after, rate in pieces)]
+
+    def between(self, start: int, end: int) -> int:
+        """Return the sum over ``[start, end)``."""
+        return self._until(end) - self._until(start)
+
+    def _until(self, instant: int) -> int:
+        index = bisect_right(self.instants, instant) - 1
+        return self._sums[index] + (instant - self.instants[index]) * self._rates[index] if index >= 0 else 0
+
+
+def roll_sums(total: UsageCurve, growth: UsageCurve, window: Window, length: int) -> Iterator[int]:
+    """Yield starts of spans of ``length`` seconds, one of which has the largest ``total``.
+
+    Only spans count that overlap the window and in which the sum of ``growth`` is positive. Between two instants at
+    which a use begins or ends at either edge of the span, both sums change linearly; so the largest total is at one of
+    these instants, or where the growth becomes positive or ceases to be.
+    """
+    first, last = second(window.start) - length + 1, second(window.end) - 1
+    edges = {first, last}
+    for instant in (*total.instants, *growth.instants):
+        edges |= {edge for edge in (instant, instant - length) if first <= edge <= last}
+    starts = sorted(edges)
+    grown = [growth.between(start, start + length) for start in starts]
+    for start, more in zip(starts, grown, strict=True):
+        if more > 0:
+            yield start
+    for left, right, before, after in zip(starts, starts[1:], grown, grown[1:], strict=False):
+        if (before > 0) is not (after > 0):
+            yield from _turn(left, right, before, after)
+
+
+def _turn(left: int, right: int, before: int, after: int) -> Iterator[int]:
+    """Yield the last second after ``left``, or the first before ``right``, at which a linear change is positive."""
+    slope = (after - before) // (right - left)
+    start = left + ((before - 1) // -slope if before > 0 else -before // slope + 1)
+    if left < start < right:
+        yield start
+
+
+def second(instant: datetime) -> int:
+    """Return an instant in seconds since the epoch."""
+    return int(instant.timestamp())
+
+
+@dataclass(frozen=True, slots=True)
+class HostUse:
+    """One lease, and the number of whole hosts that are promised to it for its window."""
+
+    lease_id: str
+    window: Window
+    hosts: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectUse:
+    """What a project has in a window, as of a version.
+
+    A transaction that grants more to the project raises the version, if it is still the one that was read. So two
+    requests that each fit into the rest of a limit cannot both succeed.
+    """
+
+    project_id: str
+    version: int
+    leases: tuple[HostUse, ...]
+    usage: tuple[UsageRecord, ...] = ()
+    """What it has over a longer time, if that was requested: see ``Question``."""
+    own_usage: tuple[UsageRecord, ...] = ()
+
+
+HELD_BY_REQUEST = datetime(9999, 1, 1, tzinfo=UTC)
+"""The ``due_at`` of an outbox message that only its own request delivers."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxMessage:
+    """An outbox message about a lease, kept until it is delivered.
+
+    ``content`` is a string that only its writer interprets. ``due_at`` is the time of the next attempt; while a
+    delivery is in progress, the time at which its claim expires; and HELD_BY_REQUEST while it belongs to a request in
+    progress. ``delivered_to`` names the filters that have it. ``stored``: it is in the database, and is written as an
+    update. ``finished``: no attempt follows.
+    """
+
+    id: str
+    lease_id: str
+    content: str
+    created_at: datetime
+    due_at: datetime
+    attempts: int = 0
+    delivered_to: tuple[str, ...] = ()
+    reason: str | None = None
+    stored: bool = False
+    finished: bool = False
+
+    @property
+    def held(self) -> bool:
+        """Return whether it belongs to a request, which delivers it itself and knows the result."""
+        return self.due_at == HELD_BY_REQUEST
+
+
+def find_peak(window: Window, uses: Iterable[tuple[Window, int]]) -> int:
+    """Return the highest sum of amounts at any one instant of a window."""
+    steps: list[tuple[datetime, int]] = []
+    for use, amount in uses:
+        if use.overlaps(window):
+            steps += [(max(use.start, window.start), amount), (use.end, -amount)]
+    total = highest = 0
+    # At one instant ends sort before starts: windows that touch are not added up.
+    for _, change in sorted(steps):
+        total += change
+        highest = max(highest, total)
+    return highest
+
+
+def find_longest_below(window: Window, uses: Iterable[tuple[Window, int]], most: int) -> Window | None:
+    """Return the first of the longest parts of a window in which the sum is never above ``most``."""
+    changes: dict[datetime, int] = {window.start: 0, window.end: 0}
+    for use, amount in uses:
+        if use.overlaps(window):
+            begin, end = max(use.start, window.start), min(use.end, window.end)
+            changes[begin] = changes.get(begin, 0) + amount
+            changes[end] = changes.get(end, 0) - amount
+    instants = sorted(changes)
+    best: Window | None = None
+    begins: datetime | None = None
+    total = 0
+    for instant, following in zip(instants, instants[1:], strict=False):
+        total += changes[instant]
+        if total > most:
+            begins = None
+            continue
+        begins = instant if begins is None else begins
+        if best is None or following - begins > best.duration:
+            best = Window(begins, following)
+    return best

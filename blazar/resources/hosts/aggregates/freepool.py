@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The freepool: the aggregate of all hosts that can be reserved and are not.
+
+Reservations of instances share its hosts: these stay in it, and are in the aggregates of such reservations as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from blazar.clouds.ports.compute import Aggregate, Compute, Hypervisor
+from blazar.model.base.errors import CloudUnavailable, NotFound
+from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.resources.hosts.aggregates.membership import AggregateMembership, AggregateNames, find_by_name
+
+
+class HostWaits(CloudUnavailable):
+    """One host cannot be assigned yet; others can."""
+
+
+class NotInFreepool(NotFound):
+    """Hosts cannot be assigned because they are not in the freepool."""
+
+    def __init__(self, hosts: Iterable[str], freepool: str) -> None:
+        self.reasons = {
+            host: f"host {host} is not in the aggregate {freepool!r}; add it, so that it can be assigned"
+            for host in hosts
+        }
+        super().__init__("; ".join(self.reasons.values()))
+
+
+class Freepool:
+    """The hosts of the freepool, and those that reservations of instances share."""
+
+    def __init__(self, compute: Compute, names: AggregateNames) -> None:
+        self._compute = compute
+        self._names = names
+        self._members = AggregateMembership(compute, names)
+
+    def aggregate(self) -> Aggregate:
+        """Return the freepool; NotFound, with the remedy, if the cloud has none."""
+        return self._members.freepool(self._compute.aggregates())
+
+    def ensure_in(self, *hosts: str) -> bool:
+        """Ensure that hosts are in the freepool; return whether one had to be added."""
+        aggregate = self.aggregate()
+        missing = [host for host in hosts if host not in aggregate.hosts]
+        for host in missing:
+            self._members.add(aggregate, host)
+        return bool(missing)
+
+    def ensure_out(self, *hosts: str) -> None:
+        """Ensure that hosts are not in the freepool."""
+        aggregate = self.aggregate()
+        for host in hosts:
+            if host in aggregate.hosts:
+                self._members.remove_if_known(aggregate, host)
+
+    def places(self, aggregates: Iterable[Aggregate]) -> Mapping[str, str | None] | None:
+        """Return the place of each host, by service name: None for the freepool, else the name of the aggregate.
+
+        Hosts in none of these ``aggregates`` are left out. Returns None if the cloud has no freepool.
+        """
+        freepool = find_by_name(aggregates, self._names.freepool)
+        if freepool is None:
+            return None
+        others = {
+            host: a.name for a in aggregates if self._members.is_ours(a) and a.id != freepool.id for host in a.hosts
+        }
+        return {**dict.fromkeys(freepool.hosts), **others}
+
+    def open_hosts(self) -> tuple[Hypervisor, ...]:
+        """Return the hypervisors that are up, enabled and open to all: neither in the freepool nor reserved."""
+        aggregates = self._compute.aggregates()
+        kept = {host for aggregate in aggregates if self._members.is_ours(aggregate) for host in aggregate.hosts}
+        return tuple(h for h in self._compute.hypervisors() if h.up and h.enabled and h.service_name not in kept)
+
+    def admit(self, aggregate: Aggregate, *, hosts: Iterable[str], aggregates: tuple[Aggregate, ...]) -> None:
+        """Ensure that hosts are in an aggregate that shares them with others: they stay in the freepool.
+
+        ``aggregates`` are all of the cloud's, just read. Raises NotInFreepool if hosts are not in the freepool, and
+        CloudUnavailable while one is in the aggregate of a host reservation.
+        """
+        missing = [host for host in hosts if host not in aggregate.hosts]
+        self.check_all_in(missing, aggregate, aggregates)
+        for host in missing:
+            self.check_in(host, aggregate, aggregates)
+            self._members.add(aggregate, host)
+
+    def dismiss(self, aggregate: Aggregate, *, hosts: Iterable[str]) -> None:
+        """Ensure that hosts are not in an aggregate that shares them with others."""
+        for host in hosts:
+            if host in aggregate.hosts:
+                self._members.remove_if_known(aggregate, host)
+
+    def dissolve(self, aggregate: Aggregate) -> None:
+        """Ensure that an aggregate that shares hosts with others is gone; it stays if it has hosts unknown to Nova."""
+        gone = [self._members.remove_if_known(aggregate, host) for host in aggregate.hosts]
+        if all(gone):
+            self._members.delete(aggregate)
+
+    def check_all_in(self, hosts: Iterable[str], aggregate: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+        """Raise NotInFreepool if hosts are neither in the freepool nor reserved: waiting does not help."""
+        kept = {host for a in aggregates if self._members.is_ours(a) and a.id != aggregate.id for host in a.hosts}
+        lost = [host for host in hosts if host not in kept]
+        if lost and self._members.freepool(aggregates):
+            raise NotInFreepool(lost, self._names.freepool)
+
+    def check_in(self, host: str, aggregate: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+        """Raise NotInFreepool if a host is not in the freepool, and HostWaits while a reservation still has it."""
+        others = [a for a in aggregates if host in a.hosts and a.id != aggregate.id]
+        foreign = [a for a in others if (a.availability_zone or "").startswith(self._names.zone_prefix)]
+        if foreign:
+            raise HostWaits(
+                f"host {host} is still in the aggregate of reservation {foreign[0].name}",
+                cause=Cause(ReasonCode.PREVIOUS_USER_NOT_LEFT),
+            )
+        if host not in self._members.freepool(aggregates).hosts:
+            raise NotInFreepool((host,), self._names.freepool)

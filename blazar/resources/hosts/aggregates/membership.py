@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which hosts are in which aggregate: idempotent changes of the members of one aggregate."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from blazar.clouds.ports.compute import Aggregate, Compute
+from blazar.model.base.errors import Conflict, NotFound
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateNames:
+    """Names shared with operators, the scheduler filter and other tools; defaults as in ``blazar.conf``."""
+
+    freepool: str = "freepool"
+    zone_prefix: str = "blazar_"
+    owner_key: str = "blazar:owner"
+
+
+class AggregateMembership:
+    """Adds hosts to aggregates and removes them, whatever earlier attempts and other managers have done."""
+
+    def __init__(self, compute: Compute, names: AggregateNames) -> None:
+        self._compute = compute
+        self._names = names
+
+    def is_ours(self, aggregate: Aggregate) -> bool:
+        """Return whether an aggregate is the freepool, or that of a host reservation."""
+        zone = aggregate.availability_zone or ""
+        return aggregate.name == self._names.freepool or zone.startswith(self._names.zone_prefix)
+
+    def freepool(self, aggregates: tuple[Aggregate, ...]) -> Aggregate:
+        """Return the freepool among these; NotFound, with the remedy, if there is none."""
+        aggregate = find_by_name(aggregates, self._names.freepool)
+        if aggregate is None:
+            raise NotFound(
+                f"the cloud has no host aggregate named {self._names.freepool!r}; create it (without an availability "
+                f"zone), or name yours in [nova] aggregate_freepool_name"
+            )
+        return aggregate
+
+    def add(self, aggregate: Aggregate, host: str) -> None:
+        """Ensure that a host is in an aggregate."""
+        try:
+            self._compute.add_host(aggregate.id, host)
+        except Conflict:
+            # Already in it, by an earlier attempt whose response was lost or another manager. Other conflicts stand.
+            if not self._is_in(aggregate, host):
+                raise
+
+    def add_if_known(self, aggregate: Aggregate, host: str) -> None:
+        """Add a host unless Nova no longer knows it, so that an end that has begun can finish."""
+        try:
+            self.add(aggregate, host)
+        except NotFound as error:
+            if self._is_known(host):
+                raise
+            LOG.warning(
+                "Host %s is unknown to Nova and not added to aggregate %s: %s", host, aggregate.name, error.message
+            )
+
+    def remove(self, aggregate: Aggregate, host: str) -> None:
+        """Ensure that a host is not in an aggregate."""
+        try:
+            self._compute.remove_host(aggregate.id, host)
+        except NotFound:
+            if self._is_in(aggregate, host):
+                raise
+
+    def remove_if_known(self, aggregate: Aggregate, host: str) -> bool:
+        """Remove a host; return False for one that Nova no longer knows, which it can neither use nor remove."""
+        try:
+            self.remove(aggregate, host)
+        except NotFound as error:
+            if self._is_known(host):
+                raise
+            LOG.warning("Host %s is unknown to Nova and stays in aggregate %s: %s", host, aggregate.name, error.message)
+            return False
+        return True
+
+    def delete(self, aggregate: Aggregate) -> None:
+        """Ensure that an aggregate is gone."""
+        try:
+            self._compute.delete_aggregate(aggregate.id)
+        except NotFound:
+            return
+
+    def _is_known(self, host: str) -> bool:
+        return any(hypervisor.service_name == host for hypervisor in self._compute.hypervisors())
+
+    def _is_in(self, aggregate: Aggregate, host: str) -> bool:
+        return any(a.id == aggregate.id and host in a.hosts for a in self._compute.aggregates())
+
+
+def find_by_name(aggregates: Iterable[Aggregate], name: str) -> Aggregate | None:
+    """Return the aggregate of this name, if there is one."""
+    return next((a for a in aggregates if a.name == name), None)

@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host aggregates of reservations of whole hosts, one for each.
+
+Nova (34) does not add a host to an aggregate with an availability zone while another aggregate gives the host another
+zone, and does not change the zone of a host that runs servers. So a host leaves its operator's zone aggregate when it
+is assigned and enters it again when it is returned; the metadata of the reservation's aggregate records the former
+zone, so that nothing has to be stored elsewhere. A host that Nova does not let into its zone yet does not delay the end
+of its lease: it waits in the freepool, the aggregate stays with its metadata, and the sweep, a later change of the
+reservation or the next reservation of the host returns it.
+
+The order of the steps keeps a host in the freepool or a reservation's aggregate at every moment: it enters the
+reservation's aggregate before it leaves the freepool, and enters the freepool before it leaves the reservation's
+aggregate. A host in neither would accept servers of every project.
+
+Preemptible servers on a host are deleted before it is assigned; no other servers are. To keep new ones away meanwhile,
+the host is closed to them first, by a key in the freepool's metadata that the scheduler filter reads. A returning host
+stays closed to them until it is in its zone again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from blazar.clouds.ports.compute import Aggregate, Compute, MigrationState, Server
+from blazar.model.base.errors import CloudRefused, Conflict, NotFound
+from blazar.model.base.reasons import Cause, ReasonCode, joint_cause
+from blazar.model.resources.resource import Resource
+from blazar.resources.contract.parameters import by_service
+from blazar.resources.hosts.aggregates.freepool import Freepool, HostWaits, NotInFreepool
+from blazar.resources.hosts.aggregates.membership import AggregateMembership, AggregateNames, find_by_name
+from blazar.resources.hosts.preemptibles import is_preemptible
+
+LOG = logging.getLogger(__name__)
+
+FORMER_ZONE = "blazar:zone:"
+"""Prefix of the metadata key that names, for a host, the zone aggregates to which it returns (ids, with commas)."""
+
+
+CLOSED = "blazar:closed:"
+"""Prefix of the key in the freepool's metadata by which a host is closed to new preemptible servers; the value is the
+id of the reservation that it is assigned to or returned from."""
+
+NAMED_IN_REASON = 3
+"""How many of the waiting hosts a reason names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What is unfinished: how many preemptible servers are being deleted, and why other hosts wait, by service name."""
+
+    evicted: int = 0
+    waiting: Mapping[str, HostWaits] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """Return the reason for operators."""
+        more = len(self.waiting) - NAMED_IN_REASON
+        texts = [wait.message for wait in self.waiting.values()][:NAMED_IN_REASON]
+        named_hosts = [*texts, *([f"{more} more hosts wait"] if more > 0 else [])]
+        return "; ".join([f"{self.evicted} preemptible servers are being deleted"] * bool(self.evicted) + named_hosts)
+
+    def cause(self, resources: Iterable[Resource]) -> Cause:
+        """Return what everybody may know of it; ``resources`` are the hosts."""
+        waiting = by_service(resources, self.waiting)
+        evicting = Cause(ReasonCode.RESOURCE_NOT_READY)
+        return joint_cause([evicting, *(wait.cause.at(id_) for id_, wait in waiting.items())])
+
+
+class ReservationAggregates:
+    """Moves hosts between the freepool and the aggregates of host reservations."""
+
+    def __init__(self, compute: Compute, names: AggregateNames) -> None:
+        self._compute = compute
+        self._names = names
+        self._members = AggregateMembership(compute, names)
+        self._freepool = Freepool(compute, names)
+
+    def ensure(self, reservation_id: str, *, project_id: str) -> Aggregate:
+        """Ensure the reservation's aggregate: named by its id, with its own zone and the owner in its metadata."""
+        owner = {self._names.owner_key: project_id}
+        aggregate = self._compute.aggregate(reservation_id)
+        if aggregate is None:
+            try:
+                return self._compute.create_aggregate(reservation_id, self._names.zone_prefix + reservation_id, owner)
+            except Conflict:
+                # An earlier attempt whose response was lost made it, or another manager did.
+                aggregate = self._compute.aggregate(reservation_id)
+                if aggregate is None:
+                    raise
+        if self._owner(aggregate) != project_id:
+            self._compute.set_aggregate_metadata(aggregate.id, owner)
+        return aggregate
+
+    def _owner(self, aggregate: Aggregate) -> str | None:
+        return aggregate.metadata.get(self._names.owner_key)
+
+    def hosts_of(self, reservation_id: str) -> tuple[str, ...]:
+        """Return the service names of the hosts in the reservation's aggregate; empty if it does not exist."""
+        aggregate = self._compute.aggregate(reservation_id)
+        return aggregate.hosts if aggregate else ()
+
+    def reservations(self) -> frozenset[str]:
+        """Return the ids of the reservations that have an aggregate with its own zone, or keep a host closed."""
+        prefix = self._names.zone_prefix
+        aggregates = self._compute.aggregates()
+        freepool = find_by_name(aggregates, self._names.freepool)
+        closed = {} if freepool is None else freepool.metadata
+        return frozenset(
+            (
+                *(a.name for a in aggregates if a.availability_zone == prefix + a.name),
+                *(owner for key, owner in closed.items() if key.startswith(CLOSED)),
+            )
+        )
+
+    def confirm_moves_from(self, host: str) -> int:
+        """Confirm the cold migrations away from a host, which hold capacity on it until then.
+
+        Return the number of those that were not complete, with those that cannot be confirmed yet. Read the servers on
+        the host before: one that leaves in between is found here.
+        """
+        incomplete = 0
+        for server_id, state in self._compute.moves_from(host).items():
+            try:
+                if state is MigrationState.TO_CONFIRM:
+                    self._compute.confirm_migration(server_id)
+            except (NotFound, Conflict):
+                # Just deleted or confirmed: there is nothing to wait for.
+                continue
+            incomplete += 1
+        return incomplete
+
+    def assign(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> Unfinished:
+        """Ensure that the hosts are in the reservation's aggregate and not in the freepool; return what is unfinished.
+
+        Every host that can be assigned is, whatever delays the others: preemptible servers, which are deleted; a
+        reservation that still has the host; servers that we must not delete. All other hosts leave the aggregate.
+        Raises NotInFreepool at the end if hosts are neither in the freepool nor reserved (an operator removed them, or
+        Nova no longer has them), and Conflict if a host that has to leave runs servers.
+        """
+        wanted = tuple(hosts)
+        aggregates = self._compute.aggregates()
+        freepool = self._members.freepool(aggregates)
+        aggregate = find_by_name(aggregates, reservation_id)
+        if aggregate is None or self._owner(aggregate) != project_id:
+            aggregate = self.ensure(reservation_id, project_id=project_id)
+        evicted = 0
+        waiting: dict[str, HostWaits] = {}
+        lost: dict[str, str] = {}
+        for host in wanted:
+            try:
+                evicted += self._assign_host(host, aggregate, freepool, aggregates)
+            except HostWaits as wait:
+                waiting[host] = wait
+            except NotInFreepool as error:
+                lost |= error.reasons
+        if lost:
+            raise NotInFreepool(lost, self._names.freepool)
+        leaving = [host for host in aggregate.hosts if host not in wanted]
+        for host in leaving:
+            self._check_empty(host, aggregate)
+        if to_return := frozenset((*leaving, *_former_zones(aggregate))).difference(wanted):
+            self._return_hosts(aggregate, leaving, aggregates, to_return)
+        self._reopen(reservation_id, aggregates, frozenset(freepool.hosts).difference(wanted))
+        return Unfinished(evicted, waiting)
+
+    def assign_again(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> None:
+        """Put hosts that a change of the reservation has returned to the freepool back into its aggregate."""
+        aggregates = self._compute.aggregates()
+        free = self._members.freepool(aggregates).hosts
+        aggregate = find_by_name(aggregates, reservation_id)
+        left = [host for host in hosts if host in free]
+        if left:
+            here = aggregate.hosts if aggregate else ()
+            self.assign(reservation_id, hosts=dict.fromkeys((*here, *left)), project_id=project_id)
+
+    def release(self, reservation_id: str, *, hosts: frozenset[str] | None, assigned: Iterable[str] = ()) -> int:
+        """Ensure that hosts of the reservation's aggregate are empty and back in the freepool.
+
+        ``hosts`` None means all of them, and that the aggregate is deleted too. Those ``assigned`` that are neither
+        in the freepool nor reserved (an operator deleted the aggregate) return to the freepool with their servers.
+        Returns the number of servers that are still being deleted: no host leaves until a later call finds them gone.
+        """
+        aggregates = self._compute.aggregates()
+        self._reopen(reservation_id, aggregates, hosts)
+        # Before hosts return to their zones, which Nova may refuse: outside both, a host accepts anybody's servers.
+        kept = {host for aggregate in aggregates if self._members.is_ours(aggregate) for host in aggregate.hosts}
+        for host in assigned:
+            if host not in kept:
+                LOG.warning(
+                    "Host %s left the aggregate of reservation %s before its end; adding it to the freepool",
+                    host,
+                    reservation_id,
+                )
+                self._members.add_if_known(self._members.freepool(aggregates), host)
+        left = 0
+        for aggregate in [a for a in aggregates if a.name == reservation_id]:
+            left += self._empty(aggregate, aggregates, hosts)
+        return left
+
+    def _empty(self, aggregate: Aggregate, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> int:
+        leaving = aggregate.hosts if hosts is None else tuple(host for host in aggregate.hosts if host in hosts)
+        left = 0
+        occupied: dict[str, Sequence[Server]] = {}
+        for host in leaving:
+            occupied[host] = self._compute.servers_on(host)
+            left += self.confirm_moves_from(host)
+        if any(occupied.values()):
+            if hosts is None:
+                self._close(aggregate)
+            # Read again right before servers are deleted: a host that has left the aggregate has another user.
+            still_here = next((a.hosts for a in self._compute.aggregates() if a.id == aggregate.id), ())
+            for host in leaving:
+                if host not in still_here:
+                    continue
+                for server in occupied[host]:
+                    self._compute.begin_server_deletion(server.id)
+                left += len(self._compute.servers_on(host)) if occupied[host] else 0
+            leaving = tuple(host for host in leaving if host in still_here)
+        if left:
+            return left
+        # Includes hosts whose move in or out a crash interrupted between removal and return.
+        if self._return_hosts(aggregate, leaving, aggregates, hosts) and hosts is None:
+            self._members.delete(aggregate)
+        return 0
+
+    def _check_empty(self, host: str, aggregate: Aggregate) -> None:
+        """Raise Conflict if servers keep a host from leaving an aggregate that remains."""
+        servers = self._compute.servers_on(host)
+        self.confirm_moves_from(host)
+        if servers:
+            raise Conflict(
+                f"host {host} runs {len(servers)} servers of reservation {aggregate.name}, as {servers[0].id}; move or "
+                f"delete them first",
+                public=f"servers run on a host that reservation {aggregate.name} would lose; move or delete them first",
+            )
+
+    def _return_hosts(
+        self,
+        aggregate: Aggregate,
+        leaving: Sequence[str],
+        aggregates: tuple[Aggregate, ...],
+        hosts: frozenset[str] | None,
+    ) -> bool:
+        """Move the ``leaving`` hosts from an aggregate to the freepool, and all ``hosts`` (None: any) to their zones.
+
+        Return whether the return is finished, for these and for those that were returning before.
+        """
+        former = {host: ids for host, ids in _former_zones(aggregate).items() if hosts is None or host in hosts}
+        if not (leaving or former):
+            return True
+        freepool = self._members.freepool(aggregates)
+        closed = {host: freepool.metadata.get(CLOSED + host, aggregate.name) for host in former}
+        # Nova adds no host with servers to a zone, and preemptible ones boot as soon as it is in the freepool alone.
+        if closing := {CLOSED + host: aggregate.name for host in former if CLOSED + host not in freepool.metadata}:
+            self._compute.set_aggregate_metadata(freepool.id, closing)
+        out = True
+        for host in leaving:
+            if host not in freepool.hosts:
+                self._members.add_if_known(freepool, host)
+            # Nova also refuses if a server was booted in between; the host stays in both until that is gone.
+            out = self._members.remove_if_known(aggregate, host) and out
+        others = [a for a in aggregates if a.id != aggregate.id]
+        home = [host for host, ids in former.items() if self._is_returned(host, ids, others)]
+        if opened := {CLOSED + host: None for host in home if closed[host] == aggregate.name}:
+            self._compute.set_aggregate_metadata(freepool.id, opened)
+        done = out and len(home) == len(former)
+        if home and not (done and hosts is None):
+            # The aggregate remains, and must not keep a former zone that the operator may change from now on.
+            self._compute.set_aggregate_metadata(aggregate.id, {FORMER_ZONE + host: None for host in home})
+        return done
+
+    def _close(self, aggregate: Aggregate) -> None:
+        """Close an ending reservation to new servers: remove the metadata that the scheduler filter requires."""
+        keys = {key: None for key in aggregate.metadata if not key.startswith(FORMER_ZONE)}
+        if keys:
+            self._compute.set_aggregate_metadata(aggregate.id, keys)
+
+    def _assign_host(
+        self, host: str, aggregate: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]
+    ) -> int:
+        """Ensure that one host is in the aggregate; return how many preemptible servers are still being deleted."""
+        closed = CLOSED + host in freepool.metadata
+        if host not in aggregate.hosts:
+            self._freepool.check_in(host, aggregate, aggregates)
+            servers = self._compute.servers_on(host)
+            if servers:
+                self._check_preemptible(host, servers)
+                if not closed:
+                    self._compute.set_aggregate_metadata(freepool.id, {CLOSED + host: aggregate.name})
+                    closed = True
+                LOG.info(
+                    "Host %s is needed by reservation %s: %s", host, aggregate.name, _list_servers("deleting", servers)
+                )
+                for server in servers:
+                    self._compute.begin_server_deletion(server.id)
+                if left := len(self._compute.servers_on(host)):
+                    return left
+            try:
+                self._enter(host, aggregate, freepool, aggregates)
+            except Conflict as error:
+                # A server was booted in between, or the host got a zone: the next attempt finds out.
+                if left := len(self._compute.servers_on(host)):
+                    return left
+                cause = Cause(ReasonCode.RESOURCE_NOT_READY)
+                raise HostWaits(f"host {host} cannot be assigned yet: {error.message}", cause=cause) from error
+        if host in freepool.hosts:
+            self._members.remove(freepool, host)
+        if closed:
+            self._compute.set_aggregate_metadata(freepool.id, {CLOSED + host: None})
+        return 0
+
+    def _check_preemptible(self, host: str, servers: Sequence[Server]) -> None:
+        others = [server for server in servers if not is_preemptible(server)]
+        if others:
+            raise HostWaits(
+                f"host {host} runs {len(others)} servers that belong to no reservation, as {others[0].id}; move or "
+                f"delete them",
+                cause=Cause(ReasonCode.SERVER_IN_THE_WAY),
+            )
+
+    def _reopen(self, reservation_id: str, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> None:
+        """Reopen hosts that a reservation has closed to preemptible servers and no longer needs.
+
+        Those that are returning to their zones stay closed until they are there.
+        """
+        freepool, aggregate = find_by_name(aggregates, self._names.freepool), find_by_name(aggregates, reservation_id)
+        if freepool is None:
+            return
+        returning = _former_zones(aggregate) if aggregate else {}
+        closed = {key.removeprefix(CLOSED): owner for key, owner in freepool.metadata.items() if key.startswith(CLOSED)}
+        ours = {
+            CLOSED + host: None
+            for host, owner in closed.items()
+            if owner == reservation_id and host not in returning and (hosts is None or host in hosts)
+        }
+        if ours:
+            self._compute.set_aggregate_metadata(freepool.id, ours)
+
+    def _enter(self, host: str, aggregate: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+        others = [a for a in aggregates if host in a.hosts and a.id not in (aggregate.id, freepool.id)]
+        zones = [a for a in others if a.availability_zone]
+        known = _former_zones(aggregate).get(host, frozenset())
+        former = known | {a.id for a in zones}
+        if not former:
+            # Another reservation may have returned it, and Nova may not have let it into its zone since.
+            former = frozenset().union(*(_former_zones(a).get(host, ()) for a in aggregates))
+        if former != known:
+            # Recorded before the first removal, so that a crash in between does not lose the former zone.
+            text = ",".join(str(identifier) for identifier in sorted(former))
+            self._compute.set_aggregate_metadata(aggregate.id, {FORMER_ZONE + host: text})
+        for zone in zones:
+            self._members.remove(zone, host)
+        self._members.add(aggregate, host)
+
+    def _is_returned(self, host: str, former: frozenset[int], aggregates: Iterable[Aggregate]) -> bool:
+        """Add a host to its former zone; return False if Nova refuses yet, which delays no lease's end."""
+        zones = [a for a in aggregates if a.availability_zone]
+        if any(host in zone.hosts for zone in zones if zone.id not in former):
+            # Its operator has given it a new zone meanwhile, or another reservation has it and recorded the zone.
+            return True
+        try:
+            for zone in zones:
+                # A zone aggregate that its operator deleted meanwhile is skipped.
+                if zone.id in former and host not in zone.hosts:
+                    self._members.add_if_known(zone, host)
+        except (Conflict, NotFound, CloudRefused) as error:
+            LOG.warning("Host %s cannot return to its availability zone yet: %s", host, error.message)
+            return False
+        return True
+
+
+def _former_zones(aggregate: Aggregate) -> Mapping[str, frozenset[int]]:
+    """Return the ids of the zone aggregates to which hosts of a reservation's aggregate return, by host."""
+    return {
+        key.removeprefix(FORMER_ZONE): frozenset(int(id_) for id_ in ids.split(",") if id_.isdecimal())
+        for key, ids in aggregate.metadata.items()
+        if key.startswith(FORMER_ZONE)
+    }
+
+
+def _list_servers(what: str, servers: Sequence[Server]) -> str:
+    named = ", ".join(f"{server.id} of project {server.project_id}" for server in servers)
+    return f"{what} {len(servers)} preemptible servers: {named}"

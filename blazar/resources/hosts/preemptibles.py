@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Preemptible servers: they use hosts of the freepool until a lease needs them.
+
+A server is preemptible if an operator has set the extra spec ``blazar:preemptible`` on its flavor. No other server on
+a host is ever deleted to make room.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+from blazar.clouds.ports import Cloud
+from blazar.clouds.ports.compute import Flavor, Server
+from blazar.clouds.ports.placement import CLASS_PREFIX, reservation_of
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import InvalidInput
+from blazar.model.resources.resource import Resource
+from blazar.resources.hosts.flavors import per_instance_of
+
+LOG = logging.getLogger(__name__)
+
+SPEC = "blazar:preemptible"
+"""Extra spec of a flavor; the scheduler filter reads the same."""
+
+OURS = (f"resources:{CLASS_PREFIX}", "aggregate_instance_extra_specs:reservation")
+"""Prefixes of the extra specs that we add to a reservation's flavor."""
+
+TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
+"""The values that the scheduler filter treats as true, ignoring case."""
+
+
+def is_preemptible(server: Server) -> bool:
+    """Return whether a server is preemptible."""
+    return server.extra_specs.get(SPEC, "").strip().lower() in TRUE
+
+
+def surplus(servers: Iterable[Server], capacity: Amounts, promised: Amounts) -> tuple[Server, ...]:
+    """Return the preemptible servers to delete so that what is promised on a host fits: the newest, as few as possible.
+
+    ``servers`` are those on the host outside reserved capacity. What non-preemptible servers use counts as taken,
+    regardless of owner.
+    """
+    taken = promised
+    preemptible = []
+    for server in servers:
+        if is_preemptible(server):
+            preemptible.append(server)
+        else:
+            taken += _needs_of(server)
+    evicted = []
+    for server in sorted(preemptible, key=lambda server: (server.created_at, server.id)):
+        with_it = taken + _needs_of(server)
+        # Only promised resource classes count; use of others conflicts with no promise.
+        if any(amount > capacity.get(name) for name, amount in with_it if promised.get(name)):
+            evicted.append(server)
+        else:
+            taken = with_it
+    return tuple(reversed(evicted))
+
+
+class Preemptibles:
+    """Makes room for reserved capacity on shared hosts."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._compute = cloud.compute
+        self._placement = cloud.placement
+
+    def make_room(self, resource: Resource) -> int:
+        """Delete the preemptible servers on a host that do not fit beside all reserved capacity there.
+
+        Returns how many of them still exist. No new ones appear: the scheduler filter admits none to hosts in the
+        aggregate of a reservation.
+        """
+        host = str(resource.attributes["service_name"])
+        servers = self._compute.servers_on(host)
+        if not any(is_preemptible(server) for server in servers):
+            return 0
+        promised = Amounts()
+        for name, total in self._placement.reserved_totals(resource.name).items():
+            flavor = self._compute.flavor(reservation_of(name))
+            if flavor is not None:
+                promised += takes(flavor).times(total)
+        evicted = surplus((s for s in servers if not _in_slot(s)), resource.capacity, promised)
+        for server in evicted:
+            LOG.info("Preemptible server %s of project %s makes room on host %s", server.id, server.project_id, host)
+            self._compute.begin_server_deletion(server.id)
+        gone = {server.id for server in evicted}
+        return sum(server.id in gone for server in self._compute.servers_on(host)) if evicted else 0
+
+
+def takes(flavor: Flavor) -> Amounts:
+    """Return the resources that a server of a flavor uses; only its sizes if the flavor cannot be reserved."""
+    plain = replace(flavor, extra_specs={k: v for k, v in flavor.extra_specs.items() if not k.startswith(OURS)})
+    try:
+        return per_instance_of(plain)
+    except InvalidInput:
+        return per_instance_of(replace(plain, extra_specs={}))
+
+
+def _needs_of(server: Server) -> Amounts:
+    sizes = {name: server.amounts.get(name) for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
+    vcpus, memory_mb, disk_gb = sizes.values()
+    return takes(Flavor(server.id, server.name, vcpus, memory_mb, disk_gb, extra_specs=server.extra_specs))
+
+
+def _in_slot(server: Server) -> bool:
+    return any(key.startswith(f"resources:{CLASS_PREFIX}") for key in server.extra_specs)

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes of allocations, in the transaction of the caller."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.clock import later, to_second
+from blazar.model.base.window import Window
+from blazar.model.calendar.allocations import Allocation
+from blazar.model.leases.history import ResourceMove
+from blazar.model.leases.lease import Lease
+from blazar.store.booking import history
+from blazar.store.calendar.generations import LONG_AGO
+from blazar.store.sql.rows import ALLOCATION_COLUMNS, allocation_of, chunks
+from blazar.store.sql.tables import allocations
+
+# A statement of every booking, built once: building one costs as much as executing it.
+_INSERT = allocations.insert()
+
+
+def insert(
+    connection: Connection, new: Iterable[Allocation], cleaning: timedelta, *, added_at: datetime | None = None
+) -> None:
+    """Insert allocations; ``added_at`` is when they are added to a lease that may have begun."""
+    rows = [
+        {
+            "kind": str(a.kind),
+            "resource_id": a.resource_id,
+            "lease_id": a.lease_id,
+            "reservation_id": a.reservation_id,
+            "starts_at": a.window.start,
+            "ends_at": a.window.end,
+            "blocks_until": later(a.window.end, cleaning),
+            "count": a.count,
+            "per_instance": None if a.per_instance is None else dict(a.per_instance.items),
+            "added_at": added_at,
+        }
+        for a in new
+    ]
+    if rows:
+        connection.execute(_INSERT, rows)
+
+
+def replace(
+    connection: Connection, lease: Lease, wanted: Collection[Allocation], *, cleaning: timedelta, at: datetime
+) -> tuple[ResourceMove, ...]:
+    """Replace the live allocations of a lease with those that are wanted, changing only what differs.
+
+    Return which resources it gave up and got.
+
+    A reservation that continues with more or less of a resource keeps its row: no user leaves, and nothing is cleaned.
+    """
+    rows = connection.execute(
+        sa.select(allocations.c.id, allocations.c.added_at, *ALLOCATION_COLUMNS).where(
+            allocations.c.lease_id == lease.id, allocations.c.released_at.is_(None)
+        )
+    ).all()
+    held = [_Row(key, added_at, allocation_of(columns)) for key, added_at, *columns in rows]
+    new = Counter(wanted)
+    # Match the same allocation first, then another window, then another size: so that each row changes least.
+    _, others = _match_rows(held, new, lambda allocation: allocation)
+    moved, others = _match_rows(others, new, lambda allocation: allocation.assignment)
+    resized, gone = _match_rows(others, new, _where)
+    past = [row for row, _ in resized if row.since < to_second(at)]
+    begun = [row.key for row in past]
+    for part in chunks([row.key for row in gone]):
+        release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning)
+    _change_rows(connection, (*moved, *resized), cleaning)
+    for part in chunks(begun):
+        connection.execute(allocations.update().where(allocations.c.id.in_(part)).values(added_at=at))
+    _keep_past(connection, past, at)
+    insert(connection, new.elements(), cleaning, added_at=at)
+    return history.moves_between(
+        history.pair_with_reservations(row.allocation for row in gone), history.pair_with_reservations(new.elements())
+    )
+
+
+def _change_rows(connection: Connection, matched: Iterable[tuple[_Row, Allocation]], cleaning: timedelta) -> None:
+    """Give rows the window and the size of what they are kept for.
+
+    One statement for each size and window: usually one, or three while a lease is changed.
+    """
+    changed: dict[tuple[Window, int, Amounts | None], list[int]] = defaultdict(list)
+    for row, kept in matched:
+        changed[kept.window, kept.count, kept.per_instance].append(row.key)
+    for (window, count, per_instance), keys in changed.items():
+        for part in chunks(keys):
+            connection.execute(
+                allocations.update()
+                .where(allocations.c.id.in_(part))
+                .values(
+                    starts_at=window.start,
+                    ends_at=window.end,
+                    blocks_until=later(window.end, cleaning),
+                    count=count,
+                    per_instance=None if per_instance is None else dict(per_instance.items),
+                )
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row with what a lease has of a resource."""
+
+    key: int
+    added_at: datetime | None
+    allocation: Allocation
+
+    @property
+    def since(self) -> datetime:
+        """Return the start of that use."""
+        start = self.allocation.window.start
+        return start if self.added_at is None else max(start, to_second(self.added_at))
+
+
+def _match_rows(
+    rows: Iterable[_Row], new: Counter[Allocation], by: Callable[[Allocation], object]
+) -> tuple[list[tuple[_Row, Allocation]], list[_Row]]:
+    """Return rows with their new allocations, which are removed from ``new``, and the rows without a match."""
+    left: dict[object, list[Allocation]] = defaultdict(list)
+    for allocation in new.elements():
+        left[by(allocation)].append(allocation)
+    found: list[tuple[_Row, Allocation]] = []
+    others: list[_Row] = []
+    for row in rows:
+        if candidates := left[by(row.allocation)]:
+            found.append((row, candidates.pop()))
+            new[found[-1][1]] -= 1
+        else:
+            others.append(row)
+    return found, others
+
+
+def _keep_past(connection: Connection, past: Collection[_Row], at: datetime) -> None:
+    """Record what a lease had until now; the record blocks nothing."""
+    rows = [
+        {
+            "kind": str(each.allocation.kind),
+            "resource_id": each.allocation.resource_id,
+            "lease_id": each.allocation.lease_id,
+            "reservation_id": each.allocation.reservation_id,
+            "starts_at": each.allocation.window.start,
+            "ends_at": min(each.allocation.window.end, to_second(at)),
+            "blocks_until": LONG_AGO,
+            "count": each.allocation.count,
+            "per_instance": None if each.allocation.per_instance is None else dict(each.allocation.per_instance.items),
+            "added_at": each.added_at,
+            "released_at": at,
+        }
+        for each in past
+    ]
+    if rows:
+        connection.execute(_INSERT, rows)
+
+
+def release(connection: Connection, which: sa.ColumnElement[bool], *, at: datetime, cleaning: timedelta) -> None:
+    """Release allocations: a use that has begun ends now, one that has not never was."""
+    second = to_second(at)
+    begun = allocations.c.starts_at <= second
+    connection.execute(
+        allocations.update()
+        .where(which, allocations.c.released_at.is_(None))
+        .values(
+            released_at=at,
+            blocks_until=sa.case((begun, second + cleaning), else_=sa.literal(LONG_AGO, allocations.c.starts_at.type)),
+            ends_at=sa.case((sa.and_(begun, allocations.c.ends_at > second), second), else_=allocations.c.ends_at),
+        )
+    )
+
+
+def release_leases(connection: Connection, lease_ids: Collection[str], *, at: datetime, cleaning: timedelta) -> None:
+    """Release all that leases have."""
+    for part in chunks(sorted(lease_ids)):
+        release(connection, allocations.c.lease_id.in_(part), at=at, cleaning=cleaning)
+
+
+def _where(allocation: Allocation) -> tuple[int, str]:
+    """Return the resource and the reservation of an allocation."""
+    return allocation.resource_id, allocation.reservation_id

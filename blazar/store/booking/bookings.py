@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store of bookings: what is promised is written as a whole, or not at all. All that books writes here."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.base.errors import NotEnoughResources, PlanSuperseded, StaleCalendar
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.limits import Bounds
+from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
+from blazar.store.booking import allocation_writes, history, idempotency, lease_writes
+from blazar.store.booking.commit import Commit, LeaseWrite
+from blazar.store.calendar import project_use
+from blazar.store.calendar.generations import raise_generations
+from blazar.store.maintenance import plans
+from blazar.store.sql.tables import allocations, events, leases, waiting_list
+from blazar.store.sql.transactions import Clash, Transactions
+from blazar.store.work import outbox
+
+PLAN_ROW = 1
+"""The only row of the waiting list, with the version of its last plan."""
+
+_STATUSES = (str(LeaseStatus.CREATING), str(LeaseStatus.IN_PROGRESS))
+_OPEN = (str(EventStatus.UNDONE), str(EventStatus.IN_PROGRESS))
+
+Part = Callable[[Connection], None]
+"""What a feature does in the transaction of a commit: it checks its own rows, or writes them."""
+
+
+class BookingStore:
+    """Books leases; ``cleaning_time`` is kept free between two users of a resource."""
+
+    def __init__(self, transactions: Transactions, *, cleaning_time: timedelta) -> None:
+        self._transactions = transactions
+        self._cleaning_time = cleaning_time
+
+    def commit(self, commit: Commit, *, fence: Part | None = None, rows: Part | None = None) -> tuple[Lease, ...]:
+        """Write a commit, all or nothing; return its leases as saved, in their order.
+
+        ``fence`` comes first, ``rows`` after the leases. StaleLease, StaleCalendar, also if a project was granted
+        something since its use was read; KeyTaken, UsageDenied, PlanSuperseded, and NotEnoughResources while servers
+        are moved away for another lease of the project. Bounds may be passed by simultaneous requests.
+        """
+
+        def work(connection: Connection) -> tuple[Lease, ...]:
+            if fence is not None:
+                fence(connection)
+            _check(connection, commit)
+            new, changed = commit.new, commit.changed
+            saved: dict[str, Lease] = {}
+            for write in changed:
+                saved[write.after.id] = lease_writes.save(connection, write)
+                if write.after.deleted_at is not None:
+                    idempotency.forget_undone(connection, write.before, write.after)
+            if commit.redated:
+                lease_writes.save_dates(connection, commit.redated)
+            if new:
+                lease_writes.insert(connection, new, besides={move.reservation_id for move in commit.moves})
+            self._write_resources(connection, commit, new, saved)
+            if rows is not None:
+                rows(connection)
+            if commit.maintained is not None or commit.plans_from:
+                _write_plans(connection, commit)
+            if commit.messages:
+                outbox.write_messages(connection, commit.messages, at=commit.at)
+            return tuple([saved.get(write.after.id, write.after) for write in commit.leases])
+
+        try:
+            return self._transactions.write(work)
+        except Clash as error:
+            if not commit.evacuates and all(use.version for use in commit.uses):
+                raise
+            # The first two bookings of a project whose use is limited, or that lock it, make the same row.
+            raise StaleCalendar("the project was granted another lease or change in the meantime") from error
+
+    def check_makes_no_room(self, project_id: str) -> None:
+        """Raise NotEnoughResources while servers are moved away for a lease of the project."""
+        with self._transactions.reading() as connection:
+            _check_evacuation(connection, project_id)
+
+    def _write_resources(
+        self, connection: Connection, commit: Commit, new: Sequence[LeaseWrite], saved: Mapping[str, Lease]
+    ) -> None:
+        """Write what the leases get and give back, and their history; ``saved`` are those that are changed, by id."""
+        at = commit.at
+        held = _read_holdings(connection, commit) if commit.joint else {}
+        if commit.moves or commit.passing:
+            lease_writes.move_reservations(connection, commit)
+        if commit.released:
+            which = allocations.c.reservation_id.in_(sorted(commit.released))
+            allocation_writes.release(connection, which, at=at, cleaning=self._cleaning_time)
+        if redated := [write.after.id for write in commit.redated]:
+            allocation_writes.release_leases(connection, redated, at=at, cleaning=self._cleaning_time)
+        told: list[history.Written] = [(write.before, write.saved, ()) for write in commit.redated]
+        # In the order of ids, as they were saved, unless they take part in one operation.
+        by_id = {write.after.id: write for write in commit.leases}
+        for lease_id in by_id if commit.joint else saved:
+            write = by_id[lease_id]
+            lease = saved.get(lease_id, write.after)
+            if write.keeps:
+                told.append((write.before, lease, ()))
+                continue
+            moves = allocation_writes.replace(connection, lease, write.allocations, cleaning=self._cleaning_time, at=at)
+            if commit.joint:
+                # What has passed from one lease to the other is not seen there: its rows have moved already.
+                moves = history.moves_between(held.get(lease.id, ()), history.pair_with_reservations(write.allocations))
+            told += history.entry_of_change(write.before, lease, moves, write.allocations)
+        if not commit.joint:
+            come = [allocation for write in (*commit.redated, *new) for allocation in write.allocations]
+            allocation_writes.insert(connection, come, self._cleaning_time)
+            told += [(None, write.after, history.list_new_moves(write.allocations)) for write in new]
+        history.write(connection, told, at=at, sure=commit.joint, others=_others(commit) if commit.joint else None)
+
+
+def _check(connection: Connection, commit: Commit) -> None:
+    """Check what must hold, and keep it so until the end of the transaction."""
+    first = commit.leases[0].after if commit.leases else None
+    if commit.key is not None and first is not None:
+        idempotency.insert(connection, commit.key, commit.key_of or first.id, commit.at)
+    if commit.turn is not None:
+        _check_plan(connection, commit.turn)
+    for use in commit.uses:
+        project_use.raise_use_version(connection, use)
+    if commit.evacuates and first is not None:
+        _claim_evacuation(connection, first.project_id)
+    if commit.bounds is not None and commit.bounds.of_project and commit.new:
+        _check_bounds(connection, commit, commit.bounds)
+    if commit.generations:
+        raise_generations(connection, commit.generations)
+
+
+def _check_bounds(connection: Connection, commit: Commit, bounds: Bounds) -> None:
+    """Check the last of the new leases, which are alike, as if it was booked after those before it. UsageDenied."""
+    lease, others = commit.new[0].after, len(commit.new) - 1
+    more = len(lease.reservations) if commit.more is None else commit.more
+    so_far, reservations = project_use.count(connection, lease.project_id, commit.at)
+    bounds.check_project(so_far + others, reservations + more * others, more=more)
+
+
+def _read_holdings(connection: Connection, commit: Commit) -> Mapping[str, Collection[tuple[str, int]]]:
+    """Return which resources the reservations of the leases have before a commit, by lease; in one statement."""
+    a = allocations.c
+    ids = [write.after.id for write in commit.changed]
+    query = sa.select(a.lease_id, a.reservation_id, a.resource_id).where(a.lease_id.in_(ids), a.released_at.is_(None))
+    found: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for lease_id, reservation_id, resource_id in connection.execute(query):
+        found[lease_id].append((reservation_id, resource_id))
+    return found
+
+
+def _others(commit: Commit) -> Mapping[str, str]:
+    """Return the other lease of each one in an operation on two."""
+    ids = [write.after.id for write in commit.leases]
+    return dict(zip(ids, reversed(ids), strict=True)) if len(ids) == 2 else {}
+
+
+def _write_plans(connection: Connection, commit: Commit) -> None:
+    """Write what is planned for maintenance windows since the commit."""
+    for to, origin in commit.plans_from.items():
+        plans.take_plans(connection, to, origin, commit.at)
+    if commit.maintained is not None:
+        plans.write_plan(connection, *commit.maintained)
+
+
+def _check_evacuation(connection: Connection, project_id: str) -> None:
+    """Raise NotEnoughResources while room is being made for a lease of the project.
+
+    One statement, which uses the index of a project's leases.
+    """
+    other = connection.execute(
+        sa.select(leases.c.id)
+        .join(events, events.c.lease_id == leases.c.id)
+        .where(
+            leases.c.project_id == project_id,
+            leases.c.deleted_at.is_(None),
+            leases.c.status.in_(_STATUSES),
+            events.c.event_type == str(EventType.EVACUATE),
+            events.c.status.in_(_OPEN),
+        )
+        .order_by(leases.c.id)
+        .limit(1)
+    ).scalar()
+    if other is not None:
+        raise NotEnoughResources(
+            f"room is being made for lease {other} of the project; wait until it has started, or delete it"
+        )
+
+
+def _claim_evacuation(connection: Connection, project_id: str) -> None:
+    """Check as ``_check_evacuation`` does, with nobody else in between until the transaction is over.
+
+    NotEnoughResources. Clash if another transaction has just made the row that is locked here, for the first time.
+    """
+    project_use.lock_use(connection, project_id)
+    _check_evacuation(connection, project_id)
+
+
+def _check_plan(connection: Connection, version: int) -> None:
+    """Check that no other plan was carried out, and keep it so until the end of the transaction. PlanSuperseded."""
+    query = sa.select(waiting_list.c.version).where(waiting_list.c.id == PLAN_ROW).with_for_update()
+    if connection.execute(query).scalar() != version:
+        raise PlanSuperseded("another manager has planned the waiting list meanwhile")

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a booking writes as a whole, and what must still hold then: a value, made without the database."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from blazar.model.calendar.allocations import Allocation
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.limits import Bounds
+from blazar.model.leases.requests import IdempotencyKey
+from blazar.model.maintenance.windows import LeasePlan
+from blazar.model.use.resource_hours import OutboxMessage, ProjectUse
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseWrite:
+    """A lease as it was read, None if it is new, as it is to be, and all that it has then; ``keeps``: what it had."""
+
+    before: Lease | None
+    after: Lease
+    allocations: tuple[Allocation, ...] = ()
+    keeps: bool = False
+
+    @property
+    def saved(self) -> Lease:
+        """The lease as it is once it is written."""
+        return self.after if self.before is None else replace(self.after, revision=self.before.revision + 1)
+
+    def claimed(self, token: str, until: datetime) -> LeaseWrite:
+        """Return it with the claim of this token on an event lasting until then."""
+        events = [replace(e, due_at=until) if e.claimed_by == token else e for e in self.after.events]
+        return replace(self, after=replace(self.after, events=tuple(events)))
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationMove:
+    """A reservation goes to another lease, with all that it has or has had."""
+
+    reservation_id: str
+    lease_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcePassing:
+    """Resources that a reservation has pass to another one, in the same window: nobody leaves, and nobody comes."""
+
+    reservation_id: str
+    to_reservation_id: str
+    to_lease_id: str
+    resources: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one transaction writes of leases; it is undone as a whole if anything that it expects is not so.
+
+    Each lease in ``leases`` must be at the revision of its ``before``. ``redated`` ones, of which only dates, name and
+    state differ, are written in statements whose number does not grow with them, and so are new ones.
+    """
+
+    leases: Sequence[LeaseWrite]
+    at: datetime
+    redated: Sequence[LeaseWrite] = ()
+    released: Collection[str] = ()
+    """Reservations of leases that otherwise keep what they have, which give up what they have."""
+    generations: Mapping[int, int] = field(default_factory=dict)
+    """Those of resources that are taken newly or for longer, by id, which must be as they were read."""
+    uses: Collection[ProjectUse] = ()
+    """The use of each project that is granted something, which must be as it was read."""
+    bounds: Bounds | None = None
+    """Limits on the number of leases and reservations of the project, which count for new leases."""
+    more: int | None = None
+    """How many reservations a new lease adds to those of its project; None: all that it has."""
+    turn: int | None = None
+    """The version of the waiting list that grants it, which must be the last."""
+    evacuates: bool = False
+    """Servers are moved away for it; that is so for one lease of a project at a time."""
+    key: IdempotencyKey | None = None
+    """Is recorded with the lease ``key_of``, or the first one."""
+    key_of: str | None = None
+    messages: Collection[OutboxMessage] = ()
+    maintained: tuple[str, LeasePlan] | None = None
+    """The maintenance window that it is done for, and what is planned for the lease then."""
+    joint: bool = False
+    """The leases take part in one operation, which the history of each tells, with the other one if they are two."""
+    moves: Sequence[ReservationMove] = ()
+    passing: Sequence[ResourcePassing] = ()
+    plans_from: Mapping[str, str] = field(default_factory=dict)
+    """For leases from which others they take the plans of maintenance windows."""
+
+    @property
+    def new(self) -> tuple[LeaseWrite, ...]:
+        """The leases that are made."""
+        return tuple([write for write in self.leases if write.before is None])
+
+    @property
+    def changed(self) -> tuple[LeaseWrite, ...]:
+        """The leases that are changed, in the order of ids: so no two commits on the same ones wait for each other."""
+        return tuple(sorted([write for write in self.leases if write.before is not None], key=_id_of))
+
+
+def _id_of(write: LeaseWrite) -> str:
+    return write.after.id

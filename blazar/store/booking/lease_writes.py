@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes of a lease with its reservations and events, in the transaction of the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.base.errors import StaleLease
+from blazar.model.leases.lease import Event, Lease
+from blazar.model.leases.stored import cloud_ids_json
+from blazar.store.booking.commit import Commit, LeaseWrite
+from blazar.store.sql import state_log
+from blazar.store.sql.rows import chunks, event_row, lease_row, local_text, reservation_row
+from blazar.store.sql.tables import UTC_TIME, allocations, events, leases, reservations
+
+_INSERT_LEASE, _INSERT_RESERVATION, _INSERT_EVENT = leases.insert(), reservations.insert(), events.insert()
+
+
+def insert(connection: Connection, new: Sequence[LeaseWrite], *, besides: Collection[str] = ()) -> None:
+    """Insert leases with their reservations and events, in three statements for all of them.
+
+    ``besides``: these reservations are there already.
+    """
+    made = [write.after for write in new]
+    connection.execute(_INSERT_LEASE, [lease_row(lease) for lease in made])
+    for lease in made:
+        state_log.note_change(connection, None, lease)
+    kept = [
+        reservation_row(lease.id, position, r)
+        for lease in made
+        for position, r in enumerate(lease.reservations)
+        if r.id not in besides
+    ]
+    if kept:
+        connection.execute(_INSERT_RESERVATION, kept)
+    due = [event_row(lease.id, position, event) for lease in made for position, event in enumerate(lease.events)]
+    if due:
+        connection.execute(_INSERT_EVENT, due)
+
+
+def save_cloud_ids(connection: Connection, prepared: Sequence[Lease]) -> None:
+    """Write the cloud ids of the reservations of leases that are being created, in one statement for all of them."""
+    rows = [
+        {"key": reservation.id, "new_cloud_ids": cloud_ids_json(reservation)}
+        for lease in prepared
+        for reservation in lease.reservations
+        if reservation.cloud_ids.values
+    ]
+    if rows:
+        connection.execute(_change_of(reservations, ("cloud_ids",)), rows)
+
+
+def save(connection: Connection, write: LeaseWrite) -> Lease:
+    """Write what differs, and return the lease as saved. StaleLease if it is not at the revision of its ``before``."""
+    before, after = write.before, write.saved
+    assert before is not None
+    known = lease_row(before)
+    changed = {name: value for name, value in lease_row(after).items() if value != known[name]}
+    values = {f"new_{name}": value for name, value in {**changed, "revision": after.revision}.items()}
+    written = connection.execute(
+        _change_of_lease(tuple(sorted({*changed, "revision"}))), {"key": before.id, "known": before.revision, **values}
+    )
+    if not written.rowcount:
+        raise StaleLease(f"lease {before.id} has changed since revision {before.revision}")
+    state_log.note_change(connection, before, after)
+    _save_reservations(connection, before, after)
+    _save_events(connection, before, after)
+    return after
+
+
+def _save_reservations(connection: Connection, before: Lease, after: Lease) -> None:
+    known = {r.id: r for r in before.reservations}
+    changed = [
+        reservation_row(after.id, position, r) for position, r in enumerate(after.reservations) if r != known.get(r.id)
+    ]
+    _update(connection, reservations, changed)
+
+
+def _save_events(connection: Connection, before: Lease, after: Lease) -> None:
+    known = {e.id: e for e in before.events}
+    rows = [(e, event_row(after.id, position, e)) for position, e in enumerate(after.events) if e != known.get(e.id)]
+    _update(connection, events, [row for e, row in rows if e.id in known])
+    new = [row for e, row in rows if e.id not in known]
+    if new:
+        connection.execute(_INSERT_EVENT, new)
+
+
+def _update(connection: Connection, table: sa.Table, rows: list[dict[str, object]]) -> None:
+    if not rows:
+        return
+    names = tuple(name for name in rows[0] if name not in ("id", "lease_id"))
+    values = [{"key": row["id"], **{f"new_{name}": row[name] for name in names}} for row in rows]
+    connection.execute(_change_of(table, names), values[0] if len(values) == 1 else values)
+
+
+@lru_cache(maxsize=128)
+def _change_of_lease(names: tuple[str, ...]) -> sa.Update:
+    return _change_of(leases, names).where(leases.c.revision == sa.bindparam("known"))
+
+
+@lru_cache(maxsize=128)
+def _change_of(table: sa.Table, names: tuple[str, ...]) -> sa.Update:
+    """Return the update of these columns of a row; cached, as building it takes longer than sending it."""
+    values = {name: sa.bindparam(f"new_{name}", type_=table.c[name].type) for name in names}
+    return table.update().where(table.c.id == sa.bindparam("key")).values(values)
+
+
+def save_dates(connection: Connection, redated: Sequence[LeaseWrite]) -> None:
+    """Write leases of which only dates, name and state differ, in as many statements for all of them. StaleLease."""
+    _check_revisions(connection, redated)
+    connection.execute(_NEW_DATES, [_date_values(write.after) for write in redated])
+    for write in redated:
+        state_log.note_change(connection, write.before, write.after)
+    known = {event.id for write in redated if write.before is not None for event in write.before.events}
+    every = [(write.after.id, number, event) for write in redated for number, event in enumerate(write.after.events)]
+    if old := [_event_values(event) for _, _, event in every if event.id in known]:
+        connection.execute(_NEW_TIME, old)
+    if new := [event_row(lease_id, number, event) for lease_id, number, event in every if event.id not in known]:
+        connection.execute(_INSERT_EVENT, new)
+
+
+def _check_revisions(connection: Connection, writes: Sequence[LeaseWrite]) -> None:
+    """Check that leases are as they were read; they stay so until the end of the transaction."""
+    known = {write.before.id: write.before.revision for write in writes if write.before is not None}
+    for part in chunks(sorted(known)):
+        query = sa.select(leases.c.id, leases.c.revision).where(leases.c.id.in_(part)).with_for_update()
+        found = {row[0]: row[1] for row in connection.execute(query)}
+        if stale := [id_ for id_ in part if found.get(id_) != known[id_]]:
+            raise StaleLease(f"lease {stale[0]} has changed since revision {known[stale[0]]}")
+
+
+_NEW_DATES = (
+    leases.update()
+    .where(leases.c.id == sa.bindparam("key"))
+    .values(
+        name=sa.bindparam("new_name"),
+        starts_at=sa.bindparam("begin", type_=UTC_TIME),
+        ends_at=sa.bindparam("end", type_=UTC_TIME),
+        status=sa.bindparam("new_status"),
+        end_reason=sa.bindparam("why"),
+        series_id=sa.bindparam("part_of"),
+        recurrence_id=sa.bindparam("which"),
+        series_changed=sa.bindparam("itself"),
+        updated_at=sa.bindparam("at", type_=UTC_TIME),
+        revision=leases.c.revision + 1,
+    )
+)
+_NEW_TIME = (
+    events.update()
+    .where(events.c.id == sa.bindparam("key"))
+    .values(
+        time=sa.bindparam("new_time", type_=UTC_TIME),
+        due_at=sa.bindparam("due", type_=UTC_TIME),
+        updated_at=sa.bindparam("at", type_=UTC_TIME),
+    )
+)
+
+
+def _date_values(lease: Lease) -> dict[str, object]:
+    part = lease.series
+    return {
+        "key": lease.id,
+        "new_name": lease.name,
+        "begin": lease.window.start,
+        "end": lease.window.end,
+        "new_status": str(lease.status),
+        "why": None if lease.end_reason is None else str(lease.end_reason),
+        "part_of": None if part is None else part.series_id,
+        "which": None if part is None else local_text(part.recurrence_id),
+        "itself": part is not None and part.changed,
+        "at": lease.updated_at,
+    }
+
+
+def _event_values(event: Event) -> dict[str, object]:
+    return {"key": event.id, "new_time": event.time, "due": event.due_at, "at": event.updated_at}
+
+
+_PLACE = (
+    reservations.update()
+    .where(reservations.c.id == sa.bindparam("key"))
+    .values(position=sa.bindparam("place", type_=reservations.c.position.type))
+)
+
+
+def move_reservations(connection: Connection, commit: Commit) -> None:
+    """Write whose reservations and resources are now; what was released long ago goes with its reservation."""
+    for lease_id in sorted({move.lease_id for move in commit.moves}):
+        ids = [move.reservation_id for move in commit.moves if move.lease_id == lease_id]
+        for part in chunks(sorted(ids)):
+            connection.execute(reservations.update().where(reservations.c.id.in_(part)).values(lease_id=lease_id))
+            of_these = allocations.c.reservation_id.in_(part)
+            connection.execute(allocations.update().where(of_these).values(lease_id=lease_id))
+    for each in commit.passing:
+        for resources in chunks(sorted(each.resources)):
+            connection.execute(
+                allocations.update()
+                .where(
+                    allocations.c.reservation_id == each.reservation_id,
+                    allocations.c.resource_id.in_(resources),
+                    allocations.c.released_at.is_(None),
+                )
+                .values(lease_id=each.to_lease_id, reservation_id=each.to_reservation_id)
+            )
+    placed = [(r.id, n) for write in commit.leases for n, r in enumerate(write.after.reservations)]
+    connection.execute(_PLACE, [{"key": id_, "place": number} for id_, number in placed])

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables, by noun. The migrations create them; a test compares the two."""
+
+from blazar.store.sql.tables.columns import UTC_TIME, Id, LongText, UtcTime, metadata
+from blazar.store.sql.tables.lease_tables import (
+    allocations,
+    events,
+    feeds,
+    idempotency_keys,
+    lease_history,
+    leases,
+    outbox,
+    project_uses,
+    reservations,
+    waiting_list,
+)
+from blazar.store.sql.tables.maintenance_tables import maintenance_leases, maintenance_resources, maintenance_windows
+from blazar.store.sql.tables.resource_tables import (
+    inventory_versions,
+    resource_capabilities,
+    resource_properties,
+    resources,
+)
+from blazar.store.sql.tables.series_tables import occurrences, series
+
+__all__ = ["UTC_TIME", "Id", "LongText", "UtcTime", "metadata"]
+__all__ += ["inventory_versions", "resource_capabilities", "resource_properties", "resources"]
+__all__ += ["allocations", "events", "lease_history", "leases", "outbox", "reservations"]
+__all__ += ["feeds", "idempotency_keys", "project_uses", "waiting_list"]
+__all__ += ["maintenance_leases", "maintenance_resources", "maintenance_windows", "occurrences", "series"]

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of resources: what may be reserved, with what is known of it."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from blazar.store.sql.tables.columns import UTC_TIME, Id, LongText, metadata
+
+inventory_versions = sa.Table(
+    "inventory_versions",
+    metadata,
+    sa.Column("kind", sa.String(32), primary_key=True),
+    sa.Column("version", sa.Integer, nullable=False),
+)
+
+resources = sa.Table(
+    "resources",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("external_id", sa.String(255), nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    # Empty where no regions are configured; the manager writes that of earlier resources once they are.
+    sa.Column("region", sa.String(64), nullable=False, server_default=""),
+    # What users see of it: random, and new at each registration.
+    sa.Column("label", sa.String(16), nullable=False, unique=True),
+    # Raised by every change of what operators see of it; bookings raise its generation only.
+    sa.Column("revision", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("attributes", sa.JSON, nullable=False),
+    sa.Column("capacity", sa.JSON, nullable=False),
+    # Limits as [least, most, step] by class. NULL: registered before these were stored; a refresh writes them.
+    sa.Column("limits", sa.JSON(none_as_null=True)),
+    sa.Column("traits", sa.JSON(none_as_null=True)),
+    # False as soon as its removal begins.
+    sa.Column("reservable", sa.Boolean, nullable=False),
+    # Set by its operator, independent of what monitors find.
+    sa.Column("disabled", sa.Boolean, nullable=False, server_default=sa.false()),
+    # Why and since when, NULL if not known; and when it is enabled without another request, NULL for never.
+    sa.Column("disabled_reason", LongText),
+    sa.Column("disabled_since", UTC_TIME),
+    sa.Column("disabled_until", UTC_TIME),
+    # Time and reason of its failure; both NULL while it is healthy.
+    sa.Column("failed_since", UTC_TIME),
+    sa.Column("failure", LongText),
+    # The projects that may use it; NULL for all.
+    sa.Column("authorized_projects", sa.JSON(none_as_null=True)),
+    sa.Column("generation", sa.Integer, nullable=False),
+    # 1 while registered and NULL afterwards: unique keys ignore NULLs, so a host may be registered again later.
+    sa.Column("live", sa.Integer),
+    sa.Column("created_at", UTC_TIME, nullable=False),
+    sa.Column("updated_at", UTC_TIME),
+    sa.Column("retired_at", UTC_TIME),
+    sa.UniqueConstraint("kind", "external_id", "live"),
+    sa.UniqueConstraint("kind", "region", "name", "live"),
+    # Resources to enable, earliest first.
+    sa.Index(None, "disabled_until"),
+)
+
+resource_properties = sa.Table(
+    "resource_properties",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("private", sa.Boolean, nullable=False),
+    sa.Column("created_at", UTC_TIME, nullable=False),
+    sa.Column("updated_at", UTC_TIME),
+    sa.UniqueConstraint("kind", "name"),
+)
+
+resource_capabilities = sa.Table(
+    "resource_capabilities",
+    metadata,
+    sa.Column("resource_id", sa.Integer, sa.ForeignKey("resources.id"), primary_key=True),
+    sa.Column("property_id", Id, sa.ForeignKey("resource_properties.id"), primary_key=True),
+    sa.Column("value", LongText, nullable=False),
+    sa.Index(None, "property_id"),
+)

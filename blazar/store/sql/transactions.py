@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transactions: one for a read, one for a write, which is retried after a deadlock or the like."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from sqlalchemy import Executable
+from sqlalchemy.engine import Connection, Engine, Row
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import QueuePool
+
+from blazar.context import may_change
+from blazar.model.base.errors import BlazarError, Conflict, InvalidInput, StoreUnavailable
+from blazar.model.base.log_lines import Trouble
+from blazar.store.sql import state_log
+from blazar.store.sql.engine import WRITES, checkpoint, for_reading
+
+LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+P = ParamSpec("P")
+
+ATTEMPTS = 8
+PATIENCE_SECONDS = 30
+"""No attempt begins later than this: each may have waited long for a lock."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5
+"""Maximum seconds before the second attempt, and before any attempt."""
+
+KEPT_ENTRIES = "blazar_history_entries"
+"""Execution option of a connection for writes: how many of the last entries of a lease's history are kept."""
+HISTORY_ENTRIES = 200
+
+PLACE_SECONDS = 0.5
+"""Seconds to wait for a pooled connection before a temporary one is opened."""
+
+SQLSTATES_OF_BAD_LUCK = frozenset({"40001", "40P01", "55P03"})
+"""PostgreSQL: serialization failure, deadlock, lock not available."""
+MYSQL_ERRORS_OF_BAD_LUCK = frozenset({1205, 1213, 1020})
+"""MariaDB: lock wait timeout, deadlock, record has changed."""
+
+FULL = frozenset({3, 28, 1021, 1114})
+"""MariaDB: no space left on device, disk full, table full."""
+
+PAUSE_OF_FULL = 10.0
+"""Seconds between two attempts of one work while a disk is full."""
+
+
+class Clash(Conflict):
+    """A row to be inserted exists already. The caller decides what that means."""
+
+
+class Transactions:
+    """Runs reads and writes on an engine.
+
+    Raises StoreUnavailable if the database does not work, InvalidInput if it cannot store a value.
+    """
+
+    def __init__(
+        self, engine: Engine, *, history_entries: int = HISTORY_ENTRIES, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.engine = engine
+        self._reading = for_reading(engine)
+        self._writing = engine.execution_options(**{WRITES: True, KEPT_ENTRIES: history_entries})
+        # A connection beyond those of the pool is closed after one use, and costs the database a process: so a burst of
+        # short transactions uses the pool only. A thread that waits behind long ones still gets an extra connection.
+        kept = engine.pool.size() if isinstance(engine.pool, QueuePool) else 1
+        self._places = threading.BoundedSemaphore(kept)
+        # SQLite has one writer at a time, and a waiting writer sleeps longer and longer. A lock between the threads of
+        # a process is cheaper, and takes no connections from readers.
+        self._unreadable = Trouble(LOG, "The database can be read", clock=clock)
+        self._unwritable = Trouble(LOG, "The database can be written", clock=clock)
+        self._turn: AbstractContextManager[Any] = threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Open one consistent snapshot of the database."""
+        mine = self._places.acquire(timeout=PLACE_SECONDS)
+        try:
+            with self._reading.connect() as connection:
+                yield connection
+        except (SQLAlchemyError, PoolTimeout) as error:
+            raise self._translated(error, self._unreadable) from error
+        finally:
+            if mine:
+                self._places.release()
+        if self._unreadable.lasts:
+            self._unreadable.over()
+
+    def select(self, query: Executable, values: Mapping[str, object] | None = None) -> Sequence[Row[*tuple[Any, ...]]]:
+        """Return the rows of one query, with these values as its parameters."""
+        with self.reading() as connection:
+            return connection.execute(query, values).all()
+
+    def scalars(self, query: Executable) -> Sequence[Any]:
+        """Return the first column of the rows of one query."""
+        return [row[0] for row in self.select(query)]
+
+    def scalar(self, query: Executable) -> Any:
+        """Return the first column of the first row of one query; None if there is none."""
+        return next(iter(self.scalars(query)), None)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Run ``work`` in a write transaction; any exception rolls everything back.
+
+        It is retried after a deadlock or the like, so it must have no effect outside the database. Clash if a row that
+        it inserts exists already, also if it was inserted concurrently.
+        """
+        until = time.monotonic() + PATIENCE_SECONDS
+        attempt = 0
+        while True:
+            try:
+                with self._turn, self._place(), self._writing.begin() as connection:
+                    state_log.forget_changes(connection)
+                    found = work(connection)
+                    changes = state_log.note_changes(connection)
+                    # The commit may take effect although its answer is lost.
+                    may_change()
+                if changes:
+                    state_log.log_changes(changes)
+                if self._unwritable.lasts:
+                    self._unwritable.over()
+                return found
+            except (SQLAlchemyError, PoolTimeout) as error:
+                attempt += 1
+                if not _is_bad_luck(error) or attempt == ATTEMPTS or time.monotonic() >= until:
+                    raise self._translated(error, self._unwritable) from error
+            # Full jitter: transactions that conflicted once should not conflict again.
+            time.sleep(random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))))
+
+    def erase(self) -> bool:
+        """Write over what was deleted or replaced in the files of SQLite; return whether it is gone from all of them.
+
+        It is not while somebody reads an earlier state. Other databases clean up by themselves.
+        """
+        if self.engine.dialect.name != "sqlite":
+            return True
+        try:
+            with self._turn, self._place(), closing(self.engine.raw_connection()) as connection:
+                return checkpoint(connection)
+        except self.engine.dialect.loaded_dbapi.Error as error:
+            raise self._translated(error, self._unwritable) from error
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """Wait for one of the pooled connections, for a limited time."""
+        mine = self._places.acquire(timeout=PLACE_SECONDS)
+        try:
+            yield
+        finally:
+            if mine:
+                self._places.release()
+
+    def _translated(self, error: Exception, trouble: Trouble) -> BlazarError:
+        # The statement and its parameters are logged at debug level only: they may contain what users wrote.
+        LOG.debug("Database error", exc_info=error)
+        if isinstance(error, IntegrityError):
+            return Clash("the same was written concurrently; please try again")
+        if isinstance(error, DataError):
+            return InvalidInput("a value is too long or too large for the database, or has a character it cannot keep")
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        verb = "read" if trouble is self._unreadable else "written"
+        # The first line has the reason (no such table, connection refused); further ones quote the statement.
+        reason = str(cause).partition("\n")[0]
+        trouble.met(f"The database cannot be {verb}: {type(cause).__name__}: {reason}")
+        unavailable = StoreUnavailable("the database is not available; please try again")
+        if _is_full(cause):
+            unavailable.pause = PAUSE_OF_FULL
+        return unavailable
+
+
+class _Writer(Protocol):
+    """A store: it has transactions."""
+
+    @property
+    def _transactions(self) -> Transactions: ...
+
+
+StoreT = TypeVar("StoreT", bound=_Writer)
+
+
+def atomic(method: Callable[Concatenate[StoreT, Connection, P], T]) -> Callable[Concatenate[StoreT, P], T]:
+    """Run a method of a store in a write transaction, as ``Transactions.write`` does: it may run more than once.
+
+    The method gets the connection; callers do not give one.
+    """
+
+    @wraps(method)
+    def write(store: StoreT, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return store._transactions.write(lambda connection: method(store, connection, *args, **kwargs))
+
+    return write
+
+
+def _is_bad_luck(error: BaseException) -> bool:
+    if not isinstance(error, DBAPIError) or isinstance(error, IntegrityError):
+        return False
+    origin = error.orig
+    if getattr(origin, "sqlstate", None) in SQLSTATES_OF_BAD_LUCK:
+        return True
+    code = origin.args[0] if origin is not None and origin.args else None
+    return code in MYSQL_ERRORS_OF_BAD_LUCK or "database is locked" in str(origin)
+
+
+def _is_full(cause: BaseException | None) -> bool:
+    """Tell whether a disk of the database has no room: that takes longer than a restart."""
+    code = cause.args[0] if cause is not None and cause.args else None
+    return getattr(cause, "sqlstate", None) == "53100" or code in FULL or "disk is full" in str(cause)

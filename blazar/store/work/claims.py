@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one scheme of claimed work: rows that are due at an instant, and who works on them meanwhile.
+
+A row is due from ``due_at`` on. Who works on it writes a token to ``claimed_by``, and the end of the claim to
+``due_at``: so a claim that has expired is what is due, and is taken over as such. Writes under a claim name its token,
+and write nothing once another manager has taken the row over. Events are claimed and released with their leases
+(``lease_writes``), whose revision stands in for the token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.base.errors import BlazarError, ClaimLost, StaleCalendar
+from blazar.store.sql.rows import chunks
+from blazar.store.sql.tables import events, maintenance_windows, outbox, series
+from blazar.store.sql.transactions import Transactions, atomic
+
+
+def _lose_claim(id_: str) -> BlazarError:
+    return ClaimLost(f"another manager works on {id_}")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedTable:
+    """A table whose rows are claimed; ``lost`` returns the error for a row that is not claimed any more."""
+
+    table: sa.Table
+    lost: Callable[[str], BlazarError] = _lose_claim
+
+    def claim(
+        self, connection: Connection, id_: str, token: str, *due: sa.ColumnElement[bool], until: datetime, **values: Any
+    ) -> bool:
+        """Claim a row that is due, by these conditions, until an instant; return whether nobody was faster."""
+        change = self.table.update().where(self.table.c.id == id_, *due)
+        return bool(connection.execute(change.values(claimed_by=token, due_at=until, **values)).rowcount)
+
+    def fence(self, connection: Connection, id_: str, token: str, *also: sa.ColumnElement[bool], **values: Any) -> None:
+        """Write to a row that is claimed with a token, and lock it; the error ``lost`` if it is not any more."""
+        mine = self.table.update().where(self.table.c.id == id_, self.table.c.claimed_by == token, *also)
+        if not connection.execute(mine.values(**{"claimed_by": token, **values})).rowcount:
+            raise self.lost(id_)
+
+    def release(self, connection: Connection, id_: str, token: str, *, due_at: datetime | None, **values: Any) -> None:
+        """End a claim, and write when there is work next; the error ``lost`` if it is another's."""
+        self.fence(connection, id_, token, **{"claimed_by": None, "due_at": due_at, **values})
+
+    def next_due(self, *also: sa.ColumnElement[bool]) -> sa.Select[datetime | None]:
+        """Return the query of when the next row is due, or its claim expires; of one without row: None."""
+        due_at = self.table.c.due_at
+        return sa.select(sa.func.min(due_at, type_=due_at.type)).where(due_at.is_not(None), *also)
+
+
+def _lose_series(id_: str) -> BlazarError:
+    return ClaimLost(f"series {id_} was deleted, or another manager works on it")
+
+
+def _lose_window(id_: str) -> BlazarError:
+    return StaleCalendar(f"the maintenance window {id_} was changed, or is worked on by another manager")
+
+
+EVENTS = ClaimedTable(events)
+SERIES = ClaimedTable(series, _lose_series)
+WINDOWS = ClaimedTable(maintenance_windows, _lose_window)
+MESSAGES = ClaimedTable(outbox)
+
+RENEWED = (EVENTS, SERIES, WINDOWS)
+"""What the heartbeat renews, most frequent first; the delivery of a message ends before its claim does."""
+
+
+class ClaimStore:
+    """Renews claims, and drops those of managers that are gone."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def renew_claims(self, tokens: Collection[str], *, now: datetime, until: datetime) -> frozenset[str]:
+        """Renew the claims with these tokens that have not expired; return the tokens of those.
+
+        One statement if all are on events.
+        """
+        renewed: set[str] = set()
+        for claimed in RENEWED:
+            for part in chunks(sorted(set(tokens) - renewed)):
+                renewed |= self._transactions.write(partial(_renew, claimed.table, part, now, until))
+        return frozenset(renewed)
+
+    @atomic
+    def drop_claims(self, connection: Connection, *, at: datetime) -> None:
+        """Make every row with a claim due at ``at``."""
+        for claimed in (*RENEWED, MESSAGES):
+            c = claimed.table.c
+            connection.execute(claimed.table.update().where(c.claimed_by.is_not(None), c.due_at > at).values(due_at=at))
+
+
+def _renew(
+    table: sa.Table, tokens: Collection[str], now: datetime, until: datetime, connection: Connection
+) -> set[str]:
+    valid = (table.c.claimed_by.in_(tokens), table.c.due_at > now)
+    written = connection.execute(table.update().where(*valid).values(due_at=until)).rowcount
+    if written == len(tokens):
+        return set(tokens)
+    if not written:
+        return set()
+    return set(connection.execute(sa.select(table.c.claimed_by).where(*valid)).scalars())

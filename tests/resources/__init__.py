@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each kind of resource, from registration to the end of leases."""

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Whether a change of a lease fits, in a sentence, before it is sent. */
+import { useAsked } from "../../api/ask.ts";
+import type { LeaseChange } from "../../api/change.ts";
+import { plain } from "../../api/errors.ts";
+import type { Availability, Lease } from "../../api/types.ts";
+import { useSettled } from "../../parts/settled.tsx";
+import { spoken } from "../../time/format.ts";
+import { present } from "../../time/now.ts";
+import { zone } from "../../time/zone.ts";
+import { withinSentence } from "../../words/refusal.ts";
+
+export interface FitsProps {
+  lease: Lease;
+  /** What would be sent; of nothing but names and endings nothing is asked. */
+  change: LeaseChange | null;
+  /** Said if it fits. */
+  yes: string;
+}
+
+/** Asks the service, and says what it answers. */
+export function Fits({ lease, change, yes }: FitsProps) {
+  // While a field shows what is no value, nothing of it is known.
+  const settled = useSettled();
+  const question = change && settled ? questionOf(lease, change) : null;
+  const asked = useAsked<{ availability: Availability }>("v1/availability", question);
+  const found = asked.loading ? undefined : asked.data?.availability;
+  const refusal =
+    asked.loading || asked.error ? null : found && refusalOf(found, question !== null && !question.start_date);
+  const text = asked.error ? plain(asked.error) : found ? (refusal ?? yes) : "";
+  return (
+    <p class={asked.error || refusal ? "preview bad" : "preview"} role="status">
+      {text}
+    </p>
+  );
+}
+
+function questionOf(lease: Lease, change: LeaseChange): Record<string, unknown> | null {
+  const { start_date, end_date } = change;
+  const sized = (change.reservations ?? []).filter((one) =>
+    Object.keys(one).some((name) => name !== "id" && name !== "before_end"),
+  );
+  if (start_date === undefined && end_date === undefined && sized.length === 0) return null;
+  const onlyEnd = start_date === undefined && end_date !== undefined;
+  return {
+    lease_id: lease.id,
+    ...(onlyEnd ? {} : { start_date: start_date ?? lease.start_date }),
+    end_date: end_date ?? lease.end_date,
+    ...(sized.length > 0 ? { reservations: sized.map(({ before_end: _, ...one }) => one) } : {}),
+    alternatives: false,
+  };
+}
+
+/**
+ * Returns why it does not fit; null if it does. `startStays`: only the end moves, so that what is free at a later start
+ * does not help.
+ */
+export function refusalOf(
+  { openings, reasons }: Pick<Availability, "openings" | "reasons">,
+  startStays = false,
+): string | null {
+  const refusals = openings[0]?.refusals ?? [];
+  if (refusals.length > 0)
+    return `Would be refused: ${refusals.map((one) => withinSentence(one.message, zone.value, present.value)).join("; ")}.`;
+  if (openings.length > 0) return null;
+  const missing = reasons.map((one) => missingOf(one, startStays));
+  return `This does not fit: ${missing.join("; ") || TAKEN}.`;
+}
+
+const TAKEN = "what it has is booked for a part of that time";
+
+function missingOf(reason: Availability["reasons"][number], startStays: boolean): string {
+  if (reason.steps.some(({ code }) => code === "in_use")) return TAKEN;
+  const until = startStays ? undefined : [...reason.steps].reverse().find((step) => step.until)?.until;
+  const back = until ? `, again from ${spoken(Date.parse(until), zone.value, present.value)}` : "";
+  const free =
+    reason.free === 0
+      ? "nothing of it is"
+      : `only ${reason.free} of ${reason.asked} ${reason.free === 1 ? "is" : "are"}`;
+  return `${free} free for the whole time${back}`;
+}
