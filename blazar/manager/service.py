@@ -158,8 +158,8 @@ class ManagerService:
         """Add what cares for resources: registration, health, and maintenance."""
         self._healing = Healing(runtime, replanner, booker, changes)
         self.missing_resources = MissingResources(runtime, booker)
-        health = ResourceStates(runtime.store, runtime.clock, runtime.settings)
-        self.monitor = Monitor(runtime, kinds, health, self._healing, self.missing_resources)
+        states = ResourceStates(runtime.store, runtime.clock, runtime.settings)
+        self.monitor = Monitor(runtime, kinds, states, self._healing, self.missing_resources)
         self.enabler = ResourceEnabler(runtime, enabled=self.monitor.heal_soon)
         self.resources = ResourceService(runtime, kinds, self._healing, self.monitor, self.enabler)
         decisions = HealingDecisions(runtime, replanner)

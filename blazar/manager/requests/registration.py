@@ -126,7 +126,7 @@ class ResourceRegistry:
             resource = self._store.one(plain.kind, resource_id)
             polled = plain.refresh(
                 resource,
-                self._monitor.uses(plain.kind, resource.region),
+                self._monitor.polls.uses(plain.kind, resource.region),
                 lambda in_cloud: self._enter_again(plain, resource, in_cloud),
             )
             if polled.details:
