@@ -3,17 +3,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from blazar.api.http.routes import NounRows, Part, Root, Route, only_at_1_0
-from blazar.api.http.shapes import a_list, enclose, in_envelope, ref
-from blazar.api.kinds.hosts import allocations, components, formats, properties, v2
-from blazar.api.kinds.hosts.formats import HostFormat
-from blazar.api.kinds.hosts.requests import DELETE, GET, HOST_ID, POST, PUT, REFRESH
+from blazar.api.http.routes import Body, NounRows, Part, Root, Route, only_at_1_0
+from blazar.api.http.shapes import Json, a_list, enclose, in_envelope, ref
+from blazar.api.kinds.hosts import allocations, components, properties, render, requests, v2
+from blazar.api.kinds.hosts.requests import DELETE, GET, HOST_CREATE, HOST_ID, HOST_UPDATE, POST, PUT, REFRESH
 from blazar.api.leases.v1_0.held import KindInLease
 from blazar.api.resources.handlers import Handlers, form_of
+from blazar.model.resources.changes import Registration, ResourceChange
 from blazar.model.resources.resource import HOST, Resource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFormat:
+    """The format of hosts in a range of versions.
+
+    ``component`` is the name of the component that describes a rendered host. ``host_id`` parses an id from a path.
+    ``one`` and ``many`` are the envelope keys of a host and of a list of hosts; None: no envelope.
+    """
+
+    component: str
+    created: Body
+    changed: Body
+    host_id: Callable[[str], str]
+    request: Callable[[Json], Registration]
+    change: Callable[[Json], ResourceChange]
+    shown: Callable[[Resource], Json]
+    one: str | None = None
+    many: str | None = None
+
+
+V1 = HostFormat(
+    component="Host",
+    created=Body("HostCreate", HOST_CREATE, ({"name": "cn12.example", "rack": "r7"},)),
+    changed=Body(
+        "HostUpdate",
+        HOST_UPDATE,
+        ({"rack": "r8", "gpu": None}, {"disabled": True, "authorized_projects": ["physics"]}),
+    ),
+    host_id=requests.host_id,
+    request=requests.request,
+    change=requests.change,
+    shown=render.host,
+    one="host",
+    many="hosts",
+)
+V2 = HostFormat(
+    component="HostV2",
+    created=Body(
+        "HostCreateV2", v2.HOST_CREATE, ({"hypervisor_hostname": "cn12.example", "extra_capas": {"rack": "r7"}},)
+    ),
+    changed=Body("HostUpdateV2", v2.HOST_UPDATE, ({"extra_capas": {"rack": "r8", "gpu": None}},)),
+    host_id=v2.host_id,
+    request=v2.request,
+    change=v2.change,
+    shown=v2.host,
+)
 
 
 def _handlers(form: HostFormat) -> Handlers:
@@ -56,9 +104,9 @@ _REFRESH = Route(
     path="/os-hosts/{host_id}/refresh",
     name="refresh_host",
     summary="Refresh a host's data from the cloud",
-    handler=_handlers(formats.V1).refresh,
+    handler=_handlers(V1).refresh,
     rule=REFRESH,
-    render=lambda host: {"host": formats.V1.shown(host)},
+    render=lambda host: {"host": V1.shown(host)},
     answers={200: in_envelope("host", ref("Host"))},
     errors=(404, 409),
     parameters=(HOST_ID,),
@@ -78,10 +126,10 @@ PART = Part(
     "hosts",
     routes=(
         *only_at_1_0(
-            (*_routes(Root.V1, formats.V1), *allocations.ROUTES, _REFRESH, *properties.ROUTES),
+            (*_routes(Root.V1, V1), *allocations.ROUTES, _REFRESH, *properties.ROUTES),
             instead="/v1/resources/host",
         ),
-        *_routes(Root.V2, formats.V2),
+        *_routes(Root.V2, V2),
     ),
     rules=(GET, POST, PUT, DELETE, *allocations.RULES, REFRESH, *properties.RULES),
     components={**components.COMPONENTS, **v2.COMPONENTS},

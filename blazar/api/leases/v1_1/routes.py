@@ -15,9 +15,9 @@ from blazar.api.http.queries import compare_by, filter_by, option, paging
 from blazar.api.http.readers import Choice, Date, Flag, Name, Names, Text
 from blazar.api.http.routes import Body, Caching, Root, Route, in_path
 from blazar.api.http.shapes import LINKS, NUMBER, RESERVATION_ID, Json, a_list, an_object, ref
-from blazar.api.leases.rules import BEST_EFFORT, DELETE, GET, POST, PUT, View, view_of, visible
+from blazar.api.leases.rules import BEST_EFFORT, DELETE, GET, HOLD, KEEP, POST, PUT, View, view_of, visible
 from blazar.api.leases.services import LeaseServices
-from blazar.api.leases.v1_1 import render, use
+from blazar.api.leases.v1_1 import render
 from blazar.api.leases.v1_1.components import LEASE_KEYS
 from blazar.api.leases.v1_1.immediate import decide
 from blazar.api.leases.v1_1.requests import lease_change, lease_filter, new_lease, with_all_faults
@@ -116,6 +116,24 @@ def delete(call: Call, lease_id: str) -> None:
         rendered.drop(owner.id)
 
 
+def keep(call: Call, lease_id: str) -> Answer:
+    """Keep a lease from being released; operators may do so as often as they like."""
+    owner = visible(call, lease_id)
+    return _written(call.manager.leases.keep(owner.id, again=call.is_operator), view_of(call))
+
+
+def hold(call: Call, lease_id: str) -> Answer:
+    """Let a lease never be released because it is not used."""
+    owner = visible(call, lease_id)
+    return _written(call.manager.leases.hold(owner.id, held=True), view_of(call))
+
+
+def let_go(call: Call, lease_id: str) -> Answer:
+    """Hold a lease no longer."""
+    owner = visible(call, lease_id)
+    return _written(call.manager.leases.hold(owner.id, held=False), view_of(call))
+
+
 def _written(found: LeaseDetails, view: View, *, headers: dict[str, str] | None = None) -> Answer:
     return Answer(render.lease(found, view), etag=view.tags.of(found.lease.revision), headers=headers or {})
 
@@ -176,6 +194,15 @@ _ONE = an_object({"lease": ref("Lease1_1")})
 _MANY = an_object({"leases": a_list(ref("Lease1_1")), "count": NUMBER, "links": LINKS}, optional=("count",))
 _on_list = partial(Route, root=Root.V1, path="/leases")
 _on_lease = partial(Route, root=Root.V1, path="/leases/{lease_id}", on_target=True)
+_on_use = partial(
+    Route,
+    root=Root.V1,
+    on_target=True,
+    render=_in_envelope,
+    answers={200: _ONE},
+    errors=(404, 409),
+    parameters=(_LEASE_ID,),
+)
 
 ROUTES = (
     _on_list(
@@ -233,5 +260,28 @@ ROUTES = (
         errors=(404, 409, 412),
         parameters=(_LEASE_ID, IF_MATCH),
     ),
-    *use.ROUTES,
+    _on_use(
+        method="POST",
+        path="/leases/{lease_id}/keep",
+        name="keep_lease",
+        summary="Keep a lease that is not used from being released, once",
+        handler=keep,
+        rule=KEEP,
+    ),
+    _on_use(
+        method="PUT",
+        path="/leases/{lease_id}/hold",
+        name="hold_lease",
+        summary="Never release a lease because it is not used",
+        handler=hold,
+        rule=HOLD,
+    ),
+    _on_use(
+        method="DELETE",
+        path="/leases/{lease_id}/hold",
+        name="let_go_of_lease",
+        summary="Release a lease if it is not used, as others",
+        handler=let_go,
+        rule=HOLD,
+    ),
 )
