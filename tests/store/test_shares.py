@@ -67,7 +67,7 @@ def test_of_a_lease_that_is_being_changed_the_share_is_what_it_had(store, hosts,
     lease = booked(store, hours(0, 2), hosts[0], per_instance=EACH)
     lease = become(store, lease, LeaseStatus.ACTIVE, ReservationStatus.ACTIVE)
     (held,) = store.calendar.of_lease(lease.id)
-    updating = begin_update(lease, event_id="an-update", held=[held], token="a-token", now=NOON, until=NOON + HOUR)
+    updating = begin_update(lease, held=[held], token="a-token", now=NOON, until=NOON + HOUR)
     more = replace(held, per_instance=Amounts.of({"VCPU": 5}))
     updating = rebook(store, lease, updating, AllocationPlan((more,)), at=NOON)
     with counted(engine) as statements:

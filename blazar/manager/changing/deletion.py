@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection
 
 from blazar.context import scope
@@ -39,7 +38,7 @@ class Deletion:
                 return None
             if revisions is not None and lease.revision not in revisions:
                 raise stale_error(lease)
-            going = lifecycle.begin_deletion(lease, event_id=str(uuid.uuid4()), now=now)
+            going = lifecycle.begin_deletion(lease, now=now)
             deletion = going.events[-1]
             free = lifecycle.live_claim(lease, now) is None
             claim = self._runtime.claims.new()

@@ -16,8 +16,10 @@ from blazar.manager.booking.quotas import LeaseNeeds, RegionNeed, check_quotas, 
 from blazar.manager.changing.new_reservations import NewReservation, make_reservations, mask_errors_of, point_errors_at
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.leases import dates, immediate
+from blazar.manager.leases import dates, immediate, lifecycle
+from blazar.manager.leases.timetable import new_timetable
 from blazar.manager.queue import waiting_leases
+from blazar.model.base.clock import to_second
 from blazar.model.base.errors import InvalidInput, NotFound, pointing_at
 from blazar.model.base.moments import NOW
 from blazar.model.base.window import Window
@@ -106,7 +108,7 @@ class NewLeases:
         if before_end is None and any(each.kind.action(each.parameters).saves_work for each in wanted):
             # No warning requested, but work to save: save it at the end itself, before anything is deleted.
             before_end = window.end
-        events = (*_make_client_events(request, now), *_make_timetable(window, before_end, now))
+        events = (*_make_client_events(request, now), *new_timetable(window, before_end, now))
         if request.kind is LeaseKind.IMMEDIATE:
             events = (*events, immediate.refusal_event(settings.immediate_timeout, now))
         creation = _make_creation_event(claim, now=now, until=now + self._runtime.claims.ttl)
@@ -277,24 +279,11 @@ def _make_client_events(request: LeaseRequest, now: datetime) -> tuple[Event, ..
     )
 
 
-def _make_timetable(window: Window, before_end: datetime | None, now: datetime) -> tuple[Event, ...]:
-    times = {EventType.START: window.start, EventType.END: window.end, EventType.BEFORE_END: before_end}
-    return tuple(
-        Event(id=str(uuid.uuid4()), event_type=kind, time=time, status=EventStatus.UNDONE, created_at=now)
-        for kind, time in times.items()
-        if time is not None
-    )
-
-
 def _make_creation_event(claim: Claim, *, now: datetime, until: datetime) -> Event:
     """Return the event that undoes the creation if its manager dies."""
-    return Event(
-        id=str(uuid.uuid4()),
-        event_type=EventType.CREATE,
-        time=now.replace(microsecond=0),
+    return replace(
+        lifecycle.new_event(EventType.CREATE, to_second(now), now, due_at=until),
         status=EventStatus.IN_PROGRESS,
-        created_at=now,
-        due_at=until,
         claimed_by=claim.token,
         claimed_at=now,
     )

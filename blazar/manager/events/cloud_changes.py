@@ -9,7 +9,6 @@ here, too.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -45,9 +44,7 @@ class CloudChanges:
         ``turn`` is the version of the waiting list that makes it.
         """
         now = self._runtime.clock.now()
-        updating = lifecycle.begin_update(
-            lease, event_id=str(uuid.uuid4()), held=held, token=claim.token, now=now, until=now
-        )
+        updating = lifecycle.begin_update(lease, held=held, token=claim.token, now=now, until=now)
         both = LeaseWrite(lease, updating, union(held, plan.allocations))
         return Commit([both], at=now, generations=plan.generations, turn=turn)
 

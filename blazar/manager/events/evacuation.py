@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -15,7 +14,7 @@ from blazar.manager.events.results import Finished, Result
 from blazar.manager.leases import lifecycle
 from blazar.model.base.reasons import Reason, ReasonCode, reason
 from blazar.model.leases.lease import Event, Lease, reason_of, set_reason
-from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
+from blazar.model.leases.states import EventType, LeaseStatus
 from blazar.model.resources.resource import HOST
 from blazar.resources.contract.evacuation import Elsewhere, MovedServer
 from blazar.resources.contract.values import Task
@@ -26,13 +25,7 @@ def add_evacuation(lease: Lease, limit: timedelta, now: datetime) -> Lease:
 
     It stands before the last event, which is the creation.
     """
-    event = Event(
-        id=str(uuid.uuid4()),
-        event_type=EventType.EVACUATE,
-        time=min(now + limit, lease.window.end),
-        status=EventStatus.UNDONE,
-        created_at=now,
-    )
+    event = lifecycle.new_event(EventType.EVACUATE, min(now + limit, lease.window.end), now)
     *others, creation = lease.events
     return replace(lease, events=(*others, event, creation))
 

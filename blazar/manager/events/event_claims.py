@@ -75,11 +75,11 @@ class EventClaims:
 
     def _refuse(self, lease: Lease, now: datetime) -> None:
         """Refuse an immediate lease that was not handed over in time; its deletion is due at once."""
-        after = immediate.settle_start(lease, now=now)
-        if after.is_undecided:
-            after = immediate.refuse(lease, now=now)
+        after = immediate.settle_late_start(lease, now=now)
+        is_refused = after.end_reason is EndReason.REFUSED
+        if is_refused:
             LOG.info("Lease %s was not handed over in time, and is refused", lease.id)
-        messages = self._outbox.messages_of_end(lease, after) if after.end_reason is EndReason.REFUSED else ()
+        messages = self._outbox.messages_of_end(lease, after) if is_refused else ()
         self._runtime.store.leases.save(lease, after, at=now, messages=messages)
         self._outbox.wake()
         self._runtime.signals.events_due()

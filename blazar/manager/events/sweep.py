@@ -20,11 +20,12 @@ from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.deleted_by_users import DeletedByUsers
 from blazar.manager.leases import lifecycle
+from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError, CloudError, NotFound, StaleLease
 from blazar.model.base.window import Window
-from blazar.model.leases.lease import Event, Lease
+from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Reservation
-from blazar.model.leases.states import EndReason, EventStatus, EventType, LeaseStatus, ReservationStatus
+from blazar.model.leases.states import EndReason, EventType, LeaseStatus, ReservationStatus
 from blazar.resources.contract.type import ResourceType
 from blazar.store.booking.commit import Commit, LeaseWrite
 
@@ -181,7 +182,7 @@ class Sweep(BackgroundThread):
             return
         now = self._runtime.clock.now()
         lease = self._runtime.store.leases.one(lease_id, including_deleted=True)
-        after = begin_clean_up(lease, event_id=str(uuid.uuid4()), now=now)
+        after = begin_clean_up(lease, now=now)
         if after is lease:
             return
         LOG.warning("Lease %s has finished and has leftovers in the cloud; removing them", lease_id)
@@ -256,12 +257,12 @@ class Leftovers:
             end_reason=EndReason.DELETED,
             reservations=(ended,),
         )
-        due = begin_clean_up(lease, event_id=str(uuid.uuid4()), now=now)
+        due = begin_clean_up(lease, now=now)
         self._runtime.store.bookings.commit(Commit([LeaseWrite(None, due)], at=now))
         return found
 
 
-def begin_clean_up(lease: Lease, *, event_id: str, now: datetime) -> Lease:
+def begin_clean_up(lease: Lease, *, now: datetime) -> Lease:
     """Return a finished lease with an event, due at once, that removes its leftovers from the cloud.
 
     The same lease if such an event is in progress. One that is finished, or was dropped when the lease was deleted, is
@@ -270,12 +271,6 @@ def begin_clean_up(lease: Lease, *, event_id: str, now: datetime) -> Lease:
     known = lease.event(EventType.CLEAN_UP)
     if known is not None and known.due_at is not None:
         return lease
-    event = Event(
-        id=event_id if known is None else known.id,
-        event_type=EventType.CLEAN_UP,
-        time=now.replace(microsecond=0),
-        status=EventStatus.UNDONE,
-        created_at=now,
-        due_at=now,
+    return lifecycle.with_event(
+        lease, lifecycle.new_event(EventType.CLEAN_UP, to_second(now), now, due_at=now, known=known)
     )
-    return lifecycle.with_event(lease, event)

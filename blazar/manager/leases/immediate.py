@@ -8,7 +8,6 @@ of the process that waits for the answer leaves nothing undecided.
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -21,14 +20,7 @@ from blazar.model.leases.states import EndReason, EventStatus, EventType
 def refusal_event(limit: timedelta, now: datetime) -> Event:
     """Return the event at which an immediate lease is refused, unless it has been handed over."""
     at = to_second(now) + limit
-    return Event(
-        id=str(uuid.uuid4()),
-        event_type=EventType.IMMEDIATE_BY,
-        time=at,
-        status=EventStatus.UNDONE,
-        created_at=now,
-        due_at=at,
-    )
+    return lifecycle.new_event(EventType.IMMEDIATE_BY, at, now, due_at=at)
 
 
 def is_late(lease: Lease, event: Event, now: datetime) -> bool:
@@ -48,9 +40,15 @@ def settle_start(lease: Lease, *, now: datetime) -> Lease:
     return lifecycle.with_event(lease, replace(event, status=EventStatus.DONE, due_at=None, updated_at=now))
 
 
+def settle_late_start(lease: Lease, *, now: datetime) -> Lease:
+    """Return an immediate lease whose refusal is due: refused, unless its start has decided it."""
+    after = settle_start(lease, now=now)
+    return refuse(lease, now=now) if after.is_undecided else after
+
+
 def refuse(lease: Lease, *, now: datetime) -> Lease:
     """Return an immediate lease whose deletion begins because it was not handed over."""
-    gone = lifecycle.begin_deletion(lease, event_id=str(uuid.uuid4()), now=now, reason=EndReason.REFUSED)
+    gone = lifecycle.begin_deletion(lease, now=now, reason=EndReason.REFUSED)
     event = gone.event(EventType.IMMEDIATE_BY)
     assert event is not None
     over = replace(event, status=EventStatus.ERROR, due_at=None, updated_at=now)

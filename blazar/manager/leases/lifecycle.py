@@ -9,10 +9,12 @@ may take it over: the work is idempotent, so doing it twice does no harm.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError
 from blazar.model.base.reasons import Reason
 from blazar.model.calendar.allocations import Allocation
@@ -103,6 +105,17 @@ def move(lease: Lease, status: LeaseStatus) -> Lease:
         raise IllegalMove(f"lease {lease.id} cannot go from {lease.status} to {status}")
     kept = lease.without_secrets if status in (LeaseStatus.TERMINATED, LeaseStatus.TIMED_OUT) else lease
     return replace(kept, status=status)
+
+
+def new_event(
+    event_type: EventType, time: datetime, now: datetime, *, due_at: datetime | None = None, known: Event | None = None
+) -> Event:
+    """Return an event that nobody has worked on; by default it is not due before ``arm`` makes it so.
+
+    It takes the place of the ``known`` event of its type, so that the record does not grow with the number of them.
+    """
+    event_id = str(uuid.uuid4()) if known is None else known.id
+    return Event(event_id, event_type, time, EventStatus.UNDONE, now, due_at=due_at)
 
 
 def is_over(event: Event | None) -> bool:
@@ -237,21 +250,14 @@ def abandon(lease: Lease, event: Event, *, now: datetime) -> Lease:
     return with_event(after, replace(deletion, due_at=now))
 
 
-def begin_deletion(lease: Lease, *, event_id: str, now: datetime, reason: EndReason = EndReason.DELETED) -> Lease:
+def begin_deletion(lease: Lease, *, now: datetime, reason: EndReason = EndReason.DELETED) -> Lease:
     """Return the lease DELETING for a ``reason``, with a deletion event that is due at once and no timetable."""
     events = tuple(
         # A claimed event stays: its owner is working in the cloud, and releases it when it sees the status.
         e if e.claimed_by and e.due_at is not None and e.due_at > now else replace(e, due_at=None)
         for e in lease.events
     )
-    deletion = Event(
-        id=event_id,
-        event_type=EventType.DELETE,
-        time=now.replace(microsecond=0),
-        status=EventStatus.UNDONE,
-        created_at=now,
-        due_at=now,
-    )
+    deletion = new_event(EventType.DELETE, to_second(now), now, due_at=now)
     if lease.status is LeaseStatus.WAITING and reason is EndReason.DELETED:
         reason = EndReason.LEFT_LINE
     gone = move(lease, LeaseStatus.DELETING)
@@ -259,22 +265,14 @@ def begin_deletion(lease: Lease, *, event_id: str, now: datetime, reason: EndRea
     return replace(gone, events=(*events, deletion), end_reason=lease.end_reason or reason, use=use, updated_at=now)
 
 
-def begin_update(
-    lease: Lease, *, event_id: str, held: Collection[Allocation], token: str, now: datetime, until: datetime
-) -> Lease:
+def begin_update(lease: Lease, *, held: Collection[Allocation], token: str, now: datetime, until: datetime) -> Lease:
     """Return the lease while it is changed in the cloud, with an event claimed with the ``token`` (``update_of``).
 
-    The event keeps the allocations ``held`` before the change, from which any manager can undo it. The finished event
-    of an earlier change is reused: the record does not grow with the number of changes.
+    The event keeps the allocations ``held`` before the change, from which any manager can undo it.
     """
     known = lease.event(EventType.UPDATE)
-    reused = known is not None and is_over(known)
-    event = Event(
-        id=known.id if known is not None and reused else event_id,
-        event_type=EventType.UPDATE,
-        time=now.replace(microsecond=0),
-        status=EventStatus.UNDONE,
-        created_at=now,
+    event = replace(
+        new_event(EventType.UPDATE, to_second(now), now, known=known if is_over(known) else None),
         saved_state=SavedState(allocations=tuple(map(save_allocation, held)), undone=count_undone(known)),
     )
     return claim(with_event(lease, event), event, token=token, now=now, until=until)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -11,6 +10,12 @@ from blazar.manager.leases import dates, lifecycle
 from blazar.model.base.window import Window
 from blazar.model.leases.lease import Event, Lease, SavedState, set_reason
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus, ReservationStatus
+
+
+def new_timetable(window: Window, before_end: datetime | None, now: datetime) -> tuple[Event, ...]:
+    """Return the timetable of a new lease; without a time before the end it has no event for that."""
+    times = {EventType.START: window.start, EventType.END: window.end, EventType.BEFORE_END: before_end}
+    return tuple(lifecycle.new_event(step, time, now) for step, time in times.items() if time is not None)
 
 
 def rearm(lease: Lease, window: Window, now: datetime) -> Lease:
@@ -62,19 +67,9 @@ def change_events(
         _move_event(event, times[EventType(event.event_type)], now) if event.event_type in times else event
         for event in known
     )
-    return (events if warning is not None or time is None else (*events, _new_warning(time, now))), void
-
-
-def _new_warning(time: datetime, now: datetime) -> Event:
-    """Return the event before the end of a lease that had none."""
-    return Event(
-        id=str(uuid.uuid4()),
-        event_type=EventType.BEFORE_END,
-        time=time,
-        status=EventStatus.UNDONE,
-        created_at=now,
-        due_at=time,
-    )
+    if warning is None and time is not None:
+        events = (*events, lifecycle.new_event(EventType.BEFORE_END, time, now, due_at=time))
+    return events, void
 
 
 def _renew(event: Event, now: datetime, *, newly_set: bool) -> Event:

@@ -7,7 +7,6 @@ goes back to it when a try fails for which there were resources, until too many 
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -154,17 +153,9 @@ def enqueue(new: Lease, wait: Wait) -> Lease:
 def grant(lease: Lease, window: Window, *, estimate: datetime, token: str, now: datetime, until: datetime) -> Lease:
     """Return a lease that gets its resources for a window, its creation claimed with the ``token``.
 
-    If that is promised to it, the ``estimate`` is when it will probably start. The event of an earlier try is reused:
-    the record does not grow with the number of tries.
+    If that is promised to it, the ``estimate`` is when it will probably start.
     """
-    known = lease.event(EventType.CREATE)
-    creation = Event(
-        id=str(uuid.uuid4()) if known is None else known.id,
-        event_type=EventType.CREATE,
-        time=now.replace(microsecond=0),
-        status=EventStatus.UNDONE,
-        created_at=now if known is None else known.created_at,
-    )
+    creation = _new_creation(lease, now)
     place = update_place(lease, position=None, estimate=None, reason=None)
     # A start that is as early as was asked for could become no earlier.
     advance = window.start > max(now, place.earliest)
@@ -179,7 +170,7 @@ def retry_failed_start(lease: Lease, *, now: datetime, delayed_by: Reason | None
     Its creation is what is undone: that event is due at once, so that any manager does it. ``delayed_by`` is what has
     kept it from being ready before its time was over.
     """
-    start, creation = lease.event(EventType.START), lease.event(EventType.CREATE)
+    start = lease.event(EventType.START)
     if start is None or lease.status is not LeaseStatus.ERROR or not _counts_tries(lease):
         return lease
     why = reason_of(start)
@@ -196,14 +187,7 @@ def retry_failed_start(lease: Lease, *, now: datetime, delayed_by: Reason | None
     assert tried.wait is not None
     if tried.wait.is_spent or not can_wait(tried, now):
         return tried
-    undo = Event(
-        id=str(uuid.uuid4()) if creation is None else creation.id,
-        event_type=EventType.CREATE,
-        time=now.replace(microsecond=0),
-        status=EventStatus.UNDONE,
-        created_at=now if creation is None else creation.created_at,
-        due_at=now,
-    )
+    undo = replace(_new_creation(tried, now), due_at=now)
     idle = tuple(replace(e, due_at=None) if e.event_type in TIMETABLE else e for e in tried.events)
     undone = lifecycle.with_event(replace(tried, events=idle), undo)
     return replace(lifecycle.move(undone, LeaseStatus.CREATING), updated_at=now)
@@ -269,15 +253,7 @@ def _move_estimate(wait: Wait, before: datetime, after: datetime) -> datetime | 
 
 def back_off(lease: Lease, why: Reason, *, now: datetime) -> Lease:
     """Return a lease that could not be booked at its turn, and lets others go first from now on."""
-    known = lease.event(EventType.CREATE)
-    failed = Event(
-        id=str(uuid.uuid4()) if known is None else known.id,
-        event_type=EventType.CREATE,
-        time=now.replace(microsecond=0),
-        status=EventStatus.UNDONE,
-        created_at=now if known is None else known.created_at,
-        updated_at=now,
-    )
+    failed = replace(_new_creation(lease, now), updated_at=now)
     return lifecycle.with_event(lease, set_reason(failed, why))
 
 
@@ -341,6 +317,11 @@ def update_place(lease: Lease, *, position: int | None, estimate: datetime | Non
     """Return what is known of the waiting of a lease."""
     assert lease.wait is not None
     return replace(lease.wait, position=position, estimate=estimate, reason=reason, advance=False)
+
+
+def _new_creation(lease: Lease, now: datetime) -> Event:
+    """Return the event of another try, in the place of that of an earlier one."""
+    return lifecycle.new_event(EventType.CREATE, to_second(now), now, known=lease.event(EventType.CREATE))
 
 
 def _counts_tries(lease: Lease) -> bool:

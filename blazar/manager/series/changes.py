@@ -37,7 +37,7 @@ from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Event, Lease, PartOfSeries
 from blazar.model.leases.requests import Actor
-from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
+from blazar.model.leases.states import EventType, LeaseStatus
 from blazar.model.series.changes import SeriesChange, end_before, is_as_before, name_changed_field, since
 from blazar.model.series.checks import Fit, check_series
 from blazar.model.series.details import OccurrenceState, Series, SeriesDetails, SeriesOccurrence, SeriesStatus, Template
@@ -251,9 +251,9 @@ class SeriesChanger:
                 case _:
                     time = event.time
             yield event if time == event.time else replace(event, time=time, due_at=time, updated_at=now)
-        if asked is not None and lease.event(EventType.BEFORE_END) is None:
-            at = dates.new_before_end(window, asked, lead)
-            yield Event(str(uuid.uuid4()), EventType.BEFORE_END, at, EventStatus.UNDONE, now, due_at=at)
+        missing = asked is not None and lease.event(EventType.BEFORE_END) is None
+        if missing and (at := dates.new_before_end(window, asked, lead)) is not None:
+            yield lifecycle.new_event(EventType.BEFORE_END, at, now, due_at=at)
 
     def _judge(self, attempt: _ChangeAttempt, change: SeriesChange) -> _ChangeAttempt:
         """Return an attempt with what enforcement objects to. UsageDenied if all or nothing is wanted."""
@@ -276,7 +276,7 @@ class SeriesChanger:
             for id_, copy in _select_granted(attempt).items()
         }
         gone = [
-            LeaseWrite(lease, lifecycle.begin_deletion(lease, event_id=str(uuid.uuid4()), now=now))
+            LeaseWrite(lease, lifecycle.begin_deletion(lease, now=now))
             for id_, lease in wanted.leases.items()
             if id_ not in stay
         ]

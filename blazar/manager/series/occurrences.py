@@ -14,8 +14,9 @@ from blazar.calendar.series import PlannedOccurrence
 from blazar.manager.booking.booking import PlacementRequest
 from blazar.manager.changing.new_leases import NewLease
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.leases import dates
-from blazar.model.base.clock import spell, zulu
+from blazar.manager.leases import dates, lifecycle
+from blazar.manager.leases.timetable import new_timetable
+from blazar.model.base.clock import spell, to_second, zulu
 from blazar.model.base.errors import InvalidInput, NotEnoughResources, pointing_at
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
@@ -23,7 +24,7 @@ from blazar.model.leases.lease import Event, Lease, PartOfSeries
 from blazar.model.leases.requests import ReservationRequest
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.secrets import part_secrets
-from blazar.model.leases.states import EventStatus, EventType
+from blazar.model.leases.states import EventType
 from blazar.model.resources.resource import ResourceKind
 from blazar.model.series.checks import Fit
 from blazar.model.series.details import OccurrenceState, Series, SeriesOccurrence, Template
@@ -47,7 +48,7 @@ def copy_for_occurrence(
         window=window,
         created_at=now,
         reservations=tuple(_copy_reservation(runtime, each, ids, now) for each in new.lease.reservations),
-        events=tuple(_make_events(runtime, series, new.lease, window, now)),
+        events=_make_events(runtime, series, new.lease, window, now),
         series=PartOfSeries(series.id, occurrence.recurrence_id),
     )
     requests = (PlacementRequest(ids[each.reservation_id], each.demand) for each in new.placement_requests)
@@ -92,23 +93,14 @@ def _copy_reservation(runtime: Runtime, each: Reservation, ids: Mapping[str, str
     )
 
 
-def _make_events(runtime: Runtime, series: Series, model: Lease, window: Window, now: datetime) -> list[Event]:
+def _make_events(runtime: Runtime, series: Series, model: Lease, window: Window, now: datetime) -> tuple[Event, ...]:
     lead = runtime.settings.lead_before_end([each.resource_type for each in series.template.reservations])
     before_end = dates.new_before_end(window, dates.resolve_before_end(series.template.before_end, window), lead)
     if before_end is None and model.event(EventType.BEFORE_END) is not None:
         # Work is saved at the end itself if there is no warning.
         before_end = window.end
-    times = {
-        EventType.START: window.start,
-        EventType.END: window.end,
-        EventType.BEFORE_END: before_end,
-        EventType.CREATE: now.replace(microsecond=0),
-    }
-    return [
-        Event(id=str(uuid.uuid4()), event_type=kind, time=time, status=EventStatus.UNDONE, created_at=now)
-        for kind, time in times.items()
-        if time is not None
-    ]
+    creation = lifecycle.new_event(EventType.CREATE, to_second(now), now)
+    return (*new_timetable(window, before_end, now), creation)
 
 
 def allocate(

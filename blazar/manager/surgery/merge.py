@@ -7,7 +7,6 @@ of which nothing is left, as an empty aggregate.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -168,7 +167,7 @@ class Merger:
         left = replace(
             second.lease, reservations=tuple(r for r in second.lease.reservations if r.id not in joined.moved)
         )
-        going = lifecycle.begin_deletion(left, event_id=str(uuid.uuid4()), now=second.now, reason=EndReason.MERGED)
+        going = lifecycle.begin_deletion(left, now=second.now, reason=EndReason.MERGED)
         passing = []
         if not touching:
             passing = [

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -47,18 +46,9 @@ def arm(lease: Lease, policy: UsePolicy | None, now: datetime) -> Lease:
     if policy is None or lease.status is not LeaseStatus.ACTIVE:
         return lease
     watch = unused.begin_watch(policy, now)
-    known = lease.event(EventType.USAGE_CHECK)
     at = _round_up(unused.first_check(watch))
-    event = Event(
-        id=str(uuid.uuid4()) if known is None else known.id,
-        event_type=EventType.USAGE_CHECK,
-        time=at,
-        status=EventStatus.UNDONE,
-        created_at=now,
-        due_at=at,
-        saved_state=SavedState(watch=watch),
-    )
-    return replace(lifecycle.with_event(lease, event), use=LeaseUse())
+    event = lifecycle.new_event(EventType.USAGE_CHECK, at, now, due_at=at, known=lease.event(EventType.USAGE_CHECK))
+    return replace(lifecycle.with_event(lease, replace(event, saved_state=SavedState(watch=watch))), use=LeaseUse())
 
 
 def postpone_check(lease: Lease, event: Event, until: datetime) -> Lease:

@@ -247,5 +247,5 @@ def test_a_refusal_waits_for_no_claim_and_is_dropped_once_the_lease_is_deleted(w
     claimed = lifecycle.claim(full, full.events[0], token="t", now=late, until=late + HOUR)
     recheck = timedelta(seconds=1)
     assert lifecycle.decide(claimed, event, late, recheck_interval=recheck) == lifecycle.Run()
-    gone = lifecycle.begin_deletion(claimed, event_id="d", now=late)
+    gone = lifecycle.begin_deletion(claimed, now=late)
     assert lifecycle.decide(gone, event, late, recheck_interval=recheck) == lifecycle.Drop()

@@ -303,7 +303,7 @@ def test_an_undo_without_what_there_was_before_is_an_error_and_touches_nothing(w
     lease = world.now(lease)
     token = world.manager.claims.new().token
     updating = lifecycle.begin_update(
-        lease, event_id="e" * 36, held=(), token=token, now=world.clock.now(), until=world.clock.now() - MINUTE
+        lease, held=(), token=token, now=world.clock.now(), until=world.clock.now() - MINUTE
     )
     updating = lifecycle.with_event(updating, replace(lifecycle.update_of(updating), saved_state=SavedState()))
     world.store.leases.save(lease, updating, at=world.clock.now())

@@ -72,8 +72,7 @@ def looked_at(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -
         case lifecycle.Defer(until, _):
             return lifecycle.postpone(lease, event, at=until, reason=WHY, failed=False, now=now), wanted
     if event.event_type == EventType.IMMEDIATE_BY or immediate.is_late(lease, event, now):
-        after = immediate.settle_start(lease, now=now)
-        return (immediate.refuse(after, now=now) if after.is_undecided else after), wanted
+        return immediate.settle_late_start(lease, now=now), wanted
     claimed = lifecycle.claim(lease, event, token="next", now=now, until=now + STEP)
     if event.event_type == EventType.START and lease.window.end <= now:
         ours = next(e for e in claimed.events if e.id == event.id)
@@ -125,9 +124,9 @@ def worked_on(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -
 def asked_for(lease: Lease, now: datetime, wanted: Lease | None) -> Iterator[Next]:
     """Do what users and the sweep may ask for."""
     if lease.status is not LeaseStatus.DELETING:
-        yield lifecycle.begin_deletion(lease, event_id="delete", now=now), wanted
+        yield lifecycle.begin_deletion(lease, now=now), wanted
     if lease.deleted_at is not None or lease.status is LeaseStatus.TERMINATED:
-        yield begin_clean_up(lease, event_id="clean", now=now), wanted
+        yield begin_clean_up(lease, now=now), wanted
         return
     if lease.status not in lifecycle.STABLE or lease.is_undecided or lifecycle.live_claim(lease, now) is not None:
         return
@@ -143,10 +142,7 @@ def asked_for(lease: Lease, now: datetime, wanted: Lease | None) -> Iterator[Nex
             yield after, wanted
             if lease.event(EventType.UPDATE) is None:
                 until = now + STEP
-                yield (
-                    lifecycle.begin_update(lease, event_id="update", held=(), token="u", now=now, until=until),
-                    after,
-                )
+                yield lifecycle.begin_update(lease, held=(), token="u", now=now, until=until), after
 
 
 def following(lease: Lease, now: datetime, wanted: Lease | None) -> Iterator[Next]:
