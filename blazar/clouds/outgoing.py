@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls to services that are no part of the cloud and that an operator names by URL: one deadline, and safe URLs.
 
+Redirects are not followed, cookies not kept, and messages have nothing of a URL, in which there may be a secret.
+
 An answer has a total deadline, however slowly its bytes arrive. The time limits of the libraries are per
 read of a socket, so that a slow peer could hold a thread indefinitely.
 """
@@ -11,17 +13,21 @@ import ipaddress
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
+from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
-from requests.adapters import HTTPAdapter
+import urllib3
+from requests.adapters import DEFAULT_POOLSIZE, HTTPAdapter
+from requests.auth import AuthBase
 from urllib3 import HTTPConnectionPool, HTTPResponse, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
+from blazar import __version__
 from blazar.model.base.errors import InvalidInput
 
 
@@ -74,13 +80,60 @@ class _TlsPool(HTTPSConnectionPool):
     ConnectionCls = _PunctualTlsConnection
 
 
-class PunctualAdapter(HTTPAdapter):
+class _PunctualAdapter(HTTPAdapter):
     """Limits the time for the headers of an answer to that of its request. The reader of a body limits that itself."""
 
     def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
         """Use our connection classes."""
         super().init_poolmanager(*arguments, **named)
         self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+
+
+HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": f"blazar/{__version__}"}
+
+FAILURES = (requests.RequestException, urllib3.exceptions.HTTPError, OSError)
+"""What a call, or the reading of its answer, fails with."""
+
+
+class OutgoingCalls:
+    """Makes calls with connections of its own, of which it keeps some open."""
+
+    def __init__(self, *, verify: bool | str, connections: int = DEFAULT_POOLSIZE) -> None:
+        self.verify = verify
+        self._session = requests.Session()
+        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, _PunctualAdapter(pool_maxsize=connections))
+
+    def post(
+        self, url: str, data: Any, *, auth: AuthBase, seconds: float, headers: Mapping[str, str] | None = None
+    ) -> requests.Response:
+        """Return an answer whose headers came in time, to be read with ``read_body`` and closed. FAILURES.
+
+        With ``auth`` the library does not look for a password in ``.netrc``.
+        """
+        return self._session.post(
+            url,
+            data=data,
+            headers=HEADERS | dict(headers or {}),
+            auth=auth,
+            timeout=seconds,
+            allow_redirects=False,
+            stream=True,
+            verify=self.verify,
+        )
+
+
+def describe_failure(error: Exception, service: str = "it") -> str:
+    """Return why a service gave no answer, without the library's own words."""
+    match error:
+        case requests.exceptions.SSLError():
+            return f"{service} cannot be asked: its certificate cannot be trusted, or TLS fails"
+        case requests.exceptions.Timeout() | urllib3.exceptions.TimeoutError() | TimeoutError():
+            return f"{service} did not answer in time"
+        case requests.exceptions.ConnectionError():
+            return f"{service} cannot be reached"
+    return f"the connection to {service} broke ({type(error).__name__})"
 
 
 def check_url(url: str, option: str, *, example: str, credentials: str, secret: str | None = None) -> None:

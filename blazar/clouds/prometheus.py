@@ -16,15 +16,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
 import requests
-import urllib3
 from oslo_config import cfg
 
-from blazar import __version__
-from blazar.clouds.outgoing import Cut, PunctualAdapter, check_url, read_body
+from blazar.clouds.outgoing import FAILURES, Cut, OutgoingCalls, check_url, describe_failure, read_body
 from blazar.clouds.ports.compute import Metrics, NoMetrics
 from blazar.context import current
 from blazar.model.base.errors import CloudUnavailable, InvalidInput
@@ -116,7 +113,7 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class Login(requests.auth.AuthBase):
     """How Prometheus is asked: a name and password, or a bearer token, or neither."""
 
     username: str = ""
@@ -124,7 +121,7 @@ class Login:
     bearer_token: str = field(default="", repr=False)
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        """Add what is sent to a request; also keeps the library from reading ~/.netrc."""
+        """Add what is sent to a request."""
         if self.bearer_token:
             request.headers["Authorization"] = f"Bearer {self.bearer_token}"
         elif self.username:
@@ -149,12 +146,8 @@ class Prometheus:
         self._template = template
         self._login = login or Login()
         self._timeout = timeout
-        self._verify = cafile or True
         self._now = now
-        self._session = requests.Session()
-        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        for scheme in ("http://", "https://"):
-            self._session.mount(scheme, PunctualAdapter())
+        self._calls = OutgoingCalls(verify=cafile or True)
 
     def of_servers(self, server_ids: Collection[str]) -> Mapping[str, float]:
         """Return the value of each server that has one, by one query for every 200. CloudUnavailable."""
@@ -176,31 +169,20 @@ class Prometheus:
         if seconds <= 0:
             raise CloudUnavailable("no time was left to ask Prometheus")
         end = time.monotonic() + seconds
+        sent = {"query": query, "timeout": f"{seconds:.3f}s"}
         try:
-            with self._session.post(
-                self._url,
-                data={"query": query, "timeout": f"{seconds:.3f}s"},
-                headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": _AGENT},
-                auth=self._login,
-                timeout=seconds,
-                allow_redirects=False,
-                stream=True,
-                verify=self._verify,
-            ) as response:
+            with self._calls.post(self._url, sent, auth=self._login, seconds=seconds) as response:
                 text = _whole(response, end)
                 if response.status_code != 200:
                     raise CloudUnavailable(f"Prometheus answered {response.status_code}{_advice(response.status_code)}")
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-            # Without the library's own message, which has the URL. An answer that is cut at its end may look broken.
-            why = "did not answer in time" if time.monotonic() >= end else _why(error)
-            raise CloudUnavailable(f"Prometheus {why}") from None
+        except FAILURES as error:
+            # An answer that is cut at its end may look broken.
+            is_late = time.monotonic() >= end
+            raise CloudUnavailable(describe_failure(TimeoutError() if is_late else error, "Prometheus")) from None
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
             raise CloudUnavailable("Prometheus gave an answer that is not JSON") from None
-
-
-_AGENT = f"blazar/{__version__}"
 
 
 def _whole(response: requests.Response, end: float) -> bytes:
@@ -220,17 +202,6 @@ def _advice(status: int) -> str:
     if 300 <= status < 400:
         return ", a redirect, which is never followed; correct [unused] prometheus_url"
     return ""
-
-
-def _why(error: Exception) -> str:
-    match error:
-        case requests.exceptions.SSLError():
-            return "has a certificate that cannot be trusted, or TLS fails"
-        case requests.exceptions.Timeout() | urllib3.exceptions.TimeoutError() | TimeoutError():
-            return "did not answer in time"
-        case requests.exceptions.ConnectionError():
-            return "cannot be reached"
-    return f"broke the connection ({type(error).__name__})"
 
 
 _TOKEN = "prometheus_bearer_token"

@@ -83,15 +83,3 @@ def may_have_arrived(error: Exception) -> bool:
     cause = getattr(error.args[0], "reason", None) if error.args else None
     unsent = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
     return not isinstance(cause, unsent)
-
-
-def why(error: Exception) -> str:
-    """Return a description of the error without the library's own words."""
-    match error:
-        case requests.exceptions.SSLError():
-            return "its certificate cannot be trusted, or TLS fails"
-        case requests.exceptions.Timeout() | urllib3.exceptions.TimeoutError():
-            return "it did not answer in time"
-        case requests.exceptions.ConnectionError():
-            return "it cannot be reached"
-    return f"the connection broke ({type(error).__name__})"

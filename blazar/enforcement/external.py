@@ -13,17 +13,14 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any, ClassVar
 from urllib.parse import urljoin
 
 import requests
 import tenacity
-import urllib3
 from oslo_config import cfg
 
-from blazar import __version__
-from blazar.clouds.outgoing import PunctualAdapter, check_url
+from blazar.clouds.outgoing import FAILURES, OutgoingCalls, check_url, describe_failure
 from blazar.context import current
 from blazar.enforcement import answers, payload
 from blazar.enforcement.answers import NOT_PROCESSED, PASSING, NoAnswer
@@ -31,13 +28,6 @@ from blazar.enforcement.values import FilterNotification, NotDelivered, Notifica
 from blazar.model.base.errors import EXTERNAL, BlazarError, EnforcementUnavailable, InvalidInput, UsageDenied
 
 LOG = logging.getLogger(__name__)
-
-_HEADERS = {
-    "Content-Type": "application/json",
-    "Accept": "application/json",
-    "Accept-Encoding": "identity",
-    "User-Agent": f"blazar/{__version__}",
-}
 
 CHECK_CREATE, CHECK_UPDATE = "check-create", "check-update"
 
@@ -70,7 +60,7 @@ class Patience:
 
 
 class Credential(requests.auth.AuthBase):
-    """The credential of a request. Set on every request, so that ``.netrc`` is not read."""
+    """The credential of a request."""
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         """Add the headers with the credential."""
@@ -197,12 +187,8 @@ class ExternalServiceFilter:
         self.credential = credential or Credential()
         self._patience = patience or Patience()
         self._allow_on_error = allow_on_error
-        self._verify = verify
         self.knows_transfers = knows_transfers
-        self._session = requests.Session()
-        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        for scheme in ("http://", "https://"):
-            self._session.mount(scheme, PunctualAdapter(pool_maxsize=POOL))
+        self._calls = OutgoingCalls(verify=verify, connections=POOL)
 
     @property
     def occasions(self) -> frozenset[Occasion]:
@@ -299,18 +285,12 @@ class ExternalServiceFilter:
         if left <= 0:
             raise NoAnswer("the time limit for its answer has passed")
         request_id = current().request_id
-        headers = _HEADERS | ({} if request_id is None else {"X-OpenStack-Request-ID": request_id})
+        headers = {"Content-Type": "application/json"}
+        if request_id is not None:
+            headers["X-OpenStack-Request-ID"] = request_id
+        url = self.endpoints[call.name]
         try:
-            with self._session.post(
-                self.endpoints[call.name],
-                data=call.text,
-                headers=headers,
-                auth=self.credential,
-                timeout=left,
-                allow_redirects=False,
-                stream=True,
-                verify=self._verify,
-            ) as response:
+            with self._calls.post(url, call.text, auth=self.credential, seconds=left, headers=headers) as response:
                 status = response.status_code
                 text = answers.read(response, call.end, whole=status == 403) if 400 <= status < 500 else b""
                 hidden = answers.to_hide(response.request)
@@ -330,9 +310,9 @@ class ExternalServiceFilter:
             raise
         except BlazarError as error:
             raise NoAnswer(f"no token is available for it: {error.message}") from error
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-            # The library's own message has the URL, and any secret that an operator put there.
-            raise NoAnswer(answers.why(error), passing=True, maybe_accepted=answers.may_have_arrived(error)) from None
+        except FAILURES as error:
+            arrived = answers.may_have_arrived(error)
+            raise NoAnswer(describe_failure(error), passing=True, maybe_accepted=arrived) from None
 
 
 def _endpoints(section: Any) -> dict[str, str]:

@@ -20,6 +20,7 @@ CALLERS = {
     "api/web/keystone.py": "pages._keystone gives it the verification",
     "clouds/hooks/http.py": "HttpHooks.configured",
     "clouds/openstack/access.py": "credentials",
+    "clouds/outgoing.py": "who makes OutgoingCalls says it",
     "clouds/prometheus.py": "prometheus.metrics",
     "cmd/logins.py": "verification",
     "enforcement/external.py": "Identity.cafile",
@@ -27,7 +28,9 @@ CALLERS = {
     "enforcement/unified.py": "the library reads [oslo_limit]",
 }
 """What opens connections with TLS, and from where it knows whom to trust."""
-OPENS = re.compile(r"(?<![\w.])(?:requests\.)?Session\(|create_default_context\(|KeystoneGuard\(|library\.Enforcer\(")
+OPENS = re.compile(
+    r"(?<![\w.])(?:requests\.)?Session\(|\bOutgoingCalls\(|create_default_context\(|KeystoneGuard\(|library\.Enforcer\("
+)
 OWN = ("api/web/cookies.py", "api/web/signing_in.py")
 """Sessions of browsers, not of connections."""
 
@@ -103,9 +106,9 @@ def test_hooks_measurements_and_the_external_service_are_trusted_so(load, files)
         "external_service_base_endpoint = https://127.0.0.1:9/",
     )
     assert HttpHooks.configured(conf)._cafile == file
-    assert prometheus.metrics(conf.unused, conf.cafile)._verify == file
+    assert prometheus.metrics(conf.unused, conf.cafile)._calls.verify == file
     (external,) = assemble.enforcement(conf, assemble.CloudIdentity(cafile=conf.cafile)).filters
-    assert external._verify == file
+    assert external._calls.verify == file
 
 
 def test_keystone_is_trusted_so_for_unified_limits(files, monkeypatch, file):
