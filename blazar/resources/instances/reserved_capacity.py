@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.compute import Aggregate, Server
 from blazar.clouds.ports.placement import CLASS_PREFIX, reservation_of
-from blazar.model.base.errors import CloudUnavailable, Conflict, NotFound
+from blazar.model.base.errors import Conflict, NotFound
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import ReservationStatus
 from blazar.model.resources.resource import Resource
@@ -26,6 +25,7 @@ from blazar.resources.contract.values import Task
 from blazar.resources.hosts.aggregates.freepool import Freepool, NotInFreepool
 from blazar.resources.hosts.aggregates.membership import AggregateNames
 from blazar.resources.hosts.preemptibles import Preemptibles
+from blazar.resources.instances.inventory import ReservationInventory
 from blazar.resources.instances.reservation_flavor import (
     AFFINITY_ID,
     ReservationFlavor,
@@ -33,7 +33,6 @@ from blazar.resources.instances.reservation_flavor import (
     difference,
     flavor_name,
     group_of,
-    resource_class,
 )
 
 LOG = logging.getLogger(__name__)
@@ -89,9 +88,9 @@ class CapacityEnsurer:
 
     def in_use(self, task: Task) -> Mapping[int, int]:
         """Return how much reserved capacity is in use on each host, by calendar id."""
-        name = resource_class(task.reservation.id)
-        found = {resource.id: self._placement.reserved_capacity(resource.name, name) for resource in task.resources}
-        return {id_: inventory.used for id_, inventory in found.items() if inventory}
+        inventory = self._inventory(task)
+        found = {resource.id: inventory.used(resource) for resource in task.resources}
+        return {id_: used for id_, used in found.items() if used is not None}
 
     def servers(self, task: Task) -> tuple[Server, ...]:
         """Return the reservation's servers, newest first, including those without a host."""
@@ -99,7 +98,7 @@ class CapacityEnsurer:
         if self._compute.flavor(reservation_id) is not None:
             return self._compute.servers_of_flavor(reservation_id)
         # Somebody deleted the flavor; its servers still show its name.
-        hosts = self._hosts(task, self._compute.aggregate(reservation_id))
+        hosts = _hosts_of(task, self._compute.aggregate(reservation_id))
         on_hosts = (server for host in hosts for server in self._compute.servers_on(host))
         return tuple(server for server in on_hosts if server.flavor == flavor_name(reservation_id))
 
@@ -128,12 +127,12 @@ class CapacityEnsurer:
 
     def _set_again(self, task: Task) -> Task:
         """Set the inventories of ``task`` and return it without the hosts that Placement does not know."""
-        name = resource_class(task.reservation.id)
-        self._placement.create_resource_class(name)
+        inventory = self._inventory(task)
+        inventory.create_class()
         lost = set()
         for resource in task.resources:
             try:
-                self._set(resource.name, name, task.counts[resource.id])
+                inventory.set(resource.name, task.counts[resource.id])
             except NotFound as error:
                 said = (task.reservation.id, resource.name, error.message)
                 LOG.warning("Reservation %s has no reserved capacity on %s: %s", *said)
@@ -168,7 +167,7 @@ class CapacityEnsurer:
         # Checked again: one may have been booting when access was removed.
         if in_use or (servers := self.servers(task)):
             return in_use or len(servers)
-        self._delete_class(reservation_id)
+        self._inventory(task).delete_class()
         for group in self._flavor.groups(task):
             self._flavor.delete_group(group)
         self._flavor.delete(reservation_id)
@@ -189,6 +188,9 @@ class CapacityEnsurer:
             )
         )
 
+    def _inventory(self, task: Task) -> ReservationInventory:
+        return ReservationInventory(self._placement, task.reservation.id)
+
     # Before the start
 
     def _ensure_named(
@@ -198,7 +200,7 @@ class CapacityEnsurer:
         group = self._flavor.ensure_group(task, template.policy)
         affinity = {} if group is None else {AFFINITY_ID: group}
         self._flavor.ensure(task.reservation.id, template, affinity, starting=starting)
-        self._placement.create_resource_class(resource_class(task.reservation.id))
+        self._inventory(task).create_class()
         return group, affinity
 
     def _ensure_aggregate(self, task: Task, found: Aggregate | None, affinity: Mapping[str, str]) -> Aggregate:
@@ -236,12 +238,12 @@ class CapacityEnsurer:
         """Ensure the reserved capacity on the hosts, and these in the aggregate; ``aggregates`` were just read."""
         hosts = service_names(task.resources)
         self._freepool.admit(aggregate, hosts=hosts, aggregates=aggregates)
-        name = resource_class(task.reservation.id)
+        inventory = self._inventory(task)
         for resource in task.resources:
-            self._ensure_inventory(resource, name, task.counts[resource.id])
+            inventory.ensure(resource, task.counts[resource.id])
         leaving = [host for host in aggregate.hosts if host not in hosts]
         for host, hypervisor in self._hypervisors(leaving).items():
-            if not self._drop(hypervisor, name):
+            if not inventory.drop(hypervisor):
                 public = f"servers of reservation {task.reservation.id} are in the way of the change; delete them first"
                 raise Conflict(
                     f"host {host} runs servers of reservation {task.reservation.id}; delete them first",
@@ -249,75 +251,15 @@ class CapacityEnsurer:
                 )
             self._freepool.dismiss(aggregate, hosts=(host,))
 
-    def _ensure_inventory(self, resource: Resource, name: str, total: int) -> None:
-        found = self._placement.reserved_capacity(resource.name, name)
-        if found is not None and found.total == total:
-            return
-        shrinks = found is not None and found.total > total
-        if shrinks and found is not None and found.used > total:
-            raise _too_many(resource, found.used, total)
-        self._set(resource.name, name, total)
-        # A server may have been booted in between.
-        after = self._placement.reserved_capacity(resource.name, name) if shrinks else None
-        if after is not None and after.used > total:
-            raise _too_many(resource, after.used, total)
-
-    def _set(self, hypervisor: str, name: str, total: int) -> None:
-        try:
-            self._placement.set_inventory(hypervisor, name, total)
-        except NotFound:
-            # Somebody deleted the host's provider, as Nova does together with a compute service.
-            with suppress(Conflict):
-                # Another start on the host may have created it at the same time.
-                self._placement.create_reservation_provider(hypervisor)
-            self._placement.set_inventory(hypervisor, name, total)
-
     # At the end
 
     def _drop_inventories(self, task: Task, aggregate: Aggregate | None) -> int:
         """Delete the reserved capacity on all hosts; return on how many it is in use."""
         names = {str(r.attributes["service_name"]): r.name for r in task.resources}
-        hosts = self._hosts(task, aggregate)
+        hosts = _hosts_of(task, aggregate)
         others = self._hypervisors(host for host in hosts if host not in names)
-        name = resource_class(task.reservation.id)
-        return sum(1 for host in hosts if not self._drop(names.get(host) or others[host], name))
-
-    def _drop(self, hypervisor: str, name: str) -> bool:
-        """Delete the reserved capacity on one host; return False if it is in use."""
-        try:
-            self._placement.delete_inventory(hypervisor, name)
-        except NotFound:
-            return True
-        except Conflict:
-            return False
-        return True
-
-    def _hosts(self, task: Task, aggregate: Aggregate | None) -> list[str]:
-        """Return the hosts on which the reservation may have capacity: before the start those in its aggregate."""
-        inside = aggregate.hosts if aggregate else ()
-        began = task.reservation.status is not ReservationStatus.PENDING
-        return sorted({*inside, *(service_names(task.resources) if began else ())})
-
-    def _delete_class(self, reservation_id: str) -> None:
-        name = resource_class(reservation_id)
-        try:
-            self._placement.delete_resource_class(name)
-        except NotFound:
-            return
-        except Conflict:
-            self._delete_class_with_the_rest(name)
-
-    def _delete_class_with_the_rest(self, name: str) -> None:
-        """Delete a class and its inventory on hosts that are no longer in the reservation or its aggregate."""
-        for hypervisor in sorted(self._placement.hosts_with_free(name)):
-            LOG.warning("Host %s still has inventory of %s, whose reservation ends; deleting it", hypervisor, name)
-            self._drop(hypervisor, name)
-        try:
-            self._placement.delete_resource_class(name)
-        except NotFound:
-            return
-        except Conflict as error:
-            raise CloudUnavailable(f"resource class {name} cannot be deleted yet: {error.message}") from error
+        inventory = self._inventory(task)
+        return sum(1 for host in hosts if not inventory.drop(names.get(host) or others[host]))
 
     def _hypervisors(self, hosts: Iterable[str]) -> Mapping[str, str]:
         """Return the hypervisor hostname for each service name; the service name itself if Nova does not know it."""
@@ -333,9 +275,8 @@ def _ids(task: Task, group: str | None, aggregate: Aggregate) -> Content:
     return Content({"flavor_id": task.reservation.id, "aggregate_id": aggregate.id, "server_group_id": group})
 
 
-def _too_many(resource: Resource, used: int, total: int) -> Conflict:
-    return Conflict(
-        f"{used} servers use the reserved capacity on host {resource.name}, which would shrink to {total}; delete "
-        f"{used - total} of them first",
-        public=f"{used} servers use capacity that would shrink to {total}; delete {used - total} of them first",
-    )
+def _hosts_of(task: Task, aggregate: Aggregate | None) -> list[str]:
+    """Return the hosts on which the reservation may have capacity: before the start those in its aggregate."""
+    inside = aggregate.hosts if aggregate else ()
+    began = task.reservation.status is not ReservationStatus.PENDING
+    return sorted({*inside, *(service_names(task.resources) if began else ())})
