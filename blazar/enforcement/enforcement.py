@@ -194,9 +194,10 @@ class Enforcement:
                     found.append(error)
         return tuple(found)
 
-    @property
-    def not_asked(self) -> tuple[str, ...]:
-        """Return the names of the filters that ``refusals`` does not ask."""
+    def not_asked(self, project_id: str) -> tuple[str, ...]:
+        """Return the names of the filters that ``refusals`` does not ask about leases of a project."""
+        if self.exempts(project_id):
+            return ()
         return tuple(type(each).__name__ for each in self.filters if not isinstance(each, LimitFilter))
 
     def must_accept(self, occasion: Occasion, project_id: str) -> bool:

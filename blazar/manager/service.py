@@ -9,7 +9,7 @@ from datetime import datetime
 
 from blazar.clouds.ports.compute import Metrics
 from blazar.enforcement import Enforcement
-from blazar.manager.booking.booking import Booker, Booking
+from blazar.manager.booking.booking import Booker
 from blazar.manager.booking.replanning import Replanner
 from blazar.manager.changing.creation import Creation
 from blazar.manager.changing.deletion import Deletion
@@ -64,9 +64,8 @@ from blazar.store.store import Store
 class FactService:
     """Answers the calls about the service itself."""
 
-    def __init__(self, runtime: Runtime, enforcement: Enforcement) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._enforcement = enforcement
 
     def facts(self, project_id: str) -> ServiceFacts:
         """Return the facts that are the same for all leases of a project. No statement."""
@@ -80,7 +79,7 @@ class FactService:
             search_range=settings.search_range,
             reads=settings.reads,
             idempotency=settings.idempotency_retention,
-            limits=(*settings.bounds.stated(), *self._enforcement.stated_limits(project_id)),
+            limits=(*settings.bounds.stated(), *self._runtime.enforcement.stated_limits(project_id)),
         )
 
 
@@ -107,39 +106,47 @@ class ManagerService:
 
     def __init__(self, store: Store, clock: Clock, settings: Settings, plugins: Plugins) -> None:
         types, kinds = check_answers(plugins.types, plugins.kinds)
-        enforcement, regions = plugins.enforcement, plugins.regions
         self.clock = clock
         self.claims = Claims(store, clock, settings.claim_ttl)
         by_name = {each.resource_type: each for each in types}
-        runtime = Runtime(store, clock, self.claims, settings, plugins.notifier, by_name, regions, plugins.metrics)
-        self.outbox = Outbox(runtime, enforcement)
-        booking = Booking(store, clock, settings)
-        booker = Booker(runtime, booking, self.outbox)
-        replanner = Replanner(runtime, booking)
+        runtime = Runtime(
+            store,
+            clock,
+            self.claims,
+            settings,
+            plugins.notifier,
+            by_name,
+            plugins.regions,
+            plugins.metrics,
+            plugins.enforcement,
+        )
+        self.outbox = Outbox(runtime)
+        booker = Booker(runtime, self.outbox)
+        replanner = Replanner(runtime)
         replacements = StartReplacements(runtime, replanner, booker)
         worker = Worker(runtime, self.outbox, replacements, extendable_until=self._extendable_until)
         changes = CloudChanges(runtime, worker)
         self.engine = Engine(runtime, worker)
-        self.sweeps = tuple(Sweep(runtime, region) for region in regions)
+        self.sweeps = tuple(Sweep(runtime, region) for region in plugins.regions)
         self.sweep = self.sweeps[0]
         self.leftovers = Leftovers(runtime, self.sweeps)
         self._add_resources(runtime, kinds, replanner, booker, changes)
-        updates = Updates(runtime, booking, booker, changes, self.outbox, self._healing)
-        creation = Creation(runtime, booking, changes, self.outbox)
+        updates = Updates(runtime, booker, changes, self.outbox, self._healing)
+        creation = Creation(runtime, changes, self.outbox)
         deletion = Deletion(runtime, worker, self.outbox)
-        self.availability = AvailabilityService(runtime, updates, enforcement)
+        self.availability = AvailabilityService(runtime, updates)
         refusals = Refusals(self.availability, enabled=settings.explain_refusals)
-        self.waiting_list = waiting_list = WaitingList(runtime, booking, booker, creation, updates, enforcement)
+        self.waiting_list = waiting_list = WaitingList(runtime, booker, creation, updates)
         creator = LeaseCreator(runtime, booker, creation, refusals, waiting_list)
         self.leases = LeaseService(runtime, creator, updates, deletion, refusals)
-        self.surgery = SurgeryService(runtime, booker, replanner, updates, self.leases, self.outbox)
-        self.transfers = TransferService(runtime, booker, updates, self.leases, enforcement)
+        self.surgery = SurgeryService(runtime, booker, updates, self.leases, self.outbox)
+        self.transfers = TransferService(runtime, booker, updates, self.leases)
         self.series_work = SeriesWork(runtime, booker, self.outbox, deletion, waiting_list)
         changer = SeriesChanger(runtime, booker, self.outbox, self.series_work)
         self.series = SeriesService(runtime, self.series_work, self.outbox, changer)
         self.calendar = CalendarService(runtime, kinds)
         self.feeds = FeedService(runtime, kinds)
-        self.service = FactService(runtime, enforcement)
+        self.service = FactService(runtime)
         self.prolongation = Prolongation(runtime, self.leases, self.availability, waiting_list)
         self.key_expiry = KeyExpiry(runtime)
         requested = (waiting_list, self.prolongation, self.series_work, self.key_expiry)

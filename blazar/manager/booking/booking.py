@@ -20,10 +20,8 @@ from blazar.calendar.placement import Assignment, Matching, Strategy, place
 from blazar.context import check_awaited, drop_deadline
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.common.settings import Settings
 from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
 from blazar.manager.outbox.outbox import Outbox
-from blazar.model.base.clock import Clock
 from blazar.model.base.errors import Contention, StaleCalendar, StaleLease, UsageDenied
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
@@ -33,7 +31,6 @@ from blazar.model.resources.resource import ResourceKind
 from blazar.model.use.resource_hours import OutboxMessage
 from blazar.store.booking.commit import Commit, LeaseWrite
 from blazar.store.resources.catalog import ResourceCatalog
-from blazar.store.store import Store
 
 F = TypeVar("F")
 
@@ -65,7 +62,6 @@ class Attempt:
     """One attempt of a booking, by its number; after one that has lost a race there is a pause."""
 
     number: int
-    sleep: Callable[[float], None]
 
     def __enter__(self) -> None:
         """Begin the attempt."""
@@ -75,77 +71,47 @@ class Attempt:
         if not isinstance(error, StaleCalendar | StaleLease):
             return False
         # Full jitter: requests that collided once should not collide again.
-        self.sleep(random.uniform(0, min(0.5, 0.01 * 2**self.number)))
+        time.sleep(random.uniform(0, min(0.5, 0.01 * 2**self.number)))
         return True
 
 
-class Booking:
-    """Finds resources for demands, and retries a booking that lost a race."""
+def plan_allocations(
+    runtime: Runtime,
+    lease_id: str,
+    window: Window,
+    requests: Sequence[PlacementRequest],
+    *,
+    selectable: Selectable,
+    now: datetime,
+    attempt: int,
+    is_new: bool = False,
+) -> AllocationPlan:
+    """Find resources for all placement requests of a lease together. NotEnoughResources says what is missing.
 
-    def __init__(
-        self, store: Store, clock: Clock, settings: Settings, *, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._settings = settings
-        self._sleep = sleep
-        # Between processes the generations decide. Within one, taking turns is cheaper than losing races.
-        self.turn = threading.Lock()
-
-    def plan(
-        self,
-        lease_id: str,
-        window: Window,
-        requests: Sequence[PlacementRequest],
-        *,
-        selectable: Selectable,
-        now: datetime,
-        attempt: int,
-        is_new: bool = False,
-    ) -> AllocationPlan:
-        """Find resources for all placement requests of a lease together. NotEnoughResources says what is missing.
-
-        Resources that the lease itself holds count as free. After a lost race the choice is random, so that competing
-        requests choose differently.
-        """
-        allocations: list[Allocation] = []
-        generations: dict[int, int] = {}
-        strategy = self._settings.strategy
-        if attempt > 0 and strategy is not Strategy.RANDOM:
-            strategy = Strategy.SCATTER
-        for kind in _kinds(requests):
-            mine = [request for request in requests if request.demand.kind == kind]
-            demands = [request.demand for request in mine]
-            whole_only, besides = all(demand.whole for demand in demands), None if is_new else lease_id
-            with self._store.calendar.view_window(
-                kind, window, whole_only=whole_only, now=now, besides=besides
-            ) as view:
-                placement = place(
-                    demands,
-                    view.snapshot,
-                    strategy=strategy,
-                    seed=self._settings.seed(),
-                    matching=match_visible(view.catalog, selectable),
-                )
-                generations.update(view.generations(placement.resource_ids))
-            for request, assignments in zip(mine, placement.assignments, strict=True):
-                allocations += [_allocation(lease_id, window, request, assignment) for assignment in assignments]
-        return AllocationPlan(tuple(allocations), generations)
-
-    def attempts(self) -> Iterator[Attempt]:
-        """Yield the attempts of a booking, each a block that is left if a race is lost; Contention after the last."""
-        for number in range(self._settings.booking_attempts):
-            yield Attempt(number, self._sleep)
-        raise Contention("other requests for the same resources were faster at every attempt; please retry")
-
-    @contextmanager
-    def interrupted(self) -> Iterator[None]:
-        """Let others have their turn while the block runs."""
-        self.turn.release()
-        try:
-            yield
-        finally:
-            self.turn.acquire()
+    Resources that the lease itself holds count as free. After a lost race the choice is random, so that competing
+    requests choose differently.
+    """
+    allocations: list[Allocation] = []
+    generations: dict[int, int] = {}
+    strategy = runtime.settings.strategy
+    if attempt > 0 and strategy is not Strategy.RANDOM:
+        strategy = Strategy.SCATTER
+    for kind in _kinds(requests):
+        mine = [request for request in requests if request.demand.kind == kind]
+        demands = [request.demand for request in mine]
+        whole_only, besides = all(demand.whole for demand in demands), None if is_new else lease_id
+        with runtime.store.calendar.view_window(kind, window, whole_only=whole_only, now=now, besides=besides) as view:
+            placement = place(
+                demands,
+                view.snapshot,
+                strategy=strategy,
+                seed=runtime.settings.seed(),
+                matching=match_visible(view.catalog, selectable),
+            )
+            generations.update(view.generations(placement.resource_ids))
+        for request, assignments in zip(mine, placement.assignments, strict=True):
+            allocations += [_allocation(lease_id, window, request, assignment) for assignment in assignments]
+    return AllocationPlan(tuple(allocations), generations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +142,11 @@ class Proposal(Generic[F]):
 class Booker:
     """Books for one request after the other: proposes, checks and writes until no race is lost."""
 
-    def __init__(self, runtime: Runtime, booking: Booking, outbox: Outbox) -> None:
+    def __init__(self, runtime: Runtime, outbox: Outbox) -> None:
         self._runtime = runtime
-        self._booking = booking
         self._outbox = outbox
+        # Between processes the generations decide. Within one, taking turns is cheaper than losing races.
+        self._turn = threading.Lock()
 
     def book(
         self,
@@ -198,15 +165,15 @@ class Booker:
         of the commit. For a ``dry_run`` nothing is written. Contention when the attempts are spent,
         UsageDenied, and the errors of ``BookingStore.commit``.
         """
-        mine, enabled = list(checks), self._outbox.enforcement.enabled
-        for attempt in self._booking.attempts():
-            with attempt, self._booking.turn:
+        mine, enabled = list(checks), self._runtime.enforcement.enabled
+        for attempt in self._attempts():
+            with attempt, self._turn:
                 proposal = propose(attempt.number)
                 if check is not None:
-                    with self._booking.interrupted():
+                    with self._interrupted():
                         proposal = check(proposal)
                 elif enabled and proposal.examined:
-                    with self._booking.interrupted():
+                    with self._interrupted():
                         self._check(proposal, mine)
                 check_awaited()
                 if proposal.commit is not None and not dry_run:
@@ -217,17 +184,29 @@ class Booker:
                 return proposal
         raise AssertionError("attempts end with an error")
 
+    def _attempts(self) -> Iterator[Attempt]:
+        """Yield the attempts of a booking, each a block that is left if a race is lost; Contention after the last."""
+        for number in range(self._runtime.settings.booking_attempts):
+            yield Attempt(number)
+        raise Contention("other requests for the same resources were faster at every attempt; please retry")
+
+    @contextmanager
+    def _interrupted(self) -> Iterator[None]:
+        """Let others have their turn while the block runs."""
+        self._turn.release()
+        try:
+            yield
+        finally:
+            self._turn.acquire()
+
     def _check(self, proposal: Proposal[F], checks: list[EnforcementCheck]) -> None:
         """Raise UsageDenied, or another error, unless enforcement allows each part, by a check of its own."""
-        enforcement, runtime = self._outbox.enforcement, self._runtime
         for examined in proposal.examined:
             for lease_id in examined.known_leases:
                 self._outbox.catch_up(lease_id)
         # What an earlier attempt has examined besides is not written.
         del checks[len(proposal.examined) :]
-        checks += [
-            EnforcementCheck(enforcement, runtime.store, runtime.clock) for _ in proposal.examined[len(checks) :]
-        ]
+        checks += [EnforcementCheck(self._runtime) for _ in proposal.examined[len(checks) :]]
         for examined, check in zip(proposal.examined, checks, strict=True):
             try:
                 check.check(examined)

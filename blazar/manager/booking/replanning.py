@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
-from blazar.manager.booking.booking import Booking, PlacementRequest, Selectable
+from blazar.manager.booking.booking import PlacementRequest, Selectable, plan_allocations
 from blazar.manager.common.runtime import Runtime, with_capabilities
 from blazar.model.base.errors import InvalidInput, NotEnoughResources, WrongState
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
@@ -38,9 +38,8 @@ class Replan:
 class Replanner:
     """Finds replacements for resources of reservations."""
 
-    def __init__(self, runtime: Runtime, booking: Booking) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._booking = booking
 
     def replan(
         self,
@@ -72,7 +71,7 @@ class Replanner:
             reservations = [
                 self._held_reservation(task, held[task.reservation.id], to_replace, catalog) for task in mine
             ]
-            search = _ReplacementSearch(self._booking, kind, reservations, excluded, now, attempt, only)
+            search = _ReplacementSearch(self._runtime, kind, reservations, excluded, now, attempt, only)
             held |= search.placed()
             generations |= search.generations
         before = {allocation.assignment for allocation in allocations}
@@ -179,7 +178,7 @@ class _HeldReservation:
 class _ReplacementSearch:
     """The search for all reservations of a lease that use one kind of resource."""
 
-    booking: Booking
+    runtime: Runtime
     kind: ResourceKind
     reservations: list[_HeldReservation]
     excluded: frozenset[int]
@@ -212,7 +211,8 @@ class _ReplacementSearch:
         lease = self.reservations[0].task.lease
         placement_requests = list(placement_requests)
         try:
-            plan = self.booking.plan(
+            plan = plan_allocations(
+                self.runtime,
                 lease.id,
                 lease.window,
                 placement_requests,

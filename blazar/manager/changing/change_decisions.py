@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache
 
-from blazar.manager.booking.booking import Booking, PlacementRequest, Selectable
+from blazar.manager.booking.booking import PlacementRequest, Selectable, plan_allocations
 from blazar.manager.booking.lease_changes import (
     ChangeDraft,
     ChangeQuestion,
@@ -40,9 +40,8 @@ from blazar.resources.contract.values import Task
 class ChangeDecisions:
     """Decides on changes, from the lease and the calendar as they are."""
 
-    def __init__(self, runtime: Runtime, booking: Booking) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._booking = booking
 
     def decide(self, lease_id: str, asked: RequestedChange, attempt: int) -> DecidedChange | Unchanged:
         """Return what a change leads to. InvalidInput, WrongState, StaleLease; ResolutionNeeded, UsageNeeded,
@@ -218,7 +217,8 @@ class ChangeDecisions:
         placement_requests = self._requests(after, tasks, change)
         if entitled:
             placement_requests = [entitle(each, allocations) for each in placement_requests]
-        plan = self._booking.plan(
+        plan = plan_allocations(
+            self._runtime,
             lease.id,
             after.window,
             placement_requests,

@@ -36,12 +36,12 @@ class ChangeGrant:
         self.runtime = runtime
         self.outbox = outbox
         self._changes = changes
-        self.enforcement_check = EnforcementCheck(outbox.enforcement, runtime.store, runtime.clock)
+        self.enforcement_check = EnforcementCheck(runtime)
 
     @property
     def checked(self) -> bool:
         """Tell whether filters have to check what was decided."""
-        return self.outbox.enforcement.enabled
+        return self.runtime.enforcement.enabled
 
     def caller(self, lease: Lease) -> Actor:
         """Return the user who asked for the change."""
@@ -88,7 +88,7 @@ class ChangeGrant:
 
     def must_accept(self, found: DecidedChange) -> bool:
         """Tell whether a filter has to accept the change before it is made."""
-        return self.outbox.enforcement.must_accept(Occasion.UPDATED, found.lease.project_id)
+        return self.runtime.enforcement.must_accept(Occasion.UPDATED, found.lease.project_id)
 
     def messages(self, found: DecidedChange, after: Lease) -> tuple[OutboxMessage, ...]:
         """Return what filters are told of a change that leads to ``after``: held, if one has to accept it first."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from blazar.enforcement import Enforcement, Occasion
-from blazar.manager.booking.booking import Booking, PlacementRequest, Proposal, Selectable
+from blazar.enforcement import Occasion
+from blazar.manager.booking.booking import PlacementRequest, Proposal, Selectable, plan_allocations
 from blazar.manager.booking.unique_names import check_names
 from blazar.manager.changing.evacuated_hosts import EvacuatedHosts
 from blazar.manager.changing.new_leases import NewLease, NewLeases, Turn
@@ -31,13 +31,9 @@ from blazar.store.booking.commit import Commit, LeaseWrite
 class CreationGrant:
     """The resources for one new lease: found, and proposed to be booked."""
 
-    def __init__(
-        self, runtime: Runtime, booking: Booking, enforcement: Enforcement, new: NewLease, claim: Claim
-    ) -> None:
+    def __init__(self, runtime: Runtime, new: NewLease, claim: Claim) -> None:
         self.claim = claim
         self._runtime = runtime
-        self._booking = booking
-        self._enforcement = enforcement
         # Until resources are found: the lease in the first region that may be tried.
         self.options = new.options()
         """The lease in each of the regions that may be tried."""
@@ -46,8 +42,8 @@ class CreationGrant:
         self._has_names = any(runtime.types[r.resource_type].unique is not None for r in new.lease.reservations)
         self.enforcement_checks: tuple[EnforcementCheck, ...] = ()
         """The check that enforcement makes of it, if there is any filter."""
-        if enforcement.enabled:
-            self.enforcement_checks = (EnforcementCheck(enforcement, runtime.store, runtime.clock),)
+        if runtime.enforcement.enabled:
+            self.enforcement_checks = (EnforcementCheck(runtime),)
         self._examined: AllocationPlan | None = None
         self._evacuated: EvacuatedHosts | None = None
 
@@ -105,7 +101,8 @@ class CreationGrant:
         if self._examined is not None:
             # Prefer the resources that the check has accepted, so that it need not be repeated.
             placement_requests = _prefer(placement_requests, self._examined)
-        return self._booking.plan(
+        return plan_allocations(
+            self._runtime,
             lease.id,
             lease.window,
             placement_requests,
@@ -127,7 +124,7 @@ class CreationGrant:
     def check_bounds(self) -> None:
         """Check the bounds of the project as a booking does; nothing is booked. UsageDenied."""
         lease, bounds, now = self._new.lease, self._bounds, self._runtime.clock.now()
-        if bounds is not None and bounds.of_project:
+        if bounds.of_project:
             so_far = self._runtime.store.calendar.count_so_far(lease.project_id, now)
             bounds.check_project(*so_far, more=len(lease.reservations))
 
@@ -154,26 +151,24 @@ class CreationGrant:
         return Examined(Actor(lease.user_id, lease.project_id), lease, plan.allocations)
 
     @property
-    def _bounds(self) -> Bounds | None:
-        return None if self._enforcement.exempts(self._new.lease.project_id) else self._runtime.settings.bounds
+    def _bounds(self) -> Bounds:
+        return self._runtime.bounds_of(self._new.lease.project_id)
 
 
 class Creation:
     """Creates leases, all or nothing."""
 
-    def __init__(self, runtime: Runtime, booking: Booking, changes: CloudChanges, outbox: Outbox) -> None:
+    def __init__(self, runtime: Runtime, changes: CloudChanges, outbox: Outbox) -> None:
         self._runtime = runtime
-        self._booking = booking
         self._changes = changes
         self._outbox = outbox
-        self._new_leases = NewLeases(runtime, outbox.enforcement)
-        self._checked = outbox.enforcement.enabled
+        self._new_leases = NewLeases(runtime)
 
     def grant(self, request: LeaseRequest) -> CreationGrant:
         """Return the grant for a request, with nothing found or written yet. InvalidInput, UsageDenied, CloudError."""
         claim = self._runtime.claims.new()
         new = self._new_leases.make(request, claim)
-        return CreationGrant(self._runtime, self._booking, self._outbox.enforcement, new, claim)
+        return CreationGrant(self._runtime, new, claim)
 
     def prepare(self, booked: Lease, plan: AllocationPlan, claim: Claim) -> Lease:
         """Make the cloud objects that the lease needs before its start; undo the booking if that fails.
@@ -186,7 +181,7 @@ class Creation:
         now = self._runtime.clock.now()
         armed = lifecycle.arm(lifecycle.settle(ready, creation, now=now), now=now)
         by = Actor(booked.user_id, booked.project_id)
-        messages = self._outbox.planned(Occasion.CREATED, armed, plan.allocations, by=by) if self._checked else ()
+        messages = self._outbox.planned(Occasion.CREATED, armed, plan.allocations, by=by)
         try:
             if any(message.held for message in messages):
                 booked, messages = self._accepted(booked, messages, claim)

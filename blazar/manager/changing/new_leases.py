@@ -10,7 +10,6 @@ from datetime import datetime
 from functools import cache, partial
 
 from blazar.context import scope
-from blazar.enforcement import Enforcement
 from blazar.manager.booking.booking import PlacementRequest, Selectable, match_visible
 from blazar.manager.booking.quotas import LeaseNeeds, RegionNeed, check_quotas, find_leaving, needs_of, starts_at_once
 from blazar.manager.changing.new_reservations import NewReservation, make_reservations, mask_errors_of, point_errors_at
@@ -90,9 +89,8 @@ class Turn:
 class NewLeases:
     """Checks requests for leases and completes them; nothing is written."""
 
-    def __init__(self, runtime: Runtime, enforcement: Enforcement) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._enforcement = enforcement
 
     def make(self, request: LeaseRequest, claim: Claim) -> NewLease:
         """Return the lease to book for a request, its creation claimed. InvalidInput, UsageDenied, CloudError."""
@@ -152,9 +150,7 @@ class NewLeases:
 
     def _limited_reservations(self, request: LeaseRequest) -> list[NewReservation]:
         """Return the reservations of a request, not more than a lease of its project may have. UsageDenied."""
-        if self._enforcement.exempts(request.project_id):
-            return make_reservations(self._runtime, request)
-        bounds, asked_for = self._runtime.settings.bounds, len(request.reservations)
+        bounds, asked_for = self._runtime.bounds_of(request.project_id), len(request.reservations)
         bounds.check_lease(asked_for)
         wanted = make_reservations(self._runtime, request)
         if len(wanted) > asked_for:

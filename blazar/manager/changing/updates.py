@@ -20,7 +20,7 @@ from functools import partial
 from typing import TypeVar
 
 from blazar.context import scope
-from blazar.manager.booking.booking import Booker, Booking
+from blazar.manager.booking.booking import Booker
 from blazar.manager.booking.lease_changes import ChangeQuestion, DecidedChange, RequestedChange, Unchanged
 from blazar.manager.booking.quotas import QuotasNeeded, check_quotas
 from blazar.manager.changing.change_decisions import ChangeDecisions
@@ -61,7 +61,6 @@ class Updates:
     def __init__(
         self,
         runtime: Runtime,
-        booking: Booking,
         booker: Booker,
         changes: CloudChanges,
         outbox: Outbox,
@@ -72,7 +71,7 @@ class Updates:
         self._changes = changes
         self._outbox = outbox
         self._healing = healing
-        self._decisions = ChangeDecisions(runtime, booking)
+        self._decisions = ChangeDecisions(runtime)
         self._queue_guard = QueueGuard(runtime)
 
     def update(

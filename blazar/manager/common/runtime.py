@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 
 from blazar.clouds.ports.compute import Metrics, NoMetrics
+from blazar.enforcement import Enforcement
 from blazar.manager.common.background import Signals
 from blazar.manager.common.claims import Claims
 from blazar.manager.common.notifications import Notifier
@@ -19,6 +20,7 @@ from blazar.model.base.clock import Clock
 from blazar.model.base.errors import NotFound
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
+from blazar.model.leases.limits import Bounds
 from blazar.model.leases.reservation import Reservation
 from blazar.model.resources.regions import Regions
 from blazar.model.resources.resource import Resource, ResourceKind
@@ -32,7 +34,7 @@ NO_METRICS = NoMetrics()
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Database, clock, claims, settings, notifications, resource types and signals of one manager.
+    """Database, clock, claims, settings, notifications, types, enforcement and signals of one manager.
 
     ``metrics`` measures servers, where policies name that.
     """
@@ -45,7 +47,16 @@ class Runtime:
     types: Mapping[str, ResourceType]
     regions: Regions = Regions()
     metrics: Metrics = NO_METRICS
+    enforcement: Enforcement = field(default_factory=Enforcement)
     signals: Signals = field(default_factory=Signals)
+
+    def bounds_of(self, project_id: str) -> Bounds:
+        """Return the limits on what a project has: none if it is exempt from enforcement."""
+        return Bounds() if self.enforcement.exempts(project_id) else self.settings.bounds
+
+    def most_series_of(self, project_id: str) -> int | None:
+        """Return how many series a project may have; None: any number."""
+        return None if self.enforcement.exempts(project_id) else self.settings.max_series
 
     def type_of(self, reservation: Reservation) -> ResourceType:
         """Return the resource type of a reservation. NotFound if it is no longer enabled."""

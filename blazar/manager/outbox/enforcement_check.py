@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from blazar.enforcement import AllocatedResource, Enforcement, LeaseView, Question
-from blazar.model.base.clock import Clock
+from blazar.enforcement import AllocatedResource, LeaseView, Question
+from blazar.manager.common.runtime import Runtime
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
@@ -70,10 +70,8 @@ class EnforcementCheck:
     usage of the project that it has read; the booking must find that unchanged, or the check is repeated.
     """
 
-    def __init__(self, enforcement: Enforcement, store: Store, clock: Clock) -> None:
-        self._enforcement = enforcement
-        self._store = store
-        self._clock = clock
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._passed: dict[int, object] = {}
         self.use: ProjectUse | None = None
 
@@ -84,13 +82,14 @@ class EnforcementCheck:
 
     def check(self, examined: Examined) -> None:
         """Raise UsageDenied, or another error, unless the lease may be booked, or changed."""
-        now, lease, part_of = self._clock.now(), examined.lease, examined.part_of
-        if self._enforcement.needs_use:
-            self.use = self._store.calendar.read_project_use(
+        enforcement, store, now = self._runtime.enforcement, self._runtime.store, self._runtime.clock.now()
+        lease, part_of = examined.lease, examined.part_of
+        if enforcement.needs_use:
+            self.use = store.calendar.read_project_use(
                 lease.project_id,
                 lease.window,
                 besides=lease.id if part_of is None else part_of.id,
-                reach=self._enforcement.reach(lease.window),
+                reach=enforcement.reach(lease.window),
                 now=now,
             )
         gone = None if examined.instead_of is None else examined.instead_of.id
@@ -98,12 +97,12 @@ class EnforcementCheck:
         if part_of is not None:
             others = (*others, HostUse(part_of.id, part_of.window, 0))
         question = Question(
-            self._enforcement.context(lease, examined.actor),
+            enforcement.context(lease, examined.actor),
             now,
-            make_view(self._store, lease, examined.allocations),
-            make_view(self._store, *examined.before) if examined.before else None,
+            make_view(store, lease, examined.allocations),
+            make_view(store, *examined.before) if examined.before else None,
             others,
             tuple(record for record in self.use.usage if record.lease_id != gone) if self.use else (),
             self.use.own_usage if self.use and part_of is None else (),
         )
-        self._enforcement.check(question, self._passed)
+        enforcement.check(question, self._passed)

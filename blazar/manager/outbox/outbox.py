@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.context import check_change, scope
-from blazar.enforcement import Enforcement, FilterNotification, NotDelivered, Occasion, stored
+from blazar.enforcement import FilterNotification, NotDelivered, Occasion, stored
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.due_work import DueWork
 from blazar.manager.common.runtime import Runtime
@@ -64,9 +64,9 @@ class _Delivery:
 class Outbox(DueWork[OutboxMessage, OutboxMessage]):
     """Creates outbox messages and sends those that are due. Any number of instances may share a database."""
 
-    def __init__(self, runtime: Runtime, enforcement: Enforcement) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         super().__init__("outbox", runtime, work="Outbox messages cannot be read or sent", page=PAGE)
-        self.enforcement = enforcement
+        self._enforcement = runtime.enforcement
         self._senders = ThreadPoolExecutor(SENDERS, thread_name_prefix="outbox")
 
     def messages_of(
@@ -82,10 +82,10 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
 
         ``before`` is the lease before the change, with its allocations then; ``by`` is the user who asked.
         """
-        if not self.enforcement.listens_to(occasion):
+        if not self._enforcement.listens_to(occasion):
             return ()
         now = self._runtime.clock.now()
-        context = self.enforcement.context(lease, by)
+        context = self._enforcement.context(lease, by)
         was = make_view(self._runtime.store, *before) if before else None
         notification = FilterNotification(
             occasion, context, now, make_view(self._runtime.store, lease, allocations), was
@@ -108,7 +108,7 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
         of what may have been accepted (``reversals_of``).
         """
         messages = self.messages_of(occasion, lease, allocations, by=by, before=before)
-        if not self.enforcement.must_accept(occasion, lease.project_id):
+        if not self._enforcement.must_accept(occasion, lease.project_id):
             return messages
         return tuple(replace(message, due_at=HELD_BY_REQUEST) for message in messages)
 
@@ -130,7 +130,7 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
             raise
         limit = None if seconds is None else timedelta(seconds=seconds)
         with scope(request_id=f"req-{message.id}", limit=limit):
-            outcome = self.enforcement.commit(notification)
+            outcome = self._enforcement.commit(notification)
         now = self._runtime.clock.now()
         if outcome.error is None and not outcome.later:
             return replace(message, delivered_to=outcome.known, finished=True)
@@ -145,7 +145,7 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
             due_at = now + self._runtime.settings.first_retry
             return replace(message, delivered_to=outcome.known, reason=reason, attempts=1, due_at=due_at)
         nothing_to_do = tuple(
-            name for name in self.enforcement.listeners(notification.occasion) if name not in outcome.known
+            name for name in self._enforcement.listeners(notification.occasion) if name not in outcome.known
         )
         reason = outcome.error.message
         LOG.warning("%s of lease %s was rejected or not answered: %s", notification.occasion, message.lease_id, reason)
@@ -156,7 +156,7 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
 
     def reversals_of(self, lease: Lease) -> tuple[OutboxMessage, ...]:
         """Return the outbox messages of an undone request, with reversals for filters that may have accepted it."""
-        if not any(self.enforcement.listens_to(occasion) for occasion in (Occasion.CREATED, Occasion.UPDATED)):
+        if not any(self._enforcement.listens_to(occasion) for occasion in (Occasion.CREATED, Occasion.UPDATED)):
             return ()
         written: list[OutboxMessage] = []
         for held in self._runtime.store.outbox.load_outstanding(lease.id):
@@ -177,7 +177,7 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
             return ()
         else:
             reversal = replace(notification, at=now, view=notification.before, before=notification.view)
-        if not self.enforcement.listens_to(reversal.occasion):
+        if not self._enforcement.listens_to(reversal.occasion):
             return ()
         content = stored.dump(reversal)
         due_at = now + self._runtime.settings.outbox_settling
@@ -203,13 +203,13 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
         end = before.event(EventType.END)
         begun = end is None or end.status is not EventStatus.UNDONE
         ungranted = before.status in (LeaseStatus.CREATING, LeaseStatus.WAITING, LeaseStatus.TIMED_OUT)
-        if begun or ungranted or not self.enforcement.listens_to(Occasion.ENDED):
+        if begun or ungranted or not self._enforcement.listens_to(Occasion.ENDED):
             return ()
         return self.messages_of(Occasion.ENDED, after, self._runtime.store.calendar.of_lease(after.id))
 
     def start(self) -> None:
         """Start the sending threads; none if no filter listens."""
-        if any(self.enforcement.listens_to(occasion) for occasion in Occasion):
+        if any(self._enforcement.listens_to(occasion) for occasion in Occasion):
             super().start()
 
     def stop(self) -> None:
@@ -235,7 +235,7 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
         A service cannot decide about a change of a lease whose current state it does not know. If they cannot be
         delivered: EnforcementUnavailable, if nothing may be granted without the service's consent.
         """
-        if not any(self.enforcement.listens_to(occasion) for occasion in Occasion):
+        if not any(self._enforcement.listens_to(occasion) for occasion in Occasion):
             return
         end = time.monotonic() + self._runtime.settings.outbox_wait.total_seconds()
         while left := self._runtime.store.outbox.load_outstanding(lease_id):
@@ -245,7 +245,7 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
             elif first.reason is None and time.monotonic() < end:
                 # Another thread or manager is sending it.
                 time.sleep(POLL_SECONDS)
-            elif self.enforcement.mandatory:
+            elif self._enforcement.mandatory:
                 raise EnforcementUnavailable(
                     f"the external enforcement service does not know the current state of lease {lease_id} yet; "
                     "please try again later"
@@ -314,7 +314,7 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
 
         # Every attempt has the same id, so that a service can detect a message sent twice, as after a crash.
         with scope(request_id=f"req-{message.id}", limit=self._runtime.settings.outbox_claim / 2):
-            delivered_to = self.enforcement.notify(notification, message.delivered_to, failed)
+            delivered_to = self._enforcement.notify(notification, message.delivered_to, failed)
         return _Delivery(delivered_to, tuple(errors))
 
     def _record(

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from blazar.calendar.openings import Budget, KindSearch
 from blazar.calendar.timeline import instant
-from blazar.enforcement import Enforcement, LeaseView
+from blazar.enforcement import LeaseView
 from blazar.manager.booking.booking import PlacementRequest, Selectable, find_whole_kinds, match_visible
 from blazar.manager.booking.lease_changes import ChangeQuestion
 from blazar.manager.changing.change_decisions import check_not_ended, entitle
@@ -84,14 +84,11 @@ def _first_opening_key(found: Availability) -> tuple[bool, datetime]:
 class AvailabilityService:
     """Finds free time for new leases and for changes."""
 
-    def __init__(
-        self, runtime: Runtime, updates: Updates, enforcement: Enforcement, *, checks_references: bool = True
-    ) -> None:
+    def __init__(self, runtime: Runtime, updates: Updates, *, checks_references: bool = True) -> None:
         self._runtime = runtime
         self._updates = updates
-        self._enforcement = enforcement
         self._checks_references = checks_references
-        self._new_leases = NewLeases(runtime, enforcement)
+        self._new_leases = NewLeases(runtime)
 
     def find(self, question: AvailabilityQuestion) -> Availability:
         """Answer a question. InvalidInput, NotFound, WrongState, Conflict, EnforcementUnavailable, OutOfTime."""
@@ -114,7 +111,7 @@ class AvailabilityService:
         )
         runtime = replace(self._runtime, settings=settings)
         # Before 1.1 a request may name what is not there, and is refused because there is nothing of it.
-        cheap = AvailabilityService(runtime, self._updates, self._enforcement, checks_references=False)
+        cheap = AvailabilityService(runtime, self._updates, checks_references=False)
         return cheap.find(question)
 
     def _for_new_lease(self, question: AvailabilityQuestion, now: datetime) -> Availability:
@@ -231,16 +228,17 @@ class AvailabilityService:
     def _wanted(
         self, question: AvailabilityQuestion, found: ChangeQuestion, requests: Sequence[PlacementRequest]
     ) -> _SoughtLease:
-        current = make_view(self._runtime.store, found.lease, found.allocations) if self._enforcement.enabled else None
+        runtime = self._runtime
+        current = make_view(runtime.store, found.lease, found.allocations) if runtime.enforcement.enabled else None
         named = {each.id: RequestPlace(index, each.parameters, each.id) for index, each in enumerate(question.changes)}
         places = _find_places(found.after, named)
         return _SoughtLease(found.after, requests, found.lease.project_id, places, found.lease.id, current)
 
     def _free_time(self, wanted: _SoughtLease, asker: Actor, range_: Window, now: datetime) -> FreeTime:
         """Read what is promised in a range, and what the project has then, in one transaction."""
-        settings, enforcement = self._runtime.settings, self._enforcement
+        settings, enforcement = self._runtime.settings, self._runtime.enforcement
         deadline = Deadline(self._runtime.clock, settings.search_limit)
-        bounds = Bounds() if enforcement.exempts(wanted.project_id) or not wanted.is_new else settings.bounds
+        bounds = self._runtime.bounds_of(wanted.project_id) if wanted.is_new else Bounds()
         seen = self._runtime.store.calendar.view_range(
             find_whole_kinds(wanted.requests),
             range_,
@@ -330,5 +328,5 @@ class AvailabilityService:
             searched_until=searched_until,
             complete=complete,
             openings=openings,
-            not_checked=() if self._enforcement.exempts(question.asked_by.project_id) else self._enforcement.not_asked,
+            not_checked=self._runtime.enforcement.not_asked(question.asked_by.project_id),
         )

@@ -88,16 +88,15 @@ class SeriesChanger:
     def __init__(self, runtime: Runtime, booker: Booker, outbox: Outbox, work: SeriesWork) -> None:
         self._runtime = runtime
         self._booker = booker
-        self._enforcement = outbox.enforcement
         self._work = work
-        self._new_leases = NewLeases(runtime, outbox.enforcement)
+        self._new_leases = NewLeases(runtime)
 
     def change(self, series_id: str, change: SeriesChange) -> SeriesDetails:
         """Change a series, and return the one that goes on; for a dry run return what it would be.
 
         NotFound, InvalidInput, Conflict, NotEnoughResources, UsageDenied, Contention, PreconditionFailed.
         """
-        if self._enforcement.listens_to(Occasion.UPDATED):
+        if self._runtime.enforcement.listens_to(Occasion.UPDATED):
             raise Conflict(
                 "an external service is told of each change of a lease here, and a series cannot be changed at once: "
                 "change its leases one by one, or delete it and make another one"
@@ -214,7 +213,7 @@ class SeriesChanger:
                 if lease is None
                 else self._moved(wanted, planned.new, lease, each.occurrence, at)
             )
-        check = SeriesCheck(runtime, self._enforcement, without=frozenset(wanted.leases))
+        check = SeriesCheck(runtime, without=frozenset(wanted.leases))
         return _ChangeAttempt(wanted, planned, copies, planned.new, check, {})
 
     def _moved(
@@ -306,7 +305,7 @@ class SeriesChanger:
             first=wanted.first,
             kept=wanted.kept.keys(),
             occurrences=listed,
-            most=None if self._enforcement.exempts(wanted.new.project_id) else self._runtime.settings.max_series,
+            most=self._runtime.most_series_of(wanted.new.project_id),
         )
 
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 from blazar.calendar.openings import Budget, KindSearch
 from blazar.calendar.series import PlannedOccurrence, SeriesPlan, plan_series
 from blazar.calendar.timeline import Timeline, Use, second
-from blazar.enforcement import Enforcement, Question
+from blazar.enforcement import Question
 from blazar.manager.booking.booking import Selectable, find_whole_kinds, match_visible
 from blazar.manager.booking.unique_names import find_taken_names
 from blazar.manager.changing.new_leases import NewLease
@@ -61,10 +61,9 @@ class PlannedSeries:
 class SeriesPlanner:
     """Plans series; nothing is written."""
 
-    def __init__(self, runtime: Runtime, waiting_list: WaitingList, enforcement: Enforcement) -> None:
+    def __init__(self, runtime: Runtime, waiting_list: WaitingList) -> None:
         self._runtime = runtime
         self._waiting_list = waiting_list
-        self._enforcement = enforcement
 
     def plan(
         self,
@@ -163,7 +162,6 @@ class SeriesCheck:
     """
 
     runtime: Runtime
-    enforcement: Enforcement
     without: frozenset[str] = frozenset()
     use: ProjectUse | None = None
     _passed: dict[str, dict[int, object]] = field(default_factory=dict)
@@ -183,34 +181,33 @@ class SeriesCheck:
             find_taken_names(self.runtime, [lease for lease, _ in wanted], self.without)
         )
         first = wanted[0][0]
-        bounds = None if self.enforcement.exempts(first.project_id) else self.runtime.settings.bounds
+        bounds, enforcement = self.runtime.bounds_of(first.project_id), self.runtime.enforcement
         checked = [each for each in wanted if each[0].id not in found]
         granted = 0
-        if self.enforcement.needs_use and checked:
+        if enforcement.needs_use and checked:
             self._read(first.project_id, [lease.window for lease, _ in checked])
         others = [each for each in self.use.leases if each.lease_id not in self.without] if self.use else []
         usage = [each for each in self.use.usage if each.lease_id not in self.without] if self.use else []
         for lease, allocations in checked:
             more = len(lease.reservations)
-            shown = make_view(self.runtime.store, lease, allocations) if self.enforcement.enabled else None
+            shown = make_view(self.runtime.store, lease, allocations) if enforcement.enabled else None
             try:
-                if bounds is not None and bounds.of_project:
-                    bounds.check_project(so_far[0] + granted, so_far[1] + granted * more, more=more)
+                bounds.check_project(so_far[0] + granted, so_far[1] + granted * more, more=more)
                 if shown is not None:
                     question = Question(
-                        self.enforcement.context(lease, actor),
+                        enforcement.context(lease, actor),
                         self.runtime.clock.now(),
                         shown,
                         None,
                         tuple(others),
                         tuple(usage),
                     )
-                    self.enforcement.check(question, self._passed.setdefault(lease.id, {}))
+                    enforcement.check(question, self._passed.setdefault(lease.id, {}))
             except UsageDenied as error:
                 found[lease.id] = error
                 continue
             granted += 1
-            if shown is not None and self.enforcement.needs_use:
+            if shown is not None and enforcement.needs_use:
                 others.append(HostUse(lease.id, lease.window, shown.hosts))
                 usage += shown.usage_records(lease.window)
         return found
@@ -218,5 +215,5 @@ class SeriesCheck:
     def _read(self, project_id: str, windows: Sequence[Window]) -> None:
         span = Window(min(each.start for each in windows), max(each.end for each in windows))
         self.use = self.runtime.store.calendar.read_project_use(
-            project_id, span, besides="", reach=self.enforcement.reach(span), now=self.runtime.clock.now()
+            project_id, span, besides="", reach=self.runtime.enforcement.reach(span), now=self.runtime.clock.now()
         )

@@ -54,8 +54,7 @@ class SeriesService:
         self._runtime = runtime
         self._work = work
         self._changer = changer
-        self._enforcement = outbox.enforcement
-        self._new_leases = NewLeases(runtime, outbox.enforcement)
+        self._new_leases = NewLeases(runtime)
         self._adding = threading.Lock()
 
     def page(self, question: SeriesQuestion) -> SeriesPage:
@@ -143,7 +142,7 @@ class SeriesService:
     def _begun(self, series: Series, planned: Sequence[SeriesOccurrence], key: IdempotencyKey | None) -> SeriesDetails:
         """Record a series, and book it now if it has few occurrences, else in the background."""
         runtime = self._runtime
-        most = None if self._enforcement.exempts(series.project_id) else runtime.settings.max_series
+        most = runtime.most_series_of(series.project_id)
         claim = runtime.claims.new()
         until = runtime.claims.begin(claim)
         now_or_later = len(planned) <= CHUNK
@@ -198,7 +197,7 @@ class SeriesService:
             if each.fits and (window := each.occurrence.window) is not None
         ]
         wanted = [(copy.lease, found.allocations(copy, each)) for each, copy in copies]
-        check = SeriesCheck(self._runtime, self._enforcement)
+        check = SeriesCheck(self._runtime)
         objections = check.objections(Actor(series.user_id, series.project_id), wanted, found.so_far)
         return {
             each.occurrence.recurrence_id: error.public or error.message

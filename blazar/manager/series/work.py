@@ -128,8 +128,8 @@ class SeriesWork(DueWork[str, Series]):
         self._booker = booker
         self._outbox = outbox
         self._deletion = deletion
-        self._new_leases = NewLeases(runtime, outbox.enforcement)
-        self.planner = SeriesPlanner(runtime, waiting_list, outbox.enforcement)
+        self._new_leases = NewLeases(runtime)
+        self.planner = SeriesPlanner(runtime, waiting_list)
 
     def _due(self) -> Sequence[str]:
         return self._runtime.store.series_work.find_due(self._runtime.clock.now(), DUE)
@@ -251,8 +251,8 @@ class SeriesWork(DueWork[str, Series]):
             for each in occurrences
             if each.window is not None
         }
-        check = SeriesCheck(runtime, self._outbox.enforcement)
-        bounds = None if self._outbox.enforcement.exempts(series.project_id) else runtime.settings.bounds
+        check = SeriesCheck(runtime)
+        bounds = runtime.bounds_of(series.project_id)
 
         def fitting(planned: PlannedSeries) -> Iterator[tuple[PlannedOccurrence, NewLease]]:
             return ((each, copies[each.occurrence.recurrence_id]) for each in planned.plan.occurrences if each.fits)
@@ -298,7 +298,7 @@ class SeriesWork(DueWork[str, Series]):
         Those that one does not accept are undone. The messages are written before they are sent: so a manager that
         takes over sends the same ones, by which a service knows them.
         """
-        enforcement = self._outbox.enforcement
+        enforcement = self._runtime.enforcement
         if not ready or not enforcement.listens_to(Occasion.CREATED):
             return ()
         held = self._runtime.store.series_work.load_new_allocations(series.id)

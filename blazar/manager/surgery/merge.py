@@ -145,8 +145,7 @@ class Merger:
         lease, warning_off = self._armed(joined.lease, first, second, touching=touching)
         lease = mark_changed(lease, first.lease, first.now)
         lease = set_flags(lease, joined.allocations, (*first.tasks, *second.tasks), now=first.now)
-        if not self._outbox.enforcement.exempts(lease.project_id):
-            self._runtime.settings.bounds.check_lease(len(lease.reservations))
+        self._runtime.bounds_of(lease.project_id).check_lease(len(lease.reservations))
         joined = replace(joined, lease=lease)
         examined = Examined(
             terms.asked_by,

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from blazar.context import scope
 from blazar.manager.booking.booking import Booker
 from blazar.manager.booking.lease_changes import DecidedChange, RequestedChange
-from blazar.manager.booking.replanning import Replanner
 from blazar.manager.changing.updates import Updates
 from blazar.manager.common.request_keys import do_once
 from blazar.manager.common.runtime import Runtime
@@ -29,18 +28,12 @@ class SurgeryService:
     """Swaps hosts of leases, and splits and merges them."""
 
     def __init__(
-        self,
-        runtime: Runtime,
-        booker: Booker,
-        replanner: Replanner,
-        updates: Updates,
-        leases: LeaseService,
-        outbox: Outbox,
+        self, runtime: Runtime, booker: Booker, updates: Updates, leases: LeaseService, outbox: Outbox
     ) -> None:
         self._runtime = runtime
         self._updates = updates
         self._leases = leases
-        self._swapper = Swapper(runtime, replanner)
+        self._swapper = Swapper(runtime)
         self._exchanger = Exchanger(runtime, booker, outbox)
         self._splitter = Splitter(runtime, booker, outbox)
         self._merger = Merger(runtime, booker, outbox)

@@ -90,7 +90,6 @@ class Splitter:
                 )
                 for origin, target in parts.renamed.items()
             ]
-        exempt = self._outbox.enforcement.exempts(second.project_id)
         return Commit(
             [
                 LeaseWrite(found.lease, parts.first, parts.first_allocations),
@@ -102,7 +101,7 @@ class Splitter:
             key_of=second.id,
             moves=moves,
             passing=passing,
-            bounds=None if exempt else self._runtime.settings.bounds,
+            bounds=self._runtime.bounds_of(second.project_id),
             more=len(parts.renamed),
             plans_from={second.id: found.lease.id},
         )

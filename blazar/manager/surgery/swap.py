@@ -35,9 +35,9 @@ MOST_NAMED = 10
 class Swapper:
     """Decides on swaps of one lease."""
 
-    def __init__(self, runtime: Runtime, replanner: Replanner) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._replanner = replanner
+        self._replanner = Replanner(runtime)
 
     def check_free(self, lease_id: str, request: SwapRequest, terms: Terms) -> None:
         """Raise Conflict if servers of the lease run on the host that is given up; asks the cloud, outside any turn."""

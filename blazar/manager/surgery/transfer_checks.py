@@ -112,7 +112,7 @@ class GrantToProject(ChangeGrant):
         """Check that the lease can go, and that the other project may have it. Conflict, UsageDenied, CloudError."""
         assert isinstance(found, DecidedChange)
         after = found.draft.after
-        self.outbox.enforcement.check_transfer()
+        self.runtime.enforcement.check_transfer()
         check_transferable(self.runtime, found.lease, found.tasks, after.project_id, names=False)
         check_names(self.runtime, after)
         self._check_quotas(after)
@@ -121,7 +121,7 @@ class GrantToProject(ChangeGrant):
 
     def must_accept(self, found: DecidedChange) -> bool:
         """Tell whether a filter has to accept the lease of the other project."""
-        return self.outbox.enforcement.must_accept(Occasion.CREATED, found.draft.after.project_id)
+        return self.runtime.enforcement.must_accept(Occasion.CREATED, found.draft.after.project_id)
 
     def messages(self, found: DecidedChange, after: Lease) -> tuple[OutboxMessage, ...]:
         """Return that the other project has a new lease, and that the one of the first has ended."""
@@ -142,12 +142,11 @@ class GrantToProject(ChangeGrant):
 
     def _check_use(self, found: DecidedChange) -> None:
         after = found.draft.after
-        runtime, enforcement = self.runtime, self.outbox.enforcement
-        bounds = runtime.settings.bounds
-        if bounds.of_project and not enforcement.exempts(after.project_id):
+        runtime, bounds = self.runtime, self.runtime.bounds_of(after.project_id)
+        if bounds.of_project:
             so_far = runtime.store.calendar.count_so_far(after.project_id, runtime.clock.now())
             bounds.check_project(*so_far, more=len(after.reservations))
-        if enforcement.enabled:
+        if runtime.enforcement.enabled:
             self.enforcement_check.check(Examined(self._taker(after), after, found.plan.allocations))
 
     def _taker(self, after: Lease) -> Actor:

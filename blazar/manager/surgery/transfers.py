@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from blazar.context import scope
-from blazar.enforcement import Enforcement
 from blazar.manager.booking.booking import Booker, Proposal
 from blazar.manager.booking.lease_changes import ChangeDraft, DecidedChange
 from blazar.manager.changing.change_decisions import busy_error
@@ -42,16 +41,8 @@ from blazar.store.booking.commit import Commit, LeaseWrite
 class TransferService:
     """Offers leases, and takes them over."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        booker: Booker,
-        updates: Updates,
-        leases: LeaseService,
-        enforcement: Enforcement,
-    ) -> None:
+    def __init__(self, runtime: Runtime, booker: Booker, updates: Updates, leases: LeaseService) -> None:
         self._runtime = runtime
-        self._enforcement = enforcement
         self._booker = booker
         self._updates = updates
         self._leases = leases
@@ -122,7 +113,7 @@ class TransferService:
         def check(proposal: Proposal[LeaseToChange]) -> Proposal[LeaseToChange]:
             found, (after,) = proposal.found, proposal.leases
             if after.offer is not None and after.offer.project_id != found.lease.project_id:
-                self._enforcement.check_transfer()
+                self._runtime.enforcement.check_transfer()
                 with scope(limit=self._runtime.settings.request_limit):
                     check_transferable(self._runtime, found.lease, found.tasks, after.offer.project_id, names=True)
             return proposal

@@ -15,8 +15,7 @@ from blazar.calendar.queue.values import Grant, Waiter
 from blazar.calendar.queue.values import QueuePlan as PlanOfList
 from blazar.calendar.timeline import instant, second
 from blazar.context import scope
-from blazar.enforcement import Enforcement
-from blazar.manager.booking.booking import Booker, Booking, PlacementRequest, Proposal, Selectable
+from blazar.manager.booking.booking import Booker, PlacementRequest, Proposal, Selectable, plan_allocations
 from blazar.manager.booking.unique_names import check_names
 from blazar.manager.changing.creation import Creation
 from blazar.manager.changing.updates import Updates
@@ -89,19 +88,15 @@ class QueueRounds:
     def __init__(
         self,
         runtime: Runtime,
-        booking: Booking,
         booker: Booker,
         creation: Creation,
         updates: Updates,
-        enforcement: Enforcement,
         stopping: threading.Event,
     ) -> None:
         self._runtime = runtime
-        self._booking = booking
         self._booker = booker
         self._creation = creation
         self._updates = updates
-        self._enforcement = enforcement
         self._stopping = stopping
 
     def carry_out(self, snapshot: QueueSnapshot, state: ListState) -> int:
@@ -128,9 +123,9 @@ class QueueRounds:
 
     def _find_denial(self, round_: QueueRound, waiter: Waiter, grant: Grant, _: Sequence[Grant]) -> str | None:
         """Return why enforcement denies a grant, or cannot be asked; None if it grants it."""
-        if not self._enforcement.enabled:
+        if not self._runtime.enforcement.enabled:
             return None
-        check = EnforcementCheck(self._enforcement, self._runtime.store, self._runtime.clock)
+        check = EnforcementCheck(self._runtime)
         round_.checks[waiter.lease_id] = check
         wanted, window = round_.wanted[waiter.lease_id], _window(grant)
         chosen = [(wanted.requests[part.demand].reservation_id, part) for part in grant.parts]
@@ -321,7 +316,8 @@ class QueueRounds:
         runtime, wanted, now = self._runtime, granted.wanted, self._runtime.clock.now()
         window, chosen = _window(granted.grant), group_resources(granted.grant, wanted.requests)
         check_names(runtime, replace(wanted.lease, window=window))
-        plan = self._booking.plan(
+        plan = plan_allocations(
+            runtime,
             wanted.lease.id,
             window,
             [

@@ -15,8 +15,7 @@ from dataclasses import replace
 
 from blazar.calendar.queue.plan import ImmediateAnswer
 from blazar.calendar.timeline import Use, instant
-from blazar.enforcement import Enforcement
-from blazar.manager.booking.booking import Booker, Booking
+from blazar.manager.booking.booking import Booker
 from blazar.manager.changing.creation import Creation
 from blazar.manager.changing.new_leases import NewLease, Turn
 from blazar.manager.changing.updates import Updates
@@ -40,21 +39,12 @@ LOG = logging.getLogger(__name__)
 class WaitingList(BackgroundThread):
     """Queues leases, and grants what they wait for; any number of managers may do so at a time."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        booking: Booking,
-        booker: Booker,
-        creation: Creation,
-        updates: Updates,
-        enforcement: Enforcement,
-    ) -> None:
+    def __init__(self, runtime: Runtime, booker: Booker, creation: Creation, updates: Updates) -> None:
         super().__init__("waiting-list", work="The waiting list cannot be planned")
         for signal in (runtime.signals.events_due, runtime.signals.resources_freed, runtime.signals.resources_opened):
             signal.connect(self.wake)
         self._runtime = runtime
-        self._rounds = QueueRounds(runtime, booking, booker, creation, updates, enforcement, self._stopping)
-        self._enforcement = enforcement
+        self._rounds = QueueRounds(runtime, booker, creation, updates, self._stopping)
         self._snapshots = SnapshotReader(runtime)
         self._adding = threading.Lock()
 
@@ -66,7 +56,7 @@ class WaitingList(BackgroundThread):
         # One after the other, so that simultaneous requests do not pass the limit together.
         with self._adding:
             lease = self.preview(new, place)
-            bounds = None if self._enforcement.exempts(lease.project_id) else self._runtime.settings.bounds
+            bounds = self._runtime.bounds_of(lease.project_id)
             (booked,) = store.bookings.commit(Commit([LeaseWrite(None, lease)], at=now, bounds=bounds, key=new.key))
         self._runtime.notifier.notify(WAITING, booked)
         self.wake()
@@ -78,7 +68,7 @@ class WaitingList(BackgroundThread):
         settings = self._runtime.settings
         lease = waiting.enqueue(new.lease, place)
         mine, _ = store.waiting_list.count_waiting(lease.project_id)
-        if mine >= settings.max_waiting and not self._enforcement.exempts(lease.project_id):
+        if mine >= settings.max_waiting and not self._runtime.enforcement.exempts(lease.project_id):
             limit = Exceeded("waiting_per_project", "leases", settings.max_waiting, 1, mine)
             raise limit.denied(
                 f"{mine} leases of the project wait already; the limit is {settings.max_waiting} "

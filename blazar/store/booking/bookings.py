@@ -12,7 +12,6 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.base.errors import NotEnoughResources, PlanSuperseded, StaleCalendar
 from blazar.model.leases.lease import Lease
-from blazar.model.leases.limits import Bounds
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
 from blazar.store.booking import allocation_writes, history, idempotency, lease_writes
 from blazar.store.booking.commit import Commit, LeaseWrite
@@ -129,18 +128,18 @@ def _check(connection: Connection, commit: Commit) -> None:
         project_use.raise_use_version(connection, use)
     if commit.evacuates and first is not None:
         _claim_evacuation(connection, first.project_id)
-    if commit.bounds is not None and commit.bounds.of_project and commit.new:
-        _check_bounds(connection, commit, commit.bounds)
+    if commit.bounds.of_project and commit.new:
+        _check_bounds(connection, commit)
     if commit.generations:
         raise_generations(connection, commit.generations)
 
 
-def _check_bounds(connection: Connection, commit: Commit, bounds: Bounds) -> None:
+def _check_bounds(connection: Connection, commit: Commit) -> None:
     """Check the last of the new leases, which are alike, as if it was booked after those before it. UsageDenied."""
     lease, others = commit.new[0].after, len(commit.new) - 1
     more = len(lease.reservations) if commit.more is None else commit.more
     so_far, reservations = project_use.count(connection, lease.project_id, commit.at)
-    bounds.check_project(so_far + others, reservations + more * others, more=more)
+    commit.bounds.check_project(so_far + others, reservations + more * others, more=more)
 
 
 def _read_holdings(connection: Connection, commit: Commit) -> Mapping[str, Collection[tuple[str, int]]]:

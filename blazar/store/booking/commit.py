@@ -70,7 +70,7 @@ class Commit:
     """Those of resources that are taken newly or for longer, by id, which must be as they were read."""
     uses: Collection[ProjectUse] = ()
     """The use of each project that is granted something, which must be as it was read."""
-    bounds: Bounds | None = None
+    bounds: Bounds = Bounds()
     """Limits on the number of leases and reservations of the project, which count for new leases."""
     more: int | None = None
     """How many reservations a new lease adds to those of its project; None: all that it has."""

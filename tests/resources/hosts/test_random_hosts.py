@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from blazar.cmd import config
-from blazar.manager.booking.booking import Booking, PlacementRequest, Selectable
+from blazar.manager.booking.booking import PlacementRequest, Selectable, plan_allocations
 from blazar.manager.common.settings import Settings
 from blazar.model.base.window import Window
 from blazar.model.calendar.demand import Demand
@@ -84,10 +84,13 @@ def test_the_choice_is_the_same_under_the_same_seed(tmp_path):
 def test_another_attempt_is_by_chance_as_the_first_one_is(a_world, tmp_path, attempt):
     world = a_world(hosts=HOSTS, settings=settings(tmp_path, by_chance=True))
     in_use(world)
-    booking = Booking(world.store, world.clock, world.settings)
     now = world.clock.now()
     window = Window(now + 24 * HOUR, now + 25 * HOUR)
     request = PlacementRequest("r", Demand(kind=HOST, min_count=1, max_count=1))
     mine = Selectable(PROJECT)
-    plans = [booking.plan("l", window, [request], selectable=mine, now=now, attempt=attempt) for _ in range(12)]
+    runtime = world.manager.leases._runtime
+    runtime = world.manager.leases._runtime
+    plans = [
+        plan_allocations(runtime, "l", window, [request], selectable=mine, now=now, attempt=attempt) for _ in range(12)
+    ]
     assert len({plan.allocations[0].resource_id for plan in plans}) > HOSTS / 2
