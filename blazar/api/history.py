@@ -110,8 +110,8 @@ def index(call: Call, lease_id: str) -> Answer:
     asked = call.asked
     page = call.manager.leases.history(owner.id, asked.page("at"))
     sees_all, own = call.is_operator, call.caller.project_id
-    items = page.items if sees_all else [_own_part(each, page.projects, own) for each in page.items]
-    found: Json = {"history": [_render_entry(each, sees_all, own) for each in items]}
+    items = page.items if sees_all else [_own_part(past_entry, page.projects, own) for past_entry in page.items]
+    found: Json = {"history": [_render_entry(past_entry, sees_all, own) for past_entry in items]}
     return link_pages(found if page.count is None else {**found, "count": page.count}, page.following)
 
 
@@ -120,12 +120,12 @@ def _own_part(entry: PastEntry, projects: Mapping[str, str], own: str) -> PastEn
     return replace(
         entry,
         changes=tuple(
-            each
-            for each in entry.changes
-            if (each.field != OTHER_LEASE or projects.get(each.after or "") == own)
-            and (each.reservation_id is None or projects.get(each.reservation_id) == own)
+            change
+            for change in entry.changes
+            if (change.field != OTHER_LEASE or projects.get(change.after or "") == own)
+            and (change.reservation_id is None or projects.get(change.reservation_id) == own)
         ),
-        moves=tuple(each for each in entry.moves if projects.get(each.reservation_id) == own),
+        moves=tuple(move for move in entry.moves if projects.get(move.reservation_id) == own),
     )
 
 
@@ -135,8 +135,8 @@ def _render_entry(entry: PastEntry, sees_all: bool, project_id: str) -> Json:
         "at": zulu(entry.at),
         "by": _render_actor(entry.by, sees_all, project_id),
         "verb": str(entry.verb),
-        "changes": [_change(each, entry, sees_all, project_id) for each in entry.changes],
-        "resources": [_move(each) for each in entry.moves],
+        "changes": [_change(change, entry, sees_all, project_id) for change in entry.changes],
+        "resources": [_move(move) for move in entry.moves],
         "reason": entry.reason,
     }
 
@@ -179,7 +179,7 @@ def _change(change: FieldChange, entry: PastEntry, sees_all: bool, project_id: s
 
 def _projects(entry: PastEntry) -> tuple[str | None, str | None]:
     """Return with which project a lease was before and after it got another user, who accepted it."""
-    found = next((each for each in entry.changes if each.field == PROJECT_ID), None)
+    found = next((change for change in entry.changes if change.field == PROJECT_ID), None)
     if found is not None:
         return found.before, found.after
     within = None if entry.by is None else entry.by.project_id

@@ -98,7 +98,7 @@ def find_hindrance(
             return None
         # To match the rest costs as much as its parts.
         kind.budget.spend(len(parts))
-        rest = join_requirements(*(each.requirement for each in parts if each is not part))
+        rest = join_requirements(*(p.requirement for p in parts if p is not part))
         demands = [replace(d, requirement=rest) if i == index else d for i, d in enumerate(kind.demands)]
         try:
             placement = kind.place(start, end, demands)

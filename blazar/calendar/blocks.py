@@ -67,13 +67,13 @@ def list_out_of_use(
     found = [
         Block(
             BlockKind.OUT_OF_USE,
-            max(each.window.start, window.start),
-            min(each.window.end, window.end),
+            max(block.window.start, window.start),
+            min(block.window.end, window.end),
             code=OutOfUse.MAINTENANCE,
-            reason=each.reason if reasons else None,
+            reason=block.reason if reasons else None,
         )
-        for each in closed
-        if each.window.overlaps(window)
+        for block in closed
+        if block.window.overlaps(window)
     ]
     return found + [
         Block(

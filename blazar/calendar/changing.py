@@ -47,7 +47,7 @@ def _join_allocations(
     held: Collection[Allocation], planned: Collection[Allocation], old: Window, new: Window
 ) -> Iterator[Allocation]:
     both = Window(min(old.start, new.start), max(old.end, new.end))
-    had_whole, gets_whole = (any(a.per_instance is None for a in each) for each in (held, planned))
+    had_whole, gets_whole = (any(a.per_instance is None for a in allocations) for allocations in (held, planned))
     if had_whole and gets_whole:
         # Recorded for the reservation that gets it, so that an undo knows where it may be by then.
         yield from (replace(a, window=both) for a in planned)

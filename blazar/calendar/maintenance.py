@@ -217,7 +217,7 @@ class _Search:
         """Place a piece on a resource whose only other use in that time finds another one; a whole resource only."""
         if piece.per_instance is not None or self._steps >= MOST_STEPS or self._is_in_vain("room", piece):
             return False
-        touched = {move.piece.lease_id for move in self.room} | {each.lease_id for each in self.placed}
+        touched = {move.piece.lease_id for move in self.room} | {piece.lease_id for piece in self.placed}
         options = list(self._list_exchanges(piece))
         # As few leases as possible are touched.
         options.sort(key=lambda option: option[0].lease_id not in touched)

@@ -302,8 +302,8 @@ def _confirm(kinds: Sequence[KindSearch], run: Run, length: int) -> Iterator[Run
     if not kinds:
         yield run
         return
-    for each in kinds[0].confirmed(run, length):
-        yield from _confirm(kinds[1:], each, length)
+    for possible in kinds[0].confirmed(run, length):
+        yield from _confirm(kinds[1:], possible, length)
 
 
 def _make_opening(kinds: Sequence[KindSearch], run: Run, length: int, latest: int) -> Opening:

@@ -63,9 +63,9 @@ def explain(
     """
     counts = []
     occupancy = search.timeline.occupancy(start, end)
-    for demand, each in zip(search.demands, parts, strict=True):
+    for demand, demand_parts in zip(search.demands, parts, strict=True):
         search.budget.check()
-        counts.append(_count_by_step(search, demand, occupancy, each))
+        counts.append(_count_by_step(search, demand, occupancy, demand_parts))
     short = [count.is_short for count in counts]
     crowded = not any(short) and len(counts) > 1 and search.placed(start, end) is None
     found: list[Explanation | None] = []
@@ -144,7 +144,7 @@ class _Count:
             words = f"{len(gone)} in use by the reservation {why}"
             self.add(StepCode.IN_USE, len(self.left) - len(gone), words, removed=len(gone))
         unnamed = len(demand.required - {resource.name for resource in self.left})
-        self.lost = unnamed + sum(demand.kept.get(each.id, 1) - self._room(each) for each in gone)
+        self.lost = unnamed + sum(demand.kept.get(resource.id, 1) - self._room(resource) for resource in gone)
         if not self.lost:
             return
         free = max(0, min(self.free, demand.min_count - self.lost))
@@ -210,7 +210,7 @@ class _Count:
         """Return how many the demand could get if it were the only one."""
         kept = self.demand.kept
         # What it keeps on a host that takes nothing more, it has all the same.
-        rooms = {each.id: max(kept.get(each.id, 0), self._room(each)) for each in self.left}
+        rooms = {resource.id: max(kept.get(resource.id, 0), self._room(resource)) for resource in self.left}
         total = sum(rooms.values())
         match self.demand.affinity:
             case Affinity.TOGETHER if kept:

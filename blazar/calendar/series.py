@@ -74,7 +74,7 @@ def plan_series(
     planned: list[PlannedOccurrence] = []
     for first in range(0, len(occurrences), CHUNK):
         some = occurrences[first : first + CHUNK]
-        start, end = second(min(each.start for each in some)), second(max(each.end for each in some))
+        start, end = second(min(o.start for o in some)), second(max(o.end for o in some))
         if end > latest:
             raise ValueError(f"an occurrence ends after the calendar that was read: {some}")
         part = calendar.part(start, end)
@@ -169,7 +169,7 @@ def _add_openings(
 ) -> list[PlannedOccurrence]:
     """Return the planned occurrences, those that do not fit with the openings nearest to them."""
     found = list(planned)
-    unfit = [number for number, each in enumerate(planned) if not each.fits and each.occurrence.window is not None]
+    unfit = [number for number, o in enumerate(planned) if not o.fits and o.occurrence.window is not None]
     for number in unfit[:MOST_OPENINGS]:
         if budget.is_spent:
             break

@@ -75,7 +75,7 @@ def values_of(answer: Any, template: QueryTemplate, server_ids: Collection[str],
     data = answer.get("data")
     if not isinstance(data, dict) or data.get("resultType") != "vector" or not isinstance(data.get("result"), list):
         raise CloudUnavailable("Prometheus did not answer with a vector; the query must give one value for each server")
-    series = [_of_series(each, template.label) for each in data["result"]]
+    series = [_of_series(series, template.label) for series in data["result"]]
     if any(id_ not in server_ids for id_, _, _ in series):
         raise CloudUnavailable(
             f"Prometheus answered with a series whose label {template.label} has none of the servers that it was asked "

@@ -260,47 +260,47 @@ def unused_lines(store: UnusedStore, *, as_json: bool) -> Iterator[str]:
         yield _ROW.format(*_HEAD)
     after = ""
     while page := store.load_report(after=after, limit=PAGE):
-        for each in page:
-            yield json.dumps(_unused_json(each)) if as_json else _ROW.format(*_unused_cells(each)).rstrip()
+        for report in page:
+            yield json.dumps(_unused_json(report)) if as_json else _ROW.format(*_unused_cells(report)).rstrip()
         after = page[-1].id
 
 
-def _unused_cells(each: UseReport) -> tuple[str, ...]:
-    would = each.would_have_released_at or each.would_release_at
-    times = (_time(each.used_at), _time(each.release_at), _time(would))
-    return (each.id, each.project_id, str(each.mode), str(each.usage), *times, _outcome(each))
+def _unused_cells(report: UseReport) -> tuple[str, ...]:
+    would = report.would_have_released_at or report.would_release_at
+    times = (_time(report.used_at), _time(report.release_at), _time(would))
+    return (report.id, report.project_id, str(report.mode), str(report.usage), *times, _outcome(report))
 
 
-def _outcome(each: UseReport) -> str:
+def _outcome(report: UseReport) -> str:
     """Return in words what operators have to know most."""
-    if each.used_later:
+    if report.used_later:
         return "would have been released, and was used later"
-    if each.would_have_released_at is not None:
+    if report.would_have_released_at is not None:
         return "would have been released"
-    if each.held:
+    if report.held:
         return "held"
-    return each.looks[-1].detail if each.looks else "not looked at yet"
+    return report.looks[-1].detail if report.looks else "not looked at yet"
 
 
-def _unused_json(each: UseReport) -> dict[str, Any]:
+def _unused_json(report: UseReport) -> dict[str, Any]:
     return {
-        "id": each.id,
-        "name": each.name,
-        "project_id": each.project_id,
-        "user_id": each.user_id,
-        "mode": str(each.mode),
-        "usage": str(each.usage),
-        "since": _time(each.since),
-        "used_at": _time(each.used_at) or None,
-        "release_at": _time(each.release_at) or None,
-        "would_release_at": _time(each.would_release_at) or None,
-        "would_have_released_at": _time(each.would_have_released_at) or None,
-        "used_later": each.used_later,
-        "kept_at": _time(each.kept_at) or None,
-        "held": each.held,
+        "id": report.id,
+        "name": report.name,
+        "project_id": report.project_id,
+        "user_id": report.user_id,
+        "mode": str(report.mode),
+        "usage": str(report.usage),
+        "since": _time(report.since),
+        "used_at": _time(report.used_at) or None,
+        "release_at": _time(report.release_at) or None,
+        "would_release_at": _time(report.would_release_at) or None,
+        "would_have_released_at": _time(report.would_have_released_at) or None,
+        "used_later": report.used_later,
+        "kept_at": _time(report.kept_at) or None,
+        "held": report.held,
         "looks": [
             {"at": zulu(look.at), "usage": str(look.usage), "detail": look.detail, "step": str(look.step)}
-            for look in each.looks
+            for look in report.looks
         ],
     }
 

@@ -55,8 +55,8 @@ def report(leftovers: Leftovers, ends: Sequence[str], *, dry_run: bool) -> Itera
     """List what is not on record, or end some of it."""
     if not ends:
         found = leftovers.all()
-        for each in found:
-            yield f"{each.reservation_id}  {each.resource_type}{f'  {each.region}' if each.region else ''}"
+        for one in found:
+            yield f"{one.reservation_id}  {one.resource_type}{f'  {one.region}' if one.region else ''}"
         counted = (
             "1 reservation is not on record, and has"
             if len(found) == 1
@@ -66,7 +66,7 @@ def report(leftovers: Leftovers, ends: Sequence[str], *, dry_run: bool) -> Itera
         return
     for id_ in ends:
         if dry_run:
-            known = any(each.reservation_id == id_ for each in leftovers.all())
+            known = any(leftover.reservation_id == id_ for leftover in leftovers.all())
             yield f"{id_} {'would be ended' if known else 'is not among them'}"
         else:
             yield f"{leftovers.end(id_).reservation_id} is ended; managers remove now what it has in the cloud"
@@ -79,7 +79,7 @@ def _leftovers(conf: cfg.ConfigOpts) -> Leftovers:
     names = config.regions(conf).names
     accesses = {name: Access(credentials(conf, region=name)) for name in names} or {"": Access(credentials(conf))}
     hooks = HttpHooks.configured(conf)
-    clouds = {name: open_cloud(each, az_aware=conf.nova.az_aware, hooks=hooks) for name, each in accesses.items()}
+    clouds = {name: open_cloud(access, az_aware=conf.nova.az_aware, hooks=hooks) for name, access in accesses.items()}
     clock = DatabaseClock(engine, SystemClock())
     clock.synchronize()
     return assemble.manager(conf, engine=engine, clouds=clouds, clock=clock).leftovers

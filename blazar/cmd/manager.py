@@ -111,7 +111,7 @@ def _assemble(conf: cfg.ConfigOpts, tables: Engine, stopping: threading.Event) -
     hooks = HttpHooks.configured(conf)
     # A login for each: what becomes of the services of one region concerns no other.
     accesses = {name: Access(credentials(conf, region=name)) for name in regions.names} or {"": access}
-    clouds = {name: open_cloud(each, az_aware=conf.nova.az_aware, hooks=hooks) for name, each in accesses.items()}
+    clouds = {name: open_cloud(access, az_aware=conf.nova.az_aware, hooks=hooks) for name, access in accesses.items()}
     for name, cloud in clouds.items():
         _look_around(cloud, conf, f" of {name}" if name else "")
     clock = DatabaseClock(tables, SystemClock())

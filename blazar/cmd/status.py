@@ -222,7 +222,7 @@ def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     for name in regions:
         try:
             found = _services(conf, Access(credentials(conf, region=name)))
-            yield from (replace(each, region=name) for each in found)
+            yield from (replace(finding, region=name) for finding in found)
         except BlazarError as error:
             yield Finding("Keystone", CheckVerdict.FAILURE, error.message, name)
 

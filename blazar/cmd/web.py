@@ -114,9 +114,9 @@ class Serving:
     def begin_stop(self) -> None:
         """Let ``run`` return; to be called by a signal or another thread."""
         self._stopping.set()
-        for each in list(self._sockets.values()):
-            if isinstance(each, _Server):
-                each.trigger.pull_trigger()
+        for channel in list(self._sockets.values()):
+            if isinstance(channel, _Server):
+                channel.trigger.pull_trigger()
 
     def stop_on_signals(self) -> None:
         """Begin to stop at SIGTERM or Ctrl-C; a second one of a kind raises KeyboardInterrupt."""
@@ -135,21 +135,21 @@ class Serving:
             while not self._stopping.is_set():
                 step(timeout=1)
             say_stopping()
-            for each in self._open(_Server):
-                each.is_stopping = True
+            for server in self._open(_Server):
+                server.is_stopping = True
                 # Not its trigger, which wakes this loop.
-                wasyncore.dispatcher.close(each)
+                wasyncore.dispatcher.close(server)
             end = time.monotonic() + PARTING
             while time.monotonic() < end and (connections := self._open(_Channel)):
-                for each in connections:
-                    if each.idle and each.request is None and time.time() - each.idle_since > QUIET:
-                        each.will_close = True
+                for connection in connections:
+                    if connection.idle and connection.request is None and time.time() - connection.idle_since > QUIET:
+                        connection.will_close = True
                 step(timeout=0.1)
         finally:
             self._server.task_dispatcher.shutdown()
 
     def _open(self, kind: type[Any]) -> list[Any]:
-        return [each for each in list(self._sockets.values()) if isinstance(each, kind)]
+        return [channel for channel in list(self._sockets.values()) if isinstance(channel, kind)]
 
 
 def server(

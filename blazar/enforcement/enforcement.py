@@ -111,20 +111,20 @@ class Enforcement:
         self._identity = identity or CloudIdentity()
         self._exempt = frozenset(exempt)
         self.enabled = bool(filters)
-        self.needs_use = any(each.needs_use for each in filters)
-        self._with_longer_usage = tuple(each for each in filters if isinstance(each, NeedsLongerUsage))
-        self._occasions = frozenset(occasion for each in filters for occasion in each.occasions)
+        self.needs_use = any(rule.needs_use for rule in filters)
+        self._with_longer_usage = tuple(rule for rule in filters if isinstance(rule, NeedsLongerUsage))
+        self._occasions = frozenset(occasion for rule in filters for occasion in rule.occasions)
 
     def stated_limits(self, project_id: str) -> tuple[StatedLimit, ...]:
         """Return the limits on leases of a project that the filters state; none for a project that is exempt."""
         if project_id in self._exempt:
             return ()
-        stating = (each for each in self.filters if isinstance(each, StatesLimits))
-        return tuple(limit for each in stating for limit in each.stated_limits(project_id))
+        stating = (rule for rule in self.filters if isinstance(rule, StatesLimits))
+        return tuple(limit for rule in stating for limit in rule.stated_limits(project_id))
 
     def check_transfer(self) -> None:
         """Raise Conflict if a filter would mix up the leases of two projects that have the same id."""
-        if not all(getattr(each, "knows_transfers", True) for each in self.filters):
+        if not all(getattr(rule, "knows_transfers", True) for rule in self.filters):
             raise Conflict(
                 "leases stay with their project: the service that decides about leases here does not know of "
                 "transfers; ask its operators ([enforcement] external_service_transfers)",
@@ -134,7 +134,7 @@ class Enforcement:
     @property
     def mandatory(self) -> bool:
         """Return whether a filter insists: nothing is granted without its answer."""
-        return any(_is_mandatory(each) for each in self.filters)
+        return any(_is_mandatory(rule) for rule in self.filters)
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, identity: CloudIdentity) -> Enforcement:
@@ -156,8 +156,8 @@ class Enforcement:
 
     def reach(self, window: Window) -> Window | None:
         """Return the time whose usage counts for a lease of this window, None if it is the window itself."""
-        far = [each.reach(window) for each in self._with_longer_usage]
-        return Window(min(each.start for each in far), max(each.end for each in far)) if far else None
+        far = [rule.reach(window) for rule in self._with_longer_usage]
+        return Window(min(window.start for window in far), max(window.end for window in far)) if far else None
 
     def listens_to(self, occasion: Occasion) -> bool:
         """Return whether a filter is to be notified of an occasion."""
@@ -176,9 +176,9 @@ class Enforcement:
         if self.exempts(question.wanted.project_id):
             return
         substance = question.substance
-        for number, each in enumerate(self.filters):
-            if each.needs_use or passed.get(number) != substance:
-                each.check(question)
+        for number, rule in enumerate(self.filters):
+            if rule.needs_use or passed.get(number) != substance:
+                rule.check(question)
                 passed[number] = substance
 
     def refusals(self, question: Question) -> tuple[UsageDenied, ...]:
@@ -186,10 +186,10 @@ class Enforcement:
         if self.exempts(question.wanted.project_id):
             return ()
         found = []
-        for each in self.filters:
-            if isinstance(each, LimitFilter):
+        for rule in self.filters:
+            if isinstance(rule, LimitFilter):
                 try:
-                    each.check(question)
+                    rule.check(question)
                 except UsageDenied as error:
                     found.append(error)
         return tuple(found)
@@ -198,7 +198,7 @@ class Enforcement:
         """Return the names of the filters that ``refusals`` does not ask about leases of a project."""
         if self.exempts(project_id):
             return ()
-        return tuple(type(each).__name__ for each in self.filters if not isinstance(each, LimitFilter))
+        return tuple(type(rule).__name__ for rule in self.filters if not isinstance(rule, LimitFilter))
 
     def must_accept(self, occasion: Occasion, project_id: str) -> bool:
         """Return whether a project's lease is granted or changed only if the filters that hear of that accept it."""
@@ -206,22 +206,22 @@ class Enforcement:
 
     def listeners(self, occasion: Occasion) -> tuple[str, ...]:
         """Return the names of the filters that are to be notified of an occasion."""
-        return tuple(type(each).__name__ for each in self.filters if occasion in each.occasions)
+        return tuple(type(rule).__name__ for rule in self.filters if occasion in rule.occasions)
 
     def commit(self, notification: FilterNotification) -> Commitment:
         """Notify filters of a change before it is committed, until one of them does not accept it."""
         known: list[str] = []
         later: dict[str, str] = {}
-        for each in self.filters:
-            if notification.occasion not in each.occasions:
+        for rule in self.filters:
+            if notification.occasion not in rule.occasions:
                 continue
-            name = type(each).__name__
+            name = type(rule).__name__
             try:
-                each.notify(notification)
+                rule.notify(notification)
             except Exception as error:
                 # Filters of other packages may raise anything.
                 maybe_accepted = getattr(error, "maybe_accepted", not isinstance(error, UsageDenied))
-                refused = isinstance(error, UsageDenied) or _is_mandatory(each)
+                refused = isinstance(error, UsageDenied) or _is_mandatory(rule)
                 if not isinstance(error, BlazarError):
                     LOG.exception("Filter %s raised an unexpected error", name)
                 if refused and maybe_accepted:
@@ -241,12 +241,12 @@ class Enforcement:
         A filter that refuses permanently is finished, too.
         """
         know = list(told)
-        for each in self.filters:
-            name = type(each).__name__
-            if name in know or notification.occasion not in each.occasions:
+        for rule in self.filters:
+            name = type(rule).__name__
+            if name in know or notification.occasion not in rule.occasions:
                 continue
             try:
-                each.notify(notification)
+                rule.notify(notification)
             except UsageDenied as error:
                 failed(name, error)
                 know.append(name)

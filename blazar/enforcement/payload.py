@@ -51,7 +51,7 @@ def _context(context: Context) -> Json:
 def _lease(view: LeaseView) -> Json:
     lease = view.lease
     return {
-        **describe_lease(lease, (_reservation(view, each) for each in lease.reservations), date=_date),
+        **describe_lease(lease, (_reservation(view, reservation) for reservation in lease.reservations), date=_date),
         "before_end_date": _date(view.before_end) if view.before_end else None,
         "resource_requests": dict(view.resource_requests),
     }

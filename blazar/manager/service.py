@@ -108,7 +108,7 @@ class ManagerService:
         types, kinds = check_answers(plugins.types, plugins.kinds)
         self.clock = clock
         self.claims = Claims(store, clock, settings.claim_ttl)
-        by_name = {each.resource_type: each for each in types}
+        by_name = {type_.resource_type: type_ for type_ in types}
         runtime = Runtime(
             store,
             clock,

@@ -83,8 +83,7 @@ def terms_json(wait: Wait) -> dict[str, Any] | None:
         stored["tries"] = wait.tries
     if wait.failed:
         stored["failed"] = [
-            [each.at.isoformat(), str(each.why), each.text, None if each.cause is None else str(each.cause)]
-            for each in wait.failed
+            [t.at.isoformat(), str(t.why), t.text, None if t.cause is None else str(t.cause)] for t in wait.failed
         ]
     if wait.advance:
         stored["advance"] = True
@@ -104,7 +103,7 @@ def with_terms(wait: Wait, stored: Mapping[str, Any] | None) -> Wait:
         for at, why, text, cause in stored.get("failed", ())
     )
     latest = stored.get("latest")
-    shortest, longest = (timedelta(seconds=each) for each in stored["length"]) if "length" in stored else (None, None)
+    shortest, longest = (timedelta(seconds=s) for s in stored["length"]) if "length" in stored else (None, None)
     return replace(
         wait,
         tries=stored.get("tries"),

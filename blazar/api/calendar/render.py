@@ -54,7 +54,7 @@ def row(value: CalendarRow, leases: Mapping[str, BlockLease]) -> Json:
         "reservable": value.reservable,
         "capacity": dict(value.capacity.items),
         "properties": dict(value.properties),
-        "blocks": [block(each, leases) for each in value.blocks],
+        "blocks": [block(item, leases) for item in value.blocks],
     }
 
 
@@ -133,7 +133,7 @@ def summary(value: PropertySummary) -> Json:
         "type": "number" if value.is_number else "text",
         "private": value.private,
         **limits,
-        "values": [{"value": each.value, "count": each.count} for each in value.values],
+        "values": [{"value": count.value, "count": count.count} for count in value.values],
         "truncated": value.truncated,
     }
 

@@ -33,7 +33,7 @@ PRIVATE = Rule("blazar:properties:get_private", ADMIN, "List private properties,
 
 _NOTHING: Json = {}
 _ROW_KEYS = ("label", "type", "name", "reservable", "capacity", "properties", "blocks")
-_PAGING = tuple(each for each in paging(("name",), fields=_ROW_KEYS) if each.name != "sort_key")
+_PAGING = tuple(parameter for parameter in paging(("name",), fields=_ROW_KEYS) if parameter.name != "sort_key")
 _FROM = option("from", DateOrDuration(backward=True), "the begin, by default now; a duration counts from now")
 _TO = option("to", DateOrDuration(), "the end, by default 14 days after the begin; a duration counts from the begin")
 _TYPE = option("resource_type", Text(1, 66), f"resources that serve this type, by default {HOST_TYPE}")
@@ -88,7 +88,7 @@ def properties(call: Call) -> list[Json]:
     sees_private = call.allows(PRIVATE.name)
     viewer = Viewer(call.caller.project_id, names=sees_private, private=sees_private)
     found = call.manager.calendar.properties(viewer, call.asked.one("resource_type", HOST_TYPE))
-    return [render.summary(each) for each in found.properties]
+    return [render.summary(summary) for summary in found.properties]
 
 
 def _viewer(call: Call) -> Viewer:

@@ -81,7 +81,7 @@ def _check_texts(body: object, *, has_escapes: bool) -> None:
     """
     depth, level = 1, [body]
     while level:
-        inside = [part for each in level for part in _inside(each)]
+        inside = [part for value in level for part in _inside(value)]
         if inside and depth == DEEPEST:
             raise BadFrame(400, f"The body is nested too deeply; at most {DEEPEST} levels are allowed.")
         if has_escapes and any(isinstance(part, str) and UNUSABLE.search(part) for part in inside):

@@ -60,7 +60,7 @@ def find_faults(
     ``fixed`` are the paths of fields that the object has, and that cannot be changed.
     """
     found = [(path, fault) for error, sentence in errors for path, fault in _find_faults(error, sentence, fixed)]
-    found.sort(key=lambda each: _place(body, each[0]))
+    found.sort(key=lambda placed: _place(body, placed[0]))
     # A schema with conditions finds some faults twice.
     return tuple({(fault.code, fault.pointer, fault.detail): fault for _, fault in found}.values())
 
@@ -205,7 +205,7 @@ CODES: Mapping[str, ErrorCode] = {
 
 def describe_codes() -> dict[str, Any]:
     """Return the catalogue as the document has it: by full code."""
-    return {PREFIX + code: {"status": each.status, "title": each.title} for code, each in CODES.items()}
+    return {PREFIX + code: {"status": c.status, "title": c.title} for code, c in CODES.items()}
 
 
 class BadFrame(Exception):

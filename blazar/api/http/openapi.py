@@ -73,11 +73,11 @@ def operation(rows: Sequence[Route], shared: Sequence[Parameter]) -> Json:
     described: Json = {"operationId": row.name, "summary": row.summary}
     if sentence := _range(rows):
         described["description"] = sentence
-    own = {each.name: each for version in rows for each in version.parameters if each not in shared}
+    own = {given.name: given for version in rows for given in version.parameters if given not in shared}
     tags = [_IF_NONE_MATCH] if _has_tags(rows) else []
-    described["parameters"] = [*_headers(rows), *tags, *(parameter(each) for each in own.values())]
+    described["parameters"] = [*_headers(rows), *tags, *(parameter(given) for given in own.values())]
     described["responses"] = _responses(rows)
-    bodies = _distinct([ref(each.body.name) for each in rows if each.body is not None])
+    bodies = _distinct([ref(row.body.name) for row in rows if row.body is not None])
     if bodies:
         described["requestBody"] = {"required": True, "content": {"application/json": {"schema": _any_of(bodies)}}}
     if row.root is Root.V2:
@@ -95,7 +95,7 @@ def parameter(given: Parameter) -> Json:
 def _describe(given: Parameter) -> str:
     if not given.operators:
         return given.description
-    prefixes = ", ".join(f"`{each}:`" for each in given.operators if each is not Operator.EQ)
+    prefixes = ", ".join(f"`{operator}:`" for operator in given.operators if operator is not Operator.EQ)
     return f"{given.description}; a value, or one after {prefixes}" if prefixes else given.description
 
 
@@ -114,7 +114,7 @@ def _headers(rows: Sequence[Route]) -> list[Json]:
     if not rows[0].has_versions:
         return [_TOKEN, _REQUEST_ID]
     first, last = as_text(rows[0].since), "latest" if rows[-1].until is None else as_text(rows[-1].until)
-    values = " or ".join(dict.fromkeys(f"`reservation {each}`" for each in (first, last)))
+    values = " or ".join(dict.fromkeys(f"`reservation {version}`" for version in (first, last)))
     default = as_text(MIN_VERSION)
     missing = f"without it {default}, which does not have this" if rows[0].is_new else f"without it, {default}"
     return [_TOKEN, _header(HEADER, f"{values}; {missing}"), _REQUEST_ID]
@@ -124,8 +124,8 @@ def _responses(rows: Sequence[Route]) -> Json:
     row = rows[-1]
     headers = {**_HEADERS, **_VERSION_HEADERS} if row.has_versions else _HEADERS
     schemas: dict[int, list[Json]] = {}
-    for each in rows:
-        for status, schema in each.answers.items():
+    for route in rows:
+        for status, schema in route.answers.items():
             schemas.setdefault(status, []).extend([schema] if schema is not None else [])
     answers = {
         str(status): _response(row.summary, _any_of(_distinct(found)) if found else None, headers)
@@ -140,12 +140,12 @@ def _refusals(rows: Sequence[Route]) -> Json:
     row = rows[-1]
     texts = _ERRORS_OF_V2 if row.root is Root.V2 else _ERRORS
     usual = {400} if row.is_open else {400, 401, 403, 500, 503} | ({406} if row.root is Root.V1 else set())
-    listed = [each for each in rows if _has_conventions(each)]
-    too_large = {413} if any(each.body for each in rows) else set()
-    wrong_type = {415} if any(each.body for each in listed) else set()
+    listed = [row for row in rows if _has_conventions(row)]
+    too_large = {413} if any(row.body for row in rows) else set()
+    wrong_type = {415} if any(route.body for route in listed) else set()
     # In other versions it is an unknown URL.
     missing = {404} if rows[0].is_new or row.instead else set()
-    statuses = usual | too_large | wrong_type | missing | {status for each in rows for status in each.errors}
+    statuses = usual | too_large | wrong_type | missing | {status for row in rows for status in row.errors}
 
     def headers(status: int) -> Json:
         return {**_HEADERS, **_CHALLENGE} if status == 401 else _HEADERS
@@ -182,7 +182,7 @@ def _response(description: str, schema: Json | None, headers: Json) -> Json:
 
 def _has_tags(rows: Sequence[Route]) -> bool:
     """Return whether callers may keep what they get, and ask whether it has changed."""
-    kept = any(_has_conventions(each) and each.caching is not Caching.NONE for each in rows)
+    kept = any(_has_conventions(row) and row.caching is not Caching.NONE for row in rows)
     return kept and rows[-1].method == "GET"
 
 
@@ -223,11 +223,11 @@ def document(url: str, routes: Iterable[Route], parts: Sequence[Part]) -> Json:
 
 def _path(rows: Sequence[Route]) -> Json:
     """Return the operations of a path; parameters that all of them have stand beside them."""
-    shared = [each for each in rows[0].parameters if all(each in row.parameters for row in rows)]
+    shared = [given for given in rows[0].parameters if all(given in row.parameters for row in rows)]
     by_method: dict[str, list[Route]] = {}
     for row in rows:
         by_method.setdefault(row.method.lower(), []).append(row)
-    described: Json = {"parameters": [parameter(each) for each in shared]} if shared else {}
+    described: Json = {"parameters": [parameter(given) for given in shared]} if shared else {}
     return described | {method: operation(versions, shared) for method, versions in by_method.items()}
 
 

@@ -65,9 +65,9 @@ def explain_mistakes(known: Iterable[str], given: Mapping[str, str]) -> list[str
     for name, check in given.items():
         if check in ("", "None", "[]"):
             found.append(f'{name} is empty, so it allows everybody; write "@" if that is meant')
-        lost = [each for each in _REFERENCE.findall(check) if each not in rules]
+        lost = [rule for rule in _REFERENCE.findall(check) if rule not in rules]
         found += [
-            f"{name} refers to the rule {each}, which does not exist: that part of it allows nobody" for each in lost
+            f"{name} refers to the rule {rule}, which does not exist: that part of it allows nobody" for rule in lost
         ]
     return found
 
@@ -92,12 +92,12 @@ def circle_of(rules: Mapping[str, str]) -> tuple[str, ...]:
 
 def _meaning(check: str) -> str:
     """Return what a default means: the rules that it follows, or who is allowed."""
-    followed = [each for each in _REFERENCE.findall(check) if each.startswith("blazar:")]
+    followed = [rule for rule in _REFERENCE.findall(check) if rule.startswith("blazar:")]
     if not followed:
         return f"not set, for {_WHO.get(check, check)}"
     if "%(kind)s" in check:
         return f"not set, as the rule of the kind ({', '.join(followed)}), for other kinds operators only"
-    further = [who for each, who in _WHO.items() if each in check.split()]
+    further = [who for rule, who in _WHO.items() if rule in check.split()]
     return f"not set, as {' and '.join(followed)}" + (f", {further[0]}" if further else "")
 
 
@@ -131,7 +131,7 @@ def _operations(parts: Iterable[Part]) -> dict[Rule, list[tuple[str, str]]]:
             found = by_rule.setdefault(row.rule, {}).setdefault(row.path, [])
             if (operation := (row.method, _path(row))) not in found:
                 found.append(operation)
-    return {rule: [each for found in paths.values() for each in found] for rule, paths in by_rule.items()}
+    return {rule: [operation for found in paths.values() for operation in found] for rule, paths in by_rule.items()}
 
 
 def _path(row: Route) -> str:

@@ -196,7 +196,7 @@ def decode_query(query: bytes) -> Mapping[str, Sequence[str]]:
 
 def read(declared: Sequence[Parameter], sent: Mapping[str, Sequence[str]], pages: PageBounds = PAGES) -> Query:
     """Return what was sent, read as it is declared; ``pages`` are the bounds. InvalidInput names the parameter."""
-    known = {each.name: each for each in declared if each.place == "query"}
+    known = {parameter.name: parameter for parameter in declared if parameter.place == "query"}
     for name in sent:
         if name not in known:
             allowed = f"this list of parameters is allowed: {', '.join(known)}" if known else "none is allowed here"
@@ -233,15 +233,15 @@ def _condition(parameter: Parameter, text: str, place: Place) -> Condition:
             data={"maximum": MOST_VALUES},
         )
     reader = parameter.reader or Text()
-    return Condition(parameter.name, operator, tuple(as_text(reader.read(each, place)) for each in texts))
+    return Condition(parameter.name, operator, tuple(as_text(reader.read(text, place)) for text in texts))
 
 
 def _operator(parameter: Parameter, text: str, place: Place) -> tuple[Operator, str]:
     word, sign, rest = text.partition(":")
-    if not sign or word not in [each.value for each in Operator]:
+    if not sign or word not in [operator.value for operator in Operator]:
         return Operator.EQ, text
     if word not in parameter.operators:
-        allowed = ", ".join(f"{each}:" for each in parameter.operators if each is not Operator.EQ) or "none"
+        allowed = ", ".join(f"{operator}:" for operator in parameter.operators if operator is not Operator.EQ) or "none"
         raise InvalidInput(
             f"{place.name} begins with {word}:; of such operators {allowed} can be given here",
             code="invalid_query",

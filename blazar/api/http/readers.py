@@ -266,5 +266,5 @@ def _depth(value: object) -> int:
         part, depth = left.pop()
         deepest = max(deepest, depth)
         inside: Collection[object] = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-        left.extend((each, depth + 1) for each in inside)
+        left.extend((value, depth + 1) for value in inside)
     return deepest

@@ -167,10 +167,10 @@ class _Asked:
         found = call.manager.resources.allocations(self._kind, **narrowing_query(call))
         leases: dict[str, Lease] | None = None
         if call.is_operator:
-            ids = sorted({each.lease_id for one in found for each in one.allocations})
+            ids = sorted({allocation.lease_id for one in found for allocation in one.allocations})
             parts = [ids[first : first + MOST_LEASES] for first in range(0, len(ids), MOST_LEASES)]
             leases = {lease.id: lease for part in parts for lease in call.manager.leases.by_id(part)}
-        return [self._flat.answers.allocation(each, leases) for each in found]
+        return [self._flat.answers.allocation(allocations, leases) for allocations in found]
 
     def one_allocation(self, call: Call, **path: str) -> Json:
         """Show the allocations of one resource."""
@@ -184,7 +184,7 @@ class _Asked:
         key = resources.one(self._kind, resource_id(self._kind, path[self._key])).external_id
         asked = {name: identifier(value) for name, value in body.items()}
         (held,) = resources.allocations(self._kind, resource_id=key, **asked)
-        ids = dict.fromkeys(each.reservation_id for each in held.allocations)
+        ids = dict.fromkeys(allocation.reservation_id for allocation in held.allocations)
         if not ids:
             ((name, value),) = asked.items()
             raise NotFound(
@@ -220,7 +220,7 @@ class _Asked:
 
 def narrowing_query(call: Call) -> dict[str, str]:
     """Return the parameters that narrow a list of allocations, as far as they are sent."""
-    return {each.name: identifier(call.query[each.name]) for each in NARROWING if each.name in call.query}
+    return {p.name: identifier(call.query[p.name]) for p in NARROWING if p.name in call.query}
 
 
 def _rows(flat: FlatKind, rules: _Rules) -> tuple[Route, ...]:
@@ -241,7 +241,7 @@ def _rows(flat: FlatKind, rules: _Rules) -> tuple[Route, ...]:
             rules.get,
             f"list_{flat.many}",
             f"List the {flat.nouns} that can be reserved",
-            render=lambda found: {flat.many: [answers.resource(each) for each in found]},
+            render=lambda found: {flat.many: [answers.resource(resource) for resource in found]},
         ),
         rows.create(handlers.create, rules.post, f"create_{flat.one}", f"Register a {short}", created),
         rows.show(handlers.show, rules.get, f"show_{flat.one}", f"Show a {short}"),

@@ -124,14 +124,14 @@ class FlatAnswers:
     def allocation(self, value: ResourceAllocations, leases: Mapping[str, Lease] | None = None) -> Json:
         """Render the allocations of a resource; with ``leases`` also whose they are, as far as these are known."""
         rows: list[Json] = []
-        for each in value.allocations:
+        for allocation in value.allocations:
             row: Json = {
-                "id": each.reservation_id,
-                "lease_id": each.lease_id,
-                "start_date": iso(each.window.start),
-                "end_date": iso(each.window.end),
+                "id": allocation.reservation_id,
+                "lease_id": allocation.lease_id,
+                "start_date": iso(allocation.window.start),
+                "end_date": iso(allocation.window.end),
             }
-            rows.append(row if leases is None else {**row, **_whose(each, leases.get(each.lease_id))})
+            rows.append(row if leases is None else {**row, **_whose(allocation, leases.get(allocation.lease_id))})
         return {"resource_id": value.resource.external_id, "reservations": rows}
 
     def property_values(self, value: PropertyValues, *, detail: bool) -> Json:

@@ -119,7 +119,7 @@ ROUTES = (
         GET,
         "list_floating_ips",
         "List the addresses that can be reserved",
-        render=lambda found: {"floatingips": [floating_ip(each) for each in found]},
+        render=lambda found: {"floatingips": [floating_ip(address) for address in found]},
     ),
     _rows.create(_handlers.create, POST, "create_floating_ip", "Register an address", _CREATED),
     _rows.show(_handlers.show, GET, "show_floating_ip", "Show an address"),

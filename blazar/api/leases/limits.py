@@ -88,7 +88,7 @@ def check_text_after(body: Json, lease: Lease) -> None:
 def refuse_newer_values(body: Json, lease: Lease | None = None) -> None:
     """Raise InvalidInput if a request of 1.0, for a new lease or for the change of one, has a newer parameter."""
     found = () if lease is None else lease.reservations
-    types: Mapping[str | None, str] = {each.id: each.resource_type for each in found}
+    types: Mapping[str | None, str] = {reservation.id: reservation.resource_type for reservation in found}
     for number, item in enumerate(body.get("reservations", [])):
         id_ = item.get("id")
         # Nobody has looked at it yet, and a new reservation of 1.0 may have anything there.

@@ -44,7 +44,7 @@ _IMPACT: Json = {
     "start_date": "2030-05-02T06:00:00Z",
     "end_date": "2030-05-02T18:00:00Z",
     "hosts": ["12"],
-    "summary": {str(each): int(each is Outcome.MOVED) for each in Outcome},
+    "summary": {str(outcome): int(outcome is Outcome.MOVED) for outcome in Outcome},
     "leases": [_LEASE],
 }
 _MAINTENANCE: Json = {
@@ -118,7 +118,7 @@ COMPONENTS: Json = {
             "start_date": ZULU,
             "end_date": ZULU,
             "hosts": a_list(TEXT),
-            "summary": an_object({str(each): NUMBER for each in Outcome}),
+            "summary": an_object({str(outcome): NUMBER for outcome in Outcome}),
             "leases": a_list(ref("AffectedLease")),
         },
         example=_IMPACT,
@@ -169,7 +169,7 @@ CREATE: Json = {
             "description": 'what hosts must have, instead of their ids: ["==", "$rack", "r7"], or that as a JSON text',
         },
         "pending": {
-            "enum": [str(each) for each in PendingPolicy],
+            "enum": [str(pending_policy) for pending_policy in PendingPolicy],
             "description": "move (the default) or leave: what becomes of leases that have not started",
         },
         "active": {

@@ -49,13 +49,13 @@ _TAGS = Tags("-m", parted=True)
 def index(call: Call) -> Answer:
     """List maintenance windows, without their leases."""
     asked = call.asked
-    wanted = [set(each.values) for each in asked.conditions if each.key == "status"]
-    statuses = tuple(each for each in MaintenanceStatus if all(str(each) in values for values in wanted))
+    wanted = [set(condition.values) for condition in asked.conditions if condition.key == "status"]
+    statuses = tuple(status for status in MaintenanceStatus if all(str(status) in values for values in wanted))
     if wanted and not statuses:
         return link_pages({"maintenances": [], **({"count": 0} if asked.one("with_count", False) else {})}, None)
     question = MaintenanceQuestion(asked.page("created_at"), statuses if wanted else ())
     page = call.manager.maintenances.page(question)
-    found: Json = {"maintenances": [asked.only(dict(maintenance_json(each))) for each in page.items]}
+    found: Json = {"maintenances": [asked.only(dict(maintenance_json(maintenance))) for maintenance in page.items]}
     return link_pages(found if page.count is None else {**found, "count": page.count}, page.following)
 
 
@@ -163,7 +163,7 @@ def _end(body: Json) -> datetime | Duration:
 
 
 def _render(maintenance: Maintenance) -> Json:
-    return {**maintenance_json(maintenance), "leases": [affected_lease_json(each) for each in maintenance.leases]}
+    return {**maintenance_json(maintenance), "leases": [affected_lease_json(lease) for lease in maintenance.leases]}
 
 
 def _written(maintenance: Maintenance, *, headers: dict[str, str] | None = None) -> Answer:

@@ -179,7 +179,7 @@ class ResourceHandlers(Handlers):
             if _sees_private(call, kind)
             else resources.visible_page(kind, question, _viewer(call))
         )
-        items = [call.asked.only(components.resource(each)) for each in found.items]
+        items = [call.asked.only(components.resource(item)) for item in found.items]
         return lists.page_answer("resources", items, found)
 
     def show(self, call: Call, **path: str) -> Answer:
@@ -201,7 +201,7 @@ def _render(call: Call, found: Resource) -> Json:
 def kinds(call: Call) -> Json:
     """List the kinds that are served."""
     found = call.manager.resources.kinds().items
-    shown = [components.kind(each, _allowing_rules(call, each.kind)) for each in found]
+    shown = [components.kind(description, _allowing_rules(call, description.kind)) for description in found]
     return {"kinds": shown, "links": [self_link()]}
 
 
@@ -219,8 +219,8 @@ def candidates(call: Call, **path: str) -> Json:
     """List what the cloud has to register."""
     registered = call.asked.one("registered")
     found = call.manager.resources.candidates(kind_of(path))
-    shown = [each for each in found if registered is None or registered == (each.resource_id is not None)]
-    return {"candidates": [components.candidate(each) for each in shown], "links": [self_link()]}
+    shown = [c for c in found if registered is None or registered == (c.resource_id is not None)]
+    return {"candidates": [components.candidate(candidate) for candidate in shown], "links": [self_link()]}
 
 
 def properties(call: Call, **path: str) -> Answer:
@@ -229,7 +229,7 @@ def properties(call: Call, **path: str) -> Answer:
     found = call.manager.resources.property_page(
         kind, call.asked.page("name"), include_private=_sees_private(call, kind)
     )
-    return lists.page_answer("properties", [components.property_values(each) for each in found.items], found)
+    return lists.page_answer("properties", [components.property_values(values) for values in found.items], found)
 
 
 def set_property(call: Call, name: str, **path: str) -> ResourceProperty:
@@ -247,7 +247,7 @@ def _sees_private(call: Call, kind: ResourceKind) -> bool:
 def _allowing_rules(call: Call, kind: ResourceKind) -> list[str]:
     """Return the rules that let the caller do something with resources of a kind."""
     target = _target(call, kind)
-    return [each.name for each in (*RULES, PRIVATE) if call.allows(each.name, target)]
+    return [rule.name for rule in (*RULES, PRIVATE) if call.allows(rule.name, target)]
 
 
 def _target(call: Call, kind: ResourceKind) -> Mapping[str, str]:

@@ -155,7 +155,7 @@ def allocation_list(
             kind(path) if callable(kind) else kind,
             AllocationQuestion(call.asked.page(sort_keys[0]), call.asked.conditions),
         )
-        return page_answer("allocations", [allocation(each) for each in found.items], found)
+        return page_answer("allocations", [allocation(allocations) for allocations in found.items], found)
 
     row["parameters"] = (*parameters, *NARROWING, *paging(sort_keys, by_property=by_property))
     return list_row("allocations", ref(ALLOCATION), handler=index, rule=rule, **row)
@@ -168,13 +168,13 @@ NARROWING = (
 """Filters of allocations; resources that are left with none are listed all the same."""
 
 
-NARROWED = tuple(option(each.name, Text(1, 64), each.description) for each in NARROWING)
+NARROWED = tuple(option(parameter.name, Text(1, 64), parameter.description) for parameter in NARROWING)
 """The same for the allocations of one resource."""
 
 
 def allocations_of(call: Call, kind: ResourceKind, resource_id: str) -> ResourceAllocations:
     """Return the allocations of one resource, of those of a lease or reservation past ones, too."""
-    given = {each.name: call.asked.one(each.name) for each in NARROWED if call.asked.one(each.name) is not None}
+    given = {p.name: call.asked.one(p.name) for p in NARROWED if call.asked.one(p.name) is not None}
     return call.manager.resources.allocations(kind, resource_id=resource_id, **given)[0]
 
 
@@ -187,9 +187,9 @@ def move_reservation(call: Call, kind: ResourceKind, resource_id: str) -> Resour
 def allocation(value: ResourceAllocations) -> Json:
     """Render a resource with its allocations; several instances of a reservation on it are one of that count."""
     counts: Counter[tuple[str, str, str, str]] = Counter()
-    for each in value.allocations:
-        dates = zulu(each.window.start), zulu(each.window.end)
-        counts[each.reservation_id, each.lease_id, *dates] += each.count
+    for allocated in value.allocations:
+        dates = zulu(allocated.window.start), zulu(allocated.window.end)
+        counts[allocated.reservation_id, allocated.lease_id, *dates] += allocated.count
     return {
         "resource_id": value.resource.external_id,
         "reservations": [

@@ -23,7 +23,7 @@ def _earlier(action: str, **others: str) -> tuple[str, ...]:
     ``others`` have the action at 1.0 by the beginning of its rule, where that has another name.
     """
     actions = {kind: others.get(begin.rpartition(":")[2], action) for kind, begin in _EARLIER.items()}
-    return tuple(f"('{kind}':%(kind)s and rule:{_EARLIER[kind]}:{each})" for kind, each in actions.items())
+    return tuple(f"('{kind}':%(kind)s and rule:{_EARLIER[kind]}:{action})" for kind, action in actions.items())
 
 
 def _as_before(action: str, **others: str) -> str:

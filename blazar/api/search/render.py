@@ -45,7 +45,7 @@ def availability(value: Availability) -> Json:
             "duration_seconds": int(value.duration.total_seconds()),
             "searched_until": zulu(value.searched_until),
             "complete": value.complete,
-            "openings": [_opening(each) for each in value.openings],
+            "openings": [_opening(opening) for opening in value.openings],
             "not_checked": list(value.not_checked),
             "reasons": reasons(value.reasons),
             "alternatives": alternatives(value.alternatives),
@@ -76,7 +76,7 @@ def _extension(value: Extension) -> Json:
 
 
 def _refusals(values: Sequence[EnforcementRefusal]) -> list[Json]:
-    return [{"code": f"{PREFIX}limit_exceeded", "message": each.message, "data": dict(each.data)} for each in values]
+    return [{"code": f"{PREFIX}limit_exceeded", "message": r.message, "data": dict(r.data)} for r in values]
 
 
 _COUNTS: Json = {"type": "object", "properties": {"id": TEXT}, "additionalProperties": NUMBER}

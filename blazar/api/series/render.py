@@ -144,11 +144,11 @@ def render_series(value: Series) -> Json:
         "time_zone": when.zone,
         "duration": _duration(length) if isinstance(length, timedelta) else None,
         "until_local": _until(length) if isinstance(length, LocalEnd) else None,
-        "exdates": [_local(each) for each in sorted(when.excluded)],
-        "rdates": [_local(each) for each in sorted(when.added)],
+        "exdates": [_local(local) for local in sorted(when.excluded)],
+        "rdates": [_local(local) for local in sorted(when.added)],
         "before_end_date": _before_end(value.template.before_end),
         "fit": value.fit.value,
-        "reservations": [_reservation(each) for each in value.template.reservations],
+        "reservations": [_reservation(reservation) for reservation in value.template.reservations],
         "booked_until": _instant(value.booked_until),
         "previous_id": value.previous_id,
         "revision": value.revision,
@@ -161,7 +161,7 @@ def render_series(value: Series) -> Json:
 
 def details(found: SeriesDetails, *, planned: bool = False) -> Json:
     """Return a series with its occurrences; a ``planned`` one does not exist, and has no id."""
-    value = {**render_series(found.series), "occurrences": [_occurrence(each) for each in found.occurrences]}
+    value = {**render_series(found.series), "occurrences": [_occurrence(o) for o in found.occurrences]}
     return {**value, "id": None, "links": []} if planned else value
 
 

@@ -121,10 +121,10 @@ def _locals(body: Json, key: str) -> frozenset[datetime]:
     texts: Sequence[str] = body.get(key, ())
     found: set[datetime] = set()
     for number, text in enumerate(texts):
-        each = local(text, key, number)
-        if each in found:
+        instant = local(text, key, number)
+        if instant in found:
             raise in_body(key, number).invalid(text, "each date once")
-        found.add(each)
+        found.add(instant)
     return frozenset(found)
 
 

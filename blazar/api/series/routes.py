@@ -51,7 +51,7 @@ def index(call: Call) -> Answer:
     page = call.manager.series.page(
         SeriesQuestion(asked.page("created_at"), project_id, () if statuses is None else (SeriesStatus(statuses),))
     )
-    series: Json = {"series": [asked.only(render_series(each)) for each in page.items]}
+    series: Json = {"series": [asked.only(render_series(series)) for series in page.items]}
     return link_pages(series if page.count is None else {**series, "count": page.count}, page.following)
 
 

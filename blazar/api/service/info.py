@@ -51,7 +51,7 @@ def info(call: Call) -> Json:
         "kinds": _kinds(call),
         "before_end": {"default": facts.before_end, "lead_seconds": int(facts.lead.total_seconds())},
         "cleaning_seconds": int(facts.cleaning.total_seconds()),
-        "limits": [{"limit": each.limit, "value": each.value, "unit": each.unit} for each in facts.limits],
+        "limits": [{"limit": limit.limit, "value": limit.value, "unit": limit.unit} for limit in facts.limits],
         "bounds": _bounds(call, facts),
         "idempotency_seconds": int(facts.idempotency.total_seconds()),
     }

@@ -135,7 +135,7 @@ def split(call: Call, lease_id: str) -> Answer:
             code="invalid_value" if both else "missing_field",
             pointer="/at" if both else "/reservations",
         )
-    parts = [_part(each, number) for number, each in enumerate(asked.get("reservations", ()))]
+    parts = [_part(part, number) for number, part in enumerate(asked.get("reservations", ()))]
     at = dates.moment(asked["at"], dates.in_body("at")) if "at" in asked else None
     if at is NOW:
         raise dates.in_body("at").invalid("now", "a date between the start and the end of the lease")
@@ -192,7 +192,7 @@ def _answer_operation(operate: Callable[[], Operated], view: View, terms: Terms,
         found = operate()
     except PreconditionFailed as error:
         raise view.tags.refused(error) from error
-    leases = {"leases": [render.lease(each, view) for each in found.leases]}
+    leases = {"leases": [render.lease(lease, view) for lease in found.leases]}
     if terms.dry_run:
         return Answer(leases, status=200)
     headers = {"Idempotency-Replayed": "true"} if found.replayed else {}

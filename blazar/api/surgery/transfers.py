@@ -167,7 +167,7 @@ def index(call: Call) -> Answer:
     """List the leases that are offered to the caller's project."""
     call.authorize()
     page = call.manager.transfers.page(_actor(call), call.asked.page("expires_at"))
-    found: Json = {"transfers": [_render_offer(each) for each in page.items]}
+    found: Json = {"transfers": [_render_offer(lease_details) for lease_details in page.items]}
     return link_pages(found if page.count is None else {**found, "count": page.count}, page.following)
 
 
@@ -221,14 +221,14 @@ def _render_offer(details: LeaseDetails) -> Json:
     whole = render.lease(details, _VIEW)
     parts = [
         {
-            "id": each.id,
-            "resource_type": each.resource_type,
-            **({"region": each.region} if each.region else {}),
-            "status": each.status.value,
-            "count": sum(h.count for h in details.held if h.reservation_id == each.id and not h.released),
-            "parameters": render.parameters(each),
+            "id": reservation.id,
+            "resource_type": reservation.resource_type,
+            **({"region": reservation.region} if reservation.region else {}),
+            "status": reservation.status.value,
+            "count": sum(h.count for h in details.held if h.reservation_id == reservation.id and not h.released),
+            "parameters": render.parameters(reservation),
         }
-        for each in lease.asked_for
+        for reservation in lease.asked_for
     ]
     return {
         **render.offer(lease.offer),

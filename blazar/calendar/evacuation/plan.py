@@ -218,9 +218,9 @@ def _bundle(source: str, servers: Sequence[HostedServer]) -> Bundle:
     amounts = Amounts()
     for server in servers:
         amounts = amounts + server.amounts
-    traits = frozenset[str]().union(*(each.traits for each in servers))
-    groups = frozenset(each.apart for each in servers if each.apart)
-    avoid = frozenset[str]().union(*(each.avoid for each in servers))
+    traits = frozenset[str]().union(*(server.traits for server in servers))
+    groups = frozenset(server.apart for server in servers if server.apart)
+    avoid = frozenset[str]().union(*(server.avoid for server in servers))
     return Bundle(source, tuple(servers), amounts, traits, groups, avoid)
 
 
@@ -233,12 +233,12 @@ def pack(
     next place. That finds a place for all if there is one, unless ``MOST_STEPS`` are spent.
     """
     room = FreeRoom(targets, headroom)
-    order = sorted(bundles, key=lambda each: _size_key(each.amounts), reverse=True)
+    order = sorted(bundles, key=lambda bundle: _size_key(bundle.amounts), reverse=True)
     ways: list[list[str]] = []
     taken: list[str] = []
     for _ in range(MOST_STEPS):
         if len(taken) == len(order):
-            return {s.id: target for each, target in zip(order, taken, strict=True) for s in each.servers}
+            return {s.id: target for bundle, target in zip(order, taken, strict=True) for s in bundle.servers}
         if len(ways) == len(taken):
             ways.append(list(reversed(room.places(order[len(taken)], besides))))
         if ways[-1]:

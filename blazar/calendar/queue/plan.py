@@ -106,8 +106,8 @@ def answer_now(
         opening = served.overlay.earliest(replace(make_question(asked, now), last=FOREVER))
         if not exempt:
             # Those that have no turn, as things are, delay nobody.
-            before -= {each.lease_id for each in done.blocked}
-            before -= {each.lease_id for each in done.estimates if each.start is None or not each.in_time}
+            before -= {blocked.lease_id for blocked in done.blocked}
+            before -= {e.lease_id for e in done.estimates if e.start is None or not e.in_time}
         return ImmediateAnswer(None, 0 if exempt else len(before), opening, awaited=not exempt)
     return ImmediateAnswer(grant, 0, grant.start)
 
@@ -259,7 +259,7 @@ class _Pass:
 
     def _advance_promises(self, promised: Sequence[Promise]) -> None:
         """Move promises to earlier starts, the earliest first."""
-        for promise in sorted(promised, key=lambda each: (each.grant.start, each.waiter.lease_id)):
+        for promise in sorted(promised, key=lambda promise: (promise.grant.start, promise.waiter.lease_id)):
             asked = ask_earlier(promise.waiter, promise.grant, self.now)
             if asked.first > asked.last:
                 continue

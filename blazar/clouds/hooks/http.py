@@ -316,7 +316,7 @@ def _is_plain(value: object, depth: int) -> bool:
         case dict():
             return depth < DEEPEST and all("\0" not in k and _is_plain(v, depth + 1) for k, v in value.items())
         case list():
-            return depth < DEEPEST and all(_is_plain(each, depth + 1) for each in value)
+            return depth < DEEPEST and all(_is_plain(part, depth + 1) for part in value)
     return False
 
 

@@ -66,8 +66,8 @@ def has_room(limits: ThreadLimits, calls: Mapping[CallTarget, int], target: Call
     if calls.get(target, 0) >= most:
         return False
     by_region: dict[str, int] = {}
-    for each, count in calls.items():
-        by_region[each.region] = by_region.get(each.region, 0) + count
+    for call, count in calls.items():
+        by_region[call.region] = by_region.get(call.region, 0) + count
     if sum(by_region.values()) >= limits.threads - limits.kept:
         return False
     if by_region.get(target.region, 0) < limits.own:
@@ -176,7 +176,7 @@ class Bulkhead:
         patience = me.patience(pool, now)
         if patience <= 0:
             limits = ThreadLimits.of(pool)
-            behind = sum(each.patience(pool, now) <= 0 for each in line[line.index(me) + 1 :])
+            behind = sum(waiting.patience(pool, now) <= 0 for waiting in line[line.index(me) + 1 :])
             if behind < crowd.busy - (limits.threads - limits.kept):
                 crowd.leaves(soon=True)
                 calls = crowd.calls[self.target]
@@ -196,13 +196,13 @@ def _is_next(pool: Pool, line: list[_Waiting], me: _Waiting, now: float) -> bool
     """Return whether there is a place for a call when all that came before it have theirs."""
     calls = Counter(cast(Mapping[CallTarget, int], pool.crowd.calls))
     limits = ThreadLimits.of(pool)
-    for each in line:
+    for waiting in line:
         # One that has no place, as its service hangs, is in nobody's way.
-        room = has_room(limits, calls, each.bulkhead.target, proven=each.bulkhead.is_proven(pool, now))
-        if each is me:
+        room = has_room(limits, calls, waiting.bulkhead.target, proven=waiting.bulkhead.is_proven(pool, now))
+        if waiting is me:
             return room
         if room:
-            calls[each.bulkhead.target] += 1
+            calls[waiting.bulkhead.target] += 1
     return False
 
 

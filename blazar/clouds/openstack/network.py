@@ -38,7 +38,7 @@ class OpenStackNetwork:
         """Return the external networks with their subnets; of those in the list twice, the last."""
         found = {n["id"]: n for n in self._neutron.pages("/networks", "networks", params={"router:external": True})}
         subnets = self._subnets(found)
-        return tuple(_network(each, subnets) for each in found.values())
+        return tuple(_network(network, subnets) for network in found.values())
 
     def floating_ips(
         self, *, network_id: str | None = None, addresses: Collection[str] | None = None, tag: str | None = None
@@ -154,7 +154,7 @@ def _short(address: str) -> str:
 
 def _network(network: Json, subnets: Collection[Json]) -> NetworkInfo:
     """Return a network with those of the subnets that are on it."""
-    own = tuple(_subnet(each) for each in subnets if each["network_id"] == network["id"])
+    own = tuple(_subnet(subnet) for subnet in subnets if subnet["network_id"] == network["id"])
     return NetworkInfo(network["id"], network["name"], bool(network.get("router:external")), own)
 
 

@@ -47,7 +47,7 @@ class OpenStackQuotas:
 def _limits(found: Mapping[str, Any], wanted: Collection[Quota], *, used: str) -> Limits:
     """Return what the answer of a service says of quotas; one that it does not have is left out."""
     return {
-        each: QuotaLimit(int(item["limit"]), int(item[used]) + int(item["reserved"]))
-        for each in wanted
-        if (item := found.get(each)) is not None
+        quota: QuotaLimit(int(item["limit"]), int(item[used]) + int(item["reserved"]))
+        for quota in wanted
+        if (item := found.get(quota)) is not None
     }

@@ -210,7 +210,7 @@ def _network(item: Json) -> SegmentNetwork:
         id=item["id"],
         name=item["name"],
         project_id=item.get("project_id") or "",
-        segments=tuple(_segment(each) for each in segments),
+        segments=tuple(_segment(segment) for segment in segments),
         description=item.get("description") or "",
         tags=frozenset(item.get("tags") or ()),
     )
@@ -235,5 +235,5 @@ def _range(item: Json) -> SegmentRange:
 
 
 def _trunk(item: Json) -> Trunk:
-    sub_ports = frozenset(each["port_id"] for each in item.get("sub_ports") or ())
+    sub_ports = frozenset(sub_port["port_id"] for sub_port in item.get("sub_ports") or ())
     return Trunk(item["id"], item["port_id"], sub_ports, bool(item.get("admin_state_up", True)))

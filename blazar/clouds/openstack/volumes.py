@@ -55,12 +55,12 @@ class OpenStackVolumeTypes:
     def has_backups(self) -> bool:
         """Return whether the service for backups is up."""
         found = self._get("/os-services", params={"binary": _BACKUPS})["services"]
-        return any(each["state"] == "up" and each["status"] == "enabled" for each in found)
+        return any(service["state"] == "up" and service["status"] == "enabled" for service in found)
 
     def volume_type_access(self, type_id: str) -> frozenset[str]:
         """Return the projects that may use a private type."""
         found = self._get(f"{_of_type(type_id)}/os-volume-type-access")["volume_type_access"]
-        return frozenset(str(each["project_id"]) for each in found)
+        return frozenset(str(access["project_id"]) for access in found)
 
     def give_volume_type(self, type_id: str, project_id: str) -> None:
         """Let a project use a private type."""

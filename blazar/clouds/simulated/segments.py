@@ -223,7 +223,7 @@ class SimulatedSegments(SimulatedService):
             cidrs = [ip_network(subnet.cidr) for subnet in network.subnets]
             if any(ip_address(hop) in cidr for _, hop in router.routes for cidr in cidrs):
                 raise Conflict(f"interface {port_id} of router {router_id} is needed by a route")
-            here = {each.id for each in state.ports.values() if each.network_id == network.id}
+            here = {port.id for port in state.ports.values() if port.network_id == network.id}
             if any(found.port_id in here for found in state.floating_ips.values()):
                 raise Conflict(f"interface {port_id} of router {router_id} is needed by a floating IP")
             for snat in list(_snat_ports(state, port)):
@@ -243,9 +243,9 @@ def _has_router(state: State, port: PortState) -> bool:
 
 
 def _snat_ports(state: State, port: PortState) -> Iterator[PortState]:
-    for each in state.ports.values():
-        if (each.owner, each.network_id, each.device_id) == (SNAT, port.network_id, port.device_id):
-            yield each
+    for port_state in state.ports.values():
+        if (port_state.owner, port_state.network_id, port_state.device_id) == (SNAT, port.network_id, port.device_id):
+            yield port_state
 
 
 def _free_addresses(state: State, port_id: str) -> None:

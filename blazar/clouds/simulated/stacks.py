@@ -76,7 +76,7 @@ class SimulatedStacks(SimulatedService):
                 project_id,
                 CREATE,
                 (now + self._durations.stack).isoformat(),
-                "; ".join(f"Resource CREATE failed: {each.name}: {each.reason}" for each in made if each.reason),
+                "; ".join(f"Resource CREATE failed: {state.name}: {state.reason}" for state in made if state.reason),
                 sorted(tags),
                 made,
             )

@@ -49,7 +49,7 @@ class StackState:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> StackState:
         """Return a stack from its fields."""
-        return cls(**{**data, "resources": [StackResourceState(**each) for each in data["resources"]]})
+        return cls(**{**data, "resources": [StackResourceState(**resource) for resource in data["resources"]]})
 
 
 @dataclass(slots=True)

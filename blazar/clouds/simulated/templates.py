@@ -113,7 +113,7 @@ class Expansion:
 
     def _resolved(self, value: Any, parameters: Mapping[str, object], within: Where) -> Any:
         if isinstance(value, list):
-            return [self._resolved(each, parameters, within) for each in value]
+            return [self._resolved(part, parameters, within) for part in value]
         if not isinstance(value, dict):
             return value
         if len(value) == 1:
@@ -135,7 +135,7 @@ class Expansion:
                     if not isinstance(found["template"], str):
                         raise refuse_template('"str_replace" template must be a string')
                     return str(found["params"].get(found["template"], found["template"]))
-        return {key: self._resolved(each, parameters, within) for key, each in value.items()}
+        return {key: self._resolved(part, parameters, within) for key, part in value.items()}
 
 
 def refuse_template(sentence: str) -> StackRefused:

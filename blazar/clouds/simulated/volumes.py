@@ -162,7 +162,7 @@ class SimulatedVolumes(SimulatedVolumeTypes):
                 raise CloudRefused(f"volume {volume_id} has {found.size_gb} GiB; a volume can only grow")
             type_ = state.block.types[found.type_id]
             _check_quota(state, found.project_id, type_.name, VolumeQuota(size_gb - found.size_gb, 0), now)
-            pool = next(each for each in state.block.pools if each.name == found.pool)
+            pool = next(pool for pool in state.block.pools if pool.name == found.pool)
             if _fits(state.block, pool, size_gb - found.size_gb, type_, now):
                 found.size_gb = size_gb
 
@@ -216,7 +216,7 @@ class SimulatedVolumes(SimulatedVolumeTypes):
     def _shown(self, found: Iterable[VolumeState]) -> tuple[Volume, ...]:
         now = self._clock.now()
         return tuple(
-            volume_of(each, now) for each in sorted(found, key=lambda v: v.created_at) if not each.is_gone(now)
+            volume_of(volume, now) for volume in sorted(found, key=lambda v: v.created_at) if not volume.is_gone(now)
         )
 
 
@@ -311,7 +311,7 @@ def _quota(state: State, project_id: str, type_name: str) -> VolumeQuota:
 
 
 def _usage(state: State, project_id: str, type_name: str, now: datetime) -> VolumeQuota:
-    named = {each.id for each in state.block.types.values() if each.name == type_name}
+    named = {s.id for s in state.block.types.values() if s.name == type_name}
     mine = [v for v in state.block.volumes.values() if v.project_id == project_id and v.type_id in named]
     there = [volume for volume in mine if not volume.is_gone(now)]
     return VolumeQuota(sum(volume.taken_gb for volume in there), len(there))

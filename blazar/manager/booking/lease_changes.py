@@ -102,6 +102,9 @@ def _group_by_reservation(
     allocations: Collection[Allocation],
 ) -> Mapping[str, Mapping[int, tuple[int, Amounts | None]]]:
     found: dict[str, dict[int, tuple[int, Amounts | None]]] = {}
-    for each in allocations:
-        found.setdefault(each.reservation_id, {})[each.resource_id] = (each.count, each.per_instance)
+    for allocation in allocations:
+        found.setdefault(allocation.reservation_id, {})[allocation.resource_id] = (
+            allocation.count,
+            allocation.per_instance,
+        )
     return found

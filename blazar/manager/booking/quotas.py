@@ -119,10 +119,10 @@ def check_quotas(*options: LeaseNeeds) -> None:
 
 
 def _check_option(needed: LeaseNeeds, known: _Known) -> None:
-    for region in dict.fromkeys(each.region for each in needed.needs):
-        here = [each for each in needed.needs if each.region == region]
+    for region in dict.fromkeys(need.region for need in needed.needs):
+        here = [need for need in needed.needs if need.region == region]
         for service in _SERVICES:
-            mine = [each for each in here if any(each.amounts.get(quota) for quota in service.quotas)]
+            mine = [need for need in here if any(need.amounts.get(quota) for quota in service.quotas)]
             if not mine:
                 continue
             key = region, service.name
@@ -146,7 +146,7 @@ def _read(service: _Service, quotas: Quotas, needed: LeaseNeeds) -> Limits | Non
 
 
 def _check(service: _Service, quota: Quota, limits: Limits, needs: Sequence[RegionNeed], needed: LeaseNeeds) -> None:
-    amount = sum(each.amounts.get(quota, 0) for each in needs)
+    amount = sum(need.amounts.get(quota, 0) for need in needs)
     found = limits.get(quota)
     if found is None or found.limit <= NO_LIMIT or not amount:
         return
@@ -155,11 +155,11 @@ def _check(service: _Service, quota: Quota, limits: Limits, needs: Sequence[Regi
         return
     if used and amount <= found.limit:
         # What goes before may still be there: the start waits for it.
-        going = sum(each.amounts.get(quota, 0) for each in needed.leaving() if each.region == needs[0].region)
+        going = sum(need.amounts.get(quota, 0) for need in needed.leaving() if need.region == needs[0].region)
         used = max(0, used - going)
         if used + amount <= found.limit:
             return
-    first = next(each for each in needs if each.amounts.get(quota))
+    first = next(need for need in needs if need.amounts.get(quota))
     beside = f" beside the {used} that it has" if used else ""
     raise Conflict(
         f"the project may have no more {NOUNS[quota]} than {found.limit} (quota {quota} of {service.name}), and the "
@@ -179,15 +179,20 @@ _GOING = (LeaseStatus.TERMINATING, LeaseStatus.DELETING)
 def find_leaving(runtime: Runtime, project_id: str, by: datetime) -> tuple[RegionNeed, ...]:
     """Return what leases of a project have that are ending, or end by an instant."""
     leases = runtime.store.leases.of_project(project_id)
-    going = (each for each in leases if each.status in _GOING or (each.status in _HOLDING and each.window.end <= by))
-    return tuple(need for each in going for need in _needs_in_use(runtime, each))
+    going = (
+        lease for lease in leases if lease.status in _GOING or (lease.status in _HOLDING and lease.window.end <= by)
+    )
+    return tuple(need for lease in going for need in _needs_in_use(runtime, lease))
 
 
 def _needs_in_use(runtime: Runtime, lease: Lease) -> Iterator[RegionNeed]:
-    for each in lease.reservations:
-        if each.status is ReservationStatus.ACTIVE and (kind := runtime.types.get(each.resource_type)) is not None:
-            amounts = needs_of(kind, each.parameters, part=each.parent is not None)
-            yield RegionNeed(each.region, NoQuotas(), amounts, None)
+    for reservation in lease.reservations:
+        if (
+            reservation.status is ReservationStatus.ACTIVE
+            and (kind := runtime.types.get(reservation.resource_type)) is not None
+        ):
+            amounts = needs_of(kind, reservation.parameters, part=reservation.parent is not None)
+            yield RegionNeed(reservation.region, NoQuotas(), amounts, None)
 
 
 def needs_of(kind: ResourceType, parameters: Content, *, part: bool) -> Needs:
@@ -207,11 +212,11 @@ def find_growth(
     for new in after.reservations:
         if (old := before.reservation(new.id)) is not None and old.parameters != new.parameters:
             more[new.id] = Counter(_needs(runtime, new)) - Counter(_needs(runtime, old))
-    grown = frozenset(quota for each in more.values() for quota in each)
+    grown = frozenset(quota for quotas in more.values() for quota in quotas)
     if not grown:
         return None
     in_use = {r.id for r in after.reservations if r.status is ReservationStatus.ACTIVE}
-    amounts: dict[str, Needs] = {id_: each for id_, each in more.items() if id_ in in_use}
+    amounts: dict[str, Needs] = {id_: quotas for id_, quotas in more.items() if id_ in in_use}
     if not in_use:
         for r in after.reservations:
             amounts[r.id] = {quota: n for quota, n in _needs(runtime, r).items() if quota in grown}

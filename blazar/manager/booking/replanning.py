@@ -243,7 +243,7 @@ def find_moving_reservations(runtime: Runtime, lease_id: str, allocations: Colle
 
     To be asked after the lease was read: what begins later changes its revision.
     """
-    held = {(each.reservation_id, each.resource_id) for each in allocations}
+    held = {(allocation.reservation_id, allocation.resource_id) for allocation in allocations}
     return frozenset(
         id_
         for plan in runtime.store.maintenance_plans.load_moving(lease_id)

@@ -36,12 +36,12 @@ def find_taken_names(
     found: dict[str, Conflict] = {}
     if not leases or not any(True for _ in _names(runtime, leases[0])):
         return found
-    span = Window(min(each.window.start for each in leases), max(each.window.end for each in leases))
+    span = Window(min(lease.window.start for lease in leases), max(lease.window.end for lease in leases))
 
     @cache
     def named(resource_type: str, parameter: str) -> tuple[NamedReservation, ...]:
         found = runtime.store.leases.find_named(leases[0].project_id, resource_type, parameter, span)
-        return tuple(each for each in found if each.lease_id not in without)
+        return tuple(reservation for reservation in found if reservation.lease_id not in without)
 
     for lease in leases:
         try:
@@ -77,8 +77,8 @@ def _check(runtime: Runtime, lease: Lease, named: Callable[[str, str], tuple[Nam
 
 def _names(runtime: Runtime, lease: Lease) -> Iterator[tuple[int, str, str, str, str]]:
     """Yield number, type, parameter, region and name of each reservation that names what it makes."""
-    for number, each in enumerate(lease.asked_for):
-        kind = runtime.types.get(each.resource_type)
+    for number, reservation in enumerate(lease.asked_for):
+        kind = runtime.types.get(reservation.resource_type)
         parameter = None if kind is None else kind.unique
-        if parameter is not None and isinstance(name := each.parameters.values.get(parameter), str):
-            yield number, each.resource_type, parameter, each.region, name
+        if parameter is not None and isinstance(name := reservation.parameters.values.get(parameter), str):
+            yield number, reservation.resource_type, parameter, reservation.region, name

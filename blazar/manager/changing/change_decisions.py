@@ -68,7 +68,7 @@ class ChangeDecisions:
         draft = self._draft(lease, tasks, asked, now)
         if change.exact and draft.changes_nothing(lease):
             return Unchanged(lease, lease)
-        places = {each.id: f"/reservations/{number}" for number, each in enumerate(change.reservations)}
+        places = {c.id: f"/reservations/{number}" for number, c in enumerate(change.reservations)}
         if in_use := _find_changed_in_content(lease, draft.after):
             check_not_moving(self._runtime, lease, allocations, in_use, places)
         needed = find_growth(self._runtime, lease, draft.after, places, now) if places else None
@@ -111,7 +111,7 @@ class ChangeDecisions:
             replace(r, parameters=parameters[r.id], updated_at=now) if parameters[r.id] != r.parameters else r
             for r in rearmed.reservations
         )
-        newly_set = any(names_action(each.parameters) for each in change.reservations)
+        newly_set = any(names_action(reservation.parameters) for reservation in change.reservations)
         saves = any(self._runtime.type_of(r).action(r.parameters).saves_work for r in reservations)
         events, warning_off = timetable.change_events(
             rearmed, window, before_end, now, lead=lead, newly_set=newly_set, saves=saves, rearmed=rearmed is not lease
@@ -154,11 +154,11 @@ class ChangeDecisions:
 
     def _new_parameters(self, lease: Lease, asked: RequestedChange) -> Mapping[str, Content]:
         parameters = {r.id: r.parameters for r in lease.reservations}
-        for number, each in enumerate(asked.change.reservations):
-            reservation = lease.reservation(each.id)
+        for number, change in enumerate(asked.change.reservations):
+            reservation = lease.reservation(change.id)
             if reservation is None:
                 raise InvalidInput(
-                    f"reservations: the lease has no reservation {each.id[:80]}; reservations can be changed, but "
+                    f"reservations: the lease has no reservation {change.id[:80]}; reservations can be changed, but "
                     f"neither added nor removed",
                     code="unknown_reference",
                     pointer=f"/reservations/{number}/id",
@@ -169,7 +169,7 @@ class ChangeDecisions:
                     "that; leave it out",
                     pointer=f"/reservations/{number}/id",
                 )
-            if each.resource_type not in (None, reservation.resource_type):
+            if change.resource_type not in (None, reservation.resource_type):
                 raise Conflict(
                     f"reservation {reservation.id} is of type {reservation.resource_type}; "
                     "resource_type cannot be changed",
@@ -177,8 +177,8 @@ class ChangeDecisions:
                 )
             kind = self._runtime.type_of(reservation)
             with pointing_at(f"/reservations/{number}"):
-                parameters[each.id] = kind.changed(parameters[each.id], asked.given[each.id])
-        self._check_references(lease, parameters, {each.id: n for n, each in enumerate(asked.change.reservations)})
+                parameters[change.id] = kind.changed(parameters[change.id], asked.given[change.id])
+        self._check_references(lease, parameters, {change.id: n for n, change in enumerate(asked.change.reservations)})
         return parameters
 
     def _check_references(self, lease: Lease, parameters: Mapping[str, Content], places: Mapping[str, int]) -> None:
@@ -216,7 +216,7 @@ class ChangeDecisions:
         entitled = lease.window.covers(after.window)
         placement_requests = self._requests(after, tasks, change)
         if entitled:
-            placement_requests = [entitle(each, allocations) for each in placement_requests]
+            placement_requests = [entitle(request, allocations) for request in placement_requests]
         plan = plan_allocations(
             self._runtime,
             lease.id,
@@ -241,7 +241,7 @@ class ChangeDecisions:
     def _requests(self, after: Lease, tasks: Collection[Task], change: LeaseChange) -> list[PlacementRequest]:
         """Return what each reservation asks of the calendar after the change."""
         private = change.asked_by is not None and change.asked_by.operator
-        places = {each.id: f"/reservations/{number}" for number, each in enumerate(change.reservations)}
+        places = {c.id: f"/reservations/{number}" for number, c in enumerate(change.reservations)}
         # Read once for all reservations of a kind: each reading asks for the version.
         catalog_of = cache(self._runtime.store.resources.catalog)
         requests = []
@@ -306,15 +306,15 @@ def entitle(request: PlacementRequest, held: Collection[Allocation]) -> Placemen
 
     Larger instances on the same resource were not promised: there must be room for them.
     """
-    mine = [each for each in held if each.reservation_id == request.reservation_id]
-    is_promised = all(each.per_instance == request.demand.per_instance for each in mine)
+    mine = [allocation for allocation in held if allocation.reservation_id == request.reservation_id]
+    is_promised = all(allocation.per_instance == request.demand.per_instance for allocation in mine)
     return replace(request, demand=replace(request.demand, entitled=is_promised))
 
 
 def resources_in_use(lease: Lease, held: Collection[Allocation]) -> frozenset[int]:
     """Return the resources that a lease keeps whatever changes: those of its reservations that have started."""
     started = {r.id for r in lease.reservations if r.status is ReservationStatus.ACTIVE}
-    return frozenset(each.resource_id for each in held if each.reservation_id in started)
+    return frozenset(allocation.resource_id for allocation in held if allocation.reservation_id in started)
 
 
 def _check_no_less(lease: Lease, before: Collection[Allocation], planned: Collection[Allocation]) -> None:

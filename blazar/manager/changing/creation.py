@@ -218,15 +218,15 @@ def _ask_for_least(new: NewLease) -> NewLease:
     return replace(
         new,
         placement_requests=tuple(
-            replace(each, demand=replace(each.demand, max_count=each.demand.min_count))
-            for each in new.placement_requests
+            replace(request, demand=replace(request.demand, max_count=request.demand.min_count))
+            for request in new.placement_requests
         ),
     )
 
 
 def _prefer(placement_requests: Sequence[PlacementRequest], plan: AllocationPlan) -> tuple[PlacementRequest, ...]:
     """Return the placement requests with the resources of a plan preferred."""
-    return tuple(_set_preferred(each, plan) for each in placement_requests)
+    return tuple(_set_preferred(request, plan) for request in placement_requests)
 
 
 def _set_preferred(placement_request: PlacementRequest, plan: AllocationPlan) -> PlacementRequest:

@@ -88,13 +88,13 @@ class HostsToEvacuate:
 def _refusal(found: NotEnough, ready: int) -> NotEnoughResources:
     """Return why too few hosts can be emptied: operators read which servers and hosts, everybody else how many."""
     hosts: dict[ObstacleKind, list[str]] = defaultdict(list)
-    for each in found.obstacles:
-        hosts[each.kind].append(each.host)
+    for obstacle in found.obstacles:
+        hosts[obstacle.kind].append(obstacle.host)
     head = f"{_count_hosts(found.needed + ready)} needed, {ready} free, and {found.found} that can be emptied"
     servers = [
-        f"server {each.server_id} on {each.host} may not be moved: {each.why}"
-        for each in found.obstacles
-        if each.kind is ObstacleKind.SERVER
+        f"server {obstacle.server_id} on {obstacle.host} may not be moved: {obstacle.why}"
+        for obstacle in found.obstacles
+        if obstacle.kind is ObstacleKind.SERVER
     ]
     named = [_WHY[kind].format(_join_names(names)) for kind, names in hosts.items() if kind is not ObstacleKind.SERVER]
     counted = [_WHY[kind].format(_count_hosts(len(names))) for kind, names in hosts.items()]

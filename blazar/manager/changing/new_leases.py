@@ -101,9 +101,9 @@ class NewLeases:
         lead = settings.lead_before_end([r.resource_type for r in request.reservations])
         before_end = dates.new_before_end(window, dates.resolve_before_end(request.before_end, window), lead)
         wanted = self._limited_reservations(request)
-        if any(each.kind.quotas is not None for each in wanted):
+        if any(reservation.kind.quotas is not None for reservation in wanted):
             self._check_quotas(request, wanted, window, now)
-        if before_end is None and any(each.kind.action(each.parameters).saves_work for each in wanted):
+        if before_end is None and any(r.kind.action(r.parameters).saves_work for r in wanted):
             # No warning requested, but work to save: save it at the end itself, before anything is deleted.
             before_end = window.end
         events = (*_make_client_events(request, now), *new_timetable(window, before_end, now))
@@ -133,18 +133,18 @@ class NewLeases:
     def _new(
         self, lease: Lease, wanted: Sequence[NewReservation], request: LeaseRequest, *, checks_references: bool
     ) -> NewLease:
-        demands = {each.id: self._demand(each, request) for each in wanted if not each.kind.has("children")}
+        demands = {r.id: self._demand(r, request) for r in wanted if not r.kind.has("children")}
         if checks_references:
             # Read once for all reservations of a kind: each reading asks for the version.
             catalog_of = cache(self._runtime.store.resources.catalog)
-            for each in wanted:
-                if each.id in demands:
-                    with mask_errors_of(next((one for one in wanted if one.id == each.parent), None)):
-                        _check_reference(each, demands[each.id], request.project_id, catalog_of)
+            for reservation in wanted:
+                if reservation.id in demands:
+                    with mask_errors_of(next((one for one in wanted if one.id == reservation.parent), None)):
+                        _check_reference(reservation, demands[reservation.id], request.project_id, catalog_of)
         requests = tuple([PlacementRequest(id_, demand) for id_, demand in demands.items()])
         if not self._runtime.regions.names:
             return NewLease(lease, requests, request.key)
-        choice = choose([self._allowed(each, demands.get(each.id)) for each in wanted])
+        choice = choose([self._allowed(reservation, demands.get(reservation.id)) for reservation in wanted])
         _check_together(wanted, choice)
         return NewLease(lease, requests, request.key, choice)
 
@@ -171,26 +171,30 @@ class NewLeases:
     def _options(self, wanted: Sequence[NewReservation]) -> Iterator[tuple[RegionNeed, ...]]:
         """Yield what a lease needs of quotas, in the regions in which it may lie."""
         if not self._runtime.regions.names:
-            yield tuple(self._needs(wanted, [each.region or "" for each in wanted]))
+            yield tuple(self._needs(wanted, [reservation.region or "" for reservation in wanted]))
             return
         every = tuple(self._runtime.regions)
         allowed = [
-            (each.region,)
-            if each.region is not None
-            else self._runtime.regions.allowed(each.kind.requirement(each.parameters)) or every
-            for each in wanted
+            (reservation.region,)
+            if reservation.region is not None
+            else self._runtime.regions.allowed(reservation.kind.requirement(reservation.parameters)) or every
+            for reservation in wanted
         ]
         for regions in choose(allowed).options():
             yield tuple(self._needs(wanted, regions))
 
     def _needs(self, wanted: Sequence[NewReservation], regions: Sequence[str]) -> Iterator[RegionNeed]:
-        kinds = {each.id: each.kind for each in wanted}
-        for each, region in zip(wanted, regions, strict=True):
+        kinds = {reservation.id: reservation.kind for reservation in wanted}
+        for reservation, region in zip(wanted, regions, strict=True):
             # What a part needs is made by what it is a part of, unless it makes it itself.
-            makes = each.kind if each.kind.quotas is not None or each.parent is None else kinds[each.parent]
-            amounts = needs_of(each.kind, each.parameters, part=each.parent is not None)
+            makes = (
+                reservation.kind
+                if reservation.kind.quotas is not None or reservation.parent is None
+                else kinds[reservation.parent]
+            )
+            amounts = needs_of(reservation.kind, reservation.parameters, part=reservation.parent is not None)
             if amounts and (quotas := makes.within(region).quotas) is not None:
-                yield RegionNeed(region, quotas, amounts, each.pointer)
+                yield RegionNeed(region, quotas, amounts, reservation.pointer)
 
     def _allowed(self, wanted: NewReservation, demand: Demand | None) -> tuple[str, ...]:
         """Return the regions in which a reservation may lie, at least one."""
@@ -233,17 +237,17 @@ def _check_reference(
 
 def _check_together(wanted: Sequence[NewReservation], choice: Choice) -> None:
     """Raise InvalidInput if a reservation refers to one that has to lie in another region."""
-    at = {each.id: number for number, each in enumerate(wanted)}
-    for number, each in enumerate(wanted):
-        if each.parent is not None:
+    at = {reservation.id: number for number, reservation in enumerate(wanted)}
+    for number, reservation in enumerate(wanted):
+        if reservation.parent is not None:
             continue
-        for reference in each.kind.references(each.parameters):
+        for reference in reservation.kind.references(reservation.parameters):
             other = at[str(reference.reservation)]
             if any(regions[number] != regions[other] for regions in choice.options()):
                 raise InvalidInput(
                     f"{reference.pointer.lstrip('/')} names a reservation that lies in another region; name one region "
                     f"for both",
-                    pointer=each.pointer + reference.pointer,
+                    pointer=reservation.pointer + reference.pointer,
                 )
 
 
@@ -298,15 +302,15 @@ def _make_lease(
         created_at=now,
         reservations=tuple(
             Reservation(
-                id=each.id,
-                resource_type=each.kind.resource_type,
+                id=reservation.id,
+                resource_type=reservation.kind.resource_type,
                 resource_id=str(uuid.uuid4()),
                 status=ReservationStatus.PENDING,
                 created_at=now,
-                parameters=each.parameters,
-                parent=each.parent,
+                parameters=reservation.parameters,
+                parent=reservation.parent,
             )
-            for each in wanted
+            for reservation in wanted
         ),
         events=events,
         kind=request.kind,

@@ -45,7 +45,7 @@ class NewReservation:
 def make_reservations(runtime: Runtime, request: LeaseRequest) -> list[NewReservation]:
     """Return the reservations that a request asks for, and those that they are made of. InvalidInput, CloudError."""
     with scope(limit=runtime.settings.request_limit, user_id=request.user_id):
-        kinds = [_find_type(runtime, each.resource_type, n) for n, each in enumerate(request.reservations)]
+        kinds = [_find_type(runtime, r.resource_type, n) for n, r in enumerate(request.reservations)]
         # After all that the request has: references in it are indices.
         found = _identify_references(_read_reservations(runtime.regions, request, kinds))
         for parent in tuple(found):
@@ -109,19 +109,22 @@ def _find_type(runtime: Runtime, resource_type: str, number: int) -> ResourceTyp
 
 def _identify_references(wanted: Sequence[NewReservation]) -> list[NewReservation]:
     """Return reservations whose references name others by id, where the request has their index. InvalidInput."""
-    of_each = [each.kind.references(each.parameters) if each.kind.has("references") else () for each in wanted]
+    of_each = [r.kind.references(r.parameters) if r.kind.has("references") else () for r in wanted]
     if not any(of_each):
         return list(wanted)
     check_new_references(
         [
-            Referrer(each.id, each.kind.resource_type, references, each.pointer, each.parameters)
-            for each, references in zip(wanted, of_each, strict=True)
+            Referrer(r.id, r.kind.resource_type, references, r.pointer, r.parameters)
+            for r, references in zip(wanted, of_each, strict=True)
         ]
     )
-    ids = [each.id for each in wanted]
+    ids = [reservation.id for reservation in wanted]
     return [
-        replace(each, parameters=with_ids(each.parameters, {r.pointer: ids[int(r.reservation)] for r in references}))
-        for each, references in zip(wanted, of_each, strict=True)
+        replace(
+            reservation,
+            parameters=with_ids(reservation.parameters, {r.pointer: ids[int(r.reservation)] for r in references}),
+        )
+        for reservation, references in zip(wanted, of_each, strict=True)
     ]
 
 
@@ -155,7 +158,7 @@ def _require_region(located: Sequence[_Located], number: int) -> str:
     The one that it names, or else the first that it allows: preferably one that another of the lease names.
     """
     mine = located[number]
-    named = [each.region for each in located if each.region is not None]
+    named = [place.region for place in located if place.region is not None]
     return mine.region or next(name for name in (*named, *mine.allowed) if name in mine.allowed)
 
 

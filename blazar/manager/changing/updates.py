@@ -171,7 +171,7 @@ class Updates:
     def _informed(self, lease_id: str, change: LeaseChange, attempt: Callable[[RequestedChange], T]) -> T:
         """Return the result of an attempt; if that needs the usage in the cloud, read it first, outside the turn."""
         requested = change.reservations
-        asked = RequestedChange(change, {each.id: Given(each.parameters) for each in requested}, {})
+        asked = RequestedChange(change, {change.id: Given(change.parameters) for change in requested}, {})
         # Each reservation is read at most once. All are resolved at once, and so are quotas.
         for _ in range(len(requested) + 3):
             try:
@@ -192,11 +192,11 @@ class Updates:
         lease = self._runtime.store.leases.one(lease_id)
         user_id = lease.user_id if asker is None else asker.user_id
         resolved = {}
-        for number, (id_, each) in enumerate(given.items()):
+        for number, (id_, parameters) in enumerate(given.items()):
             if (reservation := lease.reservation(id_)) is not None:
                 kind = self._runtime.type_of(reservation)
                 with pointing_at(f"/reservations/{number}"), scope(user_id=user_id):
-                    resolved[id_] = kind.resolve(each, project_id=lease.project_id, reservation=reservation)
+                    resolved[id_] = kind.resolve(parameters, project_id=lease.project_id, reservation=reservation)
         return {**given, **resolved}
 
     def _carry_out(self, updating: Lease, found: DecidedChange, grant: ChangeGrant) -> Lease:

@@ -110,7 +110,7 @@ def render_payload(
     lease: Lease, extendable_until: datetime | None = None, transfer: Parties | None = None
 ) -> dict[str, Any]:
     """Return a notification's payload: the lease as the API shows it, without what is internal."""
-    reservations = (describe_reservation(lease.id, each, each.shown) for each in lease.asked_for)
+    reservations = (describe_reservation(lease.id, reservation, reservation.shown) for reservation in lease.asked_for)
     described = describe_lease(lease, reservations)
     release_at = lease.use and lease.use.release_at
     return {
@@ -127,7 +127,7 @@ def render_moves(project_id: str, servers: Collection[MovedServer]) -> dict[str,
     return {
         "project_id": project_id,
         "servers": [
-            {"id": each.id, "user_id": each.user_id, "live": each.live, "moved_at": iso(each.moved_at)}
-            for each in servers
+            {"id": server.id, "user_id": server.user_id, "live": server.live, "moved_at": iso(server.moved_at)}
+            for server in servers
         ],
     }

@@ -69,7 +69,7 @@ class Runtime:
 
     def lead_before_end(self, lease: Lease) -> timedelta:
         """Return how long before its end a lease is warned of it by default; zero: it is not."""
-        return self.settings.lead_before_end([each.resource_type for each in lease.reservations])
+        return self.settings.lead_before_end([reservation.resource_type for reservation in lease.reservations])
 
     def kinds_of(self, lease: Lease) -> Mapping[str, ResourceKind]:
         """Return the kind of resource that each reservation of a lease takes. NotFound as for ``type_of``."""

@@ -43,7 +43,7 @@ class ResourcePolls:
     ) -> None:
         self._runtime = runtime
         # Hosts are polled without any type, too: leases of a type that is no longer enabled may use them.
-        enabled = {HOST, *(each.kind for each in runtime.types.values())}
+        enabled = {HOST, *(type_.kind for type_ in runtime.types.values())}
         self._kinds = kinds.keys()
         self._polled = {name: kind for name, kind in kinds.items() if name in enabled and kind.has("poll")}
         self._states = states
@@ -156,9 +156,9 @@ class ResourcePolls:
         """Return how resources have failed; what no poll can see stays for an hour."""
         since = self._clock.now() - UNSEEN_FOR
         unseen = {
-            each.name: each.failure
-            for each in registered
-            if each.name in polled.unseen and each.failed_since is not None and each.failed_since > since
+            resource.name: resource.failure
+            for resource in registered
+            if resource.name in polled.unseen and resource.failed_since is not None and resource.failed_since > since
         }
         return {**polled.failures, **unseen}
 

@@ -84,7 +84,7 @@ class ResourceStates:
     def registered(self, kind: ResourceKind, region: str = "") -> tuple[Resource, ...]:
         """Return the resources of a kind, or those of them in a region, to be polled; one statement."""
         every = self._store.resources.catalog(kind).resources
-        return tuple(each for each in every if each.region == region) if region else every
+        return tuple(resource for resource in every if resource.region == region) if region else every
 
     def observe(
         self, kind: ResourceKind, resources: Collection[Resource], polled: PollResult, hints: Collection[str] = ()

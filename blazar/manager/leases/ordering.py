@@ -52,9 +52,9 @@ def put_givers_first(waits: Waits, before: Collection[Allocation], after: Collec
 
     def place(id_: str) -> int:
         had, gets = was.get(id_, Counter()), becomes.get(id_, Counter())
-        if not any(had[each] > gets[each] for each in had):
+        if not any(had[amount] > gets[amount] for amount in had):
             return 2
-        return 1 if any(gets[each] > had[each] for each in gets) else 0
+        return 1 if any(gets[amount] > had[amount] for amount in gets) else 0
 
     return {id_: waits[id_] for id_ in sorted(waits, key=place)}
 
@@ -62,9 +62,9 @@ def put_givers_first(waits: Waits, before: Collection[Allocation], after: Collec
 def _amounts(allocations: Collection[Allocation]) -> dict[str, Counter[tuple[int, str]]]:
     """Return how much reservations have of each class of each resource; of one that is theirs alone, one."""
     found: dict[str, Counter[tuple[int, str]]] = defaultdict(Counter)
-    for each in allocations:
-        for name, amount in each.amounts or (("", each.count),):
-            found[each.reservation_id][each.resource_id, name] += amount
+    for allocation in allocations:
+        for name, amount in allocation.amounts or (("", allocation.count),):
+            found[allocation.reservation_id][allocation.resource_id, name] += amount
     return found
 
 

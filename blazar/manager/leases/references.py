@@ -54,7 +54,7 @@ def check_changed_references(referrers: Sequence[Referrer]) -> Waits:
 
 def waits_at_start(runtime: Runtime, lease: Lease) -> Waits:
     """Return what each reservation of a lease refers to, or is made of: it starts when these are active."""
-    found = {r.id: {str(each.reservation) for each in runtime.references(r)} for r in lease.reservations}
+    found = {r.id: {str(reference.reservation) for reference in runtime.references(r)} for r in lease.reservations}
     for reservation in lease.reservations:
         if reservation.parent in found:
             found[reservation.parent].add(reservation.id)
@@ -91,7 +91,7 @@ def _check_all(referrers: Sequence[Referrer], named: Mapping[str | int, Referrer
                 if owner is not referrer:
                     _check_owned(owner, referrer, reference)
             found[referrer.id][referent.id] = reference
-    waits = {id_: frozenset(each) for id_, each in found.items()}
+    waits = {id_: frozenset(references) for id_, references in found.items()}
     if cycle := cycle_in(waits):
         _refuse_cycle(cycle, {referrer.id: referrer for referrer in referrers}, found)
     return waits

@@ -71,12 +71,12 @@ class QueueGuard:
         One statement if nobody waits, and none if all have the same time, or begin so late that it does not count.
         """
         now = self._runtime.clock.now()
-        if len({lease.window for lease in leases}) == 1 or all(each.window.start > now + PROTECT for each in leases):
+        if len({lease.window for lease in leases}) == 1 or all(lease.window.start > now + PROTECT for lease in leases):
             return
         if not self._runtime.store.waiting_list.is_anybody_waiting():
             return
         snapshot = self._snapshots.read(without=[lease.id for lease in leases])
-        are, would_be = (list(map(_make_grant, leases, each)) for each in (before, after))
+        are, would_be = (list(map(_make_grant, leases, allocations)) for allocations in (before, after))
         delay = snapshot.delayed(are, would_be)
         if delay.leases:
             raise _refusal(delay, "exchange", "exchange other hosts")
@@ -99,10 +99,10 @@ def _refusal(delay: Delay, what: str, instead: str) -> OthersWait:
 
 def _is_contained(some: Collection[Allocation], others: Collection[Allocation]) -> bool:
     """Return whether others have all that some have, whenever that is."""
-    known = {(each.reservation_id, each.resource_id, each.per_instance): each.count for each in others}
-    return all(each.count <= known.get((each.reservation_id, each.resource_id, each.per_instance), 0) for each in some)
+    known = {(a.reservation_id, a.resource_id, a.per_instance): a.count for a in others}
+    return all(a.count <= known.get((a.reservation_id, a.resource_id, a.per_instance), 0) for a in some)
 
 
 def _make_grant(lease: Lease, allocations: Collection[Allocation]) -> Grant:
-    parts = tuple(GrantPart(0, each.kind, each.resource_id, each.count, each.per_instance) for each in allocations)
+    parts = tuple(GrantPart(0, a.kind, a.resource_id, a.count, a.per_instance) for a in allocations)
     return Grant(lease.id, second(lease.window.start), second(lease.window.end), parts)

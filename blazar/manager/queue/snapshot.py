@@ -132,14 +132,14 @@ class QueueSnapshot:
     def backing_off(self) -> Mapping[str, str]:
         """The leases of which a try failed a short time ago, and that let others go first, each with the reason."""
         return {
-            each.lease.id: waiting_leases.backoff_reason(each.lease)
-            for each in self.wanted
-            if (until := waiting_leases.backoff_until(each.lease)) is not None and until > self.now
+            waiting.lease.id: waiting_leases.backoff_reason(waiting.lease)
+            for waiting in self.wanted
+            if (until := waiting_leases.backoff_until(waiting.lease)) is not None and until > self.now
         }
 
     @property
     def _waiters(self) -> list[Waiter]:
-        return [each.waiter for each in self.wanted]
+        return [waiting.waiter for waiting in self.wanted]
 
     def order(self) -> list[Waiter]:
         """Return the leases in the order in which they are served."""
@@ -153,7 +153,7 @@ class QueueSnapshot:
 
     @property
     def _promises(self) -> list[Promise]:
-        return [each.promise for each in self.promised]
+        return [promised.promise for promised in self.promised]
 
     def answer_now(self, lease: Lease, requests: Sequence[PlacementRequest]) -> ImmediateAnswer:
         """Return what a lease gets that does not wait: nothing that would delay one who does."""
@@ -178,7 +178,7 @@ class QueueSnapshot:
         Of those that wait for what does not exist, or is not free in their time, nothing counts.
         """
         found = self.plan(lambda *_: None)
-        served = {grant.lease_id for grant in found.placed} | {each.lease_id for each in found.estimates if each.rough}
+        served = {grant.lease_id for grant in found.placed} | {e.lease_id for e in found.estimates if e.rough}
         candidates = Candidates(self.calendar)
         return frozenset(
             (kind, id_)
@@ -191,7 +191,7 @@ class QueueSnapshot:
     def delayed(self, before: Sequence[Grant], after: Sequence[Grant]) -> Delay:
         """Return which leases would be delayed if others had ``after`` instead of ``before``, none of them on it."""
         kinds = {part.kind for grant in after for part in grant.parts}
-        waiters = [each for each in self._waiters if any(demand.kind in kinds for demand in each.demands)]
+        waiters = [waiter for waiter in self._waiters if any(demand.kind in kinds for demand in waiter.demands)]
         totals, now = count_totals(self.calendar), second(self.now)
         promises = self._promises
         return find_delayed(
@@ -221,8 +221,8 @@ class SnapshotReader:
             except (InvalidInput, NotFound) as error:
                 impossible[lease.id], reasons[lease.id] = lease, error.message
         # Read before the calendar: what has changed in between is not found there, and stays where it is.
-        promised = [each for each in self._promised(read_again) if each.lease.id not in without]
-        requests = [each.requests for each in wanted] + [each.requests for each in promised]
+        promised = [lease for lease in self._promised(read_again) if lease.lease.id not in without]
+        requests = [waiting.requests for waiting in wanted] + [promised_lease.requests for promised_lease in promised]
         demands = [request.demand for some in (*requests, besides) for request in some]
         calendar, promised = _take_out_promised(
             self._calendar({demand.kind for demand in demands}, now, without), promised
@@ -245,8 +245,7 @@ class SnapshotReader:
                 continue
             numbers = {request.reservation_id: number for number, request in enumerate(requests)}
             parts = tuple(
-                GrantPart(numbers[each.reservation_id], each.kind, each.resource_id, each.count, each.per_instance)
-                for each in held
+                GrantPart(numbers[a.reservation_id], a.kind, a.resource_id, a.count, a.per_instance) for a in held
             )
             grant = Grant(lease.id, second(lease.window.start), second(lease.window.end), parts)
             yield PromisedLease(lease, requests, grant, notice)
@@ -280,18 +279,18 @@ def _take_out_promised(calendar: Calendar, promised: Sequence[PromisedLease]) ->
     """Return a calendar without what is promised, and the promises of which all was found in it."""
     uses: dict[ResourceKind, dict[int, list[Use]]] = {kind: {} for kind in calendar}
     found = []
-    for each in promised:
+    for lease in promised:
         taken: list[tuple[list[Use], Use]] = []
-        for part in each.grant.parts:
+        for part in lease.grant.parts:
             inventory = calendar[part.kind]
             here = uses[part.kind].setdefault(part.resource_id, list(inventory.uses.get(part.resource_id, ())))
-            use = (each.grant.start, each.grant.end + inventory.cleaning, part.count, part.per_instance)
+            use = (lease.grant.start, lease.grant.end + inventory.cleaning, part.count, part.per_instance)
             if use not in here:
                 break
             here.remove(use)
             taken.append((here, use))
         else:
-            found.append(each)
+            found.append(lease)
             continue
         for here, use in taken:
             here.append(use)
@@ -309,9 +308,9 @@ def _read_pieces(held: Collection[Held], calendar: Calendar) -> Iterator[tuple[H
     for kind, inventory in calendar.items():
         for resource in inventory.resources:
             totals[kind].update(dict(resource.capacity))
-    for each in held:
-        piece = UsedShare(_share(each, calendar[each.kind], totals[each.kind]), second(each.begin), second(each.end))
-        yield each, piece, piece.end if each.released_at is None else min(second(each.released_at), piece.end)
+    for use in held:
+        piece = UsedShare(_share(use, calendar[use.kind], totals[use.kind]), second(use.begin), second(use.end))
+        yield use, piece, piece.end if use.released_at is None else min(second(use.released_at), piece.end)
 
 
 def _sum_uses(pieces: Iterable[tuple[Held, UsedShare, int]], now: datetime) -> Mapping[str, float]:

@@ -113,8 +113,7 @@ class CalendarService:
             )
             closed = view.read_closed(window)
         rows = tuple(
-            _make_row(each, uses.by_resource.get(each.id, ()), closed.get(each.id, ()), window, viewer, visible)
-            for each in shown
+            _make_row(r, uses.by_resource.get(r.id, ()), closed.get(r.id, ()), window, viewer, visible) for r in shown
         )
         used = {block.lease_id for row in rows for block in row.blocks}
         leases = {id_: lease for id_, lease in uses.leases.items() if id_ in used}
@@ -138,14 +137,14 @@ class CalendarService:
 
 def _select_named(found: Sequence[Resource], names: frozenset[str], visible: Visible) -> list[Resource]:
     """Return the resources that are named by label, or by id if ids are shown."""
-    return [each for each in found if each.label in names or (visible.has_names and each.external_id in names)]
+    return [r for r in found if r.label in names or (visible.has_names and r.external_id in names)]
 
 
 def _cut_page(found: Sequence[Resource], page: Page, visible: Visible) -> tuple[list[Resource], Position | None]:
     """Return the resources of a page, and the position of the last one if there are more."""
     if page.sort_key != "name":
         visible.check_keys([page.sort_key], "sort_key")
-    return page_of(found, page, value_of=lambda each: visible.sort_value(each, page.sort_key), id_of=visible.id_of)
+    return page_of(found, page, value_of=lambda r: visible.sort_value(r, page.sort_key), id_of=visible.id_of)
 
 
 def _make_row(

@@ -46,7 +46,7 @@ def compute_capacity(
             parameter="measure",
         )
     closed = view.read_closed(window)
-    supplies = [_make_supply(each, keys, window, measure, closed.get(each.id, ())) for each in found]
+    supplies = [_make_supply(resource, keys, window, measure, closed.get(resource.id, ())) for resource in found]
     _check_size(len({supply.group for supply in supplies}), step, window, bounds)
     uses = view.read_uses(
         window,

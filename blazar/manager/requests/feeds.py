@@ -121,11 +121,11 @@ class FeedService:
         kind = find_kind(feed.resource_type or HOST_TYPE, self._types, self._kinds)
         wanted = parse_requirement(feed.requirement, field="requirement")
         with self._calendar.view_uses(kind) as view:
-            found = [each for each in view.catalog.matching(wanted) if each.is_open_to(feed.project_id)]
-            ids = [each.id for each in found]
+            found = [resource for resource in view.catalog.matching(wanted) if resource.is_open_to(feed.project_id)]
+            ids = [resource.id for resource in found]
             uses = view.read_uses(window, as_of=now, leases_read=LeasesRead.NONE, resource_ids=ids).by_resource
             closed = view.read_closed(window)
-        taken = [_find_busy(each, uses.get(each.id, ()), closed.get(each.id, ()), window) for each in found]
+        taken = [_find_busy(r, uses.get(r.id, ()), closed.get(r.id, ()), window) for r in found]
         return tuple(Window(start, end) for start, end in _find_common(taken, window))
 
 

@@ -34,12 +34,12 @@ def page_of(
 
     They are sorted by a value, numbers first and what has none last, and by an id. InvalidInput for an unknown marker.
     """
-    keyed: list[tuple[_Key, Item]] = [((order_of(value_of(each)), id_of(each)), each) for each in found]
+    keyed: list[tuple[_Key, Item]] = [((order_of(value_of(item)), id_of(item)), item) for item in found]
     keyed.sort(key=itemgetter(0), reverse=page.descending)
     if page.after is not None:
         last = _last(page.after, {key[1]: key for key, _ in keyed})
-        keyed = [(key, each) for key, each in keyed if (key < last if page.descending else key > last)]
-    shown = [each for _, each in keyed[: page.limit]]
+        keyed = [(key, item) for key, item in keyed if (key < last if page.descending else key > last)]
+    shown = [item for _, item in keyed[: page.limit]]
     if len(keyed) <= page.limit or not shown:
         return shown, None
     return shown, Position(json.dumps(value_of(shown[-1])), id_of(shown[-1]))
@@ -93,16 +93,14 @@ def list_page(
             )
     text = (question.text or "").casefold()
     found = [
-        each
-        for each in catalog.matching(wanted)
-        if (within is None or each.id in within)
-        and text in each.name.casefold()
-        and all(_holds(condition, each) for condition in question.conditions)
+        resource
+        for resource in catalog.matching(wanted)
+        if (within is None or resource.id in within)
+        and text in resource.name.casefold()
+        and all(_holds(condition, resource) for condition in question.conditions)
     ]
     key = question.page.sort_key
-    shown, following = page_of(
-        found, question.page, value_of=lambda each: _value(each, key), id_of=lambda each: each.external_id
-    )
+    shown, following = page_of(found, question.page, value_of=lambda r: _value(r, key), id_of=lambda r: r.external_id)
     return ResourcePage(tuple(shown), following, len(found) if question.page.with_count else None)
 
 

@@ -88,9 +88,9 @@ class ResourceService:
     def kinds(self) -> KindList:
         """Return the kinds that are served; no statement."""
         types: dict[ResourceKind, dict[str, Json | None]] = defaultdict(dict)
-        for name, each in self._runtime.types.items():
-            types[each.kind][name] = each.schema
-        return KindList(tuple(describe(each, types[kind]) for kind, each in sorted(self._kinds.items())))
+        for name, type_ in self._runtime.types.items():
+            types[type_.kind][name] = type_.schema
+        return KindList(tuple(describe(plain, types[kind]) for kind, plain in sorted(self._kinds.items())))
 
     def visible_page(self, kind: ResourceKind, question: ResourceQuestion, viewer: Viewer) -> VisiblePage:
         """Return a page of the resources as a member may see them; one statement as for ``page``. InvalidInput."""
@@ -105,8 +105,8 @@ class ResourceService:
         plain, registered = self._of(kind), self._store.catalog(kind).resources
         with scope(limit=self._runtime.settings.request_limit):
             found = plain.candidates(registered)
-        ids = {(each.region, each.name): each.external_id for each in registered}
-        return tuple(replace(each, resource_id=each.resource_id or ids.get((each.region, each.name))) for each in found)
+        ids = {(resource.region, resource.name): resource.external_id for resource in registered}
+        return tuple(replace(c, resource_id=c.resource_id or ids.get((c.region, c.name))) for c in found)
 
     def register(self, kind: ResourceKind, request: Registration) -> Resource:
         """Register a resource that is not in use. If this fails, changes of the cloud are undone."""
@@ -155,7 +155,7 @@ class ResourceService:
             found = resource_lists.list_page(view.catalog, ResourceQuestion(question.page))
             narrowed = resource_lists.values_by_key(question.conditions)
             allocations = view.read_live(
-                {"resource_id": [each.id for each in found.items], **narrowed},
+                {"resource_id": [resource.id for resource in found.items], **narrowed},
                 ending_after=None if narrowed else self._clock.now(),
             )
         return AllocationPage(_by_resource(found.items, allocations), found.following, found.count)

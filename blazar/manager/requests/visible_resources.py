@@ -25,7 +25,7 @@ def find_kind(
 ) -> ResourceKind:
     """Return the kind of resource that serves a type. InvalidInput names the types that there are."""
     known = {kind.usual_type: name for name, kind in kinds.items() if kind.usual_type is not None}
-    known |= {name: each.kind for name, each in types.items()}
+    known |= {name: type_.kind for name, type_ in types.items()}
     if resource_type not in known:
         raise InvalidInput(
             f"resource_type {resource_type[:80]!r} is not enabled; give one of {', '.join(sorted(known))}",
@@ -64,13 +64,13 @@ class Visible:
         found = self._catalog.matching(wanted)
         if self.viewer.private or not self._catalog.restricted:
             return found
-        return [each for each in found if each.is_open_to(self.viewer.project_id)]
+        return [resource for resource in found if resource.is_open_to(self.viewer.project_id)]
 
     def open_to_project(self) -> Sequence[Resource]:
         """Return the resources that are open to the caller's project."""
         if not self._catalog.restricted:
             return self._catalog.resources
-        return [each for each in self._catalog.resources if each.is_open_to(self.viewer.project_id)]
+        return [resource for resource in self._catalog.resources if resource.is_open_to(self.viewer.project_id)]
 
     def check_keys(self, names: Collection[str], parameter: str) -> None:
         """Raise InvalidInput if a property is not known, or not known to the caller: the two are not told apart."""
@@ -124,25 +124,25 @@ def list_page(visible: Visible, kind: ResourceKind, question: ResourceQuestion) 
     visible.check_keys(properties_named(question), "property")
     text = (question.text or "").casefold()
     found = [
-        each
-        for each in visible.matching(question.requirement)
-        if each.is_open_to(visible.viewer.project_id)
-        and text in _name(visible, each).casefold()
-        and all(_holds(condition, visible, each) for condition in question.conditions)
+        resource
+        for resource in visible.matching(question.requirement)
+        if resource.is_open_to(visible.viewer.project_id)
+        and text in _name(visible, resource).casefold()
+        and all(_holds(condition, visible, resource) for condition in question.conditions)
     ]
     key = question.page.sort_key
     shown, following = page_of(
-        found, question.page, value_of=lambda each: _value(visible, each, key), id_of=visible.id_of
+        found, question.page, value_of=lambda resource: _value(visible, resource, key), id_of=visible.id_of
     )
-    items = tuple(_show(visible, kind, each) for each in shown)
+    items = tuple(_show(visible, kind, resource) for resource in shown)
     return VisiblePage(items, following, len(found) if question.page.with_count else None)
 
 
 def find_one(visible: Visible, kind: ResourceKind, resource_id: str) -> VisibleResource:
     """Return what a member sees of a resource; NotFound if that is nothing."""
-    for each in visible.open_to_project():
-        if visible.id_of(each) == resource_id:
-            return _show(visible, kind, each)
+    for resource in visible.open_to_project():
+        if visible.id_of(resource) == resource_id:
+            return _show(visible, kind, resource)
     raise unknown_resource(kind, resource_id)
 
 

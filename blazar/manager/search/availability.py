@@ -130,8 +130,8 @@ class AvailabilityService:
         named = {r.id: RequestPlace(index) for index, r in enumerate(new.lease.asked_for)}
         places = _find_places(new.lease, named)
         best: Availability | None = None
-        for each in new.options():
-            wanted = _SoughtLease(each.lease, each.placement_requests, asker.project_id, places)
+        for option in new.options():
+            wanted = _SoughtLease(option.lease, option.placement_requests, asker.project_id, places)
             found = self._searched(question, self._free_time(wanted, asker, times.range, now), times, now)
             if best is None or _first_opening_key(found) < _first_opening_key(best):
                 best = found
@@ -159,7 +159,7 @@ class AvailabilityService:
             return self._kept(question, found, times, now)
         requests: Sequence[PlacementRequest] = found.placement_requests
         if found.lease.window.covers(times.window):
-            requests = [entitle(each, found.allocations) for each in requests]
+            requests = [entitle(request, found.allocations) for request in requests]
         free_time = self._free_time(self._wanted(question, found, requests), question.asked_by, times.range, now)
         return self._searched(question, free_time, times, now, moves=not begun)
 
@@ -171,8 +171,8 @@ class AvailabilityService:
         )
         counts = tuple(
             sum(a.count for a in found.allocations if a.reservation_id in ids)
-            for each in found.lease.asked_for
-            for ids in ({each.id, *(child.id for child in found.lease.children(each.id))},)
+            for reservation in found.lease.asked_for
+            for ids in ({reservation.id, *(child.id for child in found.lease.children(reservation.id))},)
         )
         last = min(times.last_start, before.end - length)
         until = None
@@ -230,7 +230,7 @@ class AvailabilityService:
     ) -> _SoughtLease:
         runtime = self._runtime
         current = make_view(runtime.store, found.lease, found.allocations) if runtime.enforcement.enabled else None
-        named = {each.id: RequestPlace(index, each.parameters, each.id) for index, each in enumerate(question.changes)}
+        named = {c.id: RequestPlace(index, c.parameters, c.id) for index, c in enumerate(question.changes)}
         places = _find_places(found.after, named)
         return _SoughtLease(found.after, requests, found.lease.project_id, places, found.lease.id, current)
 
@@ -269,8 +269,8 @@ class AvailabilityService:
         return FreeTime(
             replace(wanted.lease, reservations=taking),
             wanted.requests,
-            [wanted.asked[each.id] for each in taking],
-            [numbers[each.parent or each.id] for each in taking],
+            [wanted.asked[reservation.id] for reservation in taking],
+            [numbers[reservation.parent or reservation.id] for reservation in taking],
             kinds,
             limits,
             budget,
@@ -304,11 +304,11 @@ class AvailabilityService:
         answer = replace(answer, reasons=free_time.of_request(reasons) if question.explain else ())
         if not question.alternatives:
             return answer
-        first = next((each for each in openings if not each.refusals), None)
+        first = next((opening for opening in openings if not opening.refusals), None)
         if not openings and question.duration is None and moves:
             later_ = free_time.find(window, times.latest - length, times.latest, 1)
-            found_later = (free_time.free_window(each, length) for each in later_.openings)
-            first = next((each for each in found_later if not each.refusals), None)
+            found_later = (free_time.free_window(opening, length) for opening in later_.openings)
+            first = next((opening for opening in found_later if not opening.refusals), None)
         return replace(answer, alternatives=free_time.alternatives(window, reasons, first))
 
     def _answer(

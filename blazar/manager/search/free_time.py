@@ -208,7 +208,7 @@ class FreeTime:
         for number, request in enumerate(self.requests):
             parts[request.demand.kind].append(self._parts(number))
         times = second(window.start), second(window.end), second(latest)
-        explained = {kind: explain(each, parts[kind], *times) for kind, each in self.kinds.items()}
+        explained = {kind: explain(search, parts[kind], *times) for kind, search in self.kinds.items()}
         found = []
         for number, (request, (kind, index)) in enumerate(zip(self.requests, self._places, strict=True)):
             why = explained[kind][index]
@@ -220,7 +220,7 @@ class FreeTime:
 
     def of_request(self, reasons: Sequence[WindowReason]) -> tuple[WindowReason, ...]:
         """Return reasons with the numbers of the reservations that the request has."""
-        return tuple(replace(each, reservation=self.numbers[each.reservation]) for each in reasons)
+        return tuple(replace(reason, reservation=self.numbers[reason.reservation]) for reason in reasons)
 
     def alternatives(
         self, window: Window, reasons: Sequence[WindowReason], first: FreeWindow | None
@@ -239,7 +239,7 @@ class FreeTime:
             free[request.demand.kind].append(short.get(number, request.demand.min_count))
         granted = partial(self._granted, window.start)
         # Nobody can ask for fewer of what a reservation is made of.
-        fixed = any(each.parent is not None for each in self.lease.reservations)
+        fixed = any(reservation.parent is not None for reservation in self.lease.reservations)
         counts = None if fixed else alternatives.find_fewer(self.searches, list(free.values()), start, end, granted)
         if counts is not None:
             by_kind = dict(zip(self.kinds, counts, strict=True))
@@ -262,7 +262,7 @@ class FreeTime:
         None if it would not get again what it has already, as after a failure: then it ends with the window.
         """
         start, end = second(window.start), second(window.end)
-        if any(each.placed(start, end) is None for each in self.searches):
+        if any(search.placed(start, end) is None for search in self.searches):
             return None
         return instant(open_until(self.searches, start, end, second(latest)))
 
@@ -292,8 +292,8 @@ class FreeTime:
             return ()
         placements = {
             kind: placement
-            for kind, each in self.kinds.items()
-            if (placement := each.placed(second(window.start), second(end))) is not None
+            for kind, search in self.kinds.items()
+            if (placement := search.placed(second(window.start), second(end))) is not None
         }
         return self.refusals(window, placements) if len(placements) == len(self.kinds) else ()
 
@@ -318,7 +318,7 @@ class FreeTime:
         return None
 
     def _allocated(self, placements: Mapping[ResourceKind, Placement]) -> tuple[AllocatedResource, ...]:
-        known: dict[int, Resource] = {r.id: r for each in self.kinds.values() for r in each.resources}
+        known: dict[int, Resource] = {r.id: r for kind in self.kinds.values() for r in kind.resources}
         return tuple(
             AllocatedResource(
                 request.reservation_id, known[share.resource_id], share.count, size is None, request.demand.per_instance

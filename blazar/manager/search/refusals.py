@@ -76,10 +76,8 @@ def _append(refusal: str, text: str) -> str:
 def _sentence(found: Availability) -> str:
     several = len(found.reasons) > 1
     parts = [
-        f"{f'Reservation {each.reservation + 1}: ' if several else ''}{each.asked} asked for; {each.message}."
-        for each in found.reasons
+        f"{f'Reservation {reason.reservation + 1}: ' if several else ''}{reason.asked} asked for; {reason.message}."
+        for reason in found.reasons
     ]
-    parts += [
-        f"It fits from {spell(each.window.start)} UTC on." for each in found.alternatives if each.change is Change.TIME
-    ]
+    parts += [f"It fits from {spell(a.window.start)} UTC on." for a in found.alternatives if a.change is Change.TIME]
     return " ".join(parts)

@@ -139,7 +139,7 @@ class SeriesChanger:
         before = found.series
         _check_changeable(before, change)
         first = find_first_changed(found.occurrences, change.since, now)
-        earlier = [each.recurrence_id for each in found.occurrences if each.recurrence_id < first]
+        earlier = [occurrence.recurrence_id for occurrence in found.occurrences if occurrence.recurrence_id < first]
         if earlier and change.start is not None and change.start <= max(earlier):
             sentence = (
                 f"start: it is not after {spell(max(earlier))}, the occurrence before the change; choose a later one"
@@ -169,9 +169,9 @@ class SeriesChanger:
         )
         old = replace(before, recurrence=end_before(before.recurrence, first), booked_until=None, updated_at=now)
         leases = {lease.id: lease for lease in store.leases(series_id, LeaseStatus.PENDING)}
-        to_come = [each for each in found.occurrences if each.recurrence_id >= first]
+        to_come = [occurrence for occurrence in found.occurrences if occurrence.recurrence_id >= first]
         changing, kept = _select_changing(to_come, leases, now, with_changed=change.with_changed)
-        named = {each.recurrence_id for each in found.occurrences} | recurrence.added
+        named = {occurrence.recurrence_id for occurrence in found.occurrences} | recurrence.added
         coming = select_coming(every, kept, named)
         if not coming:
             raise InvalidInput(
@@ -190,7 +190,7 @@ class SeriesChanger:
     def _planned(self, wanted: _SeriesAfter) -> _ChangeAttempt:
         """Plan what is to come, as if the leases that change had nothing. InvalidInput, OthersWait."""
         runtime, new = self._runtime, wanted.new
-        listed = [SeriesOccurrence(each.recurrence_id, each.start, each.end) for each in wanted.coming]
+        listed = [SeriesOccurrence(o.recurrence_id, o.start, o.end) for o in wanted.coming]
         window = find_first_to_come(listed, runtime.clock.now())
         if window is None:
             raise InvalidInput("start: all occurrences have begun already; choose a later start", pointer="/start")
@@ -203,15 +203,15 @@ class SeriesChanger:
         if new.template.reservations == wanted.before.template.reservations:
             by_day = {_day(lease): lease for lease in wanted.leases.values() if _has_shape(lease, planned.new.lease)}
         copies: dict[datetime, NewLease] = {}
-        for each in planned.plan.occurrences:
-            id_, at = each.occurrence.recurrence_id, each.occurrence.window
-            if not each.fits or at is None:
+        for occurrence in planned.plan.occurrences:
+            id_, at = occurrence.occurrence.recurrence_id, occurrence.occurrence.window
+            if not occurrence.fits or at is None:
                 continue
             lease = by_day.pop(id_.date(), None)
             copies[id_] = (
-                copy_for_occurrence(runtime, new, planned.new, each.occurrence, at)
+                copy_for_occurrence(runtime, new, planned.new, occurrence.occurrence, at)
                 if lease is None
-                else self._moved(wanted, planned.new, lease, each.occurrence, at)
+                else self._moved(wanted, planned.new, lease, occurrence.occurrence, at)
             )
         check = SeriesCheck(runtime, without=frozenset(wanted.leases))
         return _ChangeAttempt(wanted, planned, copies, planned.new, check, {})
@@ -230,7 +230,7 @@ class SeriesChanger:
             series=PartOfSeries(wanted.new.id, occurrence.recurrence_id),
             updated_at=now,
         )
-        requests = (PlacementRequest(own[each.reservation_id], each.demand) for each in model.placement_requests)
+        requests = (PlacementRequest(own[r.reservation_id], r.demand) for r in model.placement_requests)
         return replace(model, lease=after, placement_requests=tuple(requests))
 
     def _events(self, wanted: _SeriesAfter, lease: Lease, window: Window, now: datetime) -> Iterator[Event]:
@@ -279,7 +279,7 @@ class SeriesChanger:
             for id_, lease in wanted.leases.items()
             if id_ not in stay
         ]
-        taken = {each.resource_id for write in stay.values() for each in write.allocations}
+        taken = {allocation.resource_id for write in stay.values() for allocation in write.allocations}
         return Commit(
             [write for write in stay.values() if write.before is None],
             at=now,
@@ -292,11 +292,11 @@ class SeriesChanger:
         wanted = attempt.wanted
         booked = {id_: copy.lease for id_, copy in _select_granted(attempt).items()}
         listed = [
-            replace(each, state=OccurrenceState.BOOKED, lease_id=booked[each.recurrence_id].id)
-            if each.recurrence_id in booked
-            else each
-            for each in _list_occurrences(attempt)
-            if each.recurrence_id not in wanted.kept
+            replace(occurrence, state=OccurrenceState.BOOKED, lease_id=booked[occurrence.recurrence_id].id)
+            if occurrence.recurrence_id in booked
+            else occurrence
+            for occurrence in _list_occurrences(attempt)
+            if occurrence.recurrence_id not in wanted.kept
         ]
         return SeriesExchange(
             before=wanted.before,
@@ -327,12 +327,12 @@ def _select_changing(
     """Return the leases that a change of a series changes, by id, and the occurrences that stay as they are."""
     changing: dict[str, Lease] = {}
     kept: dict[datetime, SeriesOccurrence] = {}
-    for each in to_come:
-        if each.state is OccurrenceState.UNFIT:
+    for occurrence in to_come:
+        if occurrence.state is OccurrenceState.UNFIT:
             continue
-        lease = leases.get(each.lease_id or "")
-        if lease is None or lease.window.start <= now or (each.changed and not with_changed):
-            kept[each.recurrence_id] = each
+        lease = leases.get(occurrence.lease_id or "")
+        if lease is None or lease.window.start <= now or (occurrence.changed and not with_changed):
+            kept[occurrence.recurrence_id] = occurrence
         else:
             changing[lease.id] = lease
     return changing, kept
@@ -357,7 +357,7 @@ def _is_as_before(change: SeriesChange, found: SeriesDetails) -> bool:
     """Tell whether a change leaves a series as it is. What did not fit is tried again by any change."""
     series = found.series
     return is_as_before(change, series.recurrence, series.fit, series.name) and not any(
-        each.state is OccurrenceState.UNFIT for each in found.occurrences
+        occurrence.state is OccurrenceState.UNFIT for occurrence in found.occurrences
     )
 
 
@@ -385,15 +385,15 @@ def _allocate(attempt: _ChangeAttempt, recurrence_id: datetime) -> tuple[Allocat
 def _list_occurrences(attempt: _ChangeAttempt) -> tuple[SeriesOccurrence, ...]:
     """Return the occurrences from the change on: those that stay as they are, and what becomes of the others."""
     found = list(attempt.wanted.kept.values())
-    for each in attempt.planned.plan.occurrences:
-        id_ = each.occurrence.recurrence_id
+    for planned in attempt.planned.plan.occurrences:
+        id_ = planned.occurrence.recurrence_id
         copy = attempt.copies.get(id_)
         error = None if copy is None else attempt.objections.get(copy.lease.id)
         if copy is None:
-            found.append(replace(mark_unfit(each), opening=each.opening))
+            found.append(replace(mark_unfit(planned), opening=planned.opening))
         elif error is not None:
-            found.append(mark_unfit(each, error.public or error.message))
+            found.append(mark_unfit(planned, error.public or error.message))
         else:
             lease_id = copy.lease.id if copy.lease.id in attempt.wanted.leases else None
             found.append(SeriesOccurrence(id_, copy.lease.window.start, copy.lease.window.end, lease_id=lease_id))
-    return tuple(sorted(found, key=lambda each: (each.start, each.recurrence_id)))
+    return tuple(sorted(found, key=lambda occurrence: (occurrence.start, occurrence.recurrence_id)))

@@ -41,17 +41,17 @@ def copy_for_occurrence(
     runtime: Runtime, series: Series, new: NewLease, occurrence: Occurrence, window: Window
 ) -> NewLease:
     """Return the lease of an occurrence as it is while it is created: its creation is not due, as the series has it."""
-    now, ids = runtime.clock.now(), {each.id: str(uuid.uuid4()) for each in new.lease.reservations}
+    now, ids = runtime.clock.now(), {reservation.id: str(uuid.uuid4()) for reservation in new.lease.reservations}
     lease = replace(
         new.lease,
         id=str(uuid.uuid4()),
         window=window,
         created_at=now,
-        reservations=tuple(_copy_reservation(runtime, each, ids, now) for each in new.lease.reservations),
+        reservations=tuple(_copy_reservation(runtime, reservation, ids, now) for reservation in new.lease.reservations),
         events=_make_events(runtime, series, new.lease, window, now),
         series=PartOfSeries(series.id, occurrence.recurrence_id),
     )
-    requests = (PlacementRequest(ids[each.reservation_id], each.demand) for each in new.placement_requests)
+    requests = (PlacementRequest(ids[request.reservation_id], request.demand) for request in new.placement_requests)
     return replace(new, lease=lease, placement_requests=tuple(requests), key=None)
 
 
@@ -62,9 +62,9 @@ def seal_template(runtime: Runtime, asked: Template, *, before: Template | None 
     """
     known = () if before is None else before.reservations
     found = []
-    for number, (each, old) in enumerate(zip_longest(asked.reservations, known[: len(asked.reservations)])):
+    for number, (request, old) in enumerate(zip_longest(asked.reservations, known[: len(asked.reservations)])):
         with pointing_at(f"/reservations/{number}"):
-            found.append(_seal_request(runtime, each, old))
+            found.append(_seal_request(runtime, request, old))
     return replace(asked, reservations=tuple(found))
 
 
@@ -81,20 +81,20 @@ def _seal_request(runtime: Runtime, asked: ReservationRequest, old: ReservationR
     return replace(asked, parameters=shown, secret=secret)
 
 
-def _copy_reservation(runtime: Runtime, each: Reservation, ids: Mapping[str, str], now: datetime) -> Reservation:
-    references = {r.pointer: ids[str(r.reservation)] for r in runtime.references(each)}
+def _copy_reservation(runtime: Runtime, reservation: Reservation, ids: Mapping[str, str], now: datetime) -> Reservation:
+    references = {r.pointer: ids[str(r.reservation)] for r in runtime.references(reservation)}
     return replace(
-        each,
-        id=ids[each.id],
+        reservation,
+        id=ids[reservation.id],
         resource_id=str(uuid.uuid4()),
-        parent=None if each.parent is None else ids[each.parent],
-        parameters=with_ids(each.parameters, references) if references else each.parameters,
+        parent=None if reservation.parent is None else ids[reservation.parent],
+        parameters=with_ids(reservation.parameters, references) if references else reservation.parameters,
         created_at=now,
     )
 
 
 def _make_events(runtime: Runtime, series: Series, model: Lease, window: Window, now: datetime) -> tuple[Event, ...]:
-    lead = runtime.settings.lead_before_end([each.resource_type for each in series.template.reservations])
+    lead = runtime.settings.lead_before_end([reservation.resource_type for reservation in series.template.reservations])
     before_end = dates.new_before_end(window, dates.resolve_before_end(series.template.before_end, window), lead)
     if before_end is None and model.event(EventType.BEFORE_END) is not None:
         # Work is saved at the end itself if there is no warning.
@@ -108,8 +108,8 @@ def allocate(
 ) -> tuple[Allocation, ...]:
     """Return what the lease of an occurrence gets, by its plan, which has a placement for each of the ``kinds``."""
     requests: dict[ResourceKind, list[PlacementRequest]] = defaultdict(list)
-    for each in new.placement_requests:
-        requests[each.demand.kind].append(each)
+    for placement_request in new.placement_requests:
+        requests[placement_request.demand.kind].append(placement_request)
     return tuple(
         Allocation(
             kind=kind,
@@ -133,7 +133,7 @@ def make_occurrence(planned: SeriesOccurrence) -> Occurrence:
 
 def find_first_to_come(occurrences: Sequence[SeriesOccurrence], now: datetime) -> Window | None:
     """Return the window of the first occurrence that has not begun; None if there is none."""
-    return next((each.window for each in occurrences if each.window is not None and each.start >= now), None)
+    return next((o.window for o in occurrences if o.window is not None and o.start >= now), None)
 
 
 def unfit_sentence(recurrence_id: datetime, reason: str) -> str:
@@ -151,7 +151,7 @@ def mark_unfit(planned: PlannedOccurrence, reason: str | None = None) -> SeriesO
 
 def check_fits(series: Series, found: Sequence[SeriesOccurrence]) -> None:
     """Raise NotEnoughResources if nothing would be booked of a series."""
-    unfit = [each for each in found if each.state is OccurrenceState.UNFIT]
+    unfit = [occurrence for occurrence in found if occurrence.state is OccurrenceState.UNFIT]
     if not unfit or (series.fit is Fit.AS_MANY and len(unfit) < len(found)):
         return
     first = unfit[0]
@@ -160,29 +160,29 @@ def check_fits(series: Series, found: Sequence[SeriesOccurrence]) -> None:
     raise NotEnoughResources(
         f"{unfit_sentence(first.recurrence_id, first.reason or '')}{others}; {advice}, or see with dry_run when "
         "they fit",
-        data={"unfit": len(unfit), "occurrences": [_describe_occurrence(each) for each in unfit[:MOST_NAMED]]},
+        data={"unfit": len(unfit), "occurrences": [_describe_occurrence(o) for o in unfit[:MOST_NAMED]]},
     )
 
 
-def _describe_occurrence(each: SeriesOccurrence) -> dict[str, object]:
-    opening = each.opening
+def _describe_occurrence(occurrence: SeriesOccurrence) -> dict[str, object]:
+    opening = occurrence.opening
     return {
-        "recurrence_id": each.recurrence_id.isoformat(),
-        "start_date": zulu(each.start),
-        "end_date": zulu(each.end),
-        "reason": each.reason,
+        "recurrence_id": occurrence.recurrence_id.isoformat(),
+        "start_date": zulu(occurrence.start),
+        "end_date": zulu(occurrence.end),
+        "reason": occurrence.reason,
         "opening": None if opening is None else {"start_date": zulu(opening.start), "end_date": zulu(opening.end)},
     }
 
 
 def find_first_changed(every: Sequence[SeriesOccurrence], wanted: datetime | None, now: datetime) -> datetime:
     """Return the occurrence from which on a series is changed. InvalidInput if there is none."""
-    to_come = [each.recurrence_id for each in every if each.start > now]
+    to_come = [occurrence.recurrence_id for occurrence in every if occurrence.start > now]
     if wanted is None:
         if not to_come:
             raise InvalidInput("from: no occurrence is to come", pointer="/from")
         return min(to_come)
-    if wanted not in {each.recurrence_id for each in every}:
+    if wanted not in {occurrence.recurrence_id for occurrence in every}:
         raise InvalidInput(
             f"from: {spell(wanted)} is no occurrence of the series; give the recurrence_id of one", pointer="/from"
         )
@@ -198,10 +198,10 @@ def select_coming(
 
     ``named`` are those that a series had before, or that are added by their date: they are meant by themselves.
     """
-    ids = {each.recurrence_id for each in every}
-    days = {each.date() for each in kept if each not in ids}
+    ids = {occurrence.recurrence_id for occurrence in every}
+    days = {local.date() for local in kept if local not in ids}
     return tuple(
-        each
-        for each in every
-        if each.recurrence_id not in kept and (each.recurrence_id in named or each.recurrence_id.date() not in days)
+        o
+        for o in every
+        if o.recurrence_id not in kept and (o.recurrence_id in named or o.recurrence_id.date() not in days)
     )

@@ -83,8 +83,8 @@ class SeriesPlanner:
         now, project_id = self._runtime.clock.now(), new.lease.project_id
         whole = find_whole_kinds(new.placement_requests)
         # An opening for the first occurrence may lie before it.
-        begin = to_second(now) if placements else max(to_second(now), min(each.start for each in occurrences))
-        end = max(begin + SECOND, *(each.end for each in occurrences))
+        begin = to_second(now) if placements else max(to_second(now), min(o.start for o in occurrences))
+        end = max(begin + SECOND, *(occurrence.end for occurrence in occurrences))
         span = Window(begin, later(end, LOOKED_AHEAD) if placements else end)
         seen = self._runtime.store.calendar.view_range(
             whole,
@@ -131,17 +131,19 @@ def _name_waiting(plan: SeriesPlan, taken: Mapping[ResourceKind, Mapping[int, Se
     """Return a plan that says of what does not fit if some of that time is for those who wait."""
     uses = {(start, end) for of_kind in taken.values() for some in of_kind.values() for start, end, *_ in some}
 
-    def told(each: PlannedOccurrence) -> PlannedOccurrence:
-        begin, end = second(each.occurrence.start), second(each.occurrence.end)
-        if each.reason is None or begin < now or not any(start < end and until > begin for start, until in uses):
-            return each
-        return replace(each, reason=f"{each.reason.removesuffix('.')}; leases that wait for their turn come first")
+    def told(planned: PlannedOccurrence) -> PlannedOccurrence:
+        begin, end = second(planned.occurrence.start), second(planned.occurrence.end)
+        if planned.reason is None or begin < now or not any(start < end and until > begin for start, until in uses):
+            return planned
+        return replace(
+            planned, reason=f"{planned.reason.removesuffix('.')}; leases that wait for their turn come first"
+        )
 
     return replace(plan, occurrences=tuple(map(told, plan.occurrences))) if uses else plan
 
 
 def _count_fitting(plan: SeriesPlan) -> int:
-    return sum(each.fits for each in plan.occurrences)
+    return sum(planned.fits for planned in plan.occurrences)
 
 
 def _add_waiting(timeline: Timeline, taken: Mapping[int, Sequence[Use]]) -> Timeline:
@@ -182,12 +184,12 @@ class SeriesCheck:
         )
         first = wanted[0][0]
         bounds, enforcement = self.runtime.bounds_of(first.project_id), self.runtime.enforcement
-        checked = [each for each in wanted if each[0].id not in found]
+        checked = [lease_allocations for lease_allocations in wanted if lease_allocations[0].id not in found]
         granted = 0
         if enforcement.needs_use and checked:
             self._read(first.project_id, [lease.window for lease, _ in checked])
-        others = [each for each in self.use.leases if each.lease_id not in self.without] if self.use else []
-        usage = [each for each in self.use.usage if each.lease_id not in self.without] if self.use else []
+        others = [lease for lease in self.use.leases if lease.lease_id not in self.without] if self.use else []
+        usage = [record for record in self.use.usage if record.lease_id not in self.without] if self.use else []
         for lease, allocations in checked:
             more = len(lease.reservations)
             shown = make_view(self.runtime.store, lease, allocations) if enforcement.enabled else None
@@ -213,7 +215,7 @@ class SeriesCheck:
         return found
 
     def _read(self, project_id: str, windows: Sequence[Window]) -> None:
-        span = Window(min(each.start for each in windows), max(each.end for each in windows))
+        span = Window(min(window.start for window in windows), max(window.end for window in windows))
         self.use = self.runtime.store.calendar.read_project_use(
             project_id, span, besides="", reach=self.runtime.enforcement.reach(span), now=self.runtime.clock.now()
         )

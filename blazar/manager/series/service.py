@@ -164,7 +164,7 @@ class SeriesService:
         made = self.one(series.id)
         if error is None and made.series.status is SeriesStatus.ENDED:
             # Since it was planned, all that fitted was taken, or enforcement grants none of it.
-            first = next(each for each in made.occurrences if each.state is OccurrenceState.UNFIT)
+            first = next(occurrence for occurrence in made.occurrences if occurrence.state is OccurrenceState.UNFIT)
             error = NotEnoughResources(unfit_sentence(first.recurrence_id, first.reason or ""))
         if error is not None:
             runtime.store.series.forget(series.id)
@@ -174,7 +174,7 @@ class SeriesService:
     def _planned(self, series: Series, every: Sequence[Occurrence], *, is_dry: bool) -> tuple[SeriesOccurrence, ...]:
         """Return the occurrences of a new series: those that fit as planned, the others as unfit."""
         runtime, now = self._runtime, self._runtime.clock.now()
-        listed = [SeriesOccurrence(each.recurrence_id, each.start, each.end) for each in every]
+        listed = [SeriesOccurrence(occurrence.recurrence_id, occurrence.start, occurrence.end) for occurrence in every]
         window = find_first_to_come(listed, now)
         if window is None:
             raise InvalidInput("start: all occurrences have begun already; choose a later start", pointer="/start")
@@ -185,30 +185,30 @@ class SeriesService:
         )
         denied = self._denied(series, found) if is_dry else {}
         return tuple(
-            unfit if (unfit := _describe_unfit(each, denied)) is not None else planned
-            for each, planned in zip(found.plan.occurrences, listed, strict=True)
+            unfit if (unfit := _describe_unfit(planned_occurrence, denied)) is not None else planned
+            for planned_occurrence, planned in zip(found.plan.occurrences, listed, strict=True)
         )
 
     def _denied(self, series: Series, found: PlannedSeries) -> dict[datetime, str]:
         """Return what enforcement objects to, by occurrence: a booking asks it for each chunk."""
         copies = [
-            (each, copy_for_occurrence(self._runtime, series, found.new, each.occurrence, window))
-            for each in found.plan.occurrences
-            if each.fits and (window := each.occurrence.window) is not None
+            (planned, copy_for_occurrence(self._runtime, series, found.new, planned.occurrence, window))
+            for planned in found.plan.occurrences
+            if planned.fits and (window := planned.occurrence.window) is not None
         ]
-        wanted = [(copy.lease, found.allocations(copy, each)) for each, copy in copies]
+        wanted = [(copy.lease, found.allocations(copy, planned)) for planned, copy in copies]
         check = SeriesCheck(self._runtime)
         objections = check.objections(Actor(series.user_id, series.project_id), wanted, found.so_far)
         return {
-            each.occurrence.recurrence_id: error.public or error.message
-            for each, copy in copies
+            planned.occurrence.recurrence_id: error.public or error.message
+            for planned, copy in copies
             if (error := objections.get(copy.lease.id)) is not None
         }
 
 
-def _describe_unfit(each: PlannedOccurrence, denied: dict[datetime, str]) -> SeriesOccurrence | None:
+def _describe_unfit(planned: PlannedOccurrence, denied: dict[datetime, str]) -> SeriesOccurrence | None:
     """Return an occurrence as unfit, if it is."""
-    if not each.fits:
-        return replace(mark_unfit(each), opening=each.opening)
-    why = denied.get(each.occurrence.recurrence_id)
-    return None if why is None else mark_unfit(each, why)
+    if not planned.fits:
+        return replace(mark_unfit(planned), opening=planned.opening)
+    why = denied.get(planned.occurrence.recurrence_id)
+    return None if why is None else mark_unfit(planned, why)

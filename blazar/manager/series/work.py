@@ -106,13 +106,13 @@ def _leave_out_denied(
     planned, commit = proposal.found.planned, proposal.commit
     assert commit is not None
     leases: list[LeaseWrite] = []
-    unfit = [replace(mark_unfit(each), opening=each.opening) for each in planned.plan.occurrences if not each.fits]
-    for each, copy in fitting:
+    unfit = [replace(mark_unfit(o), opening=o.opening) for o in planned.plan.occurrences if not o.fits]
+    for planned_occurrence, copy in fitting:
         if (error := objections.get(copy.lease.id)) is not None:
-            unfit.append(mark_unfit(each, error.public or error.message))
+            unfit.append(mark_unfit(planned_occurrence, error.public or error.message))
         else:
-            leases.append(LeaseWrite(None, copy.lease, planned.allocations(copy, each)))
-    taken = {each.resource_id for write in leases for each in write.allocations}
+            leases.append(LeaseWrite(None, copy.lease, planned.allocations(copy, planned_occurrence)))
+    taken = {allocation.resource_id for write in leases for allocation in write.allocations}
     generations = {id_: planned.generations[id_] for id_ in taken}
     commit = replace(commit, leases=leases, generations=generations, uses=uses if leases else ())
     return replace(proposal, found=_Chunk(planned, unfit), commit=commit)
@@ -211,8 +211,8 @@ class SeriesWork(DueWork[str, Series]):
         # What has been booked before its end is known, and not recorded again.
         window = Window(to_second(max(since, now)), until)
         known = store.load_recurrence_ids(series.id, window.start)
-        coming = [each for each in series.recurrence.occurrences(window) if each.recurrence_id not in known]
-        found = [SeriesOccurrence(each.recurrence_id, each.start, each.end) for each in coming]
+        coming = [o for o in series.recurrence.occurrences(window) if o.recurrence_id not in known]
+        found = [SeriesOccurrence(occurrence.recurrence_id, occurrence.start, occurrence.end) for occurrence in coming]
         most = self._runtime.settings.series.max_occurrences
         store.insert_occurrences(series.id, claim.token, found[:most], booked_until=until, now=now)
 
@@ -230,7 +230,7 @@ class SeriesWork(DueWork[str, Series]):
             raise Unbooked(error) from error
         if new.choice is not None:
             # In one region, whichever has most room for all of them.
-            new = self.planner.plan(new, [make_occurrence(each) for each in planned], series.fit).new
+            new = self.planner.plan(new, [make_occurrence(occurrence) for occurrence in planned], series.fit).new
         for first in range(0, len(planned), CHUNK):
             self._book_chunk(series, claim, new, planned[first : first + CHUNK])
 
@@ -239,23 +239,23 @@ class SeriesWork(DueWork[str, Series]):
         why = "its start has passed"
         if series.fit is Fit.ALL:
             raise Unbooked(InvalidInput(f"an occurrence cannot be booked: {why}"))
-        unfit = [replace(each, state=OccurrenceState.UNFIT, reason=why) for each in planned]
+        unfit = [replace(occurrence, state=OccurrenceState.UNFIT, reason=why) for occurrence in planned]
         now = self._runtime.clock.now()
         self._runtime.store.series_work.book_occurrences(series.id, claim.token, Commit((), at=now), unfit)
 
     def _book_chunk(self, series: Series, claim: Claim, new: NewLease, chunk: Sequence[SeriesOccurrence]) -> None:
         runtime = self._runtime
-        occurrences = [make_occurrence(each) for each in chunk]
+        occurrences = [make_occurrence(occurrence) for occurrence in chunk]
         copies = {
-            each.recurrence_id: copy_for_occurrence(runtime, series, new, each, each.window)
-            for each in occurrences
-            if each.window is not None
+            occurrence.recurrence_id: copy_for_occurrence(runtime, series, new, occurrence, occurrence.window)
+            for occurrence in occurrences
+            if occurrence.window is not None
         }
         check = SeriesCheck(runtime)
         bounds = runtime.bounds_of(series.project_id)
 
         def fitting(planned: PlannedSeries) -> Iterator[tuple[PlannedOccurrence, NewLease]]:
-            return ((each, copies[each.occurrence.recurrence_id]) for each in planned.plan.occurrences if each.fits)
+            return ((o, copies[o.occurrence.recurrence_id]) for o in planned.plan.occurrences if o.fits)
 
         def propose(attempt: int) -> Proposal[_Chunk]:
             planned = self.planner.plan(new, occurrences, series.fit)
@@ -266,7 +266,7 @@ class SeriesWork(DueWork[str, Series]):
 
         def judge(proposal: Proposal[_Chunk]) -> Proposal[_Chunk]:
             planned = proposal.found.planned
-            wanted = [(copy.lease, planned.allocations(copy, each)) for each, copy in fitting(planned)]
+            wanted = [(copy.lease, planned.allocations(copy, occurrence)) for occurrence, copy in fitting(planned)]
             objections = check.objections(Actor(series.user_id, series.project_id), wanted, planned.so_far)
             if series.fit is Fit.ALL and objections:
                 raise Unbooked(next(iter(objections.values())))
@@ -287,7 +287,7 @@ class SeriesWork(DueWork[str, Series]):
         ready = []
         for lease in self._runtime.store.series.leases(series.id, LeaseStatus.CREATING):
             try:
-                ready.append(prepare_reservations(self._runtime, lease, {each.id for each in lease.reservations}))
+                ready.append(prepare_reservations(self._runtime, lease, {r.id for r in lease.reservations}))
             except (CloudRefused, InvalidInput, NotFound) as error:
                 self._refuse(series, claim, lease, error)
         return tuple(ready)

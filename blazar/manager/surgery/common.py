@@ -93,17 +93,20 @@ def find_named(resources: Iterable[Resource], text: str, terms: Terms, *, pointe
 
     InvalidInput, which says nothing of resources that the caller does not see.
     """
-    for each in resources:
-        shown = {each.label}
+    for resource in resources:
+        shown = {resource.label}
         if terms.asked_by.operator:
-            shown |= {each.external_id, each.name}
+            shown |= {resource.external_id, resource.name}
         elif terms.names:
-            shown.add(each.name)
-        if each.kind in NAMED_KINDS:
+            shown.add(resource.name)
+        if resource.kind in NAMED_KINDS:
             # Everybody sees what these are.
-            shown |= {each.external_id, address_in(each.name) if each.kind == FLOATING_IP else each.name}
+            shown |= {
+                resource.external_id,
+                address_in(resource.name) if resource.kind == FLOATING_IP else resource.name,
+            }
         if text in shown:
-            return each
+            return resource
     raise InvalidInput(f"{text[:80]} is no {what}", code="unknown_reference", pointer=pointer)
 
 

@@ -49,10 +49,10 @@ class _Side:
     def getting(self, resource: Resource) -> tuple[Allocation, ...]:
         """Return what it has after it got another resource for the one that it gives."""
         return tuple(
-            replace(each, resource_id=resource.id)
-            if (each.reservation_id, each.resource_id) == (self.task.reservation.id, self.gives.id)
-            else each
-            for each in self.found.allocations
+            replace(allocation, resource_id=resource.id)
+            if (allocation.reservation_id, allocation.resource_id) == (self.task.reservation.id, self.gives.id)
+            else allocation
+            for allocation in self.found.allocations
         )
 
 
@@ -83,9 +83,9 @@ class Exchanger:
 
     def _messages(self, examined: Sequence[Examined], terms: Terms) -> list[OutboxMessage]:
         messages: list[OutboxMessage] = []
-        for each in examined:
+        for lease in examined:
             messages += self._outbox.messages_of(
-                Occasion.UPDATED, each.lease, each.allocations, by=terms.asked_by, before=each.before
+                Occasion.UPDATED, lease.lease, lease.allocations, by=terms.asked_by, before=lease.before
             )
         return messages
 
@@ -144,7 +144,7 @@ class Exchanger:
 
         Both leases count as if they had nothing: what else they have is not this host.
         """
-        if other.gives.id in {each.resource_id for each in side.found.allocations}:
+        if other.gives.id in {allocation.resource_id for allocation in side.found.allocations}:
             raise Conflict(
                 f"the lease of reservation {side.task.reservation.id} has the host of reservation "
                 f"{other.task.reservation.id} already; name another host to get for it",

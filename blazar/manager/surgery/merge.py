@@ -63,16 +63,17 @@ def join_side_by_side(
     }
     joining = {into[r.id]: r for r in second.reservations if r.id in into}
     kept = tuple(
-        replace(each, unassigned=each.unassigned | other.unassigned, failed=each.failed | other.failed)
-        if (other := joining.get(r.id)) is not None and (each := merged.get(r.id, r))
+        replace(
+            reservation, unassigned=reservation.unassigned | other.unassigned, failed=reservation.failed | other.failed
+        )
+        if (other := joining.get(r.id)) is not None and (reservation := merged.get(r.id, r))
         else merged.get(r.id, r)
         for r in first.reservations
     )
     moved = tuple(r for r in second.reservations if r.id not in into)
     lease = replace(first, reservations=(*kept, *moved), updated_at=now)
     gained = tuple(
-        replace(each, lease_id=first.id, reservation_id=into.get(each.reservation_id, each.reservation_id))
-        for each in added
+        replace(a, lease_id=first.id, reservation_id=into.get(a.reservation_id, a.reservation_id)) for a in added
     )
     return Joined(lease, (*held, *gained), frozenset(r.id for r in moved), dict(into))
 
@@ -84,7 +85,7 @@ def join_one_after_the_other(
     window = Window(first.window.start, second.window.end)
     return Joined(
         replace(first, window=window, updated_at=now),
-        tuple(replace(each, window=window) for each in held),
+        tuple(replace(allocation, window=window) for allocation in held),
         frozenset(),
         dict(into),
     )
@@ -201,11 +202,11 @@ class Merger:
         into: dict[str, str] = {}
         parameters: dict[str, Content] = {}
         if one.status is LeaseStatus.PENDING and one.window.start > first.now:
-            for each in (r for r in other.reservations if self._runtime.type_of(r).splits_by_time):
-                like = next((r for r in one.reservations if r.id not in parameters and _are_like(r, each)), None)
+            for reservation in (r for r in other.reservations if self._runtime.type_of(r).splits_by_time):
+                like = next((r for r in one.reservations if r.id not in parameters and _are_like(r, reservation)), None)
                 if like is not None:
-                    into[each.id] = like.id
-                    parameters[like.id] = _add_counts(like.parameters, each.parameters)
+                    into[reservation.id] = like.id
+                    parameters[like.id] = _add_counts(like.parameters, reservation.parameters)
         return join_side_by_side(one, other, first.allocations, second.allocations, into, parameters, first.now)
 
     def _one_after_the_other(self, first: LeaseToChange, second: LeaseToChange) -> Joined:
@@ -223,26 +224,26 @@ class Merger:
         if other.status is not LeaseStatus.PENDING:
             raise Conflict(f"the other lease is {other.status}, and has to begin only after this one", pointer="/with")
         into: dict[str, str] = {}
-        for each in other.reservations:
+        for reservation in other.reservations:
             like = next(
                 (
                     r
                     for r in one.reservations
                     if r.id not in into.values()
                     and r.status in LIVE
-                    and _kind_of(r) == _kind_of(each)
-                    and r.parameters == each.parameters
-                    and _holdings_of(first, r.id) == _holdings_of(second, each.id)
+                    and _kind_of(r) == _kind_of(reservation)
+                    and r.parameters == reservation.parameters
+                    and _holdings_of(first, r.id) == _holdings_of(second, reservation.id)
                 ),
                 None,
             )
-            if like is None or each.parent is not None or self._runtime.references(each):
+            if like is None or reservation.parent is not None or self._runtime.references(reservation):
                 raise Conflict(
-                    f"reservation {each.id} has no counterpart in this lease with the same type, parameters and "
+                    f"reservation {reservation.id} has no counterpart in this lease with the same type, parameters and "
                     "resources, or refers to others; swap hosts or change the parameters first",
                     pointer="/with",
                 )
-            into[each.id] = like.id
+            into[reservation.id] = like.id
         if {r.id for r in one.reservations} != set(into.values()):
             raise Conflict(
                 "this lease has reservations without a counterpart in the other one, which would get more time; split "

@@ -62,15 +62,21 @@ def divide_by_units(
     renamed = {id_: new_id() for id_ in cuts}
     kept: list[Reservation] = []
     gone: list[Reservation] = []
-    for each in lease.reservations:
-        if each.id in moved:
-            gone.append(each)
-        elif (cut := cuts.get(each.id)) is not None:
-            kept.append(_keep_notes_on(replace(each, parameters=cut.kept, updated_at=now), each.lost - cut.resources))
-            second = replace(each, id=renamed[each.id], parameters=cut.gone, cloud_ids=Content({}), created_at=now)
+    for reservation in lease.reservations:
+        if reservation.id in moved:
+            gone.append(reservation)
+        elif (cut := cuts.get(reservation.id)) is not None:
+            kept.append(
+                _keep_notes_on(
+                    replace(reservation, parameters=cut.kept, updated_at=now), reservation.lost - cut.resources
+                )
+            )
+            second = replace(
+                reservation, id=renamed[reservation.id], parameters=cut.gone, cloud_ids=Content({}), created_at=now
+            )
             gone.append(_keep_notes_on(replace(second, updated_at=None), cut.resources))
         else:
-            kept.append(each)
+            kept.append(reservation)
     first = replace(lease, reservations=tuple(kept), updated_at=now)
     second_lease = _make_second(lease, second_id, name, tuple(gone), new_id, now)
     first_has, second_has = [], []
@@ -103,25 +109,23 @@ def divide_by_time(
     renamed = {r.id: new_id() for r in lease.reservations}
     gone = tuple(
         replace(
-            each,
-            id=renamed[each.id],
-            parent=None if each.parent is None else renamed[each.parent],
+            reservation,
+            id=renamed[reservation.id],
+            parent=None if reservation.parent is None else renamed[reservation.parent],
             cloud_ids=Content({}),
             created_at=now,
             updated_at=None,
         )
-        for each in lease.reservations
+        for reservation in lease.reservations
     )
     until, since = Window(lease.window.start, at), Window(at, lease.window.end)
     first = replace(_set_window(lease, until, lead, now), extend=None, updated_at=now)
     second = _set_window(_make_second(lease, second_id, name, gone, new_id, now), since, lead, now)
     second_has = tuple(
-        replace(each, lease_id=second_id, reservation_id=renamed[each.reservation_id], window=since)
-        for each in allocations
+        replace(allocation, lease_id=second_id, reservation_id=renamed[allocation.reservation_id], window=since)
+        for allocation in allocations
     )
-    return Parts(
-        first, second, tuple(replace(each, window=until) for each in allocations), second_has, frozenset(), renamed
-    )
+    return Parts(first, second, tuple(replace(a, window=until) for a in allocations), second_has, frozenset(), renamed)
 
 
 def _make_second(

@@ -87,8 +87,8 @@ class SurgeryService:
         finally:
             self._runtime.signals.events_due()
         if terms.dry_run:
-            return Operated(tuple(self._leases.previewed(each.after, each.allocations) for each in written))
-        return Operated(tuple(self._leases.details(each.after.id) for each in written))
+            return Operated(tuple(self._leases.previewed(write.after, write.allocations) for write in written))
+        return Operated(tuple(self._leases.details(write.after.id) for write in written))
 
     def _once(self, terms: Terms, act: Callable[[], Operated], lease_id: str | None = None) -> Operated:
         """Operate once for each key. ``lease_id``: a lease that is changed besides the one that is recorded."""

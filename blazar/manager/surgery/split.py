@@ -112,17 +112,17 @@ class Splitter:
     def _by_units(self, found: LeaseToChange, request: SplitRequest, terms: Terms, name: str) -> Parts:
         whole: set[str] = set()
         cuts: dict[str, ReservationCut] = {}
-        for number, each in enumerate(request.parts):
+        for number, part in enumerate(request.parts):
             with pointing_at(f"/reservations/{number}"):
-                task = self._find_live_task(found, each)
-                if each.reservation_id in whole or each.reservation_id in cuts:
-                    sentence = f"reservation {each.reservation_id} is named twice"
+                task = self._find_live_task(found, part)
+                if part.reservation_id in whole or part.reservation_id in cuts:
+                    sentence = f"reservation {part.reservation_id} is named twice"
                     raise InvalidInput(sentence, pointer="/id")
-                gone = self._gone(task, each, terms)
+                gone = self._gone(task, part, terms)
                 if gone is None or len(gone) == len(task.resources):
-                    whole.add(each.reservation_id)
+                    whole.add(part.reservation_id)
                 else:
-                    cuts[each.reservation_id] = self._cut(found, task, gone)
+                    cuts[part.reservation_id] = self._cut(found, task, gone)
         live = {r.id for r in found.lease.asked_for if r.status in LIVE}
         if live <= whole:
             raise InvalidInput(
@@ -148,10 +148,8 @@ class Splitter:
         """Return which resources go, None for all that there is."""
         if part.resources:
             what = f"resource of reservation {part.reservation_id}"
-            found = [
-                find_named(task.resources, each, terms, pointer="/resources", what=what) for each in part.resources
-            ]
-            return frozenset(each.id for each in found)
+            found = [find_named(task.resources, r, terms, pointer="/resources", what=what) for r in part.resources]
+            return frozenset(resource.id for resource in found)
         if part.count is None:
             return None
         total = sum(task.counts.values())
@@ -163,8 +161,8 @@ class Splitter:
             # Several of its instances are on one resource.
             raise _indivisible(task)
         # What has failed goes last: each part should be of use.
-        by_health = sorted(task.resources, key=lambda each: (bool(each.failure), each.id))
-        return frozenset(each.id for each in by_health[: part.count])
+        by_health = sorted(task.resources, key=lambda resource: (bool(resource.failure), resource.id))
+        return frozenset(resource.id for resource in by_health[: part.count])
 
     def _cut(self, found: LeaseToChange, task: Task, gone: frozenset[int]) -> ReservationCut:
         reservation = task.reservation
@@ -174,8 +172,8 @@ class Splitter:
                 "the second lease as a whole, or stays",
                 pointer="/id",
             )
-        kept = [each for each in task.resources if each.id not in gone]
-        going = [each for each in task.resources if each.id in gone]
+        kept = [resource for resource in task.resources if resource.id not in gone]
+        going = [resource for resource in task.resources if resource.id in gone]
         both = self._runtime.type_of(reservation).divided(reservation.parameters, kept, going)
         if both is None:
             raise _indivisible(task)
@@ -183,13 +181,13 @@ class Splitter:
 
     def _check_references(self, lease: Lease, whole: set[str], cuts: Mapping[str, ReservationCut]) -> None:
         """Raise Conflict if a reservation would refer to one of the other lease."""
-        for each in lease.reservations:
-            for reference in self._runtime.references(each):
+        for reservation in lease.reservations:
+            for reference in self._runtime.references(reservation):
                 other = str(reference.reservation)
-                apart = _goes_along(lease, each.id, whole) != _goes_along(lease, other, whole)
-                if apart or each.id in cuts or other in cuts:
+                apart = _goes_along(lease, reservation.id, whole) != _goes_along(lease, other, whole)
+                if apart or reservation.id in cuts or other in cuts:
                     raise Conflict(
-                        f"reservation {each.id} refers to reservation {other}; the two stay in one lease",
+                        f"reservation {reservation.id} refers to reservation {other}; the two stay in one lease",
                         pointer="/reservations",
                     )
 
@@ -216,11 +214,12 @@ class Splitter:
                 pointer="/at",
             )
         types = ", ".join(name for name, kind in self._runtime.types.items() if kind.splits_by_time)
-        for each in lease.reservations:
-            if not self._runtime.type_of(each).splits_by_time:
+        for reservation in lease.reservations:
+            if not self._runtime.type_of(reservation).splits_by_time:
                 raise Conflict(
-                    f"reservation {each.id} is of type {each.resource_type}, which has something made before its start "
-                    f"or for its whole time; only reservations of whole hosts ({types}) are split by time",
+                    f"reservation {reservation.id} is of type {reservation.resource_type}, which has something made "
+                    f"before its start or for its whole time; only reservations of whole hosts ({types}) are "
+                    f"split by time",
                     pointer="/at",
                 )
         lead = self._runtime.lead_before_end(lease)

@@ -81,7 +81,7 @@ class Swapper:
             now=now,
             attempt=attempt,
             avoid=True,
-            besides=avoided - {each.resource_id for each in found.allocations},
+            besides=avoided - {allocation.resource_id for allocation in found.allocations},
             only=only,
         )
         plan = replan.plan
@@ -105,9 +105,7 @@ class Swapper:
         reservation = found.task(request.reservation_id).reservation
         catalog = self._runtime.store.resources.catalog(self._runtime.type_of(reservation).kind)
         # Another region may have a host of the same name, which cannot be what is meant.
-        visible = [
-            each for each in _visible_resources(catalog, found.lease, terms) if each.region == reservation.region
-        ]
+        visible = [r for r in _visible_resources(catalog, found.lease, terms) if r.region == reservation.region]
         target = find_named(visible, request.target, terms, pointer="/for", what="host")
         if any(a.resource_id == target.id for a in found.allocations):
             raise InvalidInput(f"the lease has host {request.target[:80]} already", pointer="/for")
@@ -148,17 +146,17 @@ def mark_changed(after: Lease, before: Lease, now: datetime) -> Lease:
 def _forget_lost_hosts(lease: Lease, plan: AllocationPlan) -> Lease:
     """Return the lease without notes on hosts that its reservations do not have any more."""
     reservations = []
-    for each in lease.reservations:
-        held = {a.resource_id for a in plan.allocations if a.reservation_id == each.id}
-        left = each.unassigned & held
-        reservations.append(each if left == each.unassigned else replace(each, unassigned=left))
+    for reservation in lease.reservations:
+        held = {a.resource_id for a in plan.allocations if a.reservation_id == reservation.id}
+        left = reservation.unassigned & held
+        reservations.append(reservation if left == reservation.unassigned else replace(reservation, unassigned=left))
     return replace(lease, reservations=tuple(reservations))
 
 
 def _visible_resources(catalog: ResourceCatalog, lease: Lease, terms: Terms) -> tuple[Resource, ...]:
     if terms.asked_by.operator:
         return catalog.resources
-    return tuple(each for each in catalog.resources if each.is_open_to(lease.project_id))
+    return tuple(resource for resource in catalog.resources if resource.is_open_to(lease.project_id))
 
 
 def _nothing_fits(lease: Lease, request: SwapRequest) -> NotEnoughResources:

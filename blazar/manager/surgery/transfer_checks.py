@@ -74,7 +74,7 @@ def check_empty(runtime: Runtime, lease: Lease, tasks: list[Task], project_id: s
             f"servers run in the lease ({len(found)}) and stay with their project; it can go when they are gone",
             code="lease_has_servers",
         )
-    theirs = sorted(each.id for each in found.values() if each.project_id == lease.project_id)
+    theirs = sorted(server.id for server in found.values() if server.project_id == lease.project_id)
     listed = ", ".join(theirs[:MOST_NAMED]) or "some of other projects"
     raise Conflict(
         f"the lease has servers: {listed}; they stay with their project, so delete or move them before the lease goes "
@@ -154,11 +154,11 @@ class GrantToProject(ChangeGrant):
 
     def _check_quotas(self, after: Lease) -> None:
         needs = []
-        for each in after.reservations:
-            kind = self.runtime.type_of(each).within(each.region)
-            amounts = needs_of(kind, each.parameters, part=each.parent is not None)
+        for reservation in after.reservations:
+            kind = self.runtime.type_of(reservation).within(reservation.region)
+            amounts = needs_of(kind, reservation.parameters, part=reservation.parent is not None)
             if amounts and kind.quotas is not None:
-                needs.append(RegionNeed(each.region, kind.quotas, amounts, None))
+                needs.append(RegionNeed(reservation.region, kind.quotas, amounts, None))
         if needs:
             start = after.window.start
             at_once = starts_at_once(start, self.runtime.clock.now())

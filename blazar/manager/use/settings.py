@@ -125,7 +125,7 @@ def read(conf: cfg.ConfigOpts) -> UsePolicies:
             )
         below = _below(given, section, text)
         overrides[key] = _policy(mode, {**usual, **_numbers(given, text)}, below, f"[unused] policy {text!r}")
-    if any(each.idle_below is not None for each in (default, *overrides.values())) and not section.prometheus_url:
+    if any(policy.idle_below is not None for policy in (default, *overrides.values())) and not section.prometheus_url:
         raise InvalidInput("[unused] source is prometheus, and prometheus_url is not set; set it, and prometheus_query")
     return replace(
         UsePolicies(default),

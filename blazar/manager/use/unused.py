@@ -98,7 +98,7 @@ def measured_usage(servers: Collection[Server], values: Mapping[str, float], bou
 def joint_usage(parts: Collection[Usage]) -> Usage:
     """Return the usage of a lease from that of its reservations: the one that speaks most for keeping it."""
     order = (Usage.UNKNOWN, Usage.USED, Usage.IDLE)
-    return next((each for each in order if each in parts), Usage.UNUSED if parts else Usage.UNKNOWN)
+    return next((usage for usage in order if usage in parts), Usage.UNUSED if parts else Usage.UNKNOWN)
 
 
 def begin_watch(policy: UsePolicy, now: datetime) -> UseWatch:

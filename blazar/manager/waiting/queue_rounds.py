@@ -104,7 +104,7 @@ class QueueRounds:
 
         StaleCalendar if another manager has planned meanwhile.
         """
-        round_ = QueueRound({each.lease.id: each for each in snapshot.wanted})
+        round_ = QueueRound({waiting_lease.lease.id: waiting_lease for waiting_lease in snapshot.wanted})
         plan = snapshot.plan(partial(self._find_denial, round_))
         for blocked in plan.blocked:
             if blocked.lease_id in round_.denied:
@@ -143,7 +143,7 @@ class QueueRounds:
 
     def _advance_all(self, round_: QueueRound, snapshot: QueueSnapshot, plan: PlanOfList, state: ListState) -> bool:
         """Move promised starts to earlier ones; return whether that was not interrupted. PlanSuperseded."""
-        promised = {each.lease.id: each.lease for each in snapshot.promised}
+        promised = {promised_lease.lease.id: promised_lease.lease for promised_lease in snapshot.promised}
         for grant in plan.advance:
             if self._stopping.is_set():
                 return False
@@ -187,25 +187,25 @@ class QueueRounds:
     def _tell(self, snapshot: QueueSnapshot, plan: PlanOfList, state: ListState, round_: QueueRound) -> None:
         """Record what those that still wait are told, and when the next plan is due."""
         wanted, refused = round_.wanted, round_.refused
-        rest = [each for each in snapshot.order() if each.lease_id not in round_.granted]
-        starts = {each.lease_id: each.start for each in plan.placed}
-        starts |= {each.lease_id: each.start for each in plan.estimates if each.start is not None}
+        rest = [waiter for waiter in snapshot.order() if waiter.lease_id not in round_.granted]
+        starts = {grant.lease_id: grant.start for grant in plan.placed}
+        starts |= {estimate.lease_id: estimate.start for estimate in plan.estimates if estimate.start is not None}
         late = {
-            each.lease_id: _too_late(wanted[each.lease_id].lease, each.start)
-            for each in plan.estimates
-            if each.start and not each.in_time
+            estimate.lease_id: _too_late(wanted[estimate.lease_id].lease, estimate.start)
+            for estimate in plan.estimates
+            if estimate.start and not estimate.in_time
         }
         # One that gives up before it fits will probably not start at all.
         in_time = {id_: start for id_, start in starts.items() if id_ not in late}
         probably = {id_: snapshot.expected(wanted[id_].lease, start) for id_, start in in_time.items()}
-        reasons = {**snapshot.reasons, **late, **{each.lease_id: each.reason for each in plan.blocked}, **refused}
+        reasons = {**snapshot.reasons, **late, **{b.lease_id: b.reason for b in plan.blocked}, **refused}
         updates = [
-            _find_news(snapshot.now, wanted[each.lease_id].lease, position, probably.get(each.lease_id), reasons)
-            for position, each in enumerate(rest, 1)
+            _find_news(snapshot.now, wanted[waiter.lease_id].lease, position, probably.get(waiter.lease_id), reasons)
+            for position, waiter in enumerate(rest, 1)
         ]
         updates += [_find_news(snapshot.now, lease, None, None, reasons) for lease in snapshot.impossible.values()]
         coming = [instant(start) for start in starts.values() if start > second(snapshot.now)]
-        waiting_leases = [*(each.lease for each in snapshot.wanted), *snapshot.impossible.values()]
+        waiting_leases = [*(waiting_lease.lease for waiting_lease in snapshot.wanted), *snapshot.impossible.values()]
         ends = [lease.wait.ends_at for lease in waiting_leases if lease.wait]
         backoffs = [
             until for lease in waiting_leases if (until := waiting.backoff_until(lease)) and until > snapshot.now
@@ -216,7 +216,7 @@ class QueueRounds:
         with suppress(StaleCalendar):
             # Another manager has planned meanwhile, and tells more.
             self._runtime.store.waiting_list.carry_out(
-                state, due_at=due, updates=[each for each in updates if each is not None]
+                state, due_at=due, updates=[update for update in updates if update is not None]
             )
 
     def _advance(self, lease: Lease, grant: Grant, *, turn: int) -> bool:
@@ -321,8 +321,8 @@ class QueueRounds:
             wanted.lease.id,
             window,
             [
-                replace(each, demand=replace(each.demand, preferred=chosen[each.reservation_id]))
-                for each in wanted.requests
+                replace(request, demand=replace(request.demand, preferred=chosen[request.reservation_id]))
+                for request in wanted.requests
             ],
             # Any other may be needed by one before it, whom the plan has given a place there.
             selectable=Selectable(wanted.lease.project_id, only=frozenset[int]().union(*chosen.values())),

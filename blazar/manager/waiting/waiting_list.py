@@ -88,14 +88,14 @@ class WaitingList(BackgroundThread):
             return None
         snapshot = self._snapshots.read(options[0].placement_requests)
         found = [(option, snapshot.answer_now(option.lease, option.placement_requests)) for option in options]
-        refused = [each for _, each in found if each.grant is None and each.awaited]
+        refused = [answer for _, answer in found if answer.grant is None and answer.awaited]
         allowed = tuple(
-            option.limit_to(group_resources(each.grant, option.placement_requests))
-            for option, each in found
-            if each.grant is not None
+            option.limit_to(group_resources(answer.grant, option.placement_requests))
+            for option, answer in found
+            if answer.grant is not None
         )
         if refused and not allowed:
-            first = max(refused, key=lambda each: each.before)
+            first = max(refused, key=lambda answer: answer.before)
             raise _others_wait(first) if first.before else NotEnoughResources(_NOTHING_FREE)
         # Where nobody waits and nothing fits, that is for the booking to say.
         return allowed or None
@@ -109,9 +109,9 @@ class WaitingList(BackgroundThread):
             return {}
         snapshot = self._snapshots.read()
         plan = snapshot.plan(lambda *_: None)
-        unknown = {each.lease_id for each in plan.estimates if each.rough}
-        asked = [each for each in snapshot.wanted if any(request.demand.kind in kinds for request in each.requests)]
-        if before := sum(each.lease.id in unknown for each in asked):
+        unknown = {estimate.lease_id for estimate in plan.estimates if estimate.rough}
+        asked = [lease for lease in snapshot.wanted if any(request.demand.kind in kinds for request in lease.requests)]
+        if before := sum(waiting_lease.lease.id in unknown for waiting_lease in asked):
             raise OthersWait(
                 f"{len(asked)} leases wait for the same resources; try again when fewer do", data={"before": before}
             )
@@ -131,7 +131,7 @@ class WaitingList(BackgroundThread):
         store = self._runtime.store
         if not store.waiting_list.is_anybody_waiting():
             return False
-        mine = {(each.kind, each.resource_id) for each in store.calendar.of_lease(lease.id)}
+        mine = {(allocation.kind, allocation.resource_id) for allocation in store.calendar.of_lease(lease.id)}
         return not mine.isdisjoint(self._snapshots.read().awaited())
 
     # The work of the list.
@@ -147,7 +147,7 @@ class WaitingList(BackgroundThread):
         snapshot = self._snapshots.read()
         given_up = self._give_up(snapshot)
         if given_up:
-            kept = tuple(each for each in snapshot.wanted if each.lease.id not in given_up)
+            kept = tuple(waiting_lease for waiting_lease in snapshot.wanted if waiting_lease.lease.id not in given_up)
             snapshot = replace(snapshot, wanted=kept)
         try:
             return self._rounds.carry_out(snapshot, state)
@@ -157,7 +157,7 @@ class WaitingList(BackgroundThread):
 
     def _give_up(self, snapshot: QueueSnapshot) -> frozenset[str]:
         """End the waiting of leases whose time is over; return their ids."""
-        over = [each.lease for each in snapshot.wanted if not waiting.can_wait(each.lease, snapshot.now)]
+        over = [lease.lease for lease in snapshot.wanted if not waiting.can_wait(lease.lease, snapshot.now)]
         over += [lease for lease in snapshot.impossible.values() if not waiting.can_wait(lease, snapshot.now)]
         for lease in over:
             try:

@@ -81,7 +81,7 @@ class Trouble:
         if known is not None and now - known.said_at < MINUTE:
             known.times += 1
             return None
-        recent = {text: each for text, each in self._sentences.items() if now - each.said_at < MINUTE}
+        recent = {text: sentence for text, sentence in self._sentences.items() if now - sentence.said_at < MINUTE}
         if known is None and len(recent) >= MOST:
             return None
         # What was said an hour ago is not counted with what begins now.
@@ -113,7 +113,7 @@ def escape(text: str) -> str:
     r"""Return a text with its control characters written as ``\x1b``."""
     if _PLAIN.fullmatch(text):
         return text
-    return "".join(_escape(each) if unicodedata.category(each) in _HIDDEN else each for each in text)
+    return "".join(_escape(c) if unicodedata.category(c) in _HIDDEN else c for c in text)
 
 
 def _escape(character: str) -> str:

@@ -75,22 +75,22 @@ def reason(text: str, code: ReasonCode, *, servers: int = 0, until: datetime | N
 
 def join_reasons(reasons: Iterable[Reason | None]) -> Reason | None:
     """Return one reason for those that are given; None if there is none."""
-    given = [each for each in reasons if each is not None]
+    given = [part for part in reasons if part is not None]
     return joint(given) if given else None
 
 
 def joint(given: Sequence[Reason]) -> Reason:
     """Return one reason for one or more."""
-    return Reason("; ".join(each.text for each in given), joint_cause([each.cause for each in given]))
+    return Reason("; ".join(part.text for part in given), joint_cause([part.cause for part in given]))
 
 
 def joint_cause(given: Sequence[Cause]) -> Cause:
     """Return one cause for one or more: the first of their codes, with the numbers of those that have it."""
-    code = min((each.code for each in given), key=_RANK.__getitem__)
-    same = [each for each in given if each.code is code]
+    code = min((cause.code for cause in given), key=_RANK.__getitem__)
+    same = [cause for cause in given if cause.code is code]
     return Cause(
         code,
-        sum(each.servers for each in same),
-        frozenset().union(*(each.resources for each in same)),
-        max((each.until for each in same if each.until is not None), default=None),
+        sum(cause.servers for cause in same),
+        frozenset().union(*(cause.resources for cause in same)),
+        max((cause.until for cause in same if cause.until is not None), default=None),
     )

@@ -256,7 +256,7 @@ def _list_changes(before: Lease | None, after: Lease, by: Actor | None) -> Itera
         yield FieldChange(OFFERED_TO, _offer_project(before), _offer_project(after))
     if before.user_id != after.user_id:
         yield FieldChange(USER_ID, before.user_id, after.user_id)
-    known, now = ({each.id: _list_parameters(each) for each in lease.asked_for} for lease in (before, after))
+    known, now = ({r.id: _list_parameters(r) for r in lease.asked_for} for lease in (before, after))
     for reservation_id in known | now:
         was, became = known.get(reservation_id, {}), now.get(reservation_id, {})
         # Of one that has come or gone the type says enough.

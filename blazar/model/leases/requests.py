@@ -155,7 +155,7 @@ class LeaseChange:
     @property
     def _beside_words(self) -> bool:
         given = (self.start, self.end, self.before_end)
-        return bool(self.reservations) or self.resets_before_end or any(each is not None for each in given)
+        return bool(self.reservations) or self.resets_before_end or any(date is not None for date in given)
 
     def check_revision(self, lease: Lease) -> None:
         """Raise PreconditionFailed if the lease has none of the revisions that were asked for."""

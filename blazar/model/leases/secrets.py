@@ -83,7 +83,7 @@ def remove_secrets(text: str, parts: Iterable[str]) -> str:
             text = re.sub(rf"(?<!\w){re.escape(part)}(?!\w)", HIDDEN, text)
             continue
         before, *after = text.split(part[:BEGINNING])
-        text = before + "".join(HIDDEN + _rest(part[BEGINNING:], each) for each in after)
+        text = before + "".join(HIDDEN + _rest(part[BEGINNING:], rest) for rest in after)
     return text
 
 
@@ -122,7 +122,7 @@ def _list_texts(value: object) -> Iterator[str]:
     if isinstance(value, Mapping):
         value = [*value, *value.values()]
     if isinstance(value, list | tuple):
-        for each in value:
-            yield from _list_texts(each)
+        for part in value:
+            yield from _list_texts(part)
     elif isinstance(value, str):
         yield value

@@ -24,7 +24,7 @@ def cloud_ids_json(reservation: Reservation) -> dict[str, Any]:
     more = {
         _UNASSIGNED: sorted(reservation.unassigned),
         _FAILED: sorted(reservation.failed),
-        _GONE: {each.id: each.since.isoformat() for each in reservation.gone},
+        _GONE: {thing.id: thing.since.isoformat() for thing in reservation.gone},
     }
     return {**reservation.cloud_ids.values, **{key: ids for key, ids in more.items() if ids}}
 

@@ -132,7 +132,7 @@ class Impact:
     @property
     def summary(self) -> Mapping[str, int]:
         """Return how many leases have each outcome."""
-        return {str(each): sum(lease.outcome is each for lease in self.leases) for each in Outcome}
+        return {str(outcome): sum(lease.outcome is outcome for lease in self.leases) for outcome in Outcome}
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def name_changed_field(change: SeriesChange) -> Iterator[None]:
         yield
     except InvalidInput as error:
         if error.pointer is not None and error.pointer.split("/")[1] not in given:
-            error.pointer = next((f"/{each}" for each in _DECISIVE if each in given), None)
+            error.pointer = next((f"/{field}" for field in _DECISIVE if field in given), None)
         raise
 
 
@@ -100,8 +100,8 @@ def end_before(recurrence: Recurrence, first: datetime) -> Recurrence:
     return replace(
         recurrence,
         rule=rule,
-        excluded=frozenset(each for each in recurrence.excluded if each < first),
-        added=frozenset(each for each in recurrence.added if each < first),
+        excluded=frozenset(local for local in recurrence.excluded if local < first),
+        added=frozenset(local for local in recurrence.added if local < first),
     )
 
 
@@ -129,7 +129,7 @@ def since(recurrence: Recurrence, first: datetime, change: SeriesChange, last: d
         frozenset(_move_to_time(plain, date, recurrence) for date in dates if date >= first)
         for dates in (recurrence.excluded, recurrence.added)
     )
-    days = [each.date() for each in kept | more]
+    days = [local.date() for local in kept | more]
     starts = frozenset(plain.of_rule(min(days), max(days)) if days else ())
     return replace(
         plain,
@@ -151,7 +151,7 @@ def _find_rule_start(recurrence: Recurrence, first: datetime, last: datetime | N
     """
     begin = max(first, recurrence.start).date()
     coming = recurrence.of_rule(begin, begin + MOST_DAYS * _DAY)
-    found = next((each for each in coming if last is None or each > last), None)
+    found = next((local for local in coming if last is None or local > last), None)
     if found is None or (named and found != first and first in recurrence.added):
         raise InvalidInput(
             f"from: {spell(first)} is an additional date; name an occurrence of the rule, or change its lease by "

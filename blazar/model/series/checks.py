@@ -65,7 +65,7 @@ def check_series(
     if not every:
         raise _invalid("exdates", f"no occurrence is left in the next {MOST_DAYS} days; leave fewer out")
     _check_overlaps(every, recurrence)
-    booked = every if recurrence.rule.ends else [each for each in every if each.start < now + limits.horizon]
+    booked = every if recurrence.rule.ends else [o for o in every if o.start < now + limits.horizon]
     _check_limits(booked, recurrence, fit, limits, now)
     return tuple(booked)
 
@@ -169,7 +169,7 @@ def _check_added(recurrence: Recurrence, within: Collection[datetime], now: date
     _check_number("rdates", recurrence.added)
     earliest = recurrence.start if since is None else min(recurrence.start, since - _SECOND)
     last = max(recurrence.start, now.astimezone(ZoneInfo(recurrence.zone)).replace(tzinfo=None)) + _FARTHEST
-    if far := {each for each in recurrence.added if not earliest < each < last}:
+    if far := {local for local in recurrence.added if not earliest < local < last}:
         raise _invalid(
             "rdates", f"{_spell_dates(far)} is not after the start and at most {MOST_DAYS} days ahead; leave it out"
         )
@@ -186,8 +186,8 @@ def _find_rule_dates(
         return found
     walk = Walk(recurrence.rule, recurrence.start.date())
     at = recurrence.start.time()
-    later = (each for each in dates - found if each.time() == at and each.year <= LAST_YEAR)
-    return found.union(each for each in later if any(walk.dates(each.date(), each.date())))
+    later = (date for date in dates - found if date.time() == at and date.year <= LAST_YEAR)
+    return found.union(local for local in later if any(walk.dates(local.date(), local.date())))
 
 
 def _check_number(field: str, dates: Collection[datetime]) -> None:

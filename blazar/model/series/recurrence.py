@@ -65,7 +65,7 @@ class Recurrence:
         last = (within.end.astimezone(zone) + _DAY).date()
         starts = {*self.of_rule(first, last)} - self.excluded | self.added
         found = (self.occurrence(local) for local in starts if first <= local.date() <= last)
-        return tuple(sorted((each for each in found if within.contains(each.start)), key=Occurrence.order))
+        return tuple(sorted((o for o in found if within.contains(o.start)), key=Occurrence.order))
 
     def of_rule(self, first: date, last: date) -> Iterator[datetime]:
         """Yield the local starts of the rule by their dates, those that are excluded too.

@@ -159,10 +159,10 @@ class UsePolicies:
         return UsePolicy(
             mode=UseMode.ON if all(policy.mode is UseMode.ON for policy in found) else UseMode.DRY_RUN,
             unused_after=max(policy.unused_after for policy in found),
-            idle_after=None if None in idle else max(each for each in idle if each is not None),
+            idle_after=None if None in idle else max(length for length in idle if length is not None),
             warn_before=max(policy.warn_before for policy in found),
             undo=max(policy.undo for policy in found),
-            idle_below=min(each for each in below if each is not None) if measured else None,
+            idle_below=min(bound for bound in below if bound is not None) if measured else None,
         )
 
 

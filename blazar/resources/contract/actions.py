@@ -111,7 +111,7 @@ def simple_action(given: Json, what: str) -> str:
 
 def differ_beside_action(before: Content, after: Content) -> bool:
     """Return whether two versions of a reservation differ in more than the action before the end."""
-    one, other = ({k: v for k, v in each.values.items() if k != BEFORE_END} for each in (before, after))
+    one, other = ({k: v for k, v in content.values.items() if k != BEFORE_END} for content in (before, after))
     return one != other
 
 

@@ -191,9 +191,12 @@ class CheckedType(ResourceType):
     def references(self, parameters: Content) -> tuple[Reference, ...]:
         """Return the references in parameters, each of which is at its pointer."""
         found = tuple(self._plain.references(parameters))
-        for each in found:
-            if not isinstance(each, Reference) or reservation_at(parameters, each.pointer) != each.reservation:
-                raise TypeError(f"references of {self.name} returned {each!r:.120}, which is not at its pointer")
+        for reference in found:
+            if (
+                not isinstance(reference, Reference)
+                or reservation_at(parameters, reference.pointer) != reference.reservation
+            ):
+                raise TypeError(f"references of {self.name} returned {reference!r:.120}, which is not at its pointer")
         return found
 
 

@@ -93,7 +93,7 @@ def copy_values(front: Plugin, plain: Plugin) -> None:
 
 def first_parameter(method: Callable[..., Any]) -> str:
     """Return the annotation of the first parameter of a method after ``self``; empty if it has none."""
-    return next((str(each.annotation) for each in list(signature(method).parameters.values())[1:]), "")
+    return next((str(parameter.annotation) for parameter in list(signature(method).parameters.values())[1:]), "")
 
 
 def returns(method: Callable[..., Any]) -> str:

@@ -189,10 +189,10 @@ class RegionalKind(Kind):
         """Return what the clouds have to register; those that do not answer are left out, unless none does."""
         found: list[Candidate] = []
         failed: list[BlazarError] = []
-        for name, each in self._by_region.items():
+        for name, checked_kind in self._by_region.items():
             try:
                 here = [r for r in registered if (r.region or self._regions.default) == name]
-                found += (self._placed(one, name) for one in each.candidates(here))
+                found += (self._placed(one, name) for one in checked_kind.candidates(here))
             except CloudUnavailable as error:
                 failed.append(error)
         if len(failed) == len(self._by_region):
@@ -269,10 +269,8 @@ def check_answers(types: Collection[ResourceType], kinds: Mapping[ResourceKind, 
 def combine_regions(regions: Regions, made: Mapping[str, Provided]) -> Provided:
     """Return the types and kinds of several regions, each one of all regions in the place of one for each."""
     first_types, first_kinds = made[regions.default]
-    types = {name: {each.resource_type: each for each in those} for name, (those, _) in made.items()}
+    types = {name: {type_.resource_type: type_ for type_ in those} for name, (those, _) in made.items()}
     return (
-        tuple(
-            RegionalType({name: types[name][each.resource_type] for name in regions}, regions) for each in first_types
-        ),
+        tuple(RegionalType({name: types[name][t.resource_type] for name in regions}, regions) for t in first_types),
         {kind: RegionalKind({name: made[name][1][kind] for name in regions}, regions) for kind in first_kinds},
     )

@@ -221,8 +221,8 @@ def candidates(cloud: Network, registered: Collection[Resource]) -> tuple[Candid
     By networks, subnets and addresses. Two calls for each network that has such an address, and those for the list of
     networks. Only of IPv4: Neutron (29) refuses floating IPs of IPv6.
     """
-    networks = sorted(cloud.external_networks(), key=lambda each: (each.name, each.id))
-    alike = Counter(each.name for each in networks)
+    networks = sorted(cloud.external_networks(), key=lambda network: (network.name, network.id))
+    alike = Counter(network.name for network in networks)
     known = by_network(registered)
     found: list[Candidate] = []
     for network in networks:
@@ -248,8 +248,8 @@ def _addresses(cloud: Network, network: NetworkInfo, registered: Mapping[str, Re
     """Yield the registered addresses of a network and those that can be registered, subnet by subnet in order."""
     subnets = sorted(network.subnets, key=_place)
     taken = set(registered)
-    if any(next(_iterate_unpooled(each), None) for each in subnets):
-        taken.update(each.address for each in cloud.floating_ips(network_id=network.id))
+    if any(next(_iterate_unpooled(subnet), None) for subnet in subnets):
+        taken.update(floating_ip.address for floating_ip in cloud.floating_ips(network_id=network.id))
         taken.update(cloud.used_addresses(network.id))
     for subnet in subnets:
         block = ip_network(subnet.cidr)
@@ -272,8 +272,8 @@ def _iterate_unpooled(subnet: Subnet) -> Iterator[str]:
     number, beyond = int(block.network_address), int(block.broadcast_address) + 1
     pools = sorted((int(ip_address(first)), int(ip_address(last))) for first, last in subnet.pools)
     for first, last in (*pools, (beyond, beyond)):
-        for each in range(number, first):
-            address = str(IPv4Address(each))
+        for address_number in range(number, first):
+            address = str(IPv4Address(address_number))
             if own_use(subnet, address) is None:
                 yield address
         number = max(number, last + 1)

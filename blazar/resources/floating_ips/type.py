@@ -79,7 +79,7 @@ class VirtualFloatingIp(ResourceType):
     ) -> tuple[Content, Content] | None:
         """Return the parameters with the amount divided; a required address goes where it is."""
         before = FloatingIpParameters.of(parameters)
-        names = {each.name for each in gone}
+        names = {resource.name for resource in gone}
         going = tuple(a for a in before.required_floatingips if name_of(before.network_id, a) in names)
         staying = tuple(a for a in before.required_floatingips if a not in going)
         stays = replace(before, amount=before.amount - len(gone), required_floatingips=staying)

@@ -34,8 +34,8 @@ class HookTally:
 
     def raise_failure(self) -> None:
         """Raise what went wrong, a refusal first: a retry does not help there."""
-        for failure in sorted(self.failures, key=lambda each: isinstance(each, CloudUnavailable)):
-            text = "; ".join(each.message for each in self.failures)
+        for failure in sorted(self.failures, key=lambda error: isinstance(error, CloudUnavailable)):
+            text = "; ".join(failure.message for failure in self.failures)
             raise type(failure)(text, cause=failure.cause) from failure
 
     @property
@@ -89,8 +89,8 @@ def _answers(
 
     with ThreadPoolExecutor(min(CALLERS, len(resources)), thread_name_prefix="hook-call") as pool:
         # Each thread has the fence, the deadline and the request id of this one.
-        asked = [pool.submit(copy_context().run, ask, each) for each in resources]
-        return [each.result() for each in asked]
+        asked = [pool.submit(copy_context().run, ask, resource) for resource in resources]
+        return [answer.result() for answer in asked]
 
 
 def _answer(hooks: Hooks, resource: Resource, message: Callable[[Resource], HookCall]) -> HookAnswer | BlazarError:

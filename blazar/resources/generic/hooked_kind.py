@@ -61,8 +61,8 @@ class HookedKind(Kind):
         end = time.monotonic() + min(ASKING_SECONDS, ASKING_SECONDS if left is None else left / 2)
         with ThreadPoolExecutor(min(ASKERS, max(1, len(groups))), thread_name_prefix="hook-health") as pool:
             asked = [pool.submit(copy_context().run, self._ask, group, end) for group in groups]
-            reached = [each.result() for each in asked]
-        if len(hooked) > 1 and not any(each is not False for each in reached):
+            reached = [answer.result() for answer in asked]
+        if len(hooked) > 1 and not any(was_reached is not False for was_reached in reached):
             raise CloudUnavailable(f"no hook of any {noun(hooked[0].kind)} can be reached")
         if len(registered) > 1:
             known = {resource.external_id for resource in registered}
@@ -80,11 +80,11 @@ class HookedKind(Kind):
         try:
             failures = _failures(group, self._hooks.ask_hook(hook_messages.health(group, self._now())))
         except CloudUnavailable as error:
-            failures, reached = dict.fromkeys((each.external_id for each in group), error.message), False
+            failures, reached = dict.fromkeys((resource.external_id for resource in group), error.message), False
         except BlazarError as error:
-            failures = dict.fromkeys((each.external_id for each in group), error.message)
+            failures = dict.fromkeys((resource.external_id for resource in group), error.message)
         with self._lock:
-            self._asked |= dict.fromkeys((each.external_id for each in group), time.monotonic())
+            self._asked |= dict.fromkeys((resource.external_id for resource in group), time.monotonic())
             self._answered |= failures
         return reached
 
@@ -92,7 +92,7 @@ class HookedKind(Kind):
 def _by_hook(resources: Collection[Resource]) -> list[Sequence[Resource]]:
     """Return resources by their hooks, so many in each group as one question may name."""
     groups: dict[str, list[Resource]] = defaultdict(list)
-    for resource in sorted(resources, key=lambda each: each.id):
+    for resource in sorted(resources, key=lambda resource: resource.id):
         groups[hook_messages.url_of(resource)].append(resource)
     return [
         group[first : first + MOST_ASKED] for group in groups.values() for first in range(0, len(group), MOST_ASKED)
@@ -102,10 +102,10 @@ def _by_hook(resources: Collection[Resource]) -> list[Sequence[Resource]]:
 def _failures(group: Sequence[Resource], answer: HookAnswer) -> Mapping[str, str | None]:
     """Return why resources have failed, by their ids; None for those that are well."""
     if answer.result in (HookResult.UNUSABLE, HookResult.REFUSED):
-        return dict.fromkeys((each.external_id for each in group), answer.reason)
+        return dict.fromkeys((resource.external_id for resource in group), answer.reason)
     told = (answer.content or {}).get("failures")
     known = told if isinstance(told, dict) else {}
-    ids = (each.external_id for each in group)
+    ids = (resource.external_id for resource in group)
     # Null is how JSON says that there is no failure.
     return {id_: None if known.get(id_) is None else _sentence(known[id_]) for id_ in ids}
 

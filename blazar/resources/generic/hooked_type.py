@@ -170,9 +170,9 @@ class Hooked(ResourceType, ABC):
             raise Unusable(tally.unusable)
         tally.raise_failure()
         former = self._former_ended(task, undoing=undoing)
-        waits = [each for each in (tally.not_yet, former) if each is not None]
+        waits = [wait for wait in (tally.not_yet, former) if wait is not None]
         if waits:
-            return NotYet(min(each.after for each in waits), "; ".join(each.reason for each in waits))
+            return NotYet(min(wait.after for wait in waits), "; ".join(wait.reason for wait in waits))
         return Done(Content({"resources": [_public_fields(resource, answer) for resource, answer in tally.done]}))
 
     def before_end(self, task: Task) -> Progress:

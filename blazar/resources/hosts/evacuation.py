@@ -100,7 +100,7 @@ class Emptying:
     def plan(self, hosts: Collection[Resource], needed: int, elsewhere: Elsewhere) -> EvacuationPlan | NotEnough:
         """Return how so many of these hosts are emptied, or why that cannot be. CloudUnavailable."""
         counts = self._compute.server_counts()
-        up = {each.service_name for each in self._compute.hypervisors() if each.up and each.enabled}
+        up = {h.service_name for h in self._compute.hypervisors() if h.up and h.enabled}
         usable = [host for host in hosts if _service(host) in up]
         usable.sort(key=lambda host: (counts.get(_service(host), 0), host.id))
         looked_at = usable[: MOST_CANDIDATES + 4 * needed]
@@ -153,16 +153,18 @@ class Emptying:
         here = frozenset(server.id for server in seen.servers[host.name])
         within, never = Within(task.reservation.id, task.lease.project_id), self._settings.never
         found = [occupant(server, here, never, within=within) for server in seen.servers[host.name]]
-        for each in found:
-            if each.obstacle:
-                return Load(obstacle=f"server {each.id} on {host.name} cannot be moved: {each.obstacle}")
+        for hosted_server in found:
+            if hosted_server.obstacle:
+                return Load(
+                    obstacle=f"server {hosted_server.id} on {host.name} cannot be moved: {hosted_server.obstacle}"
+                )
         if (
             estimate_duration([EvacuationCandidate(host.id, host.name, tuple(found))], self._settings.rules)
             > self._settings.rules.limit
         ):
             return Load(obstacle=f"it would take too long to move the servers of {host.name}")
-        amounts = sum((each.amounts for each in found), Amounts())
-        return Load(amounts, frozenset[str]().union(*(each.traits for each in found)))
+        amounts = sum((server.amounts for server in found), Amounts())
+        return Load(amounts, frozenset[str]().union(*(server.traits for server in found)))
 
     def move_within(self, task: Task, source: Resource, target: Resource, since: datetime) -> Progress:
         """Ensure that the servers of a host of a reservation move to another one of it; Done when none is left."""
@@ -171,7 +173,7 @@ class Emptying:
         self._confirm(seen.open_moves)
         if seen.is_empty:
             return Done()
-        open_ = [each for each in self._compute.hypervisors() if each.service_name == _service(target)]
+        open_ = [h for h in self._compute.hypervisors() if h.service_name == _service(target)]
         job = _Job(
             task.lease.id,
             open_,
@@ -222,7 +224,7 @@ class Emptying:
         # Moves before servers: one that arrives in between is on neither list otherwise.
         moves = {host.name: self._evacuation.open_moves(_service(host)) for host in hosts}
         found = self._evacuation.occupants(*map(_service, hosts)) if hosts else ()
-        servers = {host.name: tuple(each for each in found if each.host == _service(host)) for host in hosts}
+        servers = {host.name: tuple(server for server in found if server.host == _service(host)) for host in hosts}
         return _Look(servers, moves, self._evacuation.rooms([host.name for host in hosts]))
 
     def _empty(self, task: Task) -> Progress:
@@ -271,25 +273,25 @@ class Emptying:
         places = _places(movable, job.targets(), job.headroom)
         running = {name: len(found) for name, found in seen.moves.items()}
         for host in movable:
-            for each in host.occupants:
-                if each.id not in places:
-                    troubles.append(f"server {each.id} cannot be moved: no host has room for it")
+            for server in host.occupants:
+                if server.id not in places:
+                    troubles.append(f"server {server.id} cannot be moved: no host has room for it")
                 elif running[host.name] < rules.per_host and sum(running.values()) < rules.in_all:
                     try:
-                        self._evacuation.begin_move(each.id, services[places[each.id]], live=each.live)
+                        self._evacuation.begin_move(server.id, services[places[server.id]], live=server.live)
                     except NotFound:
                         # Its owner has just deleted it.
                         continue
                     except (Conflict, CloudRefused) as error:
-                        troubles.append(f"server {each.id} was not moved: {error.message}")
+                        troubles.append(f"server {server.id} was not moved: {error.message}")
                         continue
                     running[host.name] += 1
                     LOG.info(
                         "Server %s of project %s is moved from %s to %s for lease %s",
-                        each.id,
-                        each.project_id,
+                        server.id,
+                        server.project_id,
                         host.name,
-                        places[each.id],
+                        places[server.id],
                         job.lease_id,
                     )
         return troubles

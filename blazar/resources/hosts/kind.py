@@ -108,13 +108,13 @@ class Hosts(Kind):
         counts = self._registration.server_counts()
         return tuple(
             Candidate(
-                each.id,
-                each.hypervisor_hostname,
-                "down" if not each.up else "up" if each.enabled else "disabled",
-                counts.get(each.service_name, 0),
-                registration={"name": each.hypervisor_hostname},
+                hypervisor.id,
+                hypervisor.hypervisor_hostname,
+                "down" if not hypervisor.up else "up" if hypervisor.enabled else "disabled",
+                counts.get(hypervisor.service_name, 0),
+                registration={"name": hypervisor.hypervisor_hostname},
             )
-            for each in self._registration.hypervisors()
+            for hypervisor in self._registration.hypervisors()
         )
 
     def current(self, resource: Resource) -> CloudResource:
@@ -147,17 +147,17 @@ class Hosts(Kind):
 
     def close(self, resources: Collection[Resource], mark: str) -> None:
         """Ensure that the nova-computes of hosts are disabled; those that were enabled get the mark as the reason."""
-        self._registration.close([str(each.attributes["service_name"]) for each in resources], mark)
+        self._registration.close([str(resource.attributes["service_name"]) for resource in resources], mark)
 
     def reopen(self, resources: Collection[Resource], mark: str, others: Mapping[int, str]) -> None:
         """Ensure that no nova-compute is disabled for this reason: it is enabled, or has another mark as its reason."""
-        by_service = {str(each.attributes["service_name"]): others.get(each.id) for each in resources}
+        by_service = {str(resource.attributes["service_name"]): others.get(resource.id) for resource in resources}
         self._registration.reopen(by_service, mark)
 
     def occupants(self, resources: Collection[Resource]) -> Mapping[int, int]:
         """Return how many servers hosts run, by calendar id."""
         counts = self._registration.server_counts()
-        return {each.id: counts.get(str(each.attributes["service_name"]), 0) for each in resources}
+        return {resource.id: counts.get(str(resource.attributes["service_name"]), 0) for resource in resources}
 
     def poll(self, registered: Collection[Resource], uses: CalendarReads) -> Polled:
         """Return the state of all hosts: two calls to Nova, and one to Placement if it has no changes.

@@ -60,22 +60,22 @@ class HostRegistration:
 
         Those that Nova does not know are left out.
         """
-        for each in self.hypervisors():
-            if each.service_name in services and each.enabled:
-                self._cloud.compute.disable_service(each.service_name, mark)
+        for hypervisor in self.hypervisors():
+            if hypervisor.service_name in services and hypervisor.enabled:
+                self._cloud.compute.disable_service(hypervisor.service_name, mark)
 
     def reopen(self, services: Mapping[str, str | None], mark: str) -> None:
         """Ensure that no nova-compute is disabled for this reason: it gets the other one given for it, or is enabled.
 
         What anybody has disabled for another reason stays disabled.
         """
-        for each in self.hypervisors():
-            if each.service_name in services and not each.enabled and each.disabled_reason == mark:
-                other = services[each.service_name]
+        for hypervisor in self.hypervisors():
+            if hypervisor.service_name in services and not hypervisor.enabled and hypervisor.disabled_reason == mark:
+                other = services[hypervisor.service_name]
                 if other is None:
-                    self._cloud.compute.enable_service(each.service_name)
+                    self._cloud.compute.enable_service(hypervisor.service_name)
                 else:
-                    self._cloud.compute.disable_service(each.service_name, other)
+                    self._cloud.compute.disable_service(hypervisor.service_name, other)
 
     def details(self, hostname: str, attributes: Attributes) -> ResourceDetails:
         """Return the attributes, inventory and traits of a host; NotFound if Placement does not know it."""

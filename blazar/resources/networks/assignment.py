@@ -69,7 +69,7 @@ class NetworkAssignment:
     def subnet(self, found: SegmentNetwork, wanted: NewSubnet) -> str:
         """Ensure that the reservation's network has a subnet; return its id. CloudRefused, Conflict."""
         network = self._network.network(found.id)
-        there = next((each.id for each in network.subnets if each.cidr == wanted.cidr), None) if network else None
+        there = next((subnet.id for subnet in network.subnets if subnet.cidr == wanted.cidr), None) if network else None
         try:
             return there or self._segments.create_subnet(found.id, wanted, project_id=found.project_id)
         except NotFound as error:

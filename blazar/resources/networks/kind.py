@@ -129,7 +129,7 @@ def _segments_by_network(found: Collection[SegmentNetwork], uses: CalendarReads)
     held, projects = (uses.holders(named), uses.projects(named)) if named else ({}, {})
     return {
         network.id: frozenset(
-            name for each in ids[network.id] if projects.get(each) == network.project_id for name in held.get(each, ())
+            name for id_ in ids[network.id] if projects.get(id_) == network.project_id for name in held.get(id_, ())
         )
         for network in found
     }

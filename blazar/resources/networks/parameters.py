@@ -73,9 +73,9 @@ def _cidr(value: object) -> tuple[str, int]:
 
 def _servers(value: object, version: int) -> tuple[str, ...]:
     try:
-        fits = isinstance(value, list) and len(value) <= MOST_SERVERS and all(isinstance(each, str) for each in value)
-        found = [ip_address(each) for each in value] if fits and isinstance(value, list) else []
-        fits = fits and all(each.version == version for each in found) and len(set(found)) == len(found)
+        fits = isinstance(value, list) and len(value) <= MOST_SERVERS and all(isinstance(a, str) for a in value)
+        found = [ip_address(address) for address in value] if fits and isinstance(value, list) else []
+        fits = fits and all(address.version == version for address in found) and len(set(found)) == len(found)
     except ValueError:
         fits = False
     if not fits:
@@ -83,7 +83,7 @@ def _servers(value: object, version: int) -> tuple[str, ...]:
             f"{SUBNET}.{SERVERS} is {quote(value)}; give a list of at most {MOST_SERVERS} addresses of IPv{version}",
             pointer=f"/{SERVERS}",
         )
-    return tuple(str(each) for each in found)
+    return tuple(str(address) for address in found)
 
 
 SCHEMA = a_request(

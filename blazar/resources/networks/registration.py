@@ -120,11 +120,11 @@ class SegmentRegistration:
             )
         ranges = self._segments.segment_ranges(segment.network_type)
         own = self._segments.own_project() if ranges else ""
-        for each in ranges or ():
-            if _contains(each, segment) and (each.shared or each.project_id != own):
-                others = "all projects" if each.shared else f"project {each.project_id}"
+        for range in ranges or ():
+            if _contains(range, segment) and (range.shared or range.project_id != own):
+                others = "all projects" if range.shared else f"project {range.project_id}"
                 raise InvalidInput(
-                    f"{SEGMENT_ID} {segment.segment_id} is in a range ({each.minimum} to {each.maximum}) from which "
+                    f"{SEGMENT_ID} {segment.segment_id} is in a range ({range.minimum} to {range.maximum}) from which "
                     f"Neutron serves {others}; take it out of that range, or give it to a range that is not shared and "
                     f"belongs to project {own}, that of this service",
                     pointer=f"/{SEGMENT_ID}",

@@ -149,8 +149,8 @@ def _pass_over(refusals: list[str]) -> Iterator[None]:
 
 def _sentence(left: Collection[Port], refusals: Collection[str]) -> str:
     """Return what holds a network, for operators."""
-    holding = sorted((each for each in left if each.owner not in AUTOMATIC), key=lambda each: each.id)
-    ports = [_describe_port(each) for each in holding[:MOST_NAMED]]
+    holding = sorted((port for port in left if port.owner not in AUTOMATIC), key=lambda port: port.id)
+    ports = [_describe_port(port) for port in holding[:MOST_NAMED]]
     if len(holding) > MOST_NAMED:
         ports.append(f"{len(holding) - MOST_NAMED} more")
     said = [text[:LONGEST] for text in dict.fromkeys(refusals)][:MOST_NAMED]

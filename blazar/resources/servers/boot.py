@@ -57,7 +57,7 @@ class Ties:
         found = self._volumes.volume(volume_id)
         if found is None:
             raise CloudRefused(f"volume {volume_id}, which server {server_id} was to have, is gone")
-        if any(each.server_id == server_id for each in found.attachments) and found.status == "in-use":
+        if any(attachment.server_id == server_id for attachment in found.attachments) and found.status == "in-use":
             return None
         if found.status == "available":
             try:
@@ -72,7 +72,7 @@ class Ties:
         return NotYet(RECHECK_SOON, f"volume {volume_id} is being attached to server {server_id}")
 
     def _addressed(self, reservation_id: str, servers: Sequence[str]) -> None:
-        found = sorted(self._network.floating_ips(tag=mark(reservation_id)), key=lambda each: each.address)
+        found = sorted(self._network.floating_ips(tag=mark(reservation_id)), key=lambda ip: ip.address)
         for address, server_id in zip(found, servers, strict=False):
             if not address.attached:
                 self._network.attach_floating_ip(address.id, server_id)
@@ -123,7 +123,7 @@ class ServersRecord:
         """Return it without some servers."""
         gone = frozenset(ids)
         ids, building, doomed = (
-            tuple(id_ for id_ in each if id_ not in gone) for each in (self.ids, self.building, self.doomed)
+            tuple(id_ for id_ in ids if id_ not in gone) for ids in (self.ids, self.building, self.doomed)
         )
         return replace(self, ids=ids, building=building, doomed=doomed)
 
@@ -148,7 +148,7 @@ class Boot:
         record = self._looked(task, record, there)
         while not record.doomed and not record.building and len(record.ids) < sum(task.counts.values()):
             with self._opened(task, wanted):
-                made = self._booted(task, wanted, [each.name for each in there.values()])
+                made = self._booted(task, wanted, [server.name for server in there.values()])
             if isinstance(made, NotYet):
                 return record, made
             record = replace(record, ids=(*record.ids, made), building=(made,), looks=0)
@@ -190,7 +190,7 @@ class Boot:
             id_ for id_ in ServersRecord.of(task.reservation.cloud_ids).ids if id_ not in there and id_ not in besides
         ]
         found = [server for id_ in ids if (server := self._booting.booted_server(id_)) is not None]
-        return tuple(Server(each.id, each.name, each.project_id, "", None, each.status) for each in found)
+        return tuple(Server(server.id, server.name, server.project_id, "", None, server.status) for server in found)
 
     def gone(self, reservation_id: str, ids: Collection[str]) -> frozenset[str]:
         """Return which servers of a reservation Nova does not know any more, whatever flavor they have."""
@@ -277,7 +277,7 @@ def _networks(task: Task, wanted: ServerParameters) -> tuple[str, ...] | str:
     """Return the networks of servers, those of the same lease by the ids that they have."""
     if isinstance(wanted.networks, str):
         return wanted.networks
-    return tuple(each if isinstance(each, str) else _network_id(task, each) for each in wanted.networks)
+    return tuple(network if isinstance(network, str) else _network_id(task, network) for network in wanted.networks)
 
 
 def _network_id(task: Task, reference: Reference) -> str:
@@ -292,4 +292,4 @@ def _key_name(task: Task) -> str:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    return tuple(str(each) for each in value) if isinstance(value, list | tuple) else ()
+    return tuple(str(text) for text in value) if isinstance(value, list | tuple) else ()

@@ -178,18 +178,18 @@ class ServerParameters:
     @property
     def values(self) -> Json:
         """Return the parameters as a request has them, with the source flavor."""
-        networks = self.networks if isinstance(self.networks, str) else [_as_json(each) for each in self.networks]
+        networks = self.networks if isinstance(self.networks, str) else [_as_json(network) for network in self.networks]
         lists = {NETWORKS: networks, GROUPS: list(self.security_groups), METADATA: dict(self.metadata)}
         address = None if self.floating_ip is None else _as_json(self.floating_ip)
-        tied = {VOLUMES: [_as_json(each) for each in self.volumes], FLOATING_IP: address}
+        tied = {VOLUMES: [_as_json(volume) for volume in self.volumes], FLOATING_IP: address}
         return {**asdict(self), **lists, **tied}
 
     @property
     def references(self) -> tuple[Reference, ...]:
         """Return what they name of the same lease."""
         given = () if isinstance(self.networks, str) else self.networks
-        networks = (replace(each, misfit=_without_subnet) for each in given if isinstance(each, Reference))
-        volumes = (replace(each, misfit=self._misfit, exclusive=True) for each in self.volumes)
+        networks = (replace(net, misfit=_without_subnet) for net in given if isinstance(net, Reference))
+        volumes = (replace(volume, misfit=self._misfit, exclusive=True) for volume in self.volumes)
         address = () if self.floating_ip is None else (replace(self.floating_ip, exclusive=True),)
         return (*networks, *volumes, *address)
 
@@ -208,7 +208,7 @@ class ServerParameters:
         name = self.name or f"reservation-{reservation_id}"
         if self.amount == 1:
             return name
-        return next(each for number in count(1) if (each := f"{name[:240]}-{number}") not in taken)
+        return next(candidate for number in count(1) if (candidate := f"{name[:240]}-{number}") not in taken)
 
     @property
     def source(self) -> Flavor | None:
@@ -299,13 +299,13 @@ def _volumes(value: object) -> tuple[Reference, ...]:
 
 def _once(volumes: tuple[Reference, ...]) -> tuple[Reference, ...]:
     """Return references to volumes; InvalidInput if one is named twice, as a volume is attached to a server once."""
-    named = [each.reservation for each in volumes]
-    for index, each in enumerate(volumes):
-        if each.reservation in named[:index]:
+    named = [volume.reservation for volume in volumes]
+    for index, reference in enumerate(volumes):
+        if reference.reservation in named[:index]:
             raise InvalidInput(
-                f"{VOLUMES} names reservation {quote(each.reservation)} twice; name it once, and all its volumes are "
-                f"attached",
-                pointer=each.pointer,
+                f"{VOLUMES} names reservation {quote(reference.reservation)} twice; name it once, and all its volumes "
+                f"are attached",
+                pointer=reference.pointer,
             )
     return volumes
 

@@ -134,8 +134,8 @@ class VirtualServer(Instances):
         """Return the servers with their sizes, and a port for each network that is named."""
         wanted = self.read(parameters)
         ports = 0 if isinstance(wanted.networks, str) else len(wanted.networks)
-        each = {Quota.SERVERS: 1, Quota.VCPUS: wanted.vcpus, Quota.MEMORY_MB: wanted.memory_mb, Quota.PORTS: ports}
-        return {quota: amount * wanted.amount for quota, amount in each.items()}
+        needs = {Quota.SERVERS: 1, Quota.VCPUS: wanted.vcpus, Quota.MEMORY_MB: wanted.memory_mb, Quota.PORTS: ports}
+        return {quota: amount * wanted.amount for quota, amount in needs.items()}
 
     def template(self, parameters: Content) -> ServerTemplate:
         """Return a template of the flavor, or of the sizes."""

@@ -217,7 +217,7 @@ class StackMaking:
             marked = self._stacks.stacks_with(project, mark(task.reservation.id))
             # Users can copy tags to stacks of their own, but no two stacks of a project have one name.
             name = StackParameters.of(task.reservation.parameters).name(task.reservation.id)
-            found = next((each for each in marked if each.name == name), None)
+            found = next((stack for stack in marked if stack.name == name), None)
         # Heat keeps what it has deleted for a while.
         return None if found is not None and (found.action, found.state) == (DELETE, COMPLETE) else found
 
@@ -229,10 +229,10 @@ class StackMaking:
         """Clear the networks of a stack of what users have built on them."""
         if stack.action != DELETE:
             return
-        for each in self._stacks.stack_resources(task.lease.project_id, stack.id):
-            if each.type == _NETWORK and each.physical_id:
+        for stack_resource in self._stacks.stack_resources(task.lease.project_id, stack.id):
+            if stack_resource.type == _NETWORK and stack_resource.physical_id:
                 with suppress(NotFound, Conflict):
-                    self._teardown.clear(each.physical_id)
+                    self._teardown.clear(stack_resource.physical_id)
 
 
 _STAYS = "it could not be deleted"

@@ -62,12 +62,12 @@ def document(given: object, *, name: str, pointer: str) -> Document:
         raise InvalidInput(f"{name} is not an object; give one, or the YAML text of one", pointer=pointer)
     found = Document(value, pointer, is_text)
     count = 0
-    for count, (path, each) in enumerate(values(value), start=1):
+    for count, (path, part) in enumerate(values(value), start=1):
         if count > MOST_VALUES:
             raise InvalidInput(f"{name} has more than {MOST_VALUES} values; make it smaller", pointer=pointer)
         if len(path) > DEEPEST:
             raise InvalidInput(f"{name} is more than {DEEPEST} values deep; make it flatter", pointer=pointer)
-        if problem := _problem(each):
+        if problem := _problem(part):
             raise InvalidInput(f"{name} {problem} (at {pointer_of(path) or '/'})", pointer=found.at(path))
     return replace(found, size=count)
 
@@ -76,13 +76,13 @@ def values(value: object) -> Iterator[tuple[Path, object]]:
     """Yield all values inside a value, itself included, each after what contains it."""
     waiting: list[tuple[Path, object]] = [((), value)]
     while waiting:
-        path, each = waiting.pop()
-        yield path, each
+        path, part = waiting.pop()
+        yield path, part
         # An explicit list, not recursion: what comes as JSON may be deeper than Python's stack.
-        if isinstance(each, dict):
-            waiting.extend(((*path, key), inner) for key, inner in each.items())
-        elif isinstance(each, list):
-            waiting.extend(((*path, index), inner) for index, inner in enumerate(each))
+        if isinstance(part, dict):
+            waiting.extend(((*path, key), inner) for key, inner in part.items())
+        elif isinstance(part, list):
+            waiting.extend(((*path, index), inner) for index, inner in enumerate(part))
 
 
 def check_text(text: str, *, name: str, pointer: str) -> None:

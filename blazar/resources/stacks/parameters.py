@@ -43,12 +43,12 @@ class Takes:
     def of(cls, values: Any) -> Takes:
         """Return what a reservation keeps."""
         price = StackPrice(
-            tuple(ServerPrice(each["flavor"], each["amount"]) for each in values["servers"]),
-            tuple(VolumePrice(each["volume_type"], each["size"], each["amount"]) for each in values["volumes"]),
-            tuple(AddressPrice(each["network_id"], len(each["resources"])) for each in values["addresses"]),
+            tuple(ServerPrice(server["flavor"], server["amount"]) for server in values["servers"]),
+            tuple(VolumePrice(volume["volume_type"], volume["size"], volume["amount"]) for volume in values["volumes"]),
+            tuple(AddressPrice(address["network_id"], len(address["resources"])) for address in values["addresses"]),
         )
-        names = tuple(name for each in values["addresses"] for name in each["resources"])
-        flavor_ids = tuple(each["flavor_id"] for each in values["servers"])
+        names = tuple(name for address in values["addresses"] for name in address["resources"])
+        flavor_ids = tuple(server["flavor_id"] for server in values["servers"])
         return cls(price, flavor_ids, names, tuple(values["key_pairs"]))
 
     @property
@@ -57,16 +57,16 @@ class Takes:
         left = iter(self.addresses)
         return {
             "servers": [
-                {"flavor": each.flavor, "flavor_id": flavor_id, "amount": each.amount}
-                for each, flavor_id in zip(self.price.servers, self.flavor_ids, strict=True)
+                {"flavor": price.flavor, "flavor_id": flavor_id, "amount": price.amount}
+                for price, flavor_id in zip(self.price.servers, self.flavor_ids, strict=True)
             ],
             "volumes": [
-                {"volume_type": each.volume_type, "size": each.size_gb, "amount": each.amount}
-                for each in self.price.volumes
+                {"volume_type": volume.volume_type, "size": volume.size_gb, "amount": volume.amount}
+                for volume in self.price.volumes
             ],
             "addresses": [
-                {"network_id": each.network, "resources": [next(left) for _ in range(each.amount)]}
-                for each in self.price.addresses
+                {"network_id": address.network, "resources": [next(left) for _ in range(address.amount)]}
+                for address in self.price.addresses
             ],
             "key_pairs": list(self.keys),
         }
@@ -147,8 +147,8 @@ def hidden_names(source: StackSource) -> frozenset[str]:
 
     Defaults in an environment are for the templates among the files, too.
     """
-    sections = [each.get("parameters") for each in (source.template, *source.templates.values())]
-    found = [item for each in sections if isinstance(each, Mapping) for item in each.items()]
+    sections = [template.get("parameters") for template in (source.template, *source.templates.values())]
+    found = [item for section in sections if isinstance(section, Mapping) for item in section.items()]
     return frozenset(name for name, schema in found if isinstance(schema, Mapping) and schema.get("hidden"))
 
 
@@ -156,9 +156,9 @@ def hidden_parts(source: StackSource) -> frozenset[str]:
     """Return the values of hidden parameters, and all that is in them."""
     hidden = hidden_names(source)
     sections = [source.parameters, *(source.environment.get(name) for name in _SECTIONS)]
-    given = [each[name] for each in sections if isinstance(each, Mapping) for name in hidden & each.keys()]
+    given = [section[name] for section in sections if isinstance(section, Mapping) for name in hidden & section.keys()]
     # Heat may tell a part of a list or an object, also its keys.
-    inside = [each for value in given for each in values(value)]
+    inside = [part for value in given for part in values(value)]
     keys = (key for path, _ in inside for key in path[-1:] if isinstance(key, str))
     return frozenset(str(part) for _, part in inside) | frozenset(keys)
 

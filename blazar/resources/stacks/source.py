@@ -207,10 +207,10 @@ class _Check:
 
     def _check_functions(self, found: Document, name: str) -> None:
         """Check that every ``get_file`` names a file."""
-        for path, each in values(found.value):
-            if not isinstance(each, dict) or "get_file" not in each:
+        for path, value in values(found.value):
+            if not isinstance(value, dict) or "get_file" not in value:
                 continue
-            wanted, pointer = each["get_file"], found.at((*path, "get_file"))
+            wanted, pointer = value["get_file"], found.at((*path, "get_file"))
             where = f"get_file of {name} (at {pointer_of(path)})"
             if not isinstance(wanted, str):
                 raise InvalidInput(f"{where} is {quote(wanted)}; give the name of one of the files", pointer=pointer)
@@ -303,10 +303,10 @@ class _Check:
 def _at_largest(value: Any) -> Any:
     """Return a part of a template with each group that scales at its maximum."""
     if isinstance(value, list):
-        return [_at_largest(each) for each in value]
+        return [_at_largest(part) for part in value]
     if not isinstance(value, dict):
         return value
-    made = {key: _at_largest(each) for key, each in value.items()}
+    made = {key: _at_largest(part) for key, part in value.items()}
     if made.get("type") == AUTO_SCALING_GROUP and isinstance(made.get("properties"), dict):
         made["properties"]["desired_capacity"] = made["properties"].get("max_size")
     return made

@@ -97,13 +97,13 @@ def check_addresses(source: StackSource, planned: tuple[PlannedResource, ...]) -
     """Raise InvalidInput for an address that is not a resource of the template itself."""
     resources = source.template["resources"]
     assert isinstance(resources, Mapping)
-    for each in planned:
-        definition = resources.get(each.name)
+    for resource in planned:
+        definition = resources.get(resource.name)
         own = isinstance(definition, Mapping) and definition.get("type") == FLOATING_IP
-        if each.type == FLOATING_IP and (each.parent or not own):
-            within = f" of {quote(each.parent)}" if each.parent else ""
+        if resource.type == FLOATING_IP and (resource.parent or not own):
+            within = f" of {quote(resource.parent)}" if resource.parent else ""
             raise InvalidInput(
-                f"resource {quote(each.name)}{within} of type {FLOATING_IP} is in a group or in another template; "
+                f"resource {quote(resource.name)}{within} of type {FLOATING_IP} is in a group or in another template; "
                 f"make it a resource of {TEMPLATE} itself, where it gets a reserved address",
                 pointer=f"/{TEMPLATE}",
             )
@@ -145,7 +145,7 @@ def _rewritten(source: StackSource, rewrite: Rewrite) -> StackSource:
 def _of_template(template: Json, rewrite: Rewrite) -> Json:
     resources = template["resources"]
     assert isinstance(resources, Mapping)
-    return {**template, "resources": {name: _of_resource(each, rewrite) for name, each in resources.items()}}
+    return {**template, "resources": {name: _of_resource(resource, rewrite) for name, resource in resources.items()}}
 
 
 def _of_resource(definition: Json, rewrite: Rewrite) -> Json:

@@ -88,7 +88,7 @@ class VirtualStack(ResourceType):
 
     def needs(self, parameters: Content) -> Needs:
         """Return the servers; volumes are needed by the reservations of them that the stack is made of."""
-        return {Quota.SERVERS: sum(each.amount for each in StackParameters.of(parameters).takes.price.servers)}
+        return {Quota.SERVERS: sum(server.amount for server in StackParameters.of(parameters).takes.price.servers)}
 
     def children(self, parameters: Content) -> tuple[Child, ...]:
         """Return the servers of each flavor, the quota for volumes of each type and size, and the addresses."""
@@ -97,15 +97,15 @@ class VirtualStack(ResourceType):
         stated = wanted.action
         simple = stated if stated in ("default", "none", "notification", "") else "notification"
         servers = (
-            {"flavor_id": flavor_id, "amount": each.amount, "affinity": None, BEFORE_END: stated}
-            for each, flavor_id in zip(takes.servers, wanted.takes.flavor_ids, strict=True)
+            {"flavor_id": flavor_id, "amount": server_price.amount, "affinity": None, BEFORE_END: stated}
+            for server_price, flavor_id in zip(takes.servers, wanted.takes.flavor_ids, strict=True)
         )
         volumes = (
             {"size": v.size_gb, "amount": v.amount, "volume_type": v.volume_type, "mode": "quota", BEFORE_END: simple}
             for v in takes.volumes
         )
         addresses = (
-            {"network_id": each.network, "amount": each.amount, BEFORE_END: simple} for each in takes.addresses
+            {"network_id": address.network, "amount": address.amount, BEFORE_END: simple} for address in takes.addresses
         )
         of_types: Mapping[str, Iterable[Json]] = {
             "flavor:instance": servers,
@@ -162,13 +162,13 @@ class VirtualStack(ResourceType):
             refusal = f"{TEMPLATE}: Heat does not take it: {error.explanation}"
             raise InvalidInput(refusal, pointer=f"/{TEMPLATE}") from None
         # Heat tells them by the types that the environment has it leave out.
-        planned = tuple(as_written(each) for each in found if each.type not in source.left_out)
+        planned = tuple(as_written(resource) for resource in found if resource.type not in source.left_out)
         check_addresses(source, planned)
         return planned
 
     def _takes(self, planned: tuple[PlannedResource, ...]) -> Takes:
         found = price(planned)
-        if any(not each.volume_type for each in found.volumes):
+        if any(not volume.volume_type for volume in found.volumes):
             raise InvalidInput(
                 f"{TEMPLATE}: a volume of the stack has no volume_type; name one of a registered pool, and boot "
                 "servers from a resource of type OS::Cinder::Volume rather than from a volume that Nova makes",
@@ -182,15 +182,15 @@ class VirtualStack(ResourceType):
             )
         # One network may have several names.
         by_id: dict[str, list[str]] = {}
-        for each in planned:
-            if each.type == FLOATING_IP:
-                asked = each.properties.get("floating_network") or each.properties.get("floating_network_id")
-                by_id.setdefault(self._network_id(str(asked)), []).append(each.name)
+        for resource in planned:
+            if resource.type == FLOATING_IP:
+                asked = resource.properties.get("floating_network") or resource.properties.get("floating_network_id")
+                by_id.setdefault(self._network_id(str(asked)), []).append(resource.name)
         addresses = tuple(AddressPrice(network, len(names)) for network, names in sorted(by_id.items()))
         ordered = tuple(name for _, names in sorted(by_id.items()) for name in names)
-        keys = sorted({str(each.properties.get("name")) for each in planned if each.type == KEY_PAIR})
+        keys = sorted({str(resource.properties.get("name")) for resource in planned if resource.type == KEY_PAIR})
         names = self._cloud.compute.flavor_names() if found.servers else {}
-        flavor_ids = tuple(_flavor_id(each.flavor, names) for each in found.servers)
+        flavor_ids = tuple(_flavor_id(server.flavor, names) for server in found.servers)
         return Takes(replace(found, addresses=addresses), flavor_ids, ordered, tuple(keys))
 
     def _network_id(self, asked: str) -> str:
@@ -205,12 +205,12 @@ class VirtualStack(ResourceType):
     def _reserved(self, task: Task, takes: Takes) -> Reserved:
         """Return what the children have, which are in the order of what the stack takes."""
         left = list(task.children)
-        flavors = {each.flavor: _id(left.pop(0), "flavor_id") for each in takes.price.servers}
+        flavors = {server.flavor: _id(left.pop(0), "flavor_id") for server in takes.price.servers}
         del left[: len(takes.price.volumes)]
         ids: list[str] = []
-        for each in takes.price.addresses:
-            found = self._cloud.network.floating_ips(network_id=each.network, tag=mark(left.pop(0).id))
-            ids += sorted(address.id for address in found)[: each.amount]
+        for address_price in takes.price.addresses:
+            found = self._cloud.network.floating_ips(network_id=address_price.network, tag=mark(left.pop(0).id))
+            ids += sorted(address.id for address in found)[: address_price.amount]
         keys = {name: f"{name[:200]}-{task.reservation.id}" for name in takes.keys}
         return Reserved(flavors, keys, dict(zip(takes.addresses, ids, strict=True)))
 

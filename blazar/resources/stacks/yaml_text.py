@@ -103,16 +103,16 @@ class _Open:
         if not self.merged or not isinstance(self.made, dict):
             return self.made
         found: dict[Any, Any] = {}
-        for each in self.merged:
-            found |= each
+        for mapping in self.merged:
+            found |= mapping
         return found | self.made
 
     def _merge(self, value: Any) -> None:
         # Of a list the first counts.
-        for each in reversed(value) if isinstance(value, list) else (value,):
-            if not isinstance(each, dict):
+        for part in reversed(value) if isinstance(value, list) else (value,):
+            if not isinstance(part, dict):
                 raise UnreadableYaml("is not YAML that is read here: << has something else than an object to merge")
-            self.merged.append(each)
+            self.merged.append(part)
 
 
 def read_yaml(text: str, limits: YamlLimits) -> Any:

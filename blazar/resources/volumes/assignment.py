@@ -97,7 +97,7 @@ def _numbers(content: Content, key: str) -> Mapping[str, int]:
 
 def _texts(content: Content, key: str) -> tuple[str, ...]:
     value = content.values.get(key)
-    return tuple(str(each) for each in value) if isinstance(value, list | tuple) else ()
+    return tuple(str(text) for text in value) if isinstance(value, list | tuple) else ()
 
 
 MARK = "blazar:reservation"
@@ -138,13 +138,13 @@ class VolumeAssignment:
         wanted = VolumeParameters.of(task.reservation.parameters)
         count = task.counts[resource.id]
         there = self._volumes.volumes_of_type(type_id_of(resource), project_id=task.lease.project_id)
-        mine = [each for each in there if each.id in record.ids or is_marked(each, task.reservation.id)]
-        new = [each.id for each in mine if each.id not in record.ids]
+        mine = [volume for volume in there if volume.id in record.ids or is_marked(volume, task.reservation.id)]
+        new = [volume.id for volume in mine if volume.id not in record.ids]
         record = record.with_volumes(new)
         in_use = task.reservation.status is ReservationStatus.ACTIVE
-        if not in_use and (failed := next((each for each in mine if each.status.startswith("error")), None)):
+        if not in_use and (failed := next((volume for volume in mine if volume.status.startswith("error")), None)):
             return self._again(resource, failed, record)
-        if deleting := [each for each in mine if each.status == "deleting"]:
+        if deleting := [volume for volume in mine if volume.status == "deleting"]:
             return NotYet(RECHECK_SOON, f"volume {deleting[0].id} is being deleted", cloud_ids=record.content)
         # Fewer than were asked for at first may have been kept.
         given = max(len(mine), min(record.made.get(resource.id, 0), count) if in_use else 0)
@@ -159,10 +159,10 @@ class VolumeAssignment:
             mine.append(made)
         record = record.with_made(resource.id, count)
         # One that cannot grow now does not keep the others from it.
-        mine.sort(key=lambda each: each.status not in READY)
-        if waits := [w for each in mine if (w := self._settled(each, wanted.size, grow=not task.undoable)) is not None]:
+        mine.sort(key=lambda volume: volume.status not in READY)
+        if waits := [w for v in mine if (w := self._settled(v, wanted.size, grow=not task.undoable)) is not None]:
             return replace(min(waits, key=lambda wait: wait.after), cloud_ids=record.content)
-        return Made(record, all_grown=all(each.size_gb >= wanted.size for each in mine))
+        return Made(record, all_grown=all(volume.size_gb >= wanted.size for volume in mine))
 
     def _settled(self, volume: Volume, size: int, *, grow: bool) -> NotYet | None:
         """Return what is waited for until a volume can be used, and has grown if it is to; None if nothing is."""
@@ -179,7 +179,7 @@ class VolumeAssignment:
         """Return the volumes of a reservation on a pool."""
         ids = Record.of(task.reservation.cloud_ids).ids
         there = self._volumes.volumes_of_type(type_id_of(resource), project_id=task.lease.project_id)
-        return tuple(each for each in there if each.id in ids or is_marked(each, task.reservation.id))
+        return tuple(volume for volume in there if volume.id in ids or is_marked(volume, task.reservation.id))
 
     def remove_new(self, task: Task, resources: Collection[Resource]) -> Mapping[str, str]:
         """Delete the volumes that were made for a reservation and are not recorded; as ``remove``."""
@@ -204,12 +204,12 @@ class VolumeAssignment:
         made: dict[str, VolumeQuota] = {}
         used = self._volumes.volume_usage(project, found.name)
         # Read after the usage: what is made in between must not look like volumes of users.
-        for each in self._volumes.volumes_of_type(type_id, project_id=project):
-            if each.ours:
-                id_ = each.metadata.get(MARK, "")
+        for volume in self._volumes.volumes_of_type(type_id, project_id=project):
+            if volume.ours:
+                id_ = volume.metadata.get(MARK, "")
                 before = made.get(id_, NOTHING)
-                made[id_] = VolumeQuota(before.gigabytes + each.size_gb, before.volumes + 1)
-                used = VolumeQuota(used.gigabytes - each.size_gb, used.volumes - 1)
+                made[id_] = VolumeQuota(before.gigabytes + volume.size_gb, before.volumes + 1)
+                used = VolumeQuota(used.gigabytes - volume.size_gb, used.volumes - 1)
         free = room(task.shares((resource.id,)).get(resource.id, {}), made)
         return self._removed(rest[: first_excess([v.size_gb for v in rest], used, free)])
 
@@ -220,7 +220,7 @@ class VolumeAssignment:
         return frozenset(mark for mark in marks if may_be_reservation(mark))
 
     def _of_ended(self, task: Task, resource: Resource) -> tuple[Volume, ...]:
-        found = {each.id: each for each in self.existing(task, resource)}
+        found = {volume.id: volume for volume in self.existing(task, resource)}
         for volume_id in Record.of(task.reservation.cloud_ids).ids:
             # Its users may have transferred it to another project.
             volume = None if volume_id in found else self._volumes.volume(volume_id)
@@ -263,7 +263,7 @@ class VolumeAssignment:
         the quota, and is about to look at it again. Nobody but us can mend either.
         """
         quota = self._volumes.volume_quota(task.lease.project_id, str(resource.attributes[TYPE]))
-        ours = [each.size_gb for each in there if each.ours]
+        ours = [volume.size_gb for volume in there if volume.ours]
         return exceeds(VolumeQuota(sum(ours) + size, len(ours) + 1), quota)
 
     def _again(self, resource: Resource, failed: Volume, record: Record) -> NotYet:
@@ -276,7 +276,7 @@ class VolumeAssignment:
         return NotYet(RECHECK_LATER, f"a volume failed ({why}), and is made again", cloud_ids=left.content)
 
     def _removed(self, volumes: Iterable[Volume]) -> Mapping[str, str]:
-        reasons = {each.id: self._remove(each) for each in volumes}
+        reasons = {volume.id: self._remove(volume) for volume in volumes}
         return {id_: why for id_, why in reasons.items() if self._volumes.volume(id_) is not None}
 
     def _remove(self, volume: Volume) -> str:

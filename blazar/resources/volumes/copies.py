@@ -78,14 +78,14 @@ class Saving:
     def _save(self, volume: Volume, action: Action, mark: str, record: Record) -> Record | _UnderWay | _Failure:
         backup = action is Action.BACKUP
         copies = self._copies(volume, mark, backup=backup)
-        if done := next((each for each in copies if each.state is CopyState.DONE), None):
+        if done := next((volume_copy for volume_copy in copies if volume_copy.state is CopyState.DONE), None):
             return record.with_backup(done.id) if backup else record.with_image(done.id)
         text = f"volume {volume.id} is being copied"
-        if any(each.state is CopyState.MAKING for each in copies) or volume.status in COPYING:
+        if any(volume_copy.state is CopyState.MAKING for volume_copy in copies) or volume.status in COPYING:
             return _UnderWay(record, text)
         begun = record.copied.get(mark, 0)
         if begun >= MOST_COPIES:
-            why = next((f" ({each.failure})" for each in reversed(copies) if each.failure), "")
+            why = next((f" ({volume_copy.failure})" for volume_copy in reversed(copies) if volume_copy.failure), "")
             return _Failure(f"volume {volume.id} could not be copied, {begun} times{why}")
         try:
             if backup:
@@ -104,5 +104,5 @@ class Saving:
 
     def _copies(self, volume: Volume, mark: str, *, backup: bool) -> tuple[VolumeCopy, ...]:
         if backup:
-            return tuple(each for each in self._volumes.backups_of(volume.id) if each.name == mark)
+            return tuple(volume_copy for volume_copy in self._volumes.backups_of(volume.id) if volume_copy.name == mark)
         return self._volumes.images_named(volume.project_id, mark)

@@ -103,12 +103,12 @@ class VolumePools(Kind):
         if not registered:
             return Polled({})
         pools, backups = self._volumes.volume_pools(), self._volumes.has_backups()
-        types = {each.id: each for each in self._volumes.volume_types()}
+        types = {volume_type_.id: volume_type_ for volume_type_ in self._volumes.volume_types()}
         details: dict[int, ResourceDetails] = {}
         failures: dict[str, str | None] = {}
         for resource in registered:
             found = types.get(str(resource.attributes.get(TYPE_ID)))
-            pool = next((each for each in pools if each.name == resource.attributes[POOL]), None)
+            pool = next((pool for pool in pools if pool.name == resource.attributes[POOL]), None)
             if pool is None:
                 failures[resource.name] = f"Cinder does not report the pool {resource.name}; its service may be down"
                 continue

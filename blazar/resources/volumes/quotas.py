@@ -72,7 +72,7 @@ class PoolQuotas:
         Two statements for any number of pools.
         """
         needed = task.shares([resource.id for resource in resources]) if resources else {}
-        closed = [each for each in resources if not needed.get(each.id) and self._closed(task, each)]
+        closed = [resource for resource in resources if not needed.get(resource.id) and self._closed(task, resource)]
         needed = task.shares([resource.id for resource in closed]) if closed else {}
         for resource in closed:
             if needed.get(resource.id):

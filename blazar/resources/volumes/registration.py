@@ -67,7 +67,7 @@ def misdirection(found: VolumeType | None, pool: VolumePool, pools: Collection[V
         return "has no extra spec volume_backend_name, so that it leads to any pool; set that of the pool"
     if not found.leads_to(pool):
         return f"does not lead to the pool, whose backend is {pool.backend_name}; correct its extra specs"
-    if others := sorted(each.name for each in pools if each.name != pool.name and found.leads_to(each)):
+    if others := sorted(p.name for p in pools if p.name != pool.name and found.leads_to(p)):
         return f"leads to {', '.join(others)}, too; add the extra spec pool_name: {pool.pool_name}"
     return None
 
@@ -95,19 +95,19 @@ class PoolRegistration:
         """Return the pools of Cinder with what registers them, as far as that is clear."""
         pools, types = self._volumes.volume_pools(), self._volumes.volume_types()
         return tuple(
-            Candidate(each.name, each.name, "up", 0, registration=_propose_fields(each, pools, types)) for each in pools
+            Candidate(pool.name, pool.name, "up", 0, registration=_propose_fields(pool, pools, types)) for pool in pools
         )
 
     def checked(self, attributes: Mapping[str, PropertyValue]) -> Mapping[str, PropertyValue]:
         """Return the attributes of a pool with those that Cinder knows. InvalidInput, NotFound."""
         pools, types = self._volumes.volume_pools(), self._volumes.volume_types()
-        pool = next((each for each in pools if each.name == attributes[POOL]), None)
+        pool = next((pool for pool in pools if pool.name == attributes[POOL]), None)
         if pool is None:
             raise NotFound(
                 f"Cinder has no pool {quote(attributes[POOL])}; see its list of pools (get_pools)", pointer=f"/{POOL}"
             )
         named = attributes[TYPE]
-        found = next((each for each in types if named in (each.id, each.name)), None)
+        found = next((volume_type for volume_type in types if named in (volume_type.id, volume_type.name)), None)
         if found is None:
             raise NotFound(f"Cinder has no volume type {quote(named)}; give the name or id of one", pointer=f"/{TYPE}")
         if wrong := misdirection(found, pool, pools):
@@ -139,7 +139,7 @@ def _propose_fields(
     pool: VolumePool, pools: Collection[VolumePool], types: Collection[VolumeType]
 ) -> Mapping[str, PropertyValue]:
     """Return the fields that register a pool: the type only if one leads there alone, the size if known."""
-    fit = [each for each in types if misdirection(each, pool, pools) is None and not rivals(types, each.id, pool)]
+    fit = [t for t in types if misdirection(t, pool, pools) is None and not rivals(types, t.id, pool)]
     own = fit[0] if fit else None
     room = pool.room_gb(own.specs if own else {})
     given: dict[str, PropertyValue] = {POOL: pool.name}

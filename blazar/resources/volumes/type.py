@@ -222,7 +222,7 @@ class VirtualVolume(ResourceType):
         action = self.action(task.reservation.parameters)
         if not action.saves_work:
             return Done()
-        found = [each for resource in task.resources for each in self._assignment.existing(task, resource)]
+        found = [volume for resource in task.resources for volume in self._assignment.existing(task, resource)]
         name = VolumeParameters.of(task.reservation.parameters).name or "volume"
         return self._saving.ensure(task, found, action, name=name[:120], since=find_request_time(task))
 

@@ -143,19 +143,19 @@ def _keep_past(connection: Connection, past: Collection[_Row], at: datetime) -> 
     """Record what a lease had until now; the record blocks nothing."""
     rows = [
         {
-            "kind": str(each.allocation.kind),
-            "resource_id": each.allocation.resource_id,
-            "lease_id": each.allocation.lease_id,
-            "reservation_id": each.allocation.reservation_id,
-            "starts_at": each.allocation.window.start,
-            "ends_at": min(each.allocation.window.end, to_second(at)),
+            "kind": str(row.allocation.kind),
+            "resource_id": row.allocation.resource_id,
+            "lease_id": row.allocation.lease_id,
+            "reservation_id": row.allocation.reservation_id,
+            "starts_at": row.allocation.window.start,
+            "ends_at": min(row.allocation.window.end, to_second(at)),
             "blocks_until": LONG_AGO,
-            "count": each.allocation.count,
-            "per_instance": None if each.allocation.per_instance is None else dict(each.allocation.per_instance.items),
-            "added_at": each.added_at,
+            "count": row.allocation.count,
+            "per_instance": None if row.allocation.per_instance is None else dict(row.allocation.per_instance.items),
+            "added_at": row.added_at,
             "released_at": at,
         }
-        for each in past
+        for row in past
     ]
     if rows:
         connection.execute(_INSERT, rows)

@@ -194,12 +194,12 @@ class HistoryStore:
             wanted = sorted(numbers, reverse=page.descending)
             if page.after is not None:
                 after = _parse_entry_number(page.after)
-                wanted = [each for each in wanted if (each < after if page.descending else each > after)]
+                wanted = [number for number in wanted if (number < after if page.descending else number > after)]
             found = wanted[: page.limit]
-            by_revision = {numbers[each]: each for each in found}
+            by_revision = {numbers[number]: number for number in found}
             query = sa.select(lease_history).where(h.lease_id == lease_id, h.revision.in_(by_revision))
             rows = {by_revision[row["revision"]]: row for row in connection.execute(query).mappings()}
-            ordered = [(each, rows[each]) for each in found]
+            ordered = [(number, rows[number]) for number in found]
             labels = _read_labels(connection, list(rows.values()))
             projects = _read_projects(connection, list(rows.values()))
         shown = tuple(_parse_past(str(number), row, labels) for number, row in ordered)
@@ -226,15 +226,15 @@ class HistoryStore:
         statement says, so that managers that do so at once forget no more than one would.
         """
         over_at = sa.func.coalesce(leases.c.deleted_at, leases.c.ends_at)
-        each = (
+        numbered = (
             sa.select(leases.c.id, over_at.label("over_at"), sa.func.count().label("entries"))
             .select_from(lease_history.join(leases, leases.c.id == lease_history.c.lease_id))
             .where(leases.c.project_id == project_id, _is_past(now))
             .group_by(leases.c.id, leases.c.deleted_at, leases.c.ends_at)
             .subquery()
         )
-        from_the_last = sa.func.sum(each.c.entries).over(order_by=(each.c.over_at.desc(), each.c.id.desc()))
-        counted = sa.select(each.c.id, each.c.over_at, from_the_last.label("total")).subquery()
+        from_the_last = sa.func.sum(numbered.c.entries).over(order_by=(numbered.c.over_at.desc(), numbered.c.id.desc()))
+        counted = sa.select(numbered.c.id, numbered.c.over_at, from_the_last.label("total")).subquery()
         many = sa.select(counted.c.id).where(counted.c.total > keep)
         first = many.order_by(counted.c.over_at, counted.c.id).limit(limit)
 
@@ -301,7 +301,7 @@ def _parse_past(number: str, row: Any, labels: dict[int, str]) -> PastEntry:
         row["at"],
         Verb(row["verb"]),
         by,
-        tuple(FieldChange(*each) for each in row["changes"]),
+        tuple(FieldChange(*change) for change in row["changes"]),
         tuple(
             NamedMove(
                 reservation_id,

@@ -195,16 +195,16 @@ def move_reservations(connection: Connection, commit: Commit) -> None:
             connection.execute(reservations.update().where(reservations.c.id.in_(part)).values(lease_id=lease_id))
             of_these = allocations.c.reservation_id.in_(part)
             connection.execute(allocations.update().where(of_these).values(lease_id=lease_id))
-    for each in commit.passing:
-        for resources in chunks(sorted(each.resources)):
+    for passing in commit.passing:
+        for resources in chunks(sorted(passing.resources)):
             connection.execute(
                 allocations.update()
                 .where(
-                    allocations.c.reservation_id == each.reservation_id,
+                    allocations.c.reservation_id == passing.reservation_id,
                     allocations.c.resource_id.in_(resources),
                     allocations.c.released_at.is_(None),
                 )
-                .values(lease_id=each.to_lease_id, reservation_id=each.to_reservation_id)
+                .values(lease_id=passing.to_lease_id, reservation_id=passing.to_reservation_id)
             )
     placed = [(r.id, n) for write in commit.leases for n, r in enumerate(write.after.reservations)]
     connection.execute(_PLACE, [{"key": id_, "place": number} for id_, number in placed])

@@ -189,9 +189,11 @@ def read_shares(
         elif id_ != besides:
             found[resource_id][id_] += Amounts.of(per_instance or {}).times(count)
     for lease_id, held in before.items():
-        for each in held:
-            if each.reservation_id in active[lease_id] - {besides} and each.resource_id in resource_ids:
-                found[each.resource_id][each.reservation_id] += (each.per_instance or Amounts()).times(each.count)
+        for allocation in held:
+            if allocation.reservation_id in active[lease_id] - {besides} and allocation.resource_id in resource_ids:
+                found[allocation.resource_id][allocation.reservation_id] += (
+                    allocation.per_instance or Amounts()
+                ).times(allocation.count)
     return found
 
 

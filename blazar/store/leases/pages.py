@@ -349,7 +349,7 @@ class CloudObjectStore:
         )
         rows = self._transactions.select(query)
         return tuple(
-            CloudObjects(lease_id, id_, kind, region, ids, frozenset(each.id for each in gone_of(stored)))
+            CloudObjects(lease_id, id_, kind, region, ids, frozenset(thing.id for thing in gone_of(stored)))
             for lease_id, id_, kind, region, stored in rows
             if (ids := created_ids(kind, stored))
         )

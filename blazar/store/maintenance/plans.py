@@ -86,7 +86,7 @@ def replace_plans(connection: Connection, maintenance_id: str, plans: Collection
         row.lease_id: plan_of(row)
         for row in connection.execute(sa.select(maintenance_leases).where(m.maintenance_id == maintenance_id))
     }
-    begun = {id_: each for id_, each in earlier.items() if each.is_begun}
+    begun = {id_: plan for id_, plan in earlier.items() if plan.is_begun}
     plans = [plan for plan in plans if plan.lease_id not in begun]
     kept = list(begun.values())
     kept += [
@@ -96,7 +96,7 @@ def replace_plans(connection: Connection, maintenance_id: str, plans: Collection
         for plan in plans
     ]
     planned = {plan.lease_id for plan in plans} | begun.keys()
-    kept += [each for id_, each in earlier.items() if id_ not in planned and each.done and each.outcome in ELSEWHERE]
+    kept += [plan for id_, plan in earlier.items() if id_ not in planned and plan.done and plan.outcome in ELSEWHERE]
     connection.execute(maintenance_leases.delete().where(m.maintenance_id == maintenance_id))
     insert_plans(connection, maintenance_id, kept)
 
@@ -118,7 +118,7 @@ def take_plans(connection: Connection, lease_id: str, origin: str, at: datetime)
         row for row in connection.execute(query.add_columns(w.status)) if row.status in is_open or plan_of(row).is_begun
     ]
     mine = {row.maintenance_id: plan_of(row) for row in rows if row.lease_id == lease_id}
-    for row in (each for each in rows if each.lease_id == origin):
+    for row in (row for row in rows if row.lease_id == origin):
         if row.maintenance_id in mine:
             this = (m.maintenance_id == row.maintenance_id, m.lease_id == lease_id)
             connection.execute(maintenance_leases.update().where(*this).values(done=False, makes_room=False))

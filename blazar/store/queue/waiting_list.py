@@ -124,7 +124,7 @@ class WaitingListStore:
         """Return what decides whether another plan is needed; one statement."""
         with self._transactions.reading() as connection:
             *found, version, seen, due_at = connection.execute(_STATE).one()
-        return ListState(version or 0, seen, due_at, " ".join(str(each) for each in found))
+        return ListState(version or 0, seen, due_at, " ".join(str(version_) for version_ in found))
 
     def load_waiting(self) -> tuple[Lease, ...]:
         """Return the leases that wait, with all their events, in three statements."""

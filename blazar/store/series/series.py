@@ -163,7 +163,7 @@ class SeriesStore:
         if most is not None:
             check_series_count(connection, new.project_id, most)
         connection.execute(series.insert(), [{**series_row(new), "due_at": due_at, "claimed_by": token}])
-        rows = [occurrence_row(new.id, each) for each in planned]
+        rows = [occurrence_row(new.id, occurrence) for occurrence in planned]
         if rows:
             connection.execute(occurrences.insert(), rows)
 
@@ -268,7 +268,7 @@ def _write_series(connection: Connection, change: SeriesExchange, now: datetime)
 
 def _write_occurrences(connection: Connection, change: SeriesExchange) -> None:
     from_first = (occurrences.c.series_id == change.before.id, occurrences.c.recurrence_id >= local_text(change.first))
-    kept = [local_text(each) for each in sorted(change.kept)]
+    kept = [local_text(local) for local in sorted(change.kept)]
     connection.execute(occurrences.delete().where(*from_first, occurrences.c.recurrence_id.not_in(kept)))
     if change.old is not None and kept:
         # Leases that stay as they are.

@@ -51,8 +51,8 @@ def series_row(value: Series) -> dict[str, Any]:
         "duration": int(when.length.total_seconds()) if isinstance(when.length, timedelta) else None,
         "until_local": None if until is None else until.at.isoformat(timespec="seconds"),
         "until_days": None if until is None else until.days,
-        "exdates": [local_text(each) for each in sorted(when.excluded)],
-        "rdates": [local_text(each) for each in sorted(when.added)],
+        "exdates": [local_text(local) for local in sorted(when.excluded)],
+        "rdates": [local_text(local) for local in sorted(when.added)],
         "template": template_json(value.template),
         "fit": str(value.fit),
         "status": str(value.status),
@@ -120,8 +120,8 @@ def _template_of(stored: Mapping[str, Any]) -> Template:
     before_end = stored["before_end"]
     return Template(
         tuple(
-            ReservationRequest(each["resource_type"], each["parameters"], each.get("secret", {}))
-            for each in stored["reservations"]
+            ReservationRequest(reservation["resource_type"], reservation["parameters"], reservation.get("secret", {}))
+            for reservation in stored["reservations"]
         ),
         None if before_end is None else Duration(**before_end),
         stored["operator"],

@@ -80,7 +80,7 @@ class SeriesWorkStore:
         with self._transactions.reading() as connection:
             for row in connection.execute(query.where(*live).order_by(allocations.c.id)):
                 found[row.lease_id].append(allocation_of(row))
-        return {lease_id: tuple(each) for lease_id, each in found.items()}
+        return {lease_id: tuple(allocations) for lease_id, allocations in found.items()}
 
     @atomic
     def claim(
@@ -119,7 +119,7 @@ class SeriesWorkStore:
         """Insert occurrences that have come near, in two statements. ClaimLost."""
         _hold(connection, series_id, token, now, booked_until=booked_until)
         if found:
-            connection.execute(occurrences.insert(), [occurrence_row(series_id, each) for each in found])
+            connection.execute(occurrences.insert(), [occurrence_row(series_id, occurrence) for occurrence in found])
 
     def book_occurrences(
         self, series_id: str, token: str, commit: Commit, unfit: Collection[SeriesOccurrence]
@@ -277,12 +277,12 @@ def _write_unfit(connection: Connection, series_id: str, unfit: Collection[Serie
     rows = [
         {
             "of": series_id,
-            "which": local_text(each.recurrence_id),
-            "why": each.reason,
-            "opens": None if each.opening is None else each.opening.start,
-            "closes": None if each.opening is None else each.opening.end,
+            "which": local_text(occurrence.recurrence_id),
+            "why": occurrence.reason,
+            "opens": None if occurrence.opening is None else occurrence.opening.start,
+            "closes": None if occurrence.opening is None else occurrence.opening.end,
         }
-        for each in unfit
+        for occurrence in unfit
     ]
     if rows:
         connection.execute(_UNFIT, rows)

@@ -49,31 +49,31 @@ class KindInLease:
         if lease.deleted_at is not None:
             raise unknown_lease(lease_id)
         call.authorize({"project_id": lease.project_id, "user_id": lease.user_id})
-        held = [each for each in found.held if each.kind == self.kind and not each.released]
+        held = [holding for holding in found.held if holding.kind == self.kind and not holding.released]
         return self._seen(call, held) if held else ()
 
     def _seen(self, call: Call, held: Sequence[HeldResource]) -> Sequence[Resource | VisibleResource]:
         """Return what the caller sees of resources, by the names by which he knows them."""
         by_name = call.is_operator or call.allows(NAMES) or self.kind in NAMED_KINDS
-        names = tuple(sorted({each.name if by_name else each.label for each in held}))
-        ids = frozenset(each.external_id if by_name else each.label for each in held)
+        names = tuple(sorted({holding.name if by_name else holding.label for holding in held}))
+        ids = frozenset(holding.external_id if by_name else holding.label for holding in held)
         # Hosts of several regions may have one name.
         question = ResourceQuestion(Page(_MOST, "name"), (Condition("name", Operator.IN, names),))
         resources = call.manager.resources
         if call.is_operator:
             every = resources.page(self.kind, question).items
-            return [each for each in every if each.external_id in ids]
+            return [resource for resource in every if resource.external_id in ids]
         viewer = Viewer(call.caller.project_id or "", names=call.allows(NAMES))
-        return [each for each in resources.visible_page(self.kind, question, viewer).items if each.id in ids]
+        return [r for r in resources.visible_page(self.kind, question, viewer).items if r.id in ids]
 
     def enclosed(self, found: Sequence[Resource | VisibleResource]) -> Json:
         """Render a list of them."""
-        return {self.many: [self.shown(each) for each in found]}
+        return {self.many: [self.shown(resource) for resource in found]}
 
     def shown(self, value: Resource | VisibleResource) -> Json:
         """Render a resource, with its capabilities as keys beside its attributes."""
         nothing = dict.fromkeys((*self.attributes, "created_at", "updated_at"))
-        attributes = {key: each for key, each in value.attributes.items() if key in self.attributes}
+        attributes = {key: attribute for key, attribute in value.attributes.items() if key in self.attributes}
         if isinstance(value, VisibleResource):
             name = {} if self.named_by is None else {self.named_by: value.name}
             return {

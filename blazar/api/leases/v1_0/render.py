@@ -25,7 +25,7 @@ _EARLIER: Mapping[LeaseStatus, LeaseStatus] = {
 }
 """The status that is shown at 1.0."""
 
-STATES: Json = {"enum": [each.value for each in LeaseStatus if each not in _EARLIER]}
+STATES: Json = {"enum": [status.value for status in LeaseStatus if status not in _EARLIER]}
 """The schema of the states at 1.0."""
 
 KEYS_OF_V2 = (
@@ -48,7 +48,7 @@ KEYS_OF_V2 = (
 def lease(value: Lease) -> Json:
     """Render a lease."""
     found = value.as_estimated
-    reservations = (describe_reservation(found.id, each, _known_parameters(each)) for each in found.asked_for)
+    reservations = (describe_reservation(found.id, r, _known_parameters(r)) for r in found.asked_for)
     return describe_lease(found, reservations, status=_EARLIER.get(found.status, found.status).value)
 
 

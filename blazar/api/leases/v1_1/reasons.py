@@ -37,8 +37,8 @@ def resource(held: HeldResource, view: View) -> Json:
 
 def name_resources(held: Collection[HeldResource], view: View) -> str:
     """Return the names of resources in brackets, as part of a sentence; empty if there are none."""
-    shown = (resource(each, view) for each in held)
-    names = sorted({str(each["name"] or each["id"]) for each in shown})
+    shown = (resource(holding, view) for holding in held)
+    names = sorted({str(named["name"] or named["id"]) for named in shown})
     more = [f"{len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
     return f" ({', '.join([*names[:MOST_NAMES], *more])})" if names else ""
 
@@ -89,7 +89,7 @@ def of_event(event: Event, details: LeaseDetails, view: View) -> Json | None:
     reason = reason_of(event)
     if reason is None:
         return None
-    held = [each for each in details.held if each.resource_id in reason.cause.resources]
+    held = [holding for holding in details.held if holding.resource_id in reason.cause.resources]
     text = sentence(reason.cause, event.event_type, name_resources(held, view))
     return _render_reason(reason.cause.code, text, reason.text, view)
 
@@ -108,12 +108,12 @@ def of_missing(reservation: Reservation, held: list[HeldResource], missing: int 
 
     ``held`` is what it holds.
     """
-    lost = [each for each in held if each.resource_id in reservation.lost]
+    lost = [holding for holding in held if holding.resource_id in reservation.lost]
     names = name_resources(lost, view)
     if not missing or not held:
         text = sentence(Cause(ReasonCode.RESOURCE_FAILED), EventType.START, names)
     else:
-        text = sentence_of_missing(missing, max(missing, sum(each.count for each in held)), _word(held[0]), names)
+        text = sentence_of_missing(missing, max(missing, sum(holding.count for holding in held)), _word(held[0]), names)
     return _render_reason(ReasonCode.RESOURCE_FAILED, text, None, view)
 
 

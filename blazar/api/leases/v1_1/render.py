@@ -56,8 +56,8 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
         "updated_at": _instant(value.updated_at),
         "deleted_at": _instant(value.deleted_at),
         "conditions": list(_conditions(details, view))[:MOST_PARTS],
-        "reservations": [_reservation(each, details, view) for each in value.asked_for],
-        "events": [_event(each, details, view) for each in _events_to_show(value.events)],
+        "reservations": [_reservation(reservation, details, view) for reservation in value.asked_for],
+        "events": [_event(event, details, view) for event in _events_to_show(value.events)],
         "links": [{"rel": "self", "href": link(f"/v1/leases/{value.id}")}],
         "kind": value.kind.value,
         "end_reason": value.end_reason.value if value.end_reason else None,
@@ -108,7 +108,7 @@ def _wait(value: Lease, view: View) -> Json | None:
         "reason": wait.reason,
         "advance": value.is_promised,
         "tries": wait.tries,
-        "failed_tries": [_failed_try(each, view) for each in wait.failed],
+        "failed_tries": [_failed_try(failed_try, view) for failed_try in wait.failed],
     }
 
 
@@ -126,21 +126,21 @@ def _events_to_show(events: Sequence[Event]) -> list[Event]:
 
 
 def _without_ids(shown: Json) -> Json:
-    events = [{**each, "id": None} for each in shown["events"]]
-    reservations = [_reservation_without_ids(each) for each in shown["reservations"]]
+    events = [{**event, "id": None} for event in shown["events"]]
+    reservations = [_reservation_without_ids(reservation) for reservation in shown["reservations"]]
     return {**shown, "id": None, "conditions": [], "links": [], "reservations": reservations, "events": events}
 
 
 def _reservation_without_ids(shown: Json) -> Json:
     children = (
-        {"children": [_reservation_without_ids(each) for each in shown["children"]]} if "children" in shown else {}
+        {"children": [_reservation_without_ids(child) for child in shown["children"]]} if "children" in shown else {}
     )
     return {**shown, "id": None, "use": {**shown["use"], "scheduler_hints": {}}, **children}
 
 
 def _reservation(value: Reservation, details: LeaseDetails, view: View) -> Json:
-    held = [each for each in details.held if each.reservation_id == value.id]
-    allocations = [_allocation(each, value, view) for each in held]
+    held = [holding for holding in details.held if holding.reservation_id == value.id]
+    allocations = [_allocation(holding, value, view) for holding in held]
     return {
         **_values_of_type(value),
         "id": value.id,
@@ -150,7 +150,7 @@ def _reservation(value: Reservation, details: LeaseDetails, view: View) -> Json:
         "missing_resources": value.missing_resources,
         "resources_changed": value.resources_changed,
         **parameters(value),
-        "allocations": sorted(allocations, key=lambda each: str(each["resource"]["id"])),
+        "allocations": sorted(allocations, key=lambda allocation: str(allocation["resource"]["id"])),
         "use": _use(value, held),
         **({"cloud_ids": dict(value.cloud_ids.values)} if view.operator else {}),
         **_products(value),
@@ -164,7 +164,7 @@ def _products(value: Reservation) -> Json:
     """Return what a reservation has made in the project, of types that make something there."""
     if value.resource_type not in TYPES:
         return {}
-    gone = {each.id: zulu(each.since) for each in value.gone}
+    gone = {thing.id: zulu(thing.since) for thing in value.gone}
     # At the end all of it is deleted, which nobody has to be told.
     there = () if value.status is ReservationStatus.DELETED else value.made
     return {"made": [{"id": id_, "deleted_at": gone.get(id_)} for id_ in there]}
@@ -173,7 +173,7 @@ def _products(value: Reservation) -> Json:
 def _children(value: Reservation, details: LeaseDetails, view: View) -> Json:
     """Return what a reservation is made of, if it is made of others."""
     children = details.lease.children(value.id)
-    return {"children": [_reservation(each, details, view) for each in children]} if children else {}
+    return {"children": [_reservation(child, details, view) for child in children]} if children else {}
 
 
 _IN_USE = frozenset({"flavor_id", "aggregate_id", "server_group_id", "network_id"})
@@ -219,23 +219,25 @@ def _use(value: Reservation, held: list[HeldResource]) -> Json:
         "flavor_id": value.cloud_ids.values.get("flavor_id"),
         "server_group_id": value.cloud_ids.values.get("server_group_id"),
         "network_id": value.cloud_ids.values.get("network_id"),
-        "addresses": sorted(address_in(each.name) for each in held if each.kind == FLOATING_IP and not each.released),
+        "addresses": sorted(address_in(h.name) for h in held if h.kind == FLOATING_IP and not h.released),
     }
 
 
 def _conditions(details: LeaseDetails, view: View) -> Iterator[Json]:
     """Yield what is not as it was promised, with the reason."""
     value = details.lease
-    for each in value.reservations:
+    for reservation in value.reservations:
         # What an earlier version wrote has no time of its own.
-        otherwise = each.updated_at or value.updated_at or value.created_at
-        if each.missing_resources:
-            held = [one for one in details.held if one.reservation_id == each.id]
-            missing = _missing(each, held)
-            reason = reasons.of_missing(each, held, missing, view)
-            yield _condition("missing_resources", each.id, each.missing_since or otherwise, missing, reason)
-        if each.resources_changed:
-            yield _condition("resources_changed", each.id, each.changed_since or otherwise, None, None)
+        otherwise = reservation.updated_at or value.updated_at or value.created_at
+        if reservation.missing_resources:
+            held = [one for one in details.held if one.reservation_id == reservation.id]
+            missing = _missing(reservation, held)
+            reason = reasons.of_missing(reservation, held, missing, view)
+            yield _condition(
+                "missing_resources", reservation.id, reservation.missing_since or otherwise, missing, reason
+            )
+        if reservation.resources_changed:
+            yield _condition("resources_changed", reservation.id, reservation.changed_since or otherwise, None, None)
     for event in value.events:
         if (name := _condition_of(event)) is not None:
             since = event.trouble_since or event.updated_at or event.time or value.created_at
@@ -262,9 +264,9 @@ def _missing(value: Reservation, held: list[HeldResource]) -> int | None:
     wanted = next((n for key in _AMOUNTS if isinstance(n := value.parameters.values.get(key), int)), None)
     if wanted is None:
         return None
-    lost = sum(each.count for each in held if each.resource_id in value.lost)
+    lost = sum(holding.count for holding in held if holding.resource_id in value.lost)
     # It may have got more than it needs, and what is gone of that is missing, too.
-    return max(lost, wanted - sum(each.count for each in held) + lost)
+    return max(lost, wanted - sum(holding.count for holding in held) + lost)
 
 
 def _event(value: Event, details: LeaseDetails, view: View) -> Json:

@@ -137,8 +137,8 @@ def _without_read_only(items: Sequence[Json], details: LeaseDetails, view: View)
 
     Many clients send a reservation whole, as they have read it. What differs stays, and is refused.
     """
-    by_id = {each.id: each for each in details.lease.asked_for}
-    shown = {each["id"]: each for each in render.lease(details, view)["reservations"]}
+    by_id = {reservation.id: reservation for reservation in details.lease.asked_for}
+    shown = {reservation["id"]: reservation for reservation in render.lease(details, view)["reservations"]}
     changes = []
     for item in items:
         if (known := by_id.get(item["id"])) is None:
@@ -154,7 +154,7 @@ def _without_read_only(items: Sequence[Json], details: LeaseDetails, view: View)
 def with_all_faults(error: InvalidBody, body: Json, lease: Callable[[], LeaseDetails], view: View) -> InvalidInput:
     """Return the error about a body with what is wrong with its reservations, too, as far as that can be told."""
     items = body.get("reservations")
-    if not isinstance(items, list) or not all(isinstance(each, dict) and "id" in each for each in items):
+    if not isinstance(items, list) or not all(isinstance(item, dict) and "id" in item for item in items):
         return error
     if any((fault.pointer or "").startswith("/reservations") for fault in error.faults(operator=False)):
         return error
@@ -167,7 +167,7 @@ def with_all_faults(error: InvalidBody, body: Json, lease: Callable[[], LeaseDet
 
 
 def _check_changes(items: Sequence[Json], lease: Lease, view: View) -> None:
-    types = {each.id: each.resource_type for each in lease.reservations}
+    types = {reservation.id: reservation.resource_type for reservation in lease.reservations}
     seen: set[str] = set()
     refused: list[InvalidInput] = []
     for number, item in enumerate(items):
@@ -179,7 +179,7 @@ def _check_changes(items: Sequence[Json], lease: Lease, view: View) -> None:
             sentence = f"reservations[{number}].id: the lease has no such reservation; send the id of one that it has"
             raise InvalidInput(sentence, code="unknown_reference", pointer=f"{pointer}/id")
         seen.add(item["id"])
-        before = next(each.parameters.values for each in lease.reservations if each.id == item["id"])
+        before = next(r.parameters.values for r in lease.reservations if r.id == item["id"])
         try:
             if (schema := schemas.CHANGES.get(types[item["id"]])) is not None:
                 check(item, schema, pointer=pointer)
@@ -192,7 +192,7 @@ def _check_changes(items: Sequence[Json], lease: Lease, view: View) -> None:
 
 def lease_filter(query: Query, caller: Caller, view: View) -> LeaseFilter:
     """Return which leases a list has. Denied if somebody asks for another project's."""
-    conditions = tuple(_condition(each, caller, view) for each in query.conditions)
+    conditions = tuple(_condition(condition, caller, view) for condition in query.conditions)
     fields = query.fields
     return LeaseFilter(
         state=LeaseState(query.one("state", LeaseState.CURRENT)),

@@ -33,8 +33,8 @@ def index(call: Call) -> Answer:
     """List leases in pages: the project's, or for operators all."""
     view, query = view_of(call), call.asked
     found = call.manager.leases.page(lease_filter(query, call.caller, view), query.page("created_at"))
-    leases = [query.only(render.lease(each, view)) for each in found.items]
-    revisions = [(each.lease.id, each.lease.revision) for each in found.items]
+    leases = [query.only(render.lease(lease_details, view)) for lease_details in found.items]
+    revisions = [(lease_details.lease.id, lease_details.lease.revision) for lease_details in found.items]
     where = (request.query_string, link(request.path), view.mark, call.caller.project_id)
     tag = weak_tag(*where, found.count, found.following, *revisions)
     count = {} if found.count is None else {"count": found.count}

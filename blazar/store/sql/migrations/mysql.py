@@ -71,16 +71,16 @@ class _Repeatable(MySQLImpl):
         return sa.inspect(self.connection)
 
     def _has_column(self, table: str, name: str) -> bool:
-        return any(each["name"] == name for each in self._look().get_columns(table))
+        return any(column["name"] == name for column in self._look().get_columns(table))
 
     def _has_index(self, table: str, name: str | None) -> bool:
-        return any(each["name"] == name for each in self._look().get_indexes(table))
+        return any(index["name"] == name for index in self._look().get_indexes(table))
 
     def _has_constraint(self, constraint: Any) -> bool:
         look, table = self._look(), constraint.table.name
         found: list[Any] = [*look.get_unique_constraints(table), *look.get_foreign_keys(table)]
         found += look.get_check_constraints(table)
-        return any(each["name"] == constraint.name for each in found)
+        return any(check["name"] == constraint.name for check in found)
 
 
 class RepeatableMySQL(_Repeatable):
