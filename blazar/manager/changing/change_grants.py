@@ -13,6 +13,7 @@ from blazar.manager.common.notifications import UPDATED, Parties
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.cloud_changes import CloudChanges
 from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
+from blazar.manager.outbox.messages import plan_messages
 from blazar.manager.outbox.outbox import Outbox
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor, LeaseChange
@@ -92,7 +93,8 @@ class ChangeGrant:
 
     def messages(self, found: DecidedChange, after: Lease) -> tuple[OutboxMessage, ...]:
         """Return what filters are told of a change that leads to ``after``: held, if one has to accept it first."""
-        return self.outbox.planned(
+        return plan_messages(
+            self.runtime,
             Occasion.UPDATED,
             after,
             found.plan.allocations,

@@ -17,7 +17,7 @@ from blazar.manager.events.cloud_changes import CloudChanges, prepare_reservatio
 from blazar.manager.events.evacuation import add_evacuation
 from blazar.manager.leases import lifecycle
 from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
-from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.outbox.messages import commit_messages, plan_messages
 from blazar.model.base.errors import NotEnoughResources, StaleLease
 from blazar.model.calendar.allocations import AllocationPlan
 from blazar.model.leases.lease import Event, Lease
@@ -158,10 +158,9 @@ class CreationGrant:
 class Creation:
     """Creates leases, all or nothing."""
 
-    def __init__(self, runtime: Runtime, changes: CloudChanges, outbox: Outbox) -> None:
+    def __init__(self, runtime: Runtime, changes: CloudChanges) -> None:
         self._runtime = runtime
         self._changes = changes
-        self._outbox = outbox
         self._new_leases = NewLeases(runtime)
 
     def grant(self, request: LeaseRequest) -> CreationGrant:
@@ -181,7 +180,7 @@ class Creation:
         now = self._runtime.clock.now()
         armed = lifecycle.arm(lifecycle.settle(ready, creation, now=now), now=now)
         by = Actor(booked.user_id, booked.project_id)
-        messages = self._outbox.planned(Occasion.CREATED, armed, plan.allocations, by=by)
+        messages = plan_messages(self._runtime, Occasion.CREATED, armed, plan.allocations, by=by)
         try:
             if any(message.held for message in messages):
                 booked, messages = self._accepted(booked, messages, claim)
@@ -190,7 +189,7 @@ class Creation:
             # A user found the lease in a list and deleted it already: the deletion continues from here.
             raise self._changes.lost(booked.id, creation.id, claim, "created") from None
         if messages:
-            self._outbox.wake()
+            self._runtime.signals.messages_written()
         return saved
 
     def _accepted(
@@ -204,7 +203,7 @@ class Creation:
         creation = _creation_of(booked)
         booked = self._runtime.store.leases.save(booked, booked, at=self._runtime.clock.now(), messages=held)
         with self._changes.undone_on_failure(booked, creation, claim):
-            return booked, self._outbox.commit(held)
+            return booked, commit_messages(self._runtime, held)
 
 
 def _creation_of(lease: Lease) -> Event:

@@ -9,7 +9,7 @@ from blazar.context import scope
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.worker import Worker
 from blazar.manager.leases import lifecycle
-from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.outbox.messages import make_end_messages
 from blazar.model.base.errors import StaleLease
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import stale_error
@@ -19,10 +19,9 @@ from blazar.model.leases.states import LeaseStatus
 class Deletion:
     """Deletes leases: begins the deletion, and does at once what can be done at once."""
 
-    def __init__(self, runtime: Runtime, worker: Worker, outbox: Outbox) -> None:
+    def __init__(self, runtime: Runtime, worker: Worker) -> None:
         self._runtime = runtime
         self._worker = worker
-        self._outbox = outbox
 
     def delete(self, lease_id: str, revisions: Collection[int] | None = None) -> Lease | None:
         """Begin the deletion of a lease, and finish it if that is possible now. NotFound.
@@ -45,12 +44,12 @@ class Deletion:
             if free:
                 until = self._runtime.claims.begin(claim)
                 going = lifecycle.claim(going, deletion, token=claim.token, now=now, until=until)
-            messages = self._outbox.messages_of_end(lease, going)
+            messages = make_end_messages(self._runtime, lease, going)
             try:
                 saved = self._runtime.store.leases.save(lease, going, at=now, messages=messages)
             except StaleLease:
                 continue
-            self._outbox.wake()
+            self._runtime.signals.messages_written()
             if free:
                 with scope(limit=self._runtime.settings.request_limit):
                     self._worker.perform(saved, deletion.id, claim)

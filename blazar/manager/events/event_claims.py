@@ -14,7 +14,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.read_ahead import ReadAhead
 from blazar.manager.leases import immediate, lifecycle
 from blazar.manager.leases.lifecycle import Defer, Drop
-from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.outbox.messages import make_end_messages
 from blazar.manager.queue import waiting_leases
 from blazar.manager.use import watch
 from blazar.model.base.reasons import Reason, ReasonCode, reason
@@ -32,13 +32,11 @@ class EventClaims:
     def __init__(
         self,
         runtime: Runtime,
-        outbox: Outbox,
         read_ahead: ReadAhead,
         *,
         extendable_until: Callable[[Lease], datetime | None],
     ) -> None:
         self._runtime = runtime
-        self._outbox = outbox
         self._read_ahead = read_ahead
         self._extendable_until = extendable_until
 
@@ -79,9 +77,9 @@ class EventClaims:
         is_refused = after.end_reason is EndReason.REFUSED
         if is_refused:
             LOG.info("Lease %s was not handed over in time, and is refused", lease.id)
-        messages = self._outbox.messages_of_end(lease, after) if is_refused else ()
+        messages = make_end_messages(self._runtime, lease, after) if is_refused else ()
         self._runtime.store.leases.save(lease, after, at=now, messages=messages)
-        self._outbox.wake()
+        self._runtime.signals.messages_written()
         self._runtime.signals.events_due()
 
     def _can_start(self, lease: Lease, event: Event, claim: Claim, now: datetime) -> bool:
@@ -107,9 +105,9 @@ class EventClaims:
         ours = claimed.event_with(event.id) or event
         settled = lifecycle.settle(lifecycle.fail_all(claimed, now), ours, now=now, error=error)
         after = waiting_leases.retry_failed_start(settled, now=now, delayed_by=reason_of(event))
-        messages = self._outbox.messages_of_end(lease, after) if waiting_leases.is_undone(after) else ()
+        messages = make_end_messages(self._runtime, lease, after) if waiting_leases.is_undone(after) else ()
         saved = self._runtime.store.leases.save(lease, after, at=now, messages=messages)
-        self._outbox.wake()
+        self._runtime.signals.messages_written()
         self._runtime.notifier.notify(event_notification(EventType.START), saved)
 
     def _earlier_users(self, lease: Lease, now: datetime) -> Sequence[EarlierUser]:
@@ -142,10 +140,10 @@ class EventClaims:
         if event.event_type in CHECK_EVENTS:
             claimed = replace(claimed, updated_at=lease.updated_at)
         # The outbox message of the end is written with the claim of the end event, so that it is sent once.
-        messages = self._outbox.messages_of_end(lease, claimed) if event.event_type == EventType.END else ()
+        messages = make_end_messages(self._runtime, lease, claimed) if event.event_type == EventType.END else ()
         saved = self._runtime.store.leases.save(lease, claimed, at=now, messages=messages)
         if messages:
-            self._outbox.wake()
+            self._runtime.signals.messages_written()
         if event.event_type == EventType.BEFORE_END and first and self._warns(lease):
             # Notify before the action: a warning is of no use after slow snapshots.
             latest = self._extendable_until(saved)

@@ -21,7 +21,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.evacuation import set_start_reason
 from blazar.manager.events.results import Finished, Result, Retry
 from blazar.manager.leases import immediate, lifecycle
-from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.outbox.messages import make_end_messages, make_reversals
 from blazar.manager.queue import waiting_leases
 from blazar.manager.use import watch
 from blazar.manager.use.watch import UsageFinding
@@ -89,9 +89,8 @@ class EventHandler:
 class Recorder:
     """Writes the results of work on claimed events, and sends the notifications of those that are finished."""
 
-    def __init__(self, runtime: Runtime, outbox: Outbox, use_policy: Callable[[Lease], UsePolicy | None]) -> None:
+    def __init__(self, runtime: Runtime, use_policy: Callable[[Lease], UsePolicy | None]) -> None:
         self._runtime = runtime
-        self._outbox = outbox
         self._use_policy = use_policy
 
     def record(
@@ -114,7 +113,7 @@ class Recorder:
                 lease = self._runtime.store.leases.one(lease.id, including_deleted=True)
                 continue
             if messages:
-                self._outbox.wake()
+                self._runtime.signals.messages_written()
             if record.release:
                 self._runtime.signals.resources_freed()
             self._notify(saved, current, result, handler)
@@ -133,14 +132,14 @@ class Recorder:
         restoring = event.event_type == EventType.UPDATE and lease.status is not LeaseStatus.DELETING
         if event.event_type not in REQUEST_EVENTS or (restoring and isinstance(result, Retry)):
             return ()
-        return self._outbox.reversals_of(lease)
+        return make_reversals(self._runtime, lease)
 
     def _refunds(self, before: Lease, after: Lease) -> tuple[OutboxMessage, ...]:
         """Return the outbox messages of a lease whose failed start is undone by this write, or that is refused."""
         is_refused = before.is_undecided and after.end_reason is EndReason.REFUSED
         is_undone = waiting_leases.is_undone(after) and not waiting_leases.is_undone(before)
         is_given_up = before.status is LeaseStatus.IN_PROGRESS and after.status is LeaseStatus.TIMED_OUT
-        return self._outbox.messages_of_end(before, after) if is_refused or is_undone or is_given_up else ()
+        return make_end_messages(self._runtime, before, after) if is_refused or is_undone or is_given_up else ()
 
     def _recorded(
         self, lease: Lease, event: Event, result: Result | UsageFinding, now: datetime, handler: EventHandler

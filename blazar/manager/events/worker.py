@@ -17,7 +17,6 @@ from blazar.manager.events.records import EventHandler, Recorder, settle_deletio
 from blazar.manager.events.results import Result, Retry
 from blazar.manager.events.starts import Starter, StartReplacements
 from blazar.manager.events.usage_check import UsageChecker
-from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.use.watch import UsageFinding
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudUnavailable, StaleLease
 from blazar.model.base.log_lines import level_of
@@ -37,16 +36,15 @@ class Worker:
     def __init__(
         self,
         runtime: Runtime,
-        outbox: Outbox,
         replacements: StartReplacements,
         *,
         extendable_until: Callable[[Lease], datetime | None],
     ) -> None:
         self._runtime = runtime
         self.read_ahead = ReadAhead(runtime)
-        self._event_claims = EventClaims(runtime, outbox, self.read_ahead, extendable_until=extendable_until)
+        self._event_claims = EventClaims(runtime, self.read_ahead, extendable_until=extendable_until)
         usage_checker = UsageChecker(runtime, self.read_ahead)
-        recorder = self._recorder = Recorder(runtime, outbox, usage_checker.policy)
+        recorder = self._recorder = Recorder(runtime, usage_checker.policy)
         actions = Actions(runtime, self.read_ahead)
         evacuator = Evacuator(runtime, actions)
         starter = Starter(runtime, replacements, self.read_ahead)

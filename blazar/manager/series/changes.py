@@ -19,7 +19,6 @@ from blazar.manager.changing.new_leases import NewLease, NewLeases
 from blazar.manager.common.notifications import UPDATED
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases import dates, lifecycle
-from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.series.occurrences import (
     check_fits,
     copy_for_occurrence,
@@ -85,7 +84,7 @@ class _ChangeAttempt:
 class SeriesChanger:
     """Changes series, all or nothing."""
 
-    def __init__(self, runtime: Runtime, booker: Booker, outbox: Outbox, work: SeriesWork) -> None:
+    def __init__(self, runtime: Runtime, booker: Booker, work: SeriesWork) -> None:
         self._runtime = runtime
         self._booker = booker
         self._work = work

@@ -15,7 +15,6 @@ from blazar.context import scope
 from blazar.manager.changing.new_leases import NewLeases
 from blazar.manager.common.request_keys import do_once, find_record
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.search.availability import Deadline
 from blazar.manager.series.changes import SeriesChanger
 from blazar.manager.series.occurrences import (
@@ -50,7 +49,7 @@ from blazar.model.series.recurrence import Occurrence
 class SeriesService:
     """Answers the calls about series."""
 
-    def __init__(self, runtime: Runtime, work: SeriesWork, outbox: Outbox, changer: SeriesChanger) -> None:
+    def __init__(self, runtime: Runtime, work: SeriesWork, changer: SeriesChanger) -> None:
         self._runtime = runtime
         self._work = work
         self._changer = changer

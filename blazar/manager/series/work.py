@@ -25,7 +25,7 @@ from blazar.manager.common.notifications import CREATED
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.cloud_changes import prepare_reservations
 from blazar.manager.leases import lifecycle
-from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.outbox.messages import commit_messages, plan_messages
 from blazar.manager.series.occurrences import (
     copy_for_occurrence,
     find_first_to_come,
@@ -121,12 +121,9 @@ def _leave_out_denied(
 class SeriesWork(DueWork[str, Series]):
     """Works on series that are due. Any number of managers may do so at a time."""
 
-    def __init__(
-        self, runtime: Runtime, booker: Booker, outbox: Outbox, deletion: Deletion, waiting_list: WaitingList
-    ) -> None:
+    def __init__(self, runtime: Runtime, booker: Booker, deletion: Deletion, waiting_list: WaitingList) -> None:
         super().__init__("series", runtime, work="Series cannot be worked on", page=DUE)
         self._booker = booker
-        self._outbox = outbox
         self._deletion = deletion
         self._new_leases = NewLeases(runtime)
         self.planner = SeriesPlanner(runtime, waiting_list)
@@ -308,7 +305,7 @@ class SeriesWork(DueWork[str, Series]):
         for lease in ready:
             if lease.id not in known:
                 granted = _finish_creation(lease, self._runtime.clock.now())
-                messages += self._outbox.planned(Occasion.CREATED, granted, held.get(lease.id, ()), by=by)
+                messages += plan_messages(self._runtime, Occasion.CREATED, granted, held.get(lease.id, ()), by=by)
         if not enforcement.must_accept(Occasion.CREATED, series.project_id):
             return tuple(messages)
         self._runtime.store.series_work.write_messages(series.id, claim.token, messages, now=self._runtime.clock.now())
@@ -316,7 +313,7 @@ class SeriesWork(DueWork[str, Series]):
         done: list[OutboxMessage] = []
         for lease in ready:
             try:
-                done += self._outbox.commit((by_lease[lease.id],))
+                done += commit_messages(self._runtime, (by_lease[lease.id],))
             except UsageDenied as error:
                 self._refuse(series, claim, lease, error)
         return tuple(done)
@@ -353,7 +350,7 @@ class SeriesWork(DueWork[str, Series]):
         store.activate_leases(series.id, claim.token, ready, messages, due_at=due_at, now=now)
         for lease in ready:
             self._runtime.notifier.notify(CREATED, _finish_creation(lease, now))
-        self._outbox.wake()
+        self._runtime.signals.messages_written()
         self._runtime.signals.events_due()
 
     # Deletion.

@@ -17,7 +17,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.health.missing_resources import report_flags
 from blazar.manager.leases.flags import set_flags
 from blazar.manager.outbox.enforcement_check import Examined
-from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.outbox.messages import make_messages
 from blazar.manager.queue.queue_guard import QueueGuard
 from blazar.manager.surgery.common import LeaseToChange, find_named, is_pending, load_changeable, load_other_changeable
 from blazar.manager.surgery.swap import check_not_emptied, check_whole_host, mark_changed
@@ -62,10 +62,9 @@ _Sides = tuple[_Side, _Side]
 class Exchanger:
     """Exchanges hosts of leases."""
 
-    def __init__(self, runtime: Runtime, booker: Booker, outbox: Outbox) -> None:
+    def __init__(self, runtime: Runtime, booker: Booker) -> None:
         self._runtime = runtime
         self._booker = booker
-        self._outbox = outbox
         self._queue_guard = QueueGuard(runtime)
 
     def exchange(self, lease_id: str, request: SwapRequest, terms: Terms) -> Sequence[LeaseWrite]:
@@ -75,7 +74,7 @@ class Exchanger:
         """
         done = self._booker.book(lambda attempt: self._propose(lease_id, request, terms), dry_run=terms.dry_run)
         if not terms.dry_run:
-            self._outbox.wake()
+            self._runtime.signals.messages_written()
             for side, lease in zip(done.found, done.leases, strict=True):
                 self._runtime.notifier.notify(UPDATED, lease)
                 report_flags(self._runtime, side.lease, lease)
@@ -83,9 +82,9 @@ class Exchanger:
 
     def _messages(self, examined: Sequence[Examined], terms: Terms) -> list[OutboxMessage]:
         messages: list[OutboxMessage] = []
-        for lease in examined:
-            messages += self._outbox.messages_of(
-                Occasion.UPDATED, lease.lease, lease.allocations, by=terms.asked_by, before=lease.before
+        for side in examined:
+            messages += make_messages(
+                self._runtime, Occasion.UPDATED, side.lease, side.allocations, by=terms.asked_by, before=side.before
             )
         return messages
 

@@ -19,7 +19,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases import lifecycle, timetable
 from blazar.manager.leases.flags import set_flags
 from blazar.manager.outbox.enforcement_check import Examined
-from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.outbox.messages import make_messages
 from blazar.manager.surgery.common import LIVE, LeaseToChange, is_pending, load_changeable, load_other_changeable
 from blazar.manager.surgery.swap import mark_changed
 from blazar.model.base.amounts import Amounts
@@ -106,10 +106,9 @@ class _Merge:
 class Merger:
     """Merges leases."""
 
-    def __init__(self, runtime: Runtime, booker: Booker, outbox: Outbox) -> None:
+    def __init__(self, runtime: Runtime, booker: Booker) -> None:
         self._runtime = runtime
         self._booker = booker
-        self._outbox = outbox
 
     def merge(self, lease_id: str, request: MergeRequest, terms: Terms) -> tuple[LeaseWrite, ...]:
         """Merge another lease into a lease; for a dry run return what would come of it.
@@ -119,20 +118,20 @@ class Merger:
         done = self._booker.book(lambda attempt: self._propose(lease_id, request, terms), dry_run=terms.dry_run)
         merged = done.writes[0]
         if not terms.dry_run:
-            self._outbox.wake()
+            self._runtime.signals.messages_written()
             if done.found.warning_off:
                 self._runtime.notifier.notify(WARNING_OFF, merged.after)
             self._runtime.notifier.notify(UPDATED, merged.after)
         return (merged,)
 
     def _messages(self, found: _Merge, going: Lease, terms: Terms) -> list[OutboxMessage]:
-        first, second, of = found.first, found.second, self._outbox.messages_of
+        first, second, make = found.first, found.second, partial(make_messages, self._runtime)
         gone = replace(going, reservations=second.lease.reservations)
         joined, by = found.joined, terms.asked_by
         before = (first.lease, first.allocations)
         return [
-            *of(Occasion.ENDED, gone, second.allocations, by=by),
-            *of(Occasion.UPDATED, joined.lease, joined.allocations, by=by, before=before),
+            *make(Occasion.ENDED, gone, second.allocations, by=by),
+            *make(Occasion.UPDATED, joined.lease, joined.allocations, by=by, before=before),
         ]
 
     def _propose(self, lease_id: str, request: MergeRequest, terms: Terms) -> Proposal[_Merge]:

@@ -11,7 +11,6 @@ from blazar.manager.booking.lease_changes import DecidedChange, RequestedChange
 from blazar.manager.changing.updates import Updates
 from blazar.manager.common.request_keys import do_once
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.leases import LeaseService
 from blazar.manager.surgery.exchange import Exchanger
 from blazar.manager.surgery.merge import Merger
@@ -27,16 +26,14 @@ from blazar.store.booking.commit import LeaseWrite
 class SurgeryService:
     """Swaps hosts of leases, and splits and merges them."""
 
-    def __init__(
-        self, runtime: Runtime, booker: Booker, updates: Updates, leases: LeaseService, outbox: Outbox
-    ) -> None:
+    def __init__(self, runtime: Runtime, booker: Booker, updates: Updates, leases: LeaseService) -> None:
         self._runtime = runtime
         self._updates = updates
         self._leases = leases
         self._swapper = Swapper(runtime)
-        self._exchanger = Exchanger(runtime, booker, outbox)
-        self._splitter = Splitter(runtime, booker, outbox)
-        self._merger = Merger(runtime, booker, outbox)
+        self._exchanger = Exchanger(runtime, booker)
+        self._splitter = Splitter(runtime, booker)
+        self._merger = Merger(runtime, booker)
 
     def swap(self, lease_id: str, request: SwapRequest, terms: Terms) -> Operated:
         """Give up a host of a reservation for another one; for a dry run return what would come of it."""

@@ -14,7 +14,7 @@ from blazar.manager.common.notifications import CREATED, UPDATED
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases.flags import set_flags
 from blazar.manager.outbox.enforcement_check import Examined
-from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.outbox.messages import make_messages
 from blazar.manager.surgery.common import LIVE, LeaseToChange, find_named, is_pending, load_changeable
 from blazar.manager.surgery.parts import Parts, ReservationCut, divide_by_time, divide_by_units
 from blazar.manager.surgery.swap import mark_changed
@@ -32,10 +32,9 @@ from blazar.store.booking.commit import Commit, LeaseWrite, ReservationMove, Res
 class Splitter:
     """Splits leases."""
 
-    def __init__(self, runtime: Runtime, booker: Booker, outbox: Outbox) -> None:
+    def __init__(self, runtime: Runtime, booker: Booker) -> None:
         self._runtime = runtime
         self._booker = booker
-        self._outbox = outbox
 
     def split(self, lease_id: str, request: SplitRequest, terms: Terms) -> Sequence[LeaseWrite]:
         """Split a lease; for a dry run return what would come of it.
@@ -44,17 +43,17 @@ class Splitter:
         """
         done = self._booker.book(lambda attempt: self._propose(lease_id, request, terms), dry_run=terms.dry_run)
         if not terms.dry_run:
-            self._outbox.wake()
+            self._runtime.signals.messages_written()
             for kind, lease in zip((UPDATED, CREATED), done.leases, strict=True):
                 self._runtime.notifier.notify(kind, lease)
         return done.writes
 
     def _messages(self, found: LeaseToChange, parts: Parts, terms: Terms) -> list[OutboxMessage]:
         before = (found.lease, found.allocations)
-        of, by = self._outbox.messages_of, terms.asked_by
+        make, by = partial(make_messages, self._runtime), terms.asked_by
         return [
-            *of(Occasion.UPDATED, parts.first, parts.first_allocations, by=by, before=before),
-            *of(Occasion.CREATED, parts.second, parts.second_allocations, by=by),
+            *make(Occasion.UPDATED, parts.first, parts.first_allocations, by=by, before=before),
+            *make(Occasion.CREATED, parts.second, parts.second_allocations, by=by),
         ]
 
     def _propose(self, lease_id: str, request: SplitRequest, terms: Terms) -> Proposal[Parts]:

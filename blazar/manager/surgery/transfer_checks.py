@@ -19,6 +19,7 @@ from blazar.manager.changing.change_grants import ChangeGrant
 from blazar.manager.common.notifications import TRANSFERRED, Parties
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.outbox.enforcement_check import Examined
+from blazar.manager.outbox.messages import make_messages, plan_messages
 from blazar.manager.surgery.common import LIVE
 from blazar.manager.surgery.swap import MOST_NAMED
 from blazar.model.base.errors import Conflict
@@ -127,8 +128,8 @@ class GrantToProject(ChangeGrant):
         """Return that the other project has a new lease, and that the one of the first has ended."""
         ended = replace(found.lease, status=LeaseStatus.DELETING)
         return (
-            *self.outbox.planned(Occasion.CREATED, after, found.plan.allocations, by=self.caller(after)),
-            *self.outbox.messages_of(Occasion.ENDED, ended, found.allocations),
+            *plan_messages(self.runtime, Occasion.CREATED, after, found.plan.allocations, by=self.caller(after)),
+            *make_messages(self.runtime, Occasion.ENDED, ended, found.allocations),
         )
 
     def confirm(self, found: DecidedChange) -> None:

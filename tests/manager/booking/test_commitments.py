@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from blazar.enforcement import NotDelivered, NotificationRefused, Occasion
+from blazar.manager.outbox.messages import plan_messages
 from blazar.model.base.errors import ClaimLost, EnforcementUnavailable, UsageDenied, WrongState
 from blazar.model.leases.states import LeaseStatus
 from tests.manager.enforcement.recording import RecordingFilter
@@ -283,17 +284,15 @@ def test_a_lease_that_is_deleted_while_its_change_is_being_accepted_has_ended_af
 
 
 @pytest.mark.parametrize("seconds", [20, 120], ids=["nearly too long", "too long"])
-def test_a_manager_that_was_held_up_tells_nobody(world, books, seconds):
-    ahead = world.manager.outbox.planned
-
+def test_a_manager_that_was_held_up_tells_nobody(world, books, monkeypatch, seconds):
     def slowly(*arguments, **named):
         world.clock.by(seconds=seconds)
-        return ahead(*arguments, **named)
+        return plan_messages(*arguments, **named)
 
-    world.manager.outbox.planned = slowly
-    with pytest.raises(ClaimLost, match="held up"):
-        world.lease()
-    world.manager.outbox.planned = ahead
+    with monkeypatch.context() as patched:
+        patched.setattr("blazar.manager.changing.creation.plan_messages", slowly)
+        with pytest.raises(ClaimLost, match="held up"):
+            world.lease()
     assert books.heard == []
     world.run()
     world.clock.by(minutes=2)

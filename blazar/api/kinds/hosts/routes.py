@@ -7,14 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blazar.api.http.routes import Body, NounRows, Part, Root, Route, only_at_1_0
-from blazar.api.http.shapes import Json, a_list, enclose, in_envelope, ref
-from blazar.api.kinds.hosts import allocations, components, properties, render, requests, v2
+from blazar.api.http.context import Call
+from blazar.api.http.routes import ADMIN, Body, NounRows, Part, Root, Route, Rule, in_path, in_query, only_at_1_0
+from blazar.api.http.shapes import Json, a_list, an_object, enclose, in_envelope, ref
+from blazar.api.kinds.flat import PROPERTY_UPDATE
+from blazar.api.kinds.hosts import allocations, components, render, requests, v2
 from blazar.api.kinds.hosts.requests import DELETE, GET, HOST_CREATE, HOST_ID, HOST_UPDATE, POST, PUT, REFRESH
 from blazar.api.leases.v1_0.held import KindInLease
 from blazar.api.resources.handlers import Handlers, form_of
+from blazar.model.base.errors import NotFound
 from blazar.model.resources.changes import Registration, ResourceChange
-from blazar.model.resources.resource import HOST, Resource
+from blazar.model.resources.resource import HOST, Resource, ResourceProperty
+
+LIST_PROPERTIES = Rule("blazar:oshosts:get_resource_properties", ADMIN, "List capabilities.")
+SET_PROPERTY = Rule("blazar:oshosts:update_resource_properties", ADMIN, "Make a capability public or private.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +104,23 @@ def _routes(root: Root, form: HostFormat) -> tuple[Route, ...]:
     )
 
 
+def list_properties(call: Call) -> Sequence[Json]:
+    """List capabilities."""
+    # Any non-empty value counts as true, as in the existing Blazar: clients send True and never False.
+    everything = bool(call.query.get("all")) and call.is_operator
+    detail = bool(call.query.get("detail"))
+    found = call.manager.resources.properties(HOST, include_private=everything)
+    return [render.property_values(value, detail=detail) for value in found]
+
+
+def set_property(call: Call, name: str) -> ResourceProperty:
+    """Make a capability public or private."""
+    body = call.body()
+    if "\0" in name or len(name) > 255:
+        raise NotFound("no host has ever had a property of this name", code="property_not_found")
+    return call.manager.resources.set_property(HOST, name, private=body["private"])
+
+
 _REFRESH = Route(
     root=Root.V1,
     method="POST",
@@ -111,6 +134,38 @@ _REFRESH = Route(
     errors=(404, 409),
     parameters=(HOST_ID,),
     json_twin=True,
+)
+_PROPERTIES = (
+    Route(
+        root=Root.V1,
+        method="GET",
+        path="/os-hosts/properties",
+        name="list_properties",
+        summary="List the capabilities of hosts",
+        handler=list_properties,
+        rule=LIST_PROPERTIES,
+        render=lambda shown: {"resource_properties": shown},
+        answers={200: an_object({"resource_properties": a_list(ref("PropertyInList"))})},
+        parameters=(
+            in_query("detail", "any value: include values and the private flag"),
+            in_query("all", "any value: include private capabilities (operators only)"),
+        ),
+        json_twin=True,
+    ),
+    Route(
+        root=Root.V1,
+        method="PATCH",
+        path="/os-hosts/properties/{name}",
+        name="set_property",
+        summary="Make a capability public, or private to operators",
+        handler=set_property,
+        rule=SET_PROPERTY,
+        body=Body("PropertyUpdate", PROPERTY_UPDATE, ({"private": True},)),
+        render=lambda changed: {"resource_property": render.resource_property(changed)},
+        answers={200: an_object({"resource_property": ref("ResourceProperty")})},
+        errors=(404,),
+        parameters=(in_path("name", "a capability's name", policy_name="property_name"),),
+    ),
 )
 HELD = KindInLease(
     kind=HOST,
@@ -126,12 +181,12 @@ PART = Part(
     "hosts",
     routes=(
         *only_at_1_0(
-            (*_routes(Root.V1, V1), *allocations.ROUTES, _REFRESH, *properties.ROUTES),
+            (*_routes(Root.V1, V1), *allocations.ROUTES, _REFRESH, *_PROPERTIES),
             instead="/v1/resources/host",
         ),
         *_routes(Root.V2, V2),
     ),
-    rules=(GET, POST, PUT, DELETE, *allocations.RULES, REFRESH, *properties.RULES),
+    rules=(GET, POST, PUT, DELETE, *allocations.RULES, REFRESH, LIST_PROPERTIES, SET_PROPERTY),
     components={**components.COMPONENTS, **v2.COMPONENTS},
     reservations=components.RESERVATIONS,
     fields=components.FIELDS,
