@@ -27,7 +27,7 @@ from blazar.cmd.demo import cloud, past, stage
 from blazar.cmd.demo.stage import DemoClock
 from blazar.cmd.standalone import with_own_policy
 from blazar.model.leases.states import LeaseStatus
-from blazar.model.resources.resource import HOST
+from blazar.model.resources.resource import DEVICE, HOST
 from blazar.store.sql.engine import connect
 from blazar.store.store import Store
 from tests.cmd.test_standalone import begun, call
@@ -36,9 +36,9 @@ ADMIN, ALICE = "admin:demo:admin", "alice:physics:member"
 NOW = datetime(2030, 6, 12, 15, 20, 7, tzinfo=UTC)
 
 
-def made(folder, days: int) -> Store:
+def made(folder, days: int, now: datetime = NOW) -> Store:
     conf = config.load([], program="blazar-test", files=[], conf=cfg.ConfigOpts())
-    past.make(conf, database=folder / "blazar.sqlite", cloud=folder / "cloud.json", now=NOW, days=days)
+    past.make(conf, database=folder / "blazar.sqlite", cloud=folder / "cloud.json", now=now, days=days)
     return Store(connect(f"sqlite:///{folder / 'blazar.sqlite'}"), cleaning_time=timedelta(0))
 
 
@@ -177,6 +177,18 @@ def test_a_limit_is_nearly_used_up_and_hosts_can_be_booked_all_the_same(demo):
     refused = asked({"resource_type": "device", "min": 2, "max": 2}, 12)
     assert refused.status_code == 403
     assert 0 <= stage.HOURS["device"] - refused.json["errors"][0]["data"]["used"] < 12
+
+
+@pytest.mark.slow
+def test_late_in_a_month_it_is_the_next_one_whose_limit_is_nearly_used_up(tmp_path):
+    july, august = datetime(2030, 7, 1, tzinfo=UTC), datetime(2030, 8, 1, tzinfo=UTC)
+    store = made(tmp_path, days=1, now=july - timedelta(days=3, hours=1))
+    devices = {device.id for device in store.resources.of_kind(DEVICE)}
+    used = timedelta(0)
+    for lease in store.leases.of_project("physics"):
+        uses = [use for use in store.calendar.of_lease(lease.id) if use.resource_id in devices]
+        used += len(uses) * max(timedelta(0), min(lease.window.end, august) - max(lease.window.start, july))
+    assert 0 <= stage.HOURS["device"] - used / timedelta(hours=1) < 12
 
 
 def test_there_are_sixty_hosts_and_some_of_them_are_out_of_use(store):

@@ -197,9 +197,12 @@ def _use_up(stage: Stage, chance: random.Random) -> None:
 
 
 def _rest_of_month(now: datetime) -> tuple[datetime, datetime]:
-    """Return tomorrow and the end of the month, or all of the next month if this is over in two days."""
+    """Return tomorrow and the end of the month, or all of the next month if this is over in four days.
+
+    The boards of a shorter rest are booked before the budget is used up.
+    """
     first = now.replace(hour=0, minute=0)
     following = (first.replace(day=1) + 32 * _DAY).replace(day=1)
-    if following - now < 2 * _DAY:
+    if following - now < 4 * _DAY:
         return following, (following + 32 * _DAY).replace(day=1)
     return first + _DAY, following
