@@ -147,7 +147,7 @@ COUNTED = {
     "floors of api/http": (lambda: floors("blazar.api.http"), 8, 8),
     "loose modules of store": (lambda: loose("store"), 3, 3),
     "loose modules of model": (lambda: loose("model"), 3, 3),
-    "methods of the largest class": (methods_of_largest_class, 22, 20),
+    "methods of the largest class": (methods_of_largest_class, 20, 20),
     "arguments of the widest constructor": (widest_constructor, 8, 5),
     "lines of the longest function": (lambda: max(length(one) for m in modules() for one in m.functions), 50, 50),
     "long functions": (long_functions, 14, 14),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -242,23 +242,22 @@ class LeaseService:
             raise refuse_key(
                 "the lease of this Idempotency-Key belongs to another project by now; use a new key for each lease"
             )
-        if self._is_in_progress(details.lease):
+        lease = details.lease
+        # Neither granted nor, with all that this takes, refused.
+        if lease.status is LeaseStatus.CREATING or (
+            lease.kind is LeaseKind.IMMEDIATE
+            and (lease.end_reason is EndReason.REFUSED or self.verdict(lease.id) is ImmediateVerdict.WAITING)
+        ):
             raise refuse_key(
                 "the request with this Idempotency-Key is in progress; send it again in a moment",
                 code="request_in_progress",
             )
         return BookedLease(details, replayed=True)
 
-    def _is_in_progress(self, lease: Lease) -> bool:
-        """Tell whether the request for a lease is neither granted nor, with all that this takes, refused."""
-        if lease.status is LeaseStatus.CREATING or lease.kind is not LeaseKind.IMMEDIATE:
-            return lease.status is LeaseStatus.CREATING
-        return lease.end_reason is EndReason.REFUSED or self.verdict(lease.id) is ImmediateVerdict.WAITING
-
     def book(self, request: LeaseRequest) -> BookedLease:
         """Create a lease as ``create`` does, once for each key; for a dry run return what would be booked."""
         if request.dry_run:
-            return BookedLease(self.previewed(*self.creator.preview(request)))
+            return BookedLease(describe_unwritten(self._runtime, *self.creator.preview(request)))
         return do_once(request.key, self.replay, lambda: self._book(request))
 
     def _book(self, request: LeaseRequest) -> BookedLease:
@@ -270,29 +269,11 @@ class LeaseService:
         """Change a lease as ``update`` does; for a dry run return what it would be."""
         if change.dry_run:
             try:
-                return self.previewed(*self._updates.preview(lease_id, change))
+                return describe_unwritten(self._runtime, *self._updates.preview(lease_id, change))
             except NotEnoughResources as error:
                 self._refusals.explain_change(error, lease_id, change)
                 raise
         return self.details(self.update(lease_id, change).id)
-
-    def previewed(self, lease: Lease, held: Sequence[Allocation]) -> LeaseDetails:
-        """Return a lease that is not written, with the resources that it would have."""
-        names = self._runtime.store.lease_pages.resources({allocation.resource_id for allocation in held})
-        resources = tuple(
-            HeldResource(
-                allocation.reservation_id,
-                allocation.resource_id,
-                allocation.kind,
-                *names[allocation.resource_id],
-                count=allocation.count,
-                per_instance=allocation.per_instance,
-                released=False,
-            )
-            for allocation in held
-        )
-        shown = replace(lease, events=tuple(e for e in lease.events if e.event_type not in HIDDEN_EVENTS))
-        return LeaseDetails(shown, resources)
 
     def keep(self, lease_id: str, *, again: bool = False) -> LeaseDetails:
         """Keep a lease that is not used from being released; ``again``: also if it was kept before. Conflict."""
@@ -313,3 +294,22 @@ class LeaseService:
         """
         if (left := self._deletion.delete(lease_id, revisions)) is not None:
             self.patience.until_gone(left)
+
+
+def describe_unwritten(runtime: Runtime, lease: Lease, allocations: Collection[Allocation]) -> LeaseDetails:
+    """Return a lease that is not written, with the resources that it would have."""
+    names = runtime.store.lease_pages.resources({each.resource_id for each in allocations})
+    resources = tuple(
+        HeldResource(
+            each.reservation_id,
+            each.resource_id,
+            each.kind,
+            *names[each.resource_id],
+            count=each.count,
+            per_instance=each.per_instance,
+            released=False,
+        )
+        for each in allocations
+    )
+    shown = replace(lease, events=tuple(e for e in lease.events if e.event_type not in HIDDEN_EVENTS))
+    return LeaseDetails(shown, resources)

@@ -69,17 +69,8 @@ class ResourceService:
     def page(self, kind: ResourceKind, question: ResourceQuestion) -> ResourcePage:
         """Return a page of the registered resources, in two statements at most while none changes. InvalidInput."""
         catalog = self._store.catalog(self._of(kind).kind)
-        return resource_lists.list_page(
-            catalog, question, within=self._in_maintenance(kind, question.maintenance_before)
-        )
-
-    def _in_maintenance(self, kind: ResourceKind, before: Moment | None) -> Collection[int] | None:
-        """Return the resources that are in maintenance now or before a moment, by id; None if that is not asked for."""
-        if before is None:
-            return None
-        now = to_second(self._clock.now())
-        end = now if before is NOW else before
-        return self._runtime.store.maintenances.find_closed(kind, Window(now, max(end, now + timedelta(seconds=1))))
+        within = _find_in_maintenance(self._runtime, kind, question.maintenance_before)
+        return resource_lists.list_page(catalog, question, within=within)
 
     def one(self, kind: ResourceKind, resource_id: str) -> Resource:
         """Return one resource; NotFound."""
@@ -188,6 +179,15 @@ class ResourceService:
                 data={"kinds": known},
             )
         return self._kinds[kind]
+
+
+def _find_in_maintenance(runtime: Runtime, kind: ResourceKind, before: Moment | None) -> Collection[int] | None:
+    """Return the resources that are in maintenance now or before a moment, by id; None if that is not asked for."""
+    if before is None:
+        return None
+    now = to_second(runtime.clock.now())
+    end = now if before is NOW else before
+    return runtime.store.maintenances.find_closed(kind, Window(now, max(end, now + timedelta(seconds=1))))
 
 
 def _by_resource(resources: Iterable[Resource], allocations: Iterable[Allocation]) -> tuple[ResourceAllocations, ...]:

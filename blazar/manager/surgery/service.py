@@ -11,7 +11,7 @@ from blazar.manager.booking.lease_changes import DecidedChange, RequestedChange
 from blazar.manager.changing.updates import Updates
 from blazar.manager.common.request_keys import do_once
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.requests.leases import LeaseService
+from blazar.manager.requests.leases import LeaseService, describe_unwritten
 from blazar.manager.surgery.exchange import Exchanger
 from blazar.manager.surgery.merge import Merger
 from blazar.manager.surgery.split import Splitter
@@ -56,7 +56,7 @@ class SurgeryService:
 
         if terms.dry_run:
             self._swapper.check_free(lease_id, request, terms)
-            return Operated((self._leases.previewed(*self._updates.preview(lease_id, change, decide)),))
+            return Operated((describe_unwritten(self._runtime, *self._updates.preview(lease_id, change, decide)),))
         try:
             saved = self._leases.patience.until_free(once)
         finally:
@@ -84,7 +84,9 @@ class SurgeryService:
         finally:
             self._runtime.signals.events_due()
         if terms.dry_run:
-            return Operated(tuple(self._leases.previewed(write.after, write.allocations) for write in written))
+            return Operated(
+                tuple(describe_unwritten(self._runtime, write.after, write.allocations) for write in written)
+            )
         return Operated(tuple(self._leases.details(write.after.id) for write in written))
 
     def _once(self, terms: Terms, act: Callable[[], Operated], lease_id: str | None = None) -> Operated:

@@ -21,7 +21,7 @@ from blazar.manager.common.notifications import TRANSFER_DECLINED, TRANSFER_OFFE
 from blazar.manager.common.request_keys import do_once
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases import lifecycle
-from blazar.manager.requests.leases import LeaseService
+from blazar.manager.requests.leases import LeaseService, describe_unwritten
 from blazar.manager.surgery.common import LeaseToChange, load_changeable
 from blazar.manager.surgery.swap import mark_changed
 from blazar.manager.surgery.transfer_checks import GrantToProject, GrantToUser, check_transferable
@@ -55,7 +55,7 @@ class TransferService:
             parties = Parties(found.project_id, found.offer.project_id)
             self._runtime.notifier.notify(TRANSFER_OFFERED, found, transfer=parties)
         # As it was offered: by now it may have been declined, or accepted.
-        return self._leases.previewed(found, self._runtime.store.calendar.of_lease(found.id))
+        return describe_unwritten(self._runtime, found, self._runtime.store.calendar.of_lease(found.id))
 
     def withdraw(self, lease_id: str, terms: Terms) -> None:
         """Take back an offer that stands."""
@@ -94,7 +94,7 @@ class TransferService:
         )
         if terms.dry_run:
             preview = self._updates.preview(lease_id, change, *self._way(lease_id, terms))
-            return Operated((self._leases.previewed(*preview),))
+            return Operated((describe_unwritten(self._runtime, *preview),))
         try:
             with scope(operation=Verb.TRANSFERRED):
                 saved = self._leases.patience.until_free(
