@@ -31,7 +31,7 @@ from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.leases.lease import Lease, PartOfSeries
 from blazar.model.leases.requests import LeaseChange
 from blazar.model.leases.reservation import Content, Reservation
-from blazar.model.leases.states import CHECK_EVENTS, EndReason, EventStatus, LeaseKind, LeaseStatus, ReservationStatus
+from blazar.model.leases.states import EndReason, EventStatus, LeaseKind, LeaseStatus, ReservationStatus
 from blazar.model.resources.requirements import Requirement, property_keys
 from blazar.resources.contract.actions import differ_beside_action, names_action
 from blazar.resources.contract.values import Task
@@ -59,9 +59,7 @@ class ChangeDecisions:
         if change.words_only:
             return _change_words(lease, change, now)
         check_not_ended(lease)
-        claim = lifecycle.live_claim(lease, now)
-        # A look at its use changes nothing, and is judged by the lease as it is afterwards.
-        if claim is not None and claim.event_type not in CHECK_EVENTS:
+        if lifecycle.live_claim(lease, now) is not None:
             # An action before the end holds its claim for a moment only: retry shortly.
             raise StaleLease(f"lease {lease.id} is being worked on")
         allocations, tasks = self._held(lease, asked)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.actions import Actions, EventWork, act_in_order
-from blazar.manager.events.results import Finished, Result
+from blazar.manager.events.results import Finished, Result, Retry
 from blazar.manager.leases import lifecycle
 from blazar.model.base.reasons import Reason, ReasonCode, reason
 from blazar.model.leases.lease import Event, Lease, reason_of, set_reason
@@ -73,6 +73,12 @@ class Evacuator:
         work = EventWork(lambda kind, task: kind.make_room(task, elsewhere), {}, then=None, tolerant=False)
         result = work.result_of(act_in_order(self._runtime, tasks, work, now), now)
         return replace(result, moved=self._moved(lease)) if isinstance(result, Finished) else result
+
+    def retry(self, lease: Lease, event: Event, result: Retry, at: datetime) -> tuple[Lease, datetime]:
+        """Try to make room again, until it is given up in time; until then the start says what it waits for."""
+        if event.time is not None and self._runtime.clock.now() < event.time:
+            at = min(at, event.time)
+        return set_start_reason(lease, result.reason), at
 
     def delete(self, lease: Lease, event: Event, claim: Claim) -> Result:
         """Return all resources of a lease that is deleted, also while room is made for it."""

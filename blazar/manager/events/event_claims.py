@@ -12,14 +12,14 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.notifications import event_notification
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.read_ahead import ReadAhead
+from blazar.manager.events.records import Recorder
 from blazar.manager.leases import immediate, lifecycle
 from blazar.manager.leases.lifecycle import Defer, Drop
 from blazar.manager.outbox.messages import make_end_messages
-from blazar.manager.queue import waiting_leases
 from blazar.manager.use import watch
 from blazar.model.base.reasons import Reason, ReasonCode, reason
 from blazar.model.leases.lease import Event, Lease, reason_of
-from blazar.model.leases.states import CHECK_EVENTS, EndReason, EventStatus, EventType, LeaseStatus
+from blazar.model.leases.states import EndReason, EventStatus, EventType, LeaseStatus
 from blazar.resources.contract.values import Action
 from blazar.store.calendar.earlier_users import EarlierUser
 
@@ -33,11 +33,13 @@ class EventClaims:
         self,
         runtime: Runtime,
         read_ahead: ReadAhead,
+        recorder: Recorder,
         *,
         extendable_until: Callable[[Lease], datetime | None],
     ) -> None:
         self._runtime = runtime
         self._read_ahead = read_ahead
+        self._recorder = recorder
         self._extendable_until = extendable_until
 
     def claim(self, lease: Lease, event: Event, claim: Claim, read_at: datetime) -> Lease | None:
@@ -74,12 +76,9 @@ class EventClaims:
     def _refuse(self, lease: Lease, now: datetime) -> None:
         """Refuse an immediate lease that was not handed over in time; its deletion is due at once."""
         after = immediate.settle_late_start(lease, now=now)
-        is_refused = after.end_reason is EndReason.REFUSED
-        if is_refused:
+        if after.end_reason is EndReason.REFUSED:
             LOG.info("Lease %s was not handed over in time, and is refused", lease.id)
-        messages = make_end_messages(self._runtime, lease, after) if is_refused else ()
-        self._runtime.store.leases.save(lease, after, at=now, messages=messages)
-        self._runtime.signals.messages_written()
+        self._recorder.save(lease, after, now)
         self._runtime.signals.events_due()
 
     def _can_start(self, lease: Lease, event: Event, claim: Claim, now: datetime) -> bool:
@@ -88,8 +87,8 @@ class EventClaims:
             self._fail_late_start(lease, event, claim, now)
             return False
         if not lease.reservations:
-            settled = lifecycle.settle(lifecycle.move(lease, LeaseStatus.STARTING), event, now=now)
-            self._runtime.notifier.notify(event_notification(EventType.START), self._save(lease, settled, now))
+            started = self._recorder.finish_start(lifecycle.move(lease, LeaseStatus.STARTING), event, now)
+            self._recorder.save_start(lease, started, now)
             return False
         if users := self._earlier_users(lease, now):
             self._postpone(lease, event, *self._waits_for(users, lease, now), now)
@@ -103,12 +102,9 @@ class EventClaims:
         text = "the lease ended before it could start" + (f": {event.reason}" if event.reason else "")
         error = reason(text, ReasonCode.LEASE_ENDED)
         ours = claimed.event_with(event.id) or event
-        settled = lifecycle.settle(lifecycle.fail_all(claimed, now), ours, now=now, error=error)
-        after = waiting_leases.retry_failed_start(settled, now=now, delayed_by=reason_of(event))
-        messages = make_end_messages(self._runtime, lease, after) if waiting_leases.is_undone(after) else ()
-        saved = self._runtime.store.leases.save(lease, after, at=now, messages=messages)
-        self._runtime.signals.messages_written()
-        self._runtime.notifier.notify(event_notification(EventType.START), saved)
+        failed = lifecycle.fail_all(claimed, now)
+        after = self._recorder.finish_start(failed, ours, now, error=error, delayed_by=reason_of(event))
+        self._recorder.save_start(lease, after, now)
 
     def _earlier_users(self, lease: Lease, now: datetime) -> Sequence[EarlierUser]:
         if self._read_ahead.is_clear(lease):
@@ -137,8 +133,6 @@ class EventClaims:
             self._runtime.signals.work_taken_over()
         until = self._runtime.claims.begin(claim)
         claimed = lifecycle.claim(lease, event, token=claim.token, now=now, until=until)
-        if event.event_type in CHECK_EVENTS:
-            claimed = replace(claimed, updated_at=lease.updated_at)
         # The outbox message of the end is written with the claim of the end event, so that it is sent once.
         messages = make_end_messages(self._runtime, lease, claimed) if event.event_type == EventType.END else ()
         saved = self._runtime.store.leases.save(lease, claimed, at=now, messages=messages)

@@ -12,8 +12,6 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.notifications import (
     DELETED,
     TIMED_OUT,
-    UNUSED_RELEASED,
-    UNUSED_WARNING,
     WAITING,
     event_notification,
 )
@@ -27,11 +25,10 @@ from blazar.manager.use import watch
 from blazar.manager.use.watch import UsageFinding
 from blazar.model.base.clock import later
 from blazar.model.base.errors import StaleLease
-from blazar.model.base.reasons import ReasonCode, reason
+from blazar.model.base.reasons import Reason, ReasonCode, reason
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Event, Lease, reason_of
 from blazar.model.leases.states import (
-    CHECK_EVENTS,
     REQUEST_EVENTS,
     RETRIED_AT_THE_END,
     EndReason,
@@ -39,7 +36,6 @@ from blazar.model.leases.states import (
     LeaseStatus,
     ReservationStatus,
 )
-from blazar.model.use.policy import Usage, UsePolicy, UseStep
 from blazar.model.use.resource_hours import OutboxMessage
 from blazar.store.booking.commit import Commit, LeaseWrite
 
@@ -77,21 +73,28 @@ class EventHandler:
 
     ``act`` works in the cloud. ``settle`` returns the record of an event that is finished; None if only it and its
     reservations change. ``on_failure`` returns the lease, and when to try again, of an attempt that failed and would be
-    repeated at an instant. ``notify`` sends the notification of what is finished.
+    repeated at an instant. ``conclude`` returns the lease after a look, which is not repeated if it failed. ``notify``
+    sends the notification of what is finished. ``after_start`` returns a lease whose start is over, done or failed,
+    with this event if it follows.
     """
 
     act: Callable[[Lease, Event, Claim], Result | UsageFinding]
     settle: Callable[[FinishedEvent], EventRecord] | None = None
     on_failure: Callable[[Lease, Event, Retry, datetime], tuple[Lease, datetime]] | None = None
+    conclude: Callable[[Lease, Event, UsageFinding | Retry, datetime], Lease] | None = None
     notify: Callable[[Lease], None] | None = None
+    after_start: Callable[[Lease, datetime], Lease] | None = None
 
 
 class Recorder:
-    """Writes the results of work on claimed events, and sends the notifications of those that are finished."""
+    """Writes the results of work on claimed events, and sends the notifications of those that are finished.
 
-    def __init__(self, runtime: Runtime, use_policy: Callable[[Lease], UsePolicy | None]) -> None:
+    ``follow_start`` returns a lease whose start is over with what follows from that.
+    """
+
+    def __init__(self, runtime: Runtime, follow_start: Callable[[Lease, datetime], Lease]) -> None:
         self._runtime = runtime
-        self._use_policy = use_policy
+        self._follow_start = follow_start
 
     def record(
         self, lease: Lease, event: Event, result: Result | UsageFinding, claim: Claim, handler: EventHandler
@@ -145,8 +148,8 @@ class Recorder:
         self, lease: Lease, event: Event, result: Result | UsageFinding, now: datetime, handler: EventHandler
     ) -> EventRecord:
         kind = EventType(event.event_type)
-        if kind in CHECK_EVENTS and isinstance(result, UsageFinding | Retry):
-            return EventRecord(self._found(lease, event, result, now))
+        if handler.conclude is not None and isinstance(result, UsageFinding | Retry):
+            return EventRecord(handler.conclude(lease, event, result, now))
         assert not isinstance(result, UsageFinding)
         going = lease.status is LeaseStatus.DELETING and lease.deleted_at is None and kind is not EventType.DELETE
         if going:
@@ -164,15 +167,6 @@ class Recorder:
             # The allocations were never used: release them while the rest is cleaned up.
             release = frozenset(r.id for r in lease.reservations)
         return EventRecord(self._postponed(current, event, result, now, handler), release)
-
-    def _found(self, lease: Lease, event: Event, result: UsageFinding | Retry, now: datetime) -> Lease:
-        """Return the lease after a check of its use."""
-        if (until := watch.postponed_until(lease, now)) is not None:
-            return watch.postpone_check(lease, event, until)
-        if lease.status is not LeaseStatus.ACTIVE:
-            return lifecycle.abandon(lease, event, now=now)
-        finding = result if isinstance(result, UsageFinding) else UsageFinding(Usage.UNKNOWN, result.reason.text)
-        return watch.apply_finding(lease, event, self._use_policy(lease), finding, now)
 
     def settle_creation(self, finished: FinishedEvent) -> EventRecord:
         """Return the record of a creation that is undone; a lease that waits keeps its place, or gives up there."""
@@ -203,10 +197,35 @@ class Recorder:
         if any(r.status is ReservationStatus.ERROR for r in finished.current.reservations):
             error = error or reason_of(finished.event) or reason("failed", ReasonCode.RESOURCE_NOT_READY)
         note = result.note or reason_of(finished.event)
-        settled = lifecycle.settle(finished.current, finished.event, now=now, error=error, note=note)
-        watched = watch.arm(settled, self._use_policy(settled), now)
-        decided = immediate.settle_start(watched, now=now)
-        return EventRecord(waiting_leases.retry_failed_start(decided, now=now), _find_returned(result))
+        over = self.finish_start(finished.current, finished.event, now, error=error, note=note)
+        return EventRecord(over, _find_returned(result))
+
+    def finish_start(
+        self,
+        lease: Lease,
+        event: Event,
+        now: datetime,
+        *,
+        error: Reason | None = None,
+        note: Reason | None = None,
+        delayed_by: Reason | None = None,
+    ) -> Lease:
+        """Return a lease whose start is over, with all that follows: each start ends here, also one without work."""
+        settled = self._follow_start(lifecycle.settle(lease, event, now=now, error=error, note=note), now)
+        decided = immediate.settle_start(settled, now=now)
+        return waiting_leases.retry_failed_start(decided, now=now, delayed_by=delayed_by)
+
+    def save_start(self, before: Lease, after: Lease, now: datetime) -> None:
+        """Write a lease whose start needed no work in the cloud, and notify of it."""
+        self.notify_step(EventType.START)(self.save(before, after, now))
+
+    def save(self, before: Lease, after: Lease, now: datetime) -> Lease:
+        """Write a lease, with the outbox messages if its start is undone or it is refused."""
+        messages = self._refunds(before, after)
+        saved = self._runtime.store.leases.save(before, after, at=now, messages=messages)
+        if messages:
+            self._runtime.signals.messages_written()
+        return saved
 
     def _postponed(self, lease: Lease, event: Event, result: Retry, now: datetime, handler: EventHandler) -> Lease:
         at = now + (self._runtime.settings.pause_after(event.attempts) if result.after is None else result.after)
@@ -222,15 +241,9 @@ class Recorder:
         now, over = self._runtime.clock.now(), later(lease.window.end, self._runtime.settings.snapshot_grace)
         return lease, min(at, over) if now < over else at
 
-    def retry_evacuation(self, lease: Lease, event: Event, result: Retry, at: datetime) -> tuple[Lease, datetime]:
-        """Try to make room again, until it is given up in time; until then the start says what it waits for."""
-        in_time = event.time is not None and self._runtime.clock.now() < event.time
-        at = min(at, event.time) if in_time and event.time is not None else at
-        return set_start_reason(lease, result.reason), at
-
     def _notify(self, lease: Lease, event: Event, result: Result | UsageFinding, handler: EventHandler) -> None:
         """Send the notification of a finished event, if there is one."""
-        if isinstance(result, Retry) and event.event_type not in CHECK_EVENTS:
+        if isinstance(result, Retry) and handler.conclude is None:
             return
         ends_otherwise = event.event_type == EventType.EVACUATE and lease.status is LeaseStatus.DELETING
         if isinstance(result, Finished) and not ends_otherwise:
@@ -267,21 +280,6 @@ class Recorder:
         for project_id in sorted({server.project_id for server in result.moved}):
             servers = [server for server in result.moved if server.project_id == project_id]
             self._runtime.notifier.notify_moved(project_id, servers)
-
-    def notify_use(self, lease: Lease) -> None:
-        """Send what a look has led to."""
-        match watch.last_step(lease):
-            case UseStep.WARNED | UseStep.NOTICED:
-                LOG.info(
-                    "Lease %s is not used, and will be released at %s", lease.id, lease.use and lease.use.release_at
-                )
-                self._runtime.notifier.notify(UNUSED_WARNING, lease)
-            case UseStep.RELEASED:
-                LOG.warning("Lease %s is released, because it is not used", lease.id)
-                self._runtime.notifier.notify(UNUSED_RELEASED, lease)
-                self._runtime.signals.events_due()
-            case UseStep.HELD_BACK:
-                LOG.error("Lease %s is not released: too many would be in one hour, so a probe may be broken", lease.id)
 
 
 def settle_event(finished: FinishedEvent) -> EventRecord:

@@ -5,20 +5,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from blazar.clouds.ports.compute import Server
 from blazar.context import scope
 from blazar.manager.common.claims import Claim
+from blazar.manager.common.notifications import UNUSED_RELEASED, UNUSED_WARNING
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.read_ahead import ReadAhead
+from blazar.manager.events.results import Retry
 from blazar.manager.leases import lifecycle
-from blazar.manager.use import unused
-from blazar.manager.use.watch import UsageFinding, watch_of
+from blazar.manager.use import unused, watch
+from blazar.manager.use.watch import UsageFinding
 from blazar.model.base.errors import BlazarError, ClaimLost
 from blazar.model.leases.lease import Event, Lease
-from blazar.model.leases.states import EventType, ReservationStatus
-from blazar.model.use.policy import Usage, UsePolicy
+from blazar.model.leases.states import EventType, LeaseStatus, ReservationStatus
+from blazar.model.use.policy import Usage, UsePolicy, UseStep
 from blazar.resources.contract.probes import States, states_of
 from blazar.resources.contract.values import Task
 
@@ -46,16 +48,44 @@ class UsageChecker:
     def check_usage(self, lease: Lease, event: Event, claim: Claim) -> UsageFinding:
         """Return what is found now. Nothing of it is from before the claim."""
         tasks = self._read_ahead.tasks(lease)
-        watch = watch_of(lease)
+        watched = watch.watch_of(lease)
         policy = self.policy(lease)
         # A lease keeps the policy that it started with; what is not measured any more today is not measured.
-        measured = watch is not None and policy is not None and policy.idle_below is not None
-        usage, detail = self._usage(tasks, watch.policy.idle_below if watch is not None and measured else None)
+        measured = watched is not None and policy is not None and policy.idle_below is not None
+        usage, detail = self._usage(tasks, watched.policy.idle_below if watched is not None and measured else None)
         due = leases = 0
-        if watch is not None and watch.noticed_at is not None:
+        if watched is not None and watched.noticed_at is not None:
             due, leases = self._runtime.store.unused.count_releases(self._runtime.clock.now())
         brake = self._runtime.settings.use_policies.brake
         return UsageFinding(usage, detail, _doubt(lease, tasks), due, leases, brake)
+
+    def arm(self, lease: Lease, now: datetime) -> Lease:
+        """Return a lease whose start is over, with its first look if it is in use and has a policy."""
+        return watch.arm(lease, self.policy(lease), now)
+
+    def conclude(self, lease: Lease, event: Event, result: UsageFinding | Retry, now: datetime) -> Lease:
+        """Return the lease after a look; one that failed has found out nothing."""
+        if (until := watch.postponed_until(lease, now)) is not None:
+            return watch.postpone_check(lease, event, until)
+        if lease.status is not LeaseStatus.ACTIVE:
+            return lifecycle.abandon(lease, event, now=now)
+        finding = result if isinstance(result, UsageFinding) else UsageFinding(Usage.UNKNOWN, result.reason.text)
+        return watch.apply_finding(lease, event, self.policy(lease), finding, now)
+
+    def notify(self, lease: Lease) -> None:
+        """Send what a look has led to."""
+        match watch.last_step(lease):
+            case UseStep.WARNED | UseStep.NOTICED:
+                LOG.info(
+                    "Lease %s is not used, and will be released at %s", lease.id, lease.use and lease.use.release_at
+                )
+                self._runtime.notifier.notify(UNUSED_WARNING, lease)
+            case UseStep.RELEASED:
+                LOG.warning("Lease %s is released, because it is not used", lease.id)
+                self._runtime.notifier.notify(UNUSED_RELEASED, lease)
+                self._runtime.signals.events_due()
+            case UseStep.HELD_BACK:
+                LOG.error("Lease %s is not released: too many would be in one hour, so a probe may be broken", lease.id)
 
     def _usage(self, tasks: Collection[Task], bound: float | None) -> tuple[Usage, str]:
         found: list[Usage] = []

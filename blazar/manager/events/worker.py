@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import reduce
 
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
@@ -42,15 +43,15 @@ class Worker:
     ) -> None:
         self._runtime = runtime
         self.read_ahead = ReadAhead(runtime)
-        self._event_claims = EventClaims(runtime, self.read_ahead, extendable_until=extendable_until)
+        recorder = self._recorder = Recorder(runtime, self._follow_start)
+        self._event_claims = EventClaims(runtime, self.read_ahead, recorder, extendable_until=extendable_until)
         usage_checker = UsageChecker(runtime, self.read_ahead)
-        recorder = self._recorder = Recorder(runtime, usage_checker.policy)
         actions = Actions(runtime, self.read_ahead)
         evacuator = Evacuator(runtime, actions)
         starter = Starter(runtime, replacements, self.read_ahead)
         started, ended = map(recorder.notify_step, (EventType.START, EventType.END))
         # A row for each type: what is done, how its end is recorded, when it is tried again, what is sent then.
-        self._handlers: Mapping[EventType, EventHandler] = {
+        self.handlers: Mapping[EventType, EventHandler] = {
             EventType.START: EventHandler(starter.start, recorder.settle_start, notify=started),
             EventType.BEFORE_END: EventHandler(actions.before_end, on_failure=recorder.retry_in_grace),
             EventType.END: EventHandler(actions.end, notify=ended),
@@ -58,11 +59,21 @@ class Worker:
             EventType.CREATE: EventHandler(actions.end, recorder.settle_creation, notify=recorder.notify_waiting),
             EventType.UPDATE: EventHandler(actions.undo_update, recorder.settle_change),
             EventType.CLEAN_UP: EventHandler(actions.clean_up),
-            EventType.USAGE_CHECK: EventHandler(usage_checker.check_usage, notify=recorder.notify_use),
+            EventType.USAGE_CHECK: EventHandler(
+                usage_checker.check_usage,
+                conclude=usage_checker.conclude,
+                notify=usage_checker.notify,
+                after_start=usage_checker.arm,
+            ),
             EventType.EVACUATE: EventHandler(
-                evacuator.make_room, settle_evacuation, recorder.retry_evacuation, recorder.notify_timed_out
+                evacuator.make_room, settle_evacuation, evacuator.retry, notify=recorder.notify_timed_out
             ),
         }
+
+    def _follow_start(self, lease: Lease, now: datetime) -> Lease:
+        """Return a lease whose start is over with the events that follow, as their rows say."""
+        followed = (handler.after_start for handler in self.handlers.values() if handler.after_start is not None)
+        return reduce(lambda after, follow: follow(after, now), followed, lease)
 
     def process(self, lease_id: str, event_id: str) -> bool:
         """Process a due event: work on it if its time has come and nobody else does, else postpone it.
@@ -95,7 +106,7 @@ class Worker:
             LOG.warning("Event %s of lease %s is claimed by another manager, which continues it", event_id, lease.id)
             return lease
         kind = EventType(event.event_type)
-        handler = self._handlers[kind]
+        handler = self.handlers[kind]
         with self._runtime.claims.held(claim):
             try:
                 result: Result | UsageFinding = handler.act(lease, event, claim)

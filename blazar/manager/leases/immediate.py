@@ -37,7 +37,7 @@ def settle_start(lease: Lease, *, now: datetime) -> Lease:
         return lease
     if start is not None and start.status is EventStatus.ERROR:
         return refuse(lease, now=now)
-    return lifecycle.with_event(lease, replace(event, status=EventStatus.DONE, due_at=None, updated_at=now))
+    return lifecycle.with_event(lease, lifecycle.finish(event, now))
 
 
 def settle_late_start(lease: Lease, *, now: datetime) -> Lease:

@@ -21,6 +21,7 @@ from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Event, Lease, SavedAllocation, SavedState, set_reason
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import (
+    CHECK_EVENTS,
     EVENT_KINDS,
     REQUEST_EVENTS,
     TIMETABLE,
@@ -123,11 +124,18 @@ def is_over(event: Event | None) -> bool:
     return event is None or event.status in _OVER
 
 
+def is_claimed(event: Event, now: datetime) -> bool:
+    """Tell whether there is a claim on an event that has not expired."""
+    return bool(event.claimed_by) and event.due_at is not None and event.due_at > now
+
+
 def live_claim(lease: Lease, now: datetime, *, besides: str | None = None) -> Event | None:
-    """Return the event of the lease with a claim that has not expired; None if there is none."""
-    return next(
-        (e for e in lease.events if e.id != besides and e.claimed_by and e.due_at is not None and e.due_at > now), None
-    )
+    """Return the event of the lease with a claim that other work waits for; None if there is none.
+
+    Its holder may be changing the cloud until the claim expires. Who only looks does not, and stops nothing.
+    """
+    working = (e for e in lease.events if is_claimed(e, now) and e.event_type not in CHECK_EVENTS)
+    return next((e for e in working if e.id != besides), None)
 
 
 def decide(lease: Lease, event: Event, now: datetime, *, recheck_interval: timedelta) -> Decision:
@@ -166,11 +174,12 @@ def decide(lease: Lease, event: Event, now: datetime, *, recheck_interval: timed
 
 def claim(lease: Lease, event: Event, *, token: str, now: datetime, until: datetime) -> Lease:
     """Return the lease with its event claimed with the ``token``, until then."""
-    status = EVENT_KINDS[event.event_type].status or lease.status
+    kind = EVENT_KINDS[event.event_type]
     taken = replace(
         event, status=EventStatus.IN_PROGRESS, claimed_by=token, claimed_at=now, due_at=until, updated_at=now
     )
-    return replace(with_event(move(lease, status), taken), updated_at=now)
+    claimed = with_event(move(lease, kind.status or lease.status), taken)
+    return claimed if kind.is_check else replace(claimed, updated_at=now)
 
 
 def postpone(lease: Lease, event: Event, *, at: datetime, reason: Reason, failed: bool, now: datetime) -> Lease:
@@ -191,6 +200,21 @@ def postpone(lease: Lease, event: Event, *, at: datetime, reason: Reason, failed
     return with_event(lease, set_reason(later, reason))
 
 
+def finish(event: Event, now: datetime, error: Reason | None = None) -> Event:
+    """Return an event on which nobody works any more: DONE, or ERROR with the reason."""
+    over = replace(
+        event,
+        status=EventStatus.ERROR if error else EventStatus.DONE,
+        due_at=None,
+        claimed_by=None,
+        claimed_at=None,
+        saved_state=None,
+        updated_at=now,
+        trouble_since=now if error else None,
+    )
+    return set_reason(over, error)
+
+
 def settle(
     lease: Lease, event: Event, *, now: datetime, error: Reason | None = None, note: Reason | None = None
 ) -> Lease:
@@ -199,20 +223,8 @@ def settle(
     ``note`` is kept as the reason of an event that is DONE.
     """
     tries = SavedState(undone=count_undone(event) + 1) if error and event.event_type == EventType.UPDATE else None
-    why = error or note
-    over = replace(
-        event,
-        status=EventStatus.ERROR if error else EventStatus.DONE,
-        due_at=None,
-        claimed_by=None,
-        claimed_at=None,
-        saved_state=tries,
-        updated_at=now,
-        reason=None if why is None else why.text,
-        cause=None if why is None else why.cause,
-        trouble_since=now if error else None,
-    )
-    after = with_event(lease, over)
+    over = replace(finish(event, now, error), saved_state=tries)
+    after = with_event(lease, set_reason(over, error or note))
     settled = replace(move(after, settled_status(after)), updated_at=now)
     ended = settled.status is LeaseStatus.TERMINATED
     return replace(settled, end_reason=settled.end_reason or EndReason.ENDED) if ended else settled
@@ -254,7 +266,7 @@ def begin_deletion(lease: Lease, *, now: datetime, reason: EndReason = EndReason
     """Return the lease DELETING for a ``reason``, with a deletion event that is due at once and no timetable."""
     events = tuple(
         # A claimed event stays: its owner is working in the cloud, and releases it when it sees the status.
-        e if e.claimed_by and e.due_at is not None and e.due_at > now else replace(e, due_at=None)
+        e if is_claimed(e, now) else replace(e, due_at=None)
         for e in lease.events
     )
     deletion = new_event(EventType.DELETE, to_second(now), now, due_at=now)
@@ -317,16 +329,7 @@ def count_undone(event: Event | None) -> int:
 
 def mark_deleted(lease: Lease, event: Event, *, now: datetime, error: Reason | None = None) -> Lease:
     """Return the deleted lease, as the record keeps it after all its resources are returned."""
-    over = replace(
-        event,
-        status=EventStatus.ERROR if error else EventStatus.DONE,
-        due_at=None,
-        claimed_by=None,
-        claimed_at=None,
-        saved_state=None,
-        updated_at=now,
-    )
-    after = with_event(lease, set_reason(over, error))
+    after = with_event(lease, finish(event, now, error))
     why = EndReason.REFUSED if event.event_type == EventType.CREATE and error else EndReason.DELETED
     return replace(
         move(after, LeaseStatus.DELETING),

@@ -15,7 +15,7 @@ from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import stale_error
 from blazar.model.leases.reservation import Reservation
-from blazar.model.leases.states import CHECK_EVENTS, LeaseStatus, ReservationStatus
+from blazar.model.leases.states import LeaseStatus, ReservationStatus
 from blazar.model.resources.resource import FLOATING_IP, NAMED_KINDS, Resource
 from blazar.model.surgery import Terms
 from blazar.resources.contract.values import Task
@@ -67,9 +67,7 @@ def load_changeable(runtime: Runtime, lease_id: str, revisions: tuple[int, ...] 
         raise busy_error(lease)
     if lease.window.end <= now:
         raise WrongState(f"lease {lease.id} ends now", code="lease_ended", data={"status": str(lease.status)})
-    claim = lifecycle.live_claim(lease, now)
-    # A look at its use changes nothing, and is judged by the lease as it is afterwards.
-    if claim is not None and claim.event_type not in CHECK_EVENTS:
+    if lifecycle.live_claim(lease, now) is not None:
         raise StaleLease(f"lease {lease.id} is being worked on")
     allocations = runtime.store.calendar.of_lease(lease.id)
     return LeaseToChange(lease, allocations, runtime.tasks(lease, allocations), now)

@@ -16,7 +16,7 @@ from blazar.model.base.clock import to_second
 from blazar.model.base.errors import Conflict, StaleLease
 from blazar.model.base.window import Window
 from blazar.model.leases.lease import Event, Lease, SavedState, set_reason
-from blazar.model.leases.states import CHECK_EVENTS, EndReason, EventStatus, EventType, LeaseStatus
+from blazar.model.leases.states import EndReason, EventStatus, EventType, LeaseStatus
 from blazar.model.use.policy import LeaseUse, Usage, UseMode, UsePolicy, UseStep, UseWatch
 
 LATER = timedelta(minutes=10)
@@ -83,7 +83,7 @@ def apply_finding(lease: Lease, event: Event, policy: UsePolicy | None, looked: 
     """
     watch = None if event.saved_state is None else event.saved_state.watch
     if watch is None or policy is None:
-        return replace(lifecycle.with_event(lease, _settle(event, now)), use=None)
+        return replace(lifecycle.with_event(lease, _finish(event, event.saved_state, now)), use=None)
     if policy.mode is not UseMode.ON:
         watch = replace(watch, policy=replace(watch.policy, mode=policy.mode))
     around = Surroundings(
@@ -98,7 +98,7 @@ def apply_finding(lease: Lease, event: Event, policy: UsePolicy | None, looked: 
     found = verdict.watch
     kept = SavedState(watch=found)
     if verdict.next_at is None:
-        done = replace(_settle(event, now), saved_state=kept)
+        done = _finish(event, kept, now)
     else:
         at = _round_up(verdict.next_at)
         free = replace(event, claimed_by=None, claimed_at=None, attempts=0, updated_at=now, saved_state=kept)
@@ -153,9 +153,8 @@ def _round_up(instant: datetime) -> datetime:
     return second if second == instant else second + timedelta(seconds=1)
 
 
-def _settle(event: Event, now: datetime) -> Event:
-    over = replace(event, status=EventStatus.DONE, due_at=None, claimed_by=None, claimed_at=None, updated_at=now)
-    return set_reason(replace(over, trouble_since=None), None)
+def _finish(event: Event, kept: SavedState | None, now: datetime) -> Event:
+    return replace(lifecycle.finish(event, now), saved_state=kept)
 
 
 def _end_now(lease: Lease, now: datetime) -> Lease:
@@ -201,10 +200,11 @@ class UsageHolds:
             if lease.status is not LeaseStatus.ACTIVE:
                 status = str(lease.status)
                 raise Conflict(f"the lease is {status}, not ACTIVE", code="not_threatened", data={"status": status})
-            claimed = lifecycle.live_claim(lease, now)
-            if claimed is not None:
-                what = "its use is being looked at" if claimed.event_type in CHECK_EVENTS else "it is changing"
-                raise Busy(f"{what}; retry in a moment", lease.project_id)
+            check = lease.event(EventType.USAGE_CHECK)
+            if check is not None and lifecycle.is_claimed(check, now):
+                raise Busy("its use is being looked at; retry in a moment", lease.project_id)
+            if lifecycle.live_claim(lease, now) is not None:
+                raise Busy("it is changing; retry in a moment", lease.project_id)
             changed = change(lease, now)
             if changed is lease:
                 return lease

@@ -111,8 +111,9 @@ class EventKind:
     ``hidden``: it is never shown to users, and does not wait for its turn in the timetable. ``is_request``: it records
     a request while that is in progress, and undoes it after a crash. ``status`` is that of a lease while it is worked
     on, None for what leaves it. ``is_awaited``: a user waits for it, and other events, however many, never delay it.
-    ``is_check``: it changes nothing of the lease, and so stops no change of it. ``retries_at_end``: the end waits for
-    it, and it has a last attempt then. ``while_deleting``, ``after_deletion``: it is worked on then, too.
+    ``is_check``: it only looks, and changes nothing in the cloud and of the lease: nothing waits for its claim, neither
+    a change nor the end, and it is no change of the lease itself. ``retries_at_end``: the end waits for it, and it has
+    a last attempt then. ``while_deleting``, ``after_deletion``: it is worked on then, too.
     ``interrupts``: it does not wait for the claim on another event of the lease.
     """
 

@@ -352,6 +352,49 @@ def test_it_is_deleted_as_ever_while_it_is_looked_at(on):
     assert on.store.events.next_due() is None
 
 
+def end(world: World, lease: Lease) -> None:
+    world.change(lease, end=WARNING + SECOND)
+    world.clock.to(WARNING + SECOND)
+    world.run()
+
+
+def delete(world: World, lease: Lease) -> None:
+    world.manager.leases.delete(lease.id)
+
+
+ENDS = pytest.mark.parametrize(("stop", "reason"), [(end, EndReason.ENDED), (delete, EndReason.DELETED)])
+
+
+@ENDS
+def test_it_ends_as_ever_while_another_manager_looks_at_it(on, stop, reason):
+    lease = started(on)
+    on.run_to(WARNING - MINUTE)
+    other, on.manager = on.manager, on.another_manager()
+
+    def stop_meanwhile(name: str, when: str) -> None:
+        if name == "servers_of_project" and when == "before":
+            on.faults.on_call = None
+            stop(on, lease)
+            nothing_is_left(on)
+
+    (look,) = on.store.events.due(WARNING, 9)
+    on.clock.to(WARNING)
+    on.faults.on_call = stop_meanwhile
+    other.engine.worker.process(look.lease_id, look.event_id)
+    assert on.faults.on_call is None
+    assert (on.now(lease).end_reason, on.store.events.next_due(), told(on)) == (reason, None, [])
+
+
+@ENDS
+def test_it_ends_as_ever_though_a_manager_died_when_it_looked_at_it(on, stop, reason):
+    lease = started(on)
+    on.run_to(WARNING - MINUTE)
+    assert dies(on, lambda: on.run_to(WARNING), 1, "before")
+    stop(on, lease)
+    nothing_is_left(on)
+    assert (on.now(lease).end_reason, on.store.events.next_due(), told(on)) == (reason, None, [])
+
+
 def test_the_event_of_a_lease_that_was_released_is_done(on):
     lease = started(on)
     on.run_to(RELEASE + SECOND)
