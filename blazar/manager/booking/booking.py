@@ -57,24 +57,6 @@ class Selectable:
     emptied: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One attempt of a booking, by its number; after one that has lost a race there is a pause."""
-
-    number: int
-
-    def __enter__(self) -> None:
-        """Begin the attempt."""
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        """Pause if a race was lost; another error goes on."""
-        if not isinstance(error, StaleCalendar | StaleLease):
-            return False
-        # Full jitter: requests that collided once should not collide again.
-        time.sleep(random.uniform(0, min(0.5, 0.01 * 2**self.number)))
-        return True
-
-
 def plan_allocations(
     runtime: Runtime,
     lease_id: str,
@@ -166,28 +148,27 @@ class Booker:
         UsageDenied, and the errors of ``BookingStore.commit``.
         """
         mine, enabled = list(checks), self._runtime.enforcement.enabled
-        for attempt in self._attempts():
-            with attempt, self._turn:
-                proposal = propose(attempt.number)
-                if check is not None:
-                    with self._interrupted():
-                        proposal = check(proposal)
-                elif enabled and proposal.examined:
-                    with self._interrupted():
-                        self._check(proposal, mine)
-                check_awaited()
-                if proposal.commit is not None and not dry_run:
-                    commit = self._complete(proposal, proposal.commit, mine)
-                    saved = self._runtime.store.bookings.commit(commit) if write is None else write(proposal, commit)
-                    proposal = replace(proposal, commit=_with_saved(commit, saved))
-                drop_deadline()
-                return proposal
-        raise AssertionError("attempts end with an error")
-
-    def _attempts(self) -> Iterator[Attempt]:
-        """Yield the attempts of a booking, each a block that is left if a race is lost; Contention after the last."""
-        for number in range(self._runtime.settings.booking_attempts):
-            yield Attempt(number)
+        for attempt in range(self._runtime.settings.booking_attempts):
+            try:
+                with self._turn:
+                    proposal = propose(attempt)
+                    if check is not None:
+                        with self._interrupted():
+                            proposal = check(proposal)
+                    elif enabled and proposal.examined:
+                        with self._interrupted():
+                            self._check(proposal, mine)
+                    check_awaited()
+                    if proposal.commit is not None and not dry_run:
+                        commit = self._complete(proposal, proposal.commit, mine)
+                        store = self._runtime.store.bookings
+                        saved = store.commit(commit) if write is None else write(proposal, commit)
+                        proposal = replace(proposal, commit=_with_saved(commit, saved))
+                    drop_deadline()
+                    return proposal
+            except (StaleCalendar, StaleLease):
+                # Full jitter: requests that collided once should not collide again.
+                time.sleep(random.uniform(0, min(0.5, 0.01 * 2**attempt)))
         raise Contention("other requests for the same resources were faster at every attempt; please retry")
 
     @contextmanager

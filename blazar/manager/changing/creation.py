@@ -21,7 +21,6 @@ from blazar.manager.outbox.messages import commit_messages, plan_messages
 from blazar.model.base.errors import NotEnoughResources, StaleLease
 from blazar.model.calendar.allocations import AllocationPlan
 from blazar.model.leases.lease import Event, Lease
-from blazar.model.leases.limits import Bounds
 from blazar.model.leases.requests import Actor, LeaseRequest
 from blazar.model.leases.states import EventType, LeaseStatus
 from blazar.model.use.resource_hours import OutboxMessage
@@ -123,9 +122,10 @@ class CreationGrant:
 
     def check_bounds(self) -> None:
         """Check the bounds of the project as a booking does; nothing is booked. UsageDenied."""
-        lease, bounds, now = self._new.lease, self._bounds, self._runtime.clock.now()
+        lease, runtime = self._new.lease, self._runtime
+        bounds = runtime.bounds_of(lease.project_id)
         if bounds.of_project:
-            so_far = self._runtime.store.calendar.count_so_far(lease.project_id, now)
+            so_far = runtime.store.calendar.count_so_far(lease.project_id, runtime.clock.now())
             bounds.check_project(*so_far, more=len(lease.reservations))
 
     def propose(self, plan: AllocationPlan) -> Proposal[AllocationPlan]:
@@ -140,7 +140,7 @@ class CreationGrant:
             [LeaseWrite(None, lease, plan.allocations)],
             at=lease.created_at,
             generations=plan.generations,
-            bounds=self._bounds,
+            bounds=self._runtime.bounds_of(lease.project_id),
             evacuates=evacuates,
             key=self._new.key,
         )
@@ -149,10 +149,6 @@ class CreationGrant:
     def _examine(self, plan: AllocationPlan) -> Examined:
         lease = self._new.lease
         return Examined(Actor(lease.user_id, lease.project_id), lease, plan.allocations)
-
-    @property
-    def _bounds(self) -> Bounds:
-        return self._runtime.bounds_of(self._new.lease.project_id)
 
 
 class Creation:
@@ -179,8 +175,10 @@ class Creation:
             ready = prepare_reservations(self._runtime, booked, {r.id for r in booked.reservations})
         now = self._runtime.clock.now()
         armed = lifecycle.arm(lifecycle.settle(ready, creation, now=now), now=now)
-        by = Actor(booked.user_id, booked.project_id)
-        messages = plan_messages(self._runtime, Occasion.CREATED, armed, plan.allocations, by=by)
+        messages: tuple[OutboxMessage, ...] = ()
+        if self._runtime.enforcement.enabled:
+            by = Actor(booked.user_id, booked.project_id)
+            messages = plan_messages(self._runtime, Occasion.CREATED, armed, plan.allocations, by=by)
         try:
             if any(message.held for message in messages):
                 booked, messages = self._accepted(booked, messages, claim)
