@@ -108,7 +108,7 @@ class MaxLeaseDurationFilter(LimitFilter):
             raise _too_long(self._longest, window.duration, end).denied(
                 f"end_date: the lease would last {span(window.duration)}; the limit is {span(self._longest)} "
                 f"(max_lease_duration); choose an end by {spell(end)}",
-                pointer="/end_date",
+                at="/end_date",
             )
 
     def _check_extension(self, window: Window, before: Window, extension: timedelta, now: datetime) -> None:
@@ -125,14 +125,14 @@ class MaxLeaseDurationFilter(LimitFilter):
             raise early.denied(
                 f"end_date: an active lease can be extended only in the last {span(extension)} before its end "
                 f"(reservation_extension_window); try again from {spell(opens)} on",
-                pointer="/end_date",
+                at="/end_date",
             )
         if self._longest is not None and window.end > later(before.end, self._longest):
             longer, end = window.end - before.end, later(before.end, self._longest)
             raise _too_long(self._longest, longer, end).denied(
                 f"end_date: the lease would be extended by {span(longer)}; the limit is {span(self._longest)} at a "
                 f"time (max_lease_duration); choose an end by {spell(end)}",
-                pointer="/end_date",
+                at="/end_date",
             )
 
 
@@ -323,13 +323,13 @@ class StartWindowFilter(LimitFilter):
             raise _start("earliest_start", self._earliest, start - minute, next_minute(question.now)).denied(
                 f"start_date: a lease must be requested {span(self._earliest)} ahead (earliest_start); the earliest "
                 f"start is {spell(next_minute(question.now) + self._earliest)}",
-                pointer="/start_date",
+                at="/start_date",
             )
         if self._latest is not None and start > minute + self._latest:
             raise _start("latest_start", self._latest, start - minute, minute).denied(
                 f"start_date: a lease can start at most {span(self._latest)} from now (latest_start), by "
                 f"{spell(minute + self._latest)}",
-                pointer="/start_date",
+                at="/start_date",
             )
 
 

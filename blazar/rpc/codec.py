@@ -12,12 +12,12 @@ import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 from blazar.model.base import errors
-from blazar.model.base.errors import BlazarError
+from blazar.model.base.errors import BlazarError, FaultPlace
 from blazar.model.calendar.allocations import ResourceAllocations
 from blazar.model.resources.resource import PropertyValues
 from blazar.rpc.interface import NOUNS
@@ -42,8 +42,8 @@ _ERRORS: Mapping[str, type[BlazarError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, BlazarError)
 }
 
-_DETAILS = ("code", "pointer", "parameter", "header", "public")
-"""What an error says beside its sentence, as strings."""
+_PLACES: tuple[Literal["pointer", "parameter", "header"], ...] = ("pointer", "parameter", "header")
+"""What an error may say of where it is in the request."""
 
 _TEXTS = TypeAdapter(dict[str, str])
 
@@ -143,11 +143,16 @@ def is_cut(message: Mapping[str, str]) -> bool:
 def encode_error(error: BlazarError) -> dict[str, str]:
     """Return the error of a call as a message, with the name of the nearest class that every process has."""
     known = next(kind for kind in type(error).__mro__ if _ERRORS.get(kind.__name__) is kind)
-    data = None if error.data is None else _pack(json.dumps(error.data).encode())
-    wait = None if error.retry_after is None else str(error.retry_after)
-    details = {**{name: getattr(error, name) for name in _DETAILS}, "data": data, "retry_after": wait}
-    given = {name: text for name, text in details.items() if text is not None}
-    return {"error": known.__name__, "message": error.message, **given}
+    given = {
+        "code": error.code,
+        "public": error.public,
+        "data": None if error.data is None else _pack(json.dumps(error.data).encode()),
+        "retry_after": None if error.retry_after is None else str(error.retry_after),
+    }
+    if error.at is not None:
+        given[error.at.kind] = error.at.name
+    told = {name: text for name, text in given.items() if text is not None}
+    return {"error": known.__name__, "message": error.message, **told}
 
 
 def decode_answer(call: str, message: Mapping[str, str]) -> Any:
@@ -162,9 +167,14 @@ def decode_answer(call: str, message: Mapping[str, str]) -> Any:
 
 def _error_of(message: Mapping[str, str], call: str) -> BlazarError:
     data = _load(dict[str, Any], message["data"], f"the data of an error of {call}") if "data" in message else None
-    details: dict[str, Any] = {name: message.get(name) for name in _DETAILS}
     kind = _ERRORS.get(message["error"], BlazarError)
-    error = kind(message.get("message", "no reason given"), data=data, **details)
+    error = kind(
+        message.get("message", "no reason given"),
+        code=message.get("code"),
+        at=next((FaultPlace(message[each], each) for each in _PLACES if each in message), None),
+        data=data,
+        public=message.get("public"),
+    )
     if (seconds := message.get("retry_after", "")).isascii() and seconds.isdigit():
         error.retry_after = int(seconds)
     return error

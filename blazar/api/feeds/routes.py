@@ -34,7 +34,7 @@ from blazar.api.http.shapes import (
 )
 from blazar.api.leases.rules import GET as GET_LEASE
 from blazar.model.base.clock import zulu
-from blazar.model.base.errors import Denied, InvalidInput
+from blazar.model.base.errors import Denied, InvalidInput, query_field
 from blazar.model.feeds import Feed, FeedKind, FeedOwner, FeedQuestion, FeedRequest, unknown_feed
 
 _TIMES: Json = {"created_at": ZULU, "expires_at": ZULU, "last_used_at": ZULU_OR_NULL}
@@ -141,9 +141,9 @@ def index(call: Call) -> Answer:
     given = {name: asked.one(name) for name in ("user_id", "project_id")}
     owner = _owner(call)
     if owner is not None and not {given["user_id"]} <= {None, caller.user_id}:
-        raise Denied("user_id is not the own one; only operators see feeds of others", parameter="user_id")
+        raise Denied("user_id is not the own one; only operators see feeds of others", at=query_field("user_id"))
     if owner is not None and not {given["project_id"]} <= {None, caller.project_id}:
-        raise Denied("project_id is not the own one; only operators see feeds of others", parameter="project_id")
+        raise Denied("project_id is not the own one; only operators see feeds of others", at=query_field("project_id"))
     page = call.manager.feeds.page(FeedQuestion(asked.page("created_at"), owner, **given))
     feeds: Json = {"feeds": [asked.only(render_feed(feed)) for feed in page.items]}
     return link_pages(feeds if page.count is None else {**feeds, "count": page.count}, page.following)
@@ -156,9 +156,7 @@ def create(call: Call) -> Answer:
     for field, kinds in _FIELDS_OF.items():
         if field in body and kind not in kinds:
             raise InvalidInput(
-                f"{field} does not belong to a feed of kind {kind}; leave it out",
-                code="unknown_field",
-                pointer=f"/{field}",
+                f"{field} does not belong to a feed of kind {kind}; leave it out", code="unknown_field", at=f"/{field}"
             )
     if kind in (FeedKind.USER, FeedKind.PROJECT):
         # Who may not list leases does not see them by a link either.
@@ -166,7 +164,7 @@ def create(call: Call) -> Answer:
     if kind is FeedKind.RESOURCE:
         call.services.policy.check(POST_RESOURCE.name, call.caller)
         if "resource" not in body:
-            raise InvalidInput("resource is missing; give a label or an id", code="missing_field", pointer="/resource")
+            raise InvalidInput("resource is missing; give a label or an id", code="missing_field", at="/resource")
     secret = secrets.token_urlsafe(SECRET_BYTES)
     requirement = body.get("requirement")
     feed = call.manager.feeds.create(

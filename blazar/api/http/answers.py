@@ -24,7 +24,7 @@ from blazar.api.http.identity import Caller
 from blazar.api.http.queries import marker_of
 from blazar.api.http.routes import Caching, in_header
 from blazar.api.http.shapes import Json
-from blazar.model.base.errors import InvalidInput, PreconditionFailed
+from blazar.model.base.errors import FaultPlace, InvalidInput, PreconditionFailed
 from blazar.model.base.paging import Position
 from blazar.model.leases.requests import IdempotencyKey
 
@@ -204,7 +204,7 @@ class Tags:
         if len(sent) > LONGEST_TAGS:
             raise InvalidInput(
                 f"{_IF_MATCH} has {len(sent)} characters; send at most {LONGEST_TAGS}, the ETag of one answer",
-                header=_IF_MATCH,
+                at=FaultPlace(_IF_MATCH, "header"),
             )
         part = r"(?:\.[0-9a-f]{12})?" if self.parted else ""
         ours = re.compile(rf"(\d{{1,18}}){part}{re.escape(self.ending)}")
@@ -225,7 +225,7 @@ class Tags:
             sent = request.headers.get(_IF_MATCH, "")
             what = "only a weak tag, which never matches" if "W/" in sent else "no tag that an answer had in its ETag"
             message = f"{_IF_MATCH} has {what}; read what is to be changed again, and send the ETag of that answer"
-        return PreconditionFailed(message, header=_IF_MATCH, data={"etag": self.of(present), "revision": present})
+        return PreconditionFailed(message, data={"etag": self.of(present), "revision": present})
 
 
 KEY_HEADER = "Idempotency-Key"
@@ -249,7 +249,7 @@ def key_of(body: Json, caller: Caller, *, route: str = "POST /v1/leases") -> Ide
     match = _KEY.fullmatch(sent.strip())
     if match is None:
         sentence = f"{KEY_HEADER} is invalid; give 1 to {LONGEST_KEY} visible ASCII characters, in quotes or without"
-        raise InvalidInput(sentence, header=KEY_HEADER)
+        raise InvalidInput(sentence, at=FaultPlace(KEY_HEADER, "header"))
     scope = (route, caller.project_id, caller.user_id, match[1] or match[2])
     return IdempotencyKey(_hash(list(scope)), _hash([MEANING, body]))
 

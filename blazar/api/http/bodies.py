@@ -25,7 +25,7 @@ from blazar.api.http import dates, faults
 from blazar.api.http.faults import READ_ONLY, BadFrame
 from blazar.api.http.readers import DEEPEST
 from blazar.api.http.shapes import Json
-from blazar.model.base.errors import Fault, InvalidInput
+from blazar.model.base.errors import Fault, FaultPlace, InvalidInput
 from blazar.model.base.json_text import UNUSABLE, TooDeepJson, read_json
 
 
@@ -33,7 +33,7 @@ def read_object(request: Request) -> dict[str, Any]:
     """Return the body, a JSON object; an empty body gives an empty object. Raises BadFrame for an invalid body."""
     if request.mimetype not in ("", "application/json"):
         sentence = f"Content-Type is {request.mimetype[:80]!r}; send application/json"
-        raise BadFrame(400, sentence, code="unsupported_media_type", header="Content-Type")
+        raise BadFrame(400, sentence, code="unsupported_media_type", at=FaultPlace("Content-Type", "header"))
     raw = _read(request)
     if not raw:
         return {}
@@ -266,7 +266,11 @@ def check(
     wanted = [name for name in schema["required"] if name not in body] if missing else []
     sentence = f"Missing parameter {', '.join(wanted)}" if wanted else _sentence(errors[0])
     found = faults.find_faults(body, [(error, _sentence(error)) for error in errors], fixed)
-    raise InvalidBody(sentence, [replace(fault, pointer=pointer + (fault.pointer or "")) for fault in found])
+    raise InvalidBody(sentence, [_under(pointer, fault) for fault in found])
+
+
+def _under(pointer: str, fault: Fault) -> Fault:
+    return replace(fault, at=FaultPlace(pointer + (fault.at.name if fault.at else "")))
 
 
 def _sentence(error: ValidationError) -> str:

@@ -14,7 +14,7 @@ from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from blazar.api.http.faults import pointer_to
-from blazar.model.base.errors import InvalidInput
+from blazar.model.base.errors import FaultPlace, InvalidInput, query_field
 from blazar.model.base.moments import NOW, Duration, Moment
 
 FIRST_YEAR, LAST_YEAR = 1970, 8999
@@ -45,28 +45,27 @@ _SHORT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value is in a request: the pointer of a field in the body, or the name of a query parameter."""
+    """Where a value is in a request, and its name in sentences."""
 
     name: str
-    pointer: str | None = None
-    parameter: str | None = None
+    at: FaultPlace
 
     def invalid(self, text: str, wanted: str, code: str = "invalid_date") -> InvalidInput:
         """Return the error for a text that does not fit."""
         shown = repr(text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + "…")
         sentence = f"{self.name} is {shown}, which is invalid; give {wanted}"
-        return InvalidInput(sentence, code=code, pointer=self.pointer, parameter=self.parameter)
+        return InvalidInput(sentence, code=code, at=self.at)
 
 
 def in_body(*path: str | int) -> Place:
     """Return the place of a field of the body."""
     name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return Place(name.removeprefix("."), pointer=pointer_to(path))
+    return Place(name.removeprefix("."), FaultPlace(pointer_to(path)))
 
 
 def in_query(name: str) -> Place:
     """Return the place of a query parameter."""
-    return Place(name, parameter=name)
+    return Place(name, query_field(name))
 
 
 def zone(text: str, place: Place) -> str:
@@ -78,7 +77,7 @@ def zone(text: str, place: Place) -> str:
 
 def date(text: str, place: Place, *, zone: str = "UTC") -> datetime:
     """Return a date in UTC, to the second; without an offset it is a local time of ``zone``. InvalidInput."""
-    if place.parameter is not None and _LOST_PLUS.fullmatch(text[: MOST_CHARACTERS + 1]):
+    if place.at.kind == "parameter" and _LOST_PLUS.fullmatch(text[: MOST_CHARACTERS + 1]):
         raise place.invalid(text, "the + of the offset as %2B: in a query a + is a space")
     if len(text) > MOST_CHARACTERS or not _DATE.fullmatch(text):
         raise place.invalid(text, DATE_FORMAT)
@@ -113,7 +112,7 @@ def moment_or_duration(text: str, place: Place, *, zone: str = "UTC", backward: 
     if text[:1] == "+" or (backward and text[:1] == "-"):
         found = _duration(text[1:], text, place, zone)
         return _backward(found) if text[0] == "-" else found
-    if text[:1] == " " and place.parameter is not None:
+    if text[:1] == " " and place.at.kind == "parameter":
         raise place.invalid(text, "the + as %2B: in a query a + is a space")
     if text[:1] in ("-", "P") or _SHORT.fullmatch(text):
         signs = "+ or -" if backward else "+"

@@ -62,14 +62,14 @@ def faults_of(error: BlazarError) -> tuple[Fault, ...]:
 
 def _item(fault: Fault, status: int) -> Json:
     code = PREFIX + fault.code
-    places = {"pointer": fault.pointer, "parameter": fault.parameter, "header": fault.header, "data": fault.data}
     return {
         "status": status,
         "code": code,
         "title": CODES[fault.code].title,
         "detail": fault.detail,
         "request_id": g.request_id,
-        **{name: value for name, value in places.items() if value is not None},
+        **({} if fault.at is None else {fault.at.kind: fault.at.name}),
+        **({} if fault.data is None else {"data": fault.data}),
         "links": [{"rel": "help", "href": link(f"/openapi.json#/x-error-codes/{code}")}],
     }
 
@@ -130,7 +130,7 @@ def unexpected_error(error: Exception) -> Response:
 
 def version_error(error: BadFrame) -> Response:
     """Render an error of the version header in shape B and as a list of faults: nobody knows which one is read."""
-    listed = list_faults([Fault(error.code, error.message, header=error.header)], more=error.more)
+    listed = list_faults([Fault(error.code, error.message, error.at)], more=error.more)
     response = jsonify({"error": error.status, "error_message": error.message, **(listed.get_json() or {})})
     response.status_code = error.status
     return response
@@ -160,7 +160,7 @@ def frame_error(error: BadFrame | HTTPException) -> Response:
 def _list_error(error: BadFrame | HTTPException) -> Response:
     """Render an error of the framework as a list of faults."""
     if isinstance(error, BadFrame):
-        return list_faults([Fault(error.code, error.message, header=error.header)])
+        return list_faults([Fault(error.code, error.message, error.at)])
     status = error.code or 500
     response = list_faults([Fault(_CODES.get(status, "invalid_value"), _text(error))])
     if isinstance(error, MethodNotAllowed) and error.valid_methods:

@@ -14,7 +14,7 @@ from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
-from blazar.model.base.errors import Fault
+from blazar.model.base.errors import Fault, FaultPlace
 
 READ_ONLY = frozenset(
     {"id", "status", "degraded", "user_id", "project_id", "trust_id", "created_at", "updated_at", "lease_id"}
@@ -62,7 +62,7 @@ def find_faults(
     found = [(path, fault) for error, sentence in errors for path, fault in _find_faults(error, sentence, fixed)]
     found.sort(key=lambda placed: _place(body, placed[0]))
     # A schema with conditions finds some faults twice.
-    return tuple({(fault.code, fault.pointer, fault.detail): fault for _, fault in found}.values())
+    return tuple({(fault.code, fault.at, fault.detail): fault for _, fault in found}.values())
 
 
 def _find_faults(
@@ -77,18 +77,18 @@ def _find_faults(
         place = (*path, name)
         known = schema.get("properties", {}).get(name, {}).get("description")
         detail = f"{_place_text(place)} is missing" + (f"; give {known}" if known else "")
-        yield place, Fault("missing_field", detail, pointer_to(place))
+        yield place, Fault("missing_field", detail, FaultPlace(pointer_to(place)))
     elif error.validator == "additionalProperties" and isinstance(error.instance, dict):
         properties = schema.get("properties", {})
         allowed = sorted(properties)
         for name in islice((name for name in error.instance if name not in properties), MOST):
             yield _not_allowed((*path, name), allowed, is_fixed=(*path, name) in fixed)
     elif error.validator in ("maxItems", "maxProperties"):
-        yield path, Fault("out_of_bounds", sentence, pointer_to(path), data={"maximum": wanted})
+        yield path, Fault("out_of_bounds", sentence, FaultPlace(pointer_to(path)), data={"maximum": wanted})
     else:
         values = list(wanted) if error.validator == "enum" else []
         data = {"allowed": values} if 0 < len(values) <= MOST_ALLOWED else None
-        yield path, Fault("invalid_value", sentence, pointer_to(path), data=data)
+        yield path, Fault("invalid_value", sentence, FaultPlace(pointer_to(path)), data=data)
 
 
 def _not_allowed(
@@ -100,7 +100,7 @@ def _not_allowed(
     elif is_fixed:
         code, what = "read_only_field", "cannot be changed"
     detail = f"{_place_text(place)} {what}; the allowed fields are: {', '.join(allowed)}"
-    return place, Fault(code, detail, pointer_to(place))
+    return place, Fault(code, detail, FaultPlace(pointer_to(place)))
 
 
 def _place_text(path: Sequence[str | int]) -> str:
@@ -211,7 +211,7 @@ def describe_codes() -> dict[str, Any]:
 class BadFrame(Exception):
     """The request is invalid HTTP or JSON, found before its content is validated; rendered in shape B.
 
-    ``code``, ``header`` and ``data`` are what is said from 1.1 on, where the code decides the status, too.
+    ``code``, ``at`` and ``data`` are what is said from 1.1 on, where the code decides the status, too.
     """
 
     def __init__(
@@ -220,12 +220,12 @@ class BadFrame(Exception):
         message: str,
         *,
         code: str = "invalid_json",
-        header: str | None = None,
+        at: FaultPlace | None = None,
         more: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.code = code
-        self.header = header
+        self.at = at
         self.more = more or {}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 from blazar.api.http.faults import BadFrame
+from blazar.model.base.errors import FaultPlace
 
 HEADER = "OpenStack-API-Version"
 SERVICE = "reservation"
@@ -22,7 +23,7 @@ class BadVersion(BadFrame):
 
     def __init__(self, status: int, message: str, newest: Version, *, code: str) -> None:
         served = {"min_version": as_text(MIN_VERSION), "max_version": as_text(newest)}
-        super().__init__(status, message, code=code, header=HEADER, more=served)
+        super().__init__(status, message, code=code, at=FaultPlace(HEADER, "header"), more=served)
 
 
 def readable(header: str | None, newest: Version) -> Version | None:

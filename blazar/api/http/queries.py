@@ -20,7 +20,7 @@ from blazar.api.http.dates import Place
 from blazar.api.http.readers import Choice, Flag, Names, Number, SortKey, Text, TextReader, as_text
 from blazar.api.http.routes import Parameter
 from blazar.api.http.shapes import Json
-from blazar.model.base.errors import InvalidInput
+from blazar.model.base.errors import InvalidInput, query_field
 from blazar.model.base.json_text import read_json
 from blazar.model.base.paging import COMPARISONS, Condition, Operator, Page, Position, unknown_marker
 
@@ -188,7 +188,7 @@ def decode_query(query: bytes) -> Mapping[str, Sequence[str]]:
             raise InvalidInput(
                 f"{name[:80]} is not UTF-8; send its characters in UTF-8, percent-encoded",
                 code="invalid_query",
-                parameter=name[:80],
+                at=query_field(name[:80]),
             ) from None
         sent.setdefault(name, []).append(text)
     return sent
@@ -203,7 +203,7 @@ def read(declared: Sequence[Parameter], sent: Mapping[str, Sequence[str]], pages
             raise InvalidInput(
                 f"{name[:80]} is unknown as a query parameter; {allowed}",
                 code="unknown_query_parameter",
-                parameter=name[:80],
+                at=query_field(name[:80]),
             )
     values: dict[str, tuple[Any, ...]] = {}
     conditions: list[Condition] = []
@@ -212,7 +212,7 @@ def read(declared: Sequence[Parameter], sent: Mapping[str, Sequence[str]], pages
         if len(texts) > parameter.most:
             how_often = "once" if parameter.most == 1 else f"at most {parameter.most} times"
             raise InvalidInput(
-                f"{name} is given {len(texts)} times; give it {how_often}", code="invalid_query", parameter=name
+                f"{name} is given {len(texts)} times; give it {how_often}", code="invalid_query", at=query_field(name)
             )
         if parameter.operators:
             conditions += (_condition(parameter, text, place) for text in texts)
@@ -229,7 +229,7 @@ def _condition(parameter: Parameter, text: str, place: Place) -> Condition:
         raise InvalidInput(
             f"{place.name} has {len(texts)} values; at most {MOST_VALUES} are allowed",
             code="out_of_bounds",
-            parameter=place.parameter,
+            at=place.at,
             data={"maximum": MOST_VALUES},
         )
     reader = parameter.reader or Text()
@@ -245,6 +245,6 @@ def _operator(parameter: Parameter, text: str, place: Place) -> tuple[Operator, 
         raise InvalidInput(
             f"{place.name} begins with {word}:; of such operators {allowed} can be given here",
             code="invalid_query",
-            parameter=place.parameter,
+            at=place.at,
         )
     return Operator(word), rest

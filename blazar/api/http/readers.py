@@ -254,8 +254,7 @@ def out_of_bounds(place: Place, text: str, most: int | str) -> InvalidInput:
     return InvalidInput(
         f"{place.name} is {text[:40]}; at most {most} is allowed",
         code="out_of_bounds",
-        pointer=place.pointer,
-        parameter=place.parameter,
+        at=place.at,
         data={"maximum": most},
     )
 

@@ -189,7 +189,7 @@ class _Asked:
             ((name, value),) = asked.items()
             raise NotFound(
                 f"{name.removesuffix('_id')} {value[:80]} has no allocation on {self._flat.short} {held.resource.name}",
-                pointer=f"/{name}",
+                at=f"/{name}",
             )
         for reservation_id in ids:
             held = resources.move(self._kind, key, reservation_id)

@@ -98,7 +98,7 @@ def refuse_newer_values(body: Json, lease: Lease | None = None) -> None:
             raise InvalidInput(
                 f"reservations[{number}].{name} is unknown at microversion 1.0; leave it out, or ask with the header "
                 "OpenStack-API-Version: reservation 1.1",
-                pointer=f"/reservations/{number}/{name}",
+                at=f"/reservations/{number}/{name}",
             )
 
 
@@ -137,7 +137,7 @@ def _check_text(parts: Mapping[str, _Part], what: str) -> None:
             f"allowed; shorten {longest.name}, which has {longest.size} bytes",
             code="out_of_bounds",
             # What the body does not have is of the lease as it is.
-            pointer=pointer if pointer.startswith("/") else None,
+            at=pointer if pointer.startswith("/") else None,
             data={"maximum": MOST_TEXT},
         )
 

@@ -127,12 +127,12 @@ def _request(body: Json) -> MaintenanceRequest:
         raise InvalidInput(
             both if "hosts" in body else neither,
             code="invalid_value" if "hosts" in body else "missing_field",
-            pointer="/requirement" if "hosts" in body else "/hosts",
+            at="/requirement" if "hosts" in body else "/hosts",
         )
     if body.get("active") == "end":
         raise InvalidInput(
             "active is end, which this service does not do: it ends no lease for maintenance; give list or migrate",
-            pointer="/active",
+            at="/active",
         )
     requirement = body.get("requirement")
     return MaintenanceRequest(

@@ -149,7 +149,7 @@ def _properties(body: Json) -> Mapping[str, str | None]:
             # Such a one was possible before 1.1, and can still be taken away.
             raise InvalidInput(
                 f"properties.{name[:80]} begins with $, which is how requirements mark a property; leave the $ out",
-                pointer=pointer_to(("properties", name)),
+                at=pointer_to(("properties", name)),
             )
     with pointing_at("/properties"):
         return capability_changes(given)

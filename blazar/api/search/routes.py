@@ -81,7 +81,7 @@ def _new(call: Call, body: Json, view: View) -> AvailabilityQuestion:
         raise InvalidInput(
             "duration is missing; give the duration to look for, or the start_date and end_date of one window",
             code="missing_field",
-            pointer="/duration",
+            at="/duration",
         )
     wanted = reservations(body["reservations"], view, call.services.served.requests)
     return replace(_question(call, body), reservations=wanted)
@@ -101,7 +101,7 @@ def _for_lease(call: Call, body: Json, view: View) -> AvailabilityQuestion:
     note_owner(owner)
     if "earliest" in body and "duration" not in body:
         raise InvalidInput(
-            "earliest is for a search; give the duration to look for with it, or leave it out", pointer="/earliest"
+            "earliest is for a search; give the duration to look for with it, or leave it out", at="/earliest"
         )
     changes = {"reservations": body.get("reservations", [])}
     change = lease_change(changes, lambda: call.manager.leases.details(key), call.caller, view, dry_run=True)
@@ -116,7 +116,7 @@ def _question(call: Call, body: Json) -> AvailabilityQuestion:
                 raise InvalidInput(
                     f"{one} and {other} exclude each other; give duration, earliest and latest for a search, or "
                     "start_date and end_date for one window",
-                    pointer=f"/{other}",
+                    at=f"/{other}",
                 )
     zone = dates.zone(body.get("time_zone", "UTC"), in_body("time_zone"))
 

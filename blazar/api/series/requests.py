@@ -55,7 +55,7 @@ def series_change(
     """Return the change of a series that the caller asks for, if it has one of the ``revisions``. InvalidInput."""
     if not body.keys() - {"from", "changed"}:
         raise InvalidInput(
-            "nothing is to change; give a name, dates, a rule or reservations", code="missing_field", pointer="/name"
+            "nothing is to change; give a name, dates, a rule or reservations", code="missing_field", at="/name"
         )
     check_text(body)
     items = body.get("reservations")
@@ -136,7 +136,7 @@ def _length(body: Json) -> timedelta | LocalEnd:
             if missing
             else "until_local and duration cannot both be given; leave one of them out",
             code="missing_field" if missing else "invalid_value",
-            pointer="/duration" if missing else "/until_local",
+            at="/duration" if missing else "/until_local",
         )
     if "duration" in body:
         place = in_body("duration")

@@ -23,7 +23,7 @@ from blazar.api.leases.rules import view_of
 from blazar.api.series.render import COMPONENTS, FIELDS, details, render_series
 from blazar.api.series.requests import new_series, series_change
 from blazar.api.series.schemas import CHANGES, EXAMPLES, SERIES_CREATE, SERIES_UPDATE
-from blazar.model.base.errors import Denied, PreconditionFailed
+from blazar.model.base.errors import Denied, PreconditionFailed, query_field
 from blazar.model.series.details import SeriesDetails, SeriesOwner, SeriesQuestion, SeriesStatus, unknown_series
 
 _TAGS = Tags("-s", parted=True)
@@ -45,7 +45,7 @@ def index(call: Call) -> Answer:
     if not call.is_operator:
         if project_id not in (None, call.caller.project_id):
             sentence = "series of other projects are for operators; leave project_id out, or give your own project"
-            raise Denied(sentence, parameter="project_id")
+            raise Denied(sentence, at=query_field("project_id"))
         project_id = call.caller.project_id
     statuses = asked.one("status")
     page = call.manager.series.page(

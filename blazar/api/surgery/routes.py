@@ -112,7 +112,7 @@ def swap(call: Call, lease_id: str, reservation_id: str) -> Answer:
     if other is not None:
         if target is None:
             sentence = "for is missing; name the host of the other reservation that this one gets"
-            raise InvalidInput(sentence, code="missing_field", pointer="/for")
+            raise InvalidInput(sentence, code="missing_field", at="/for")
         partner = Partner(_other(call, other["lease_id"], "/with/lease_id").id, identifier(other["reservation_id"]))
     elif target is not None:
         call.services.policy.check(SWAP_TO.name, call.caller, _target(owner))
@@ -133,7 +133,7 @@ def split(call: Call, lease_id: str) -> Answer:
             if both
             else "reservations is missing; say what goes to the second lease, or with at when that begins",
             code="invalid_value" if both else "missing_field",
-            pointer="/at" if both else "/reservations",
+            at="/at" if both else "/reservations",
         )
     parts = [_part(part, number) for number, part in enumerate(asked.get("reservations", ()))]
     at = dates.moment(asked["at"], dates.in_body("at")) if "at" in asked else None
@@ -158,7 +158,7 @@ def merge(call: Call, lease_id: str) -> Answer:
 def _part(body: Json, number: int) -> PartRequest:
     if "resources" in body and "count" in body:
         sentence = "both resources and count are given; leave one of them out"
-        raise InvalidInput(sentence, pointer=f"/reservations/{number}/count")
+        raise InvalidInput(sentence, at=f"/reservations/{number}/count")
     return PartRequest(body["id"], tuple(body.get("resources", ())), body.get("count"))
 
 
@@ -171,7 +171,7 @@ def _other(call: Call, lease_id: str, pointer: str) -> LeaseOwner:
     try:
         return visible(call, lease_id)
     except NotFound as error:
-        raise InvalidInput(error.message, code="unknown_reference", pointer=pointer) from error
+        raise InvalidInput(error.message, code="unknown_reference", at=pointer) from error
 
 
 def _terms(call: Call, body: Json, route: str) -> tuple[Terms, View]:

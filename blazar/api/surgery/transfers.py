@@ -137,7 +137,7 @@ def offer(call: Call, lease_id: str) -> Answer:
         raise InvalidInput(
             "project_id is missing; name the project that is to get the lease, or a user_id of its own project",
             code="missing_field",
-            pointer="/project_id",
+            at="/project_id",
         )
     view = view_of(call)
     terms = Terms(_actor(call), revisions=view.tags.wanted(), dry_run=call.asked.one("dry_run", False))

@@ -56,7 +56,7 @@ class Allowed:
         if parts.scheme == "http" and not self.http:
             raise InvalidInput(
                 "hook_url begins with http://; give an https:// URL, or have the operator set [generic] allow_http",
-                pointer="/hook_url",
+                at="/hook_url",
             )
         host = _host(parts)
         try:
@@ -65,11 +65,11 @@ class Allowed:
             # Its addresses are not known before a connection is made.
             if self.hosts and not self.networks and not self._names(host):
                 raise InvalidInput(
-                    f"hook_url: host {host[:80]} is not in [generic] allowed_hosts", pointer="/hook_url"
+                    f"hook_url: host {host[:80]} is not in [generic] allowed_hosts", at="/hook_url"
                 ) from None
         else:
             if (obstacle := self.obstacle(host, address)) is not None:
-                raise InvalidInput(f"hook_url: {obstacle}", pointer="/hook_url")
+                raise InvalidInput(f"hook_url: {obstacle}", at="/hook_url")
         return parts
 
     def obstacle(self, host: str, address: Address) -> str | None:
@@ -107,13 +107,13 @@ def _parts(url: str) -> SplitResult:
         problem = "its host or port cannot be read"
     if problem:
         # The URL is not repeated: it may have a secret in it.
-        raise InvalidInput(f"hook_url cannot be used: {problem}", pointer="/hook_url")
+        raise InvalidInput(f"hook_url cannot be used: {problem}", at="/hook_url")
     return parts
 
 
 def _host(parts: SplitResult) -> str:
     if parts.hostname is None:
-        raise InvalidInput("hook_url names no host", pointer="/hook_url")
+        raise InvalidInput("hook_url names no host", at="/hook_url")
     return parts.hostname
 
 

@@ -24,7 +24,7 @@ from blazar.clouds.openstack.breaker import Breaker
 from blazar.context import check_change, current
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
-from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.model.base.reasons import ReasonCode
 
 LOG = logging.getLogger(__name__)
 
@@ -56,8 +56,8 @@ class StaleGeneration(Conflict):
 class TypedConflict(Conflict):
     """A conflict of which the service says by a word, ``type``, what it is."""
 
-    def __init__(self, message: str, type: str, *, public: str, cause: Cause | None) -> None:
-        super().__init__(message, public=public, cause=cause)
+    def __init__(self, message: str, type: str, *, public: str) -> None:
+        super().__init__(message, public=public)
         self.type = type
 
 
@@ -67,8 +67,8 @@ class Explained(CloudRefused):
     ``type`` is the word by which the service says what it is; empty if it has none.
     """
 
-    def __init__(self, message: str, explanation: str, *, cause: Cause | None, type: str = "") -> None:
-        super().__init__(message, cause=cause)
+    def __init__(self, message: str, explanation: str, *, type: str = "") -> None:
+        super().__init__(message)
         self.explanation = explanation
         self.type = type
 
@@ -275,7 +275,7 @@ class CloudService:
             return Transient(failure) if asked.is_repeatable or status == 503 else failure
         # Nova and Glance refuse what a quota does not allow with 403 or 413, Neutron with 409, Heat with 400.
         kind = _type(response)
-        quota = Cause(ReasonCode.QUOTA_EXCEEDED) if kind in _QUOTAS or "quota" in text.lower() else None
+        quota = ReasonCode.QUOTA_EXCEEDED if kind in _QUOTAS or "quota" in text.lower() else None
         sentence = f"{self._name}: {text}"
         match status:
             case 404:
@@ -284,12 +284,12 @@ class CloudService:
                 return StaleGeneration(sentence) if asked.has_generation else Transient(CloudUnavailable(sentence))
             case 409:
                 public = "The cloud refuses this in its present state"
-                return TypedConflict(sentence, kind, public=public, cause=quota)
+                return TypedConflict(sentence, kind, public=public).because(quota)
             case 406:
                 return VersionMissing(f"{self._name} is too old for {asked}: {text}")
             case 401:
                 return CloudUnavailable(f"{self._name} does not accept our token: {text}")
-        return Explained(f"{self._name} refused {asked} with {status}: {text}", text, cause=quota, type=kind)
+        return Explained(f"{self._name} refused {asked} with {status}: {text}", text, type=kind).because(quota)
 
 
 def _login(proxy: Proxy) -> object:

@@ -84,7 +84,7 @@ class OpenStackStacks:
         try:
             return self._heat(project_id).call("POST", path, body=body)
         except Explained as error:
-            raise StackRefused(error.message, error.explanation, cause=error.cause) from error
+            raise StackRefused(error.message, error.explanation).because(error.cause) from error
 
 
 def _stacks(heat: CloudService, **filters: str) -> tuple[Stack, ...]:

@@ -89,7 +89,8 @@ class OpenStackVolumeTypes:
         except VersionMissing:
             raise
         except CloudRefused as error:
-            raise Conflict(error.message, public="The project has more volumes than that", cause=error.cause) from error
+            public = "The project has more volumes than that"
+            raise Conflict(error.message, public=public).because(error.cause) from error
 
     def _get(self, path: str, *, params: Mapping[str, Any] | None = None) -> Json:
         return self._cinder.get(path, params=params, microversion=VOLUMES)

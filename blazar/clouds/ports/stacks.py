@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from blazar.model.base.errors import CloudRefused, Conflict
-from blazar.model.base.reasons import Cause
 
 COMPLETE, FAILED, IN_PROGRESS = "COMPLETE", "FAILED", "IN_PROGRESS"
 """The states of an action on a stack."""
@@ -24,8 +23,8 @@ class StackExists(Conflict):
 class StackRefused(CloudRefused):
     """Heat does not take a template, or what goes with it; ``explanation`` is its sentence, for who wrote them."""
 
-    def __init__(self, message: str, explanation: str, *, cause: Cause | None = None) -> None:
-        super().__init__(message, cause=cause)
+    def __init__(self, message: str, explanation: str) -> None:
+        super().__init__(message)
         self.explanation = explanation
 
 

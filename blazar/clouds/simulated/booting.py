@@ -13,7 +13,7 @@ from blazar.clouds.simulated.server_state import ServerState
 from blazar.clouds.simulated.service import SimulatedService, check_role
 from blazar.clouds.simulated.state import BootImageState, FlavorState, HostState, NetworkState, State
 from blazar.model.base.errors import CloudRefused, Conflict
-from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.model.base.reasons import ReasonCode
 
 SERVICE_USER = "blazar"
 DEFAULT_GROUP = "default"
@@ -171,4 +171,4 @@ def _check_quota(state: State, project_id: str, flavor: FlavorState, there: Coll
         ("ram", state.boot.most_memory_mb, sum(server.memory_mb for server in mine) + flavor.memory_mb),
     ):
         if most is not None and wanted > most:
-            raise CloudRefused(f"Quota exceeded for {name}", cause=Cause(ReasonCode.QUOTA_EXCEEDED))
+            raise CloudRefused(f"Quota exceeded for {name}").because(ReasonCode.QUOTA_EXCEEDED)

@@ -23,7 +23,7 @@ class SimulatedHooks(SimulatedService):
         """Refuse what is no URL of a hook; every host is allowed."""
         with self._calls.reading("check_hook"):
             if urlsplit(url).scheme not in ("http", "https"):
-                raise InvalidInput("hook_url cannot be used: give an https:// URL", pointer="/hook_url")
+                raise InvalidInput("hook_url cannot be used: give an https:// URL", at="/hook_url")
 
     def call_hook(self, call: HookCall) -> HookAnswer:
         """Hand over or take back, in the time of ``Durations.hook``."""

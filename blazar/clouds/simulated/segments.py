@@ -26,7 +26,7 @@ from blazar.clouds.ports.segments import (
 from blazar.clouds.simulated.service import SimulatedService, look_up
 from blazar.clouds.simulated.state import NetworkState, PortState, State, SubnetState, TrunkState
 from blazar.model.base.errors import CloudRefused, Conflict, NotFound
-from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.model.base.reasons import ReasonCode
 
 _LAST_VLAN = 4094
 
@@ -85,7 +85,7 @@ class SimulatedSegments(SimulatedService):
                 raise SegmentInUse(f"segment {segment.segment_id} is in use")
             count = sum(found.project_id == project_id for found in state.networks.values())
             if state.most_networks is not None and count >= state.most_networks:
-                raise Conflict("Quota exceeded for resources: ['network'].", cause=Cause(ReasonCode.QUOTA_EXCEEDED))
+                raise Conflict("Quota exceeded for resources: ['network'].").because(ReasonCode.QUOTA_EXCEEDED)
             made = NetworkState(
                 str(uuid.uuid4()),
                 name,

@@ -14,7 +14,7 @@ from blazar.clouds.simulated.state import State
 from blazar.clouds.simulated.volume_copies import SimulatedVolumeCopies
 from blazar.clouds.simulated.volume_state import BlockStorage, PoolState, VolumeState, VolumeTypeState
 from blazar.model.base.errors import CloudRefused, Conflict, NotFound
-from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.model.base.reasons import ReasonCode
 
 SERVICE_USER = "blazar"
 """The service user, who makes the volumes of reservations."""
@@ -332,8 +332,7 @@ def _check_quota(state: State, project_id: str, type_name: str, more: VolumeQuot
         if limit != NO_LIMIT and wanted and used + wanted > limit:
             raise CloudRefused(
                 f"Requested volume exceeds allowed {name} quota: {used + wanted} of {limit}",
-                cause=Cause(ReasonCode.QUOTA_EXCEEDED),
-            )
+            ).because(ReasonCode.QUOTA_EXCEEDED)
 
 
 def everything(state: State, project_id: str, now: datetime) -> VolumeQuota:

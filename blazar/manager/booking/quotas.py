@@ -19,7 +19,7 @@ from blazar.clouds.ports.projects import NO_LIMIT, OF_COMPUTE, OF_NETWORK, OF_VO
 from blazar.context import scope
 from blazar.manager.common.runtime import Runtime
 from blazar.model.base.errors import CloudError, CloudUnavailable, Conflict, NotFound
-from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.model.base.reasons import ReasonCode
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Content, Reservation
 from blazar.model.leases.states import LeaseStatus, ReservationStatus
@@ -166,10 +166,9 @@ def _check(service: _Service, quota: Quota, limits: Limits, needs: Sequence[Regi
         f"lease needs {amount}{beside}; ask for less, delete something, or ask the operators of the cloud for a "
         f"larger quota",
         code="limit_exceeded",
-        pointer=first.pointer,
+        at=first.pointer,
         data={"quota": str(quota), "limit": found.limit, "needed": amount, "in_use": used},
-        cause=Cause(ReasonCode.QUOTA_EXCEEDED),
-    )
+    ).because(ReasonCode.QUOTA_EXCEEDED)
 
 
 _HOLDING = (LeaseStatus.ACTIVE, LeaseStatus.UPDATING, LeaseStatus.TERMINATING, LeaseStatus.DELETING)

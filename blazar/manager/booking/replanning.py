@@ -269,6 +269,6 @@ def check_not_moving(
             f"servers of reservation {moving[0]} are being moved off a host before its maintenance; its hosts can be "
             "changed when that has finished",
             code="lease_busy",
-            pointer=places.get(moving[0]),
+            at=places.get(moving[0]),
             data={"status": str(lease.status)},
         )

@@ -60,7 +60,7 @@ def _check(runtime: Runtime, lease: Lease, named: Callable[[str, str], tuple[Nam
             raise InvalidInput(
                 f"{parameter} is {quote(name)}, which reservations[{first}] has; a project can have a name once: give "
                 f"another one, or leave it out",
-                pointer=pointer,
+                at=pointer,
             )
         if resource_type not in others:
             # One statement for each type.
@@ -71,7 +71,7 @@ def _check(runtime: Runtime, lease: Lease, named: Callable[[str, str], tuple[Nam
                 raise Conflict(
                     f"{parameter} is {quote(name)}, which lease {other.lease_id} has at the same time; a project can "
                     f"have a name once: give another one, leave it out, or choose another time",
-                    pointer=pointer,
+                    at=pointer,
                 )
 
 

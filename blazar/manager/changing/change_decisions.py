@@ -51,7 +51,7 @@ class ChangeDecisions:
         # Before the lease is read: a claim that had not ended then may have been renewed since.
         now = self._runtime.clock.now()
         lease = self._runtime.store.leases.one(lease_id)
-        change.check_revision(lease)
+        lease.check_revision(change.revisions)
         if change.empty:
             return Unchanged(lease, lease)
         if lease.status not in lifecycle.STABLE or lease.is_undecided:
@@ -159,19 +159,19 @@ class ChangeDecisions:
                     f"reservations: the lease has no reservation {change.id[:80]}; reservations can be changed, but "
                     f"neither added nor removed",
                     code="unknown_reference",
-                    pointer=f"/reservations/{number}/id",
+                    at=f"/reservations/{number}/id",
                 )
             if reservation.parent is not None:
                 raise InvalidInput(
                     f"reservation {reservation.id} is a part of reservation {reservation.parent} and changes with "
                     "that; leave it out",
-                    pointer=f"/reservations/{number}/id",
+                    at=f"/reservations/{number}/id",
                 )
             if change.resource_type not in (None, reservation.resource_type):
                 raise Conflict(
                     f"reservation {reservation.id} is of type {reservation.resource_type}; "
                     "resource_type cannot be changed",
-                    pointer=f"/reservations/{number}/resource_type",
+                    at=f"/reservations/{number}/resource_type",
                 )
             kind = self._runtime.type_of(reservation)
             with pointing_at(f"/reservations/{number}"):

@@ -12,7 +12,6 @@ from blazar.manager.leases import lifecycle
 from blazar.manager.outbox.messages import make_end_messages
 from blazar.model.base.errors import StaleLease
 from blazar.model.leases.lease import Lease
-from blazar.model.leases.requests import stale_error
 from blazar.model.leases.states import LeaseStatus
 
 
@@ -35,8 +34,7 @@ class Deletion:
             lease = self._runtime.store.leases.one(lease_id)
             if lease.status is LeaseStatus.DELETING:
                 return None
-            if revisions is not None and lease.revision not in revisions:
-                raise stale_error(lease)
+            lease.check_revision(revisions)
             going = lifecycle.begin_deletion(lease, now=now)
             deletion = going.events[-1]
             free = lifecycle.live_claim(lease, now) is None

@@ -41,12 +41,12 @@ class HostsToEvacuate:
     def check(self, new: NewLease) -> None:
         """Raise InvalidInput if room cannot be made for a lease of this form."""
         if self._runtime.regions:
-            raise InvalidInput("where there are several regions no room is made; use another kind", pointer="/kind")
+            raise InvalidInput("where there are several regions no room is made; use another kind", at="/kind")
         types = {r.resource_type for r in new.lease.reservations}
         if len(new.lease.reservations) != 1 or self._runtime.types[next(iter(types))].room_limit is None:
             raise InvalidInput(
                 "a lease of the kind best_effort has one reservation of whole hosts; make another lease for the rest",
-                pointer="/reservations",
+                at="/reservations",
             )
 
     def choose(self, new: NewLease) -> EvacuatedHosts:

@@ -231,7 +231,7 @@ def _check_reference(
         raise NotFound(
             f"{field}: there is no {quote(wanted.parameters.values.get(field))} with {noun(demand.kind)}s that "
             "the project can reserve; give another one",
-            pointer=wanted.pointer if wanted.parent else f"{wanted.pointer}/{field}",
+            at=wanted.pointer if wanted.parent else f"{wanted.pointer}/{field}",
         )
 
 
@@ -247,7 +247,7 @@ def _check_together(wanted: Sequence[NewReservation], choice: Choice) -> None:
                 raise InvalidInput(
                     f"{reference.pointer.lstrip('/')} names a reservation that lies in another region; name one region "
                     f"for both",
-                    pointer=reservation.pointer + reference.pointer,
+                    at=reservation.pointer + reference.pointer,
                 )
 
 
@@ -257,17 +257,16 @@ def _check_kind(request: LeaseRequest, kinds: Collection[LeaseKind]) -> None:
         allowed = sorted(kinds)
         raise InvalidInput(
             f"leases of the kind {request.kind} cannot be booked here; use one of: {', '.join(allowed)}",
-            pointer="/kind",
+            at="/kind",
             data={"allowed": allowed},
         )
     if request.kind is LeaseKind.BEST_EFFORT and request.start is not NOW:
         raise InvalidInput(
-            "a lease of the kind best_effort starts as soon as there is room; leave start_date out",
-            pointer="/start_date",
+            "a lease of the kind best_effort starts as soon as there is room; leave start_date out", at="/start_date"
         )
     if request.kind is LeaseKind.IMMEDIATE and request.start is not NOW:
         raise InvalidInput(
-            "an immediate lease starts now; leave start_date out, or ask for a scheduled lease", pointer="/start_date"
+            "an immediate lease starts now; leave start_date out, or ask for a scheduled lease", at="/start_date"
         )
 
 

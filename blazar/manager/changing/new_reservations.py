@@ -86,8 +86,7 @@ def _children(runtime: Runtime, parent: NewReservation, project_id: str) -> Iter
         pointer = parent.pointer + child.pointer
         if child.resource_type not in runtime.types:
             raise InvalidInput(
-                f"it needs reservations of the type {child.resource_type}, which this service does not have",
-                pointer=pointer,
+                f"it needs reservations of the type {child.resource_type}, which this service does not have", at=pointer
             )
         kind = runtime.types[child.resource_type]
         with mask_errors_of(parent), point_errors_at(pointer):
@@ -101,7 +100,7 @@ def _find_type(runtime: Runtime, resource_type: str, number: int) -> ResourceTyp
     if resource_type not in types:
         raise InvalidInput(
             f"resource_type {resource_type[:80]!r} is not available; use one of: {', '.join(sorted(types))}",
-            pointer=f"/reservations/{number}/resource_type",
+            at=f"/reservations/{number}/resource_type",
             data={"allowed": sorted(types)},
         )
     return types[resource_type]
@@ -166,7 +165,7 @@ def _locate(regions: Regions, given: Mapping[str, Any], *, strict: bool) -> _Loc
     """Return the region that a reservation names, with its parameters. InvalidInput if there is no such region."""
     if not regions.names:
         if strict and REGION in given:
-            raise InvalidInput("region: the regions of this service have no names; leave it out", pointer="/region")
+            raise InvalidInput("region: the regions of this service have no names; leave it out", at="/region")
         return _Located(None, ("",), given)
     every = regions.names
     rest = {name: value for name, value in given.items() if name != REGION}
@@ -175,7 +174,7 @@ def _locate(regions: Regions, given: Mapping[str, Any], *, strict: bool) -> _Loc
         raise InvalidInput(
             f"region is {quote(asked)}; give one of {', '.join(every)}",
             code="unknown_reference",
-            pointer="/region",
+            at="/region",
             data={"allowed": list(every)},
         )
     wanted = parse_requirement(given.get(REQUIREMENT), field=REQUIREMENT)
@@ -183,7 +182,7 @@ def _locate(regions: Regions, given: Mapping[str, Any], *, strict: bool) -> _Loc
         if REGION in property_keys(wanted) and asked not in (allowed := regions.allowed(wanted)):
             raise InvalidInput(
                 f"region is {quote(asked)}, and {REQUIREMENT} allows {', '.join(allowed) or 'none'}; leave one out",
-                pointer="/region",
+                at="/region",
             )
         return _Located(str(asked), (str(asked),), rest)
     if REGION not in property_keys(wanted):

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
-from blazar.model.base.errors import BlazarError, Conflict
+from blazar.model.base.errors import BlazarError, Conflict, FaultPlace
 from blazar.model.leases.requests import IdempotencyKey, KeyRecord
 from blazar.store.booking.idempotency import KeyTaken
 
@@ -62,7 +62,7 @@ def find_record(runtime: Runtime, key: IdempotencyKey, what: str) -> KeyRecord |
 
 def refuse_key(sentence: str, *, code: str = "idempotency_key_reused") -> Conflict:
     """Return the error for a request whose key cannot be used for it, or not now."""
-    return Conflict(sentence, code=code, header="Idempotency-Key")
+    return Conflict(sentence, code=code, at=FaultPlace("Idempotency-Key", "header"))
 
 
 class KeyExpiry(BackgroundThread):

@@ -157,8 +157,8 @@ def start_and_wait(kind: ResourceType, task: Task) -> Done:
     while isinstance(progress := kind.start(task), NotYet):
         left, pause = current().remaining(), progress.after.total_seconds()
         if left is None or left <= pause:
-            raise CloudUnavailable(
-                f"the new resources are not ready: {progress.reason}; retry later", cause=progress.cause
+            raise CloudUnavailable(f"the new resources are not ready: {progress.reason}; retry later").because(
+                progress.cause
             )
         if progress.cloud_ids is not None:
             task = replace(task, reservation=replace(task.reservation, cloud_ids=progress.cloud_ids))

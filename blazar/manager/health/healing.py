@@ -130,8 +130,7 @@ class Healing:
         held = self._runtime.store.calendar.live(host.kind, resource_id=host.id, reservation_id=reservation_id)
         if not held:
             raise NotFound(
-                f"reservation {reservation_id[:80]} has no allocation on {host.kind} {host.name}",
-                pointer="/reservation_id",
+                f"reservation {reservation_id[:80]} has no allocation on {host.kind} {host.name}", at="/reservation_id"
             )
         to_replace = {reservation_id: frozenset({host.id})}
         lease_id = held[0].lease_id

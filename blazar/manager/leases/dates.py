@@ -55,7 +55,7 @@ def changed_window(
         raise InvalidInput(sentence, code="lease_ended")
     if has_begun and begins not in (window.start, to_minute(window.start)):
         sentence = f"The lease started at {spell(window.start)} UTC; its start_date can no longer be changed."
-        raise InvalidInput(sentence, code="invalid_window", pointer="/start_date")
+        raise InvalidInput(sentence, code="invalid_window", at="/start_date")
     if has_begun:
         begins = window.start
     elif begins < minute - (GRACE if exact else timedelta(0)):
@@ -125,13 +125,13 @@ def new_extension(until: datetime | Duration | None, end: datetime, now: datetim
     if at <= max(end, now):
         raise InvalidInput(
             f"extend_if_free.until is {zulu(at)}, and the lease ends at {zulu(end)}; give a later date",
-            pointer=_EXTENSION_POINTER,
+            at=_EXTENSION_POINTER,
         )
     if at - end > LONGEST_EXTENSION:
         raise InvalidInput(
             f"extend_if_free.until is more than {LONGEST_EXTENSION.days} days after the end of the lease; "
             "give an earlier date",
-            pointer=_EXTENSION_POINTER,
+            at=_EXTENSION_POINTER,
         )
     return ExtendIfFree(at)
 
@@ -155,7 +155,7 @@ def _check_inside(asked: datetime, window: Window) -> datetime:
             f"before_end_date {spell(asked)} UTC is out of lease limits; it must lie between the start "
             f"{spell(window.start)} UTC and the end {spell(window.end)} UTC.",
             code="invalid_window",
-            pointer="/before_end_date",
+            at="/before_end_date",
         )
     return asked
 
@@ -170,7 +170,7 @@ def _check_is_ahead(end: datetime, now: datetime) -> None:
         raise InvalidInput(
             f"End date {end:%Y-%m-%d %H:%M:%S} is in the past; it is {now:%Y-%m-%d %H:%M:%S} UTC now.",
             code="date_in_past",
-            pointer="/end_date",
+            at="/end_date",
             data={"now": zulu(now)},
         )
 
@@ -190,19 +190,19 @@ def _later(instant: datetime, by: Duration, field: str) -> datetime:
         found = None
     if found is None or found.year > LAST_YEAR:
         sentence = f"{field} would be beyond the year {LAST_YEAR}; give a shorter duration"
-        raise InvalidInput(sentence, code="invalid_window", pointer=f"/{field}")
+        raise InvalidInput(sentence, code="invalid_window", at=f"/{field}")
     return found
 
 
 def _empty_error() -> InvalidInput:
     sentence = "End date must be later than start date."
-    return InvalidInput(sentence, code="invalid_window", pointer="/end_date")
+    return InvalidInput(sentence, code="invalid_window", at="/end_date")
 
 
 def _past_error(word: str, field: str, date: datetime, minute: datetime, *, more: str = "") -> InvalidInput:
     return InvalidInput(
         f"{word} date {spell(date)} is in the past; it is {spell(minute)} UTC now{more}.",
         code="date_in_past",
-        pointer=f"/{field}",
+        at=f"/{field}",
         data={"now": zulu(minute)},
     )

@@ -35,7 +35,7 @@ class Referrer:
         where = reference.pointer.lstrip("/")
         place = None if self.pointer is None else self.pointer + reference.pointer
         return InvalidInput(
-            f"{where} names reservation {quote(reference.reservation)}, {sentence}", code=code, pointer=place
+            f"{where} names reservation {quote(reference.reservation)}, {sentence}", code=code, at=place
         )
 
 

@@ -213,13 +213,13 @@ class HostChoice:
                     f"hosts has {', '.join(id_[:80] for id_ in missing[:3])}, which is not registered; give ids as "
                     "GET /v1/os-hosts shows them",
                     code="unknown_reference",
-                    pointer="/hosts",
+                    at="/hosts",
                 )
             return tuple(known[id_] for id_ in sorted(set(self.ids)))
         found = tuple(catalog.matching(self.requirement))  # type: ignore[arg-type]
         if not found:
             raise InvalidInput(
-                "requirement is met by no registered host; give another one, or hosts", pointer="/requirement"
+                "requirement is met by no registered host; give another one, or hosts", at="/requirement"
             )
         return found
 

@@ -15,7 +15,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.maintenance.migration import find_pace
 from blazar.manager.maintenance.plans import HostChoice, MaintenanceDraft, MaintenancePlanner
 from blazar.model.base.clock import to_second, zulu
-from blazar.model.base.errors import Conflict, Contention, InvalidInput, PreconditionFailed, StaleCalendar, WrongState
+from blazar.model.base.errors import Conflict, Contention, InvalidInput, StaleCalendar, WrongState, check_revision
 from blazar.model.base.moments import NOW, Duration, Moment
 from blazar.model.base.window import Window
 from blazar.model.maintenance.windows import (
@@ -65,7 +65,7 @@ class MaintenanceService:
             raise InvalidInput(
                 "active is migrate, which is not done where there are several regions or no hosts can be reserved; "
                 "give list, and move servers yourself",
-                pointer="/active",
+                at="/active",
             )
 
         def attempt() -> Answer:
@@ -111,7 +111,7 @@ class MaintenanceService:
             if begun and change.start is not None:
                 raise WrongState(
                     f"maintenance window {before.id} is {before.status}: its start has passed; leave start_date out",
-                    pointer="/start_date",
+                    at="/start_date",
                 )
             window = _read_changed_window(before, change, now)
             kind, ids = self._store.kind_of(before.id), frozenset(self._store.resource_ids(before.id))
@@ -190,14 +190,14 @@ class MaintenanceService:
         if wanted == Anything():
             raise InvalidInput(
                 'requirement is empty; give one that names the hosts, such as ["==", "$rack", "r1"], or hosts',
-                pointer="/requirement",
+                at="/requirement",
             )
         unknown = sorted(property_keys(wanted) - self._runtime.store.resources.catalog(HOST).keys())
         if unknown:
             raise InvalidInput(
                 f"requirement names {unknown[0][:80]!r}, which no host has as a property",
                 code="unknown_property",
-                pointer="/requirement",
+                at="/requirement",
             )
         return HostChoice(requirement=wanted)
 
@@ -214,13 +214,7 @@ def _check_impact(draft: MaintenanceDraft, wanted: str | None) -> None:
 
 
 def _check_revision(maintenance: Maintenance, wanted: tuple[int, ...] | None) -> None:
-    """Raise PreconditionFailed if a window has none of the revisions that were asked for."""
-    if wanted is not None and maintenance.revision not in wanted:
-        raise PreconditionFailed(
-            "the maintenance window has changed; read it, and send the change with its present tag",
-            header="If-Match",
-            data={"revision": maintenance.revision},
-        )
+    check_revision(maintenance.revision, wanted, "the maintenance window has changed")
 
 
 def _read_window(start: Moment, end: datetime | Duration, now: datetime) -> Window:
@@ -232,7 +226,7 @@ def _read_window(start: Moment, end: datetime | Duration, now: datetime) -> Wind
         raise InvalidInput(
             f"start_date is {zulu(begin)}, which has passed; give a later date, or now",
             code="date_in_past",
-            pointer="/start_date",
+            at="/start_date",
             data={"now": zulu(second)},
         )
     return _read_end(begin, end, second)
@@ -252,19 +246,19 @@ def _read_end(begin: datetime, end: datetime | Duration, now: datetime) -> Windo
     try:
         until = to_second(end.after(begin) if isinstance(end, Duration) else end)
     except (OverflowError, ValueError):
-        raise InvalidInput("end_date is beyond the last date", code="invalid_window", pointer="/end_date") from None
+        raise InvalidInput("end_date is beyond the last date", code="invalid_window", at="/end_date") from None
     if until <= max(begin, now):
         what = "start_date" if begin >= now else "now"
         raise InvalidInput(
             f"end_date is {zulu(until)}, which is not after {what}, {zulu(max(begin, now))}; give a later one",
             code="invalid_window",
-            pointer="/end_date",
+            at="/end_date",
         )
     if until - begin > LONGEST:
         raise InvalidInput(
             f"end_date is more than {LONGEST.days} days after the start; give an earlier one, or disable the hosts",
             code="out_of_bounds",
-            pointer="/end_date",
+            at="/end_date",
             data={"maximum": int(LONGEST.total_seconds())},
         )
     return Window(begin, until)

@@ -52,20 +52,20 @@ def read_wait(request: LeaseRequest, window: Window, now: datetime, settings: Se
     if request.wait_until is None:
         if request.kind is LeaseKind.RETRIES:
             raise InvalidInput(
-                "a lease of the kind retries waits between its tries; say until when with wait.until", pointer="/wait"
+                "a lease of the kind retries waits between its tries; say until when with wait.until", at="/wait"
             )
         return None
     if request.kind is LeaseKind.IMMEDIATE:
-        raise InvalidInput("an immediate lease does not wait; leave out wait, or kind", pointer="/wait")
+        raise InvalidInput("an immediate lease does not wait; leave out wait, or kind", at="/wait")
     if request.kind is LeaseKind.BEST_EFFORT:
         raise InvalidInput(
             "room is made for a lease of the kind best_effort, so that it does not wait; leave out wait, or kind",
-            pointer="/wait",
+            at="/wait",
         )
     if isinstance(request.extend_until, datetime):
         raise InvalidInput(
             "of a lease that waits, extend_if_free.until moves with its start; give a duration such as +P2D",
-            pointer="/extend_if_free/until",
+            at="/extend_if_free/until",
         )
     until = _read_until(request.wait_until, now)
     shortest = _read_shortest(request, window)
@@ -91,7 +91,7 @@ def _read_latest(request: LeaseRequest, start: datetime) -> datetime | None:
     if at < start:
         raise InvalidInput(
             f"wait.latest is before the start, {spell(start)} UTC; give a later date, or an earlier start_date",
-            pointer="/wait/latest",
+            at="/wait/latest",
         )
     return at
 
@@ -106,8 +106,7 @@ def _read_shortest(request: LeaseRequest, window: Window) -> timedelta | None:
         shortest = timedelta.max
     if shortest > length:
         raise InvalidInput(
-            "wait.at_least is longer than the lease; give a shorter duration, or a later end_date",
-            pointer="/wait/at_least",
+            "wait.at_least is longer than the lease; give a shorter duration, or a later end_date", at="/wait/at_least"
         )
     return shortest
 
@@ -118,10 +117,10 @@ def _read_until(until: datetime | Duration, now: datetime) -> datetime:
     except (OverflowError, ValueError):
         at = END_OF_TIME
     if at <= now:
-        raise InvalidInput("wait.until is past; give a later date", pointer="/wait/until")
+        raise InvalidInput("wait.until is past; give a later date", at="/wait/until")
     if at - now > LONGEST_WAIT:
         raise InvalidInput(
-            f"wait.until is more than {LONGEST_WAIT.days} days ahead; give an earlier date", pointer="/wait/until"
+            f"wait.until is more than {LONGEST_WAIT.days} days ahead; give an earlier date", at="/wait/until"
         )
     return at
 
@@ -130,15 +129,14 @@ def _read_tries(request: LeaseRequest, settings: Settings) -> int | None:
     if request.kind is not LeaseKind.RETRIES:
         if request.tries is not None:
             raise InvalidInput(
-                "wait.tries is for leases of the kind retries; leave it out, or ask for that kind",
-                pointer="/wait/tries",
+                "wait.tries is for leases of the kind retries; leave it out, or ask for that kind", at="/wait/tries"
             )
         return None
     tries = settings.tries if request.tries is None else request.tries
     if not 1 <= tries <= settings.most_tries:
         raise InvalidInput(
             f"wait.tries is {tries}; give a number from 1 to {settings.most_tries}",
-            pointer="/wait/tries",
+            at="/wait/tries",
             data={"max": settings.most_tries},
         )
     return tries

@@ -17,7 +17,7 @@ from blazar.manager.requests.capacity import compute_capacity
 from blazar.manager.requests.resource_lists import page_of
 from blazar.manager.requests.visible_resources import Visible, find_kind
 from blazar.model.base.clock import to_second, zulu
-from blazar.model.base.errors import InvalidInput
+from blazar.model.base.errors import InvalidInput, query_field
 from blazar.model.base.moments import NOW, Duration, Moment
 from blazar.model.base.paging import Page, Position
 from blazar.model.base.service_info import ReadBounds
@@ -206,7 +206,7 @@ def check_order(start: datetime, end: datetime) -> None:
         raise InvalidInput(
             f"to is {zulu(end)}, which is not after from, {zulu(start)}; give a later one",
             code="invalid_window",
-            parameter="to",
+            at=query_field("to"),
         )
 
 
@@ -217,10 +217,11 @@ def _read_instant(asked: Moment | Duration | None, name: str, now: datetime, bas
         try:
             return asked.after(base)
         except (OverflowError, ValueError):
-            raise InvalidInput(f"{name} is beyond the last date", code="out_of_bounds", parameter=name) from None
+            raise InvalidInput(f"{name} is beyond the last date", code="out_of_bounds", at=query_field(name)) from None
     assert isinstance(asked, datetime)
     return asked
 
 
 def _beyond(name: str, sentence: str, most: timedelta) -> InvalidInput:
-    return InvalidInput(sentence, code="out_of_bounds", parameter=name, data={"maximum": int(most.total_seconds())})
+    maximum = {"maximum": int(most.total_seconds())}
+    return InvalidInput(sentence, code="out_of_bounds", at=query_field(name), data=maximum)

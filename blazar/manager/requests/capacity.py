@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from blazar.calendar.blocks import list_out_of_use
 from blazar.calendar.capacity import Supply, compute_series
 from blazar.manager.requests.visible_resources import Visible, no_such_property
-from blazar.model.base.errors import InvalidInput
+from blazar.model.base.errors import InvalidInput, query_field
 from blazar.model.base.moments import Duration
 from blazar.model.base.service_info import ReadBounds
 from blazar.model.base.window import Window
@@ -43,7 +43,7 @@ def compute_capacity(
         raise InvalidInput(
             f"measure is {measure[:80]!r}; no resource has that class: give resource, or a class such as VCPU",
             code="invalid_query",
-            parameter="measure",
+            at=query_field("measure"),
         )
     closed = view.read_closed(window)
     supplies = [_make_supply(resource, keys, window, measure, closed.get(resource.id, ())) for resource in found]
@@ -68,7 +68,7 @@ def _read_step(asked: Duration | None, window: Window) -> timedelta:
         raise InvalidInput(
             f"step is {int(step.total_seconds())} s; give a duration of at least 60 s, such as 1h",
             code="invalid_query",
-            parameter="step",
+            at=query_field("step"),
         )
     return step
 
@@ -80,7 +80,7 @@ def _check_size(groups: int, step: timedelta, window: Window, bounds: ReadBounds
             f"group_by makes {groups} groups, at most {bounds.groups} are shown; group by another property, or narrow "
             "the requirement",
             code="out_of_bounds",
-            parameter="group_by",
+            at=query_field("group_by"),
             data={"maximum": bounds.groups},
         )
     points = max(groups, 1) * -(-window.duration // step)
@@ -88,7 +88,7 @@ def _check_size(groups: int, step: timedelta, window: Window, bounds: ReadBounds
         raise InvalidInput(
             f"step makes {points} points, at most {bounds.points} are shown; give a longer step, or a shorter range",
             code="out_of_bounds",
-            parameter="step",
+            at=query_field("step"),
             data={"maximum": bounds.points},
         )
 

@@ -98,7 +98,7 @@ class FeedService:
             raise InvalidInput(
                 f"resource {name[:80]!r} is not registered; give the label or the id of one that is",
                 code="unknown_reference",
-                pointer="/resource",
+                at="/resource",
             )
         resource_id, label = found
         return replace(feed, resource_id=resource_id, resource=label)
@@ -113,7 +113,7 @@ class FeedService:
         except InvalidInput as error:
             field = error.parameter or "requirement"
             code = "invalid_value" if error.code == "invalid_query" else error.code
-            raise InvalidInput(error.message, code=code, pointer=f"/{field}") from error
+            raise InvalidInput(error.message, code=code, at=f"/{field}") from error
         return replace(feed, resource_type=resource_type, requirement=request.requirement)
 
     def _busy(self, feed: Feed, window: Window, now: datetime) -> tuple[Window, ...]:

@@ -13,13 +13,12 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.health.monitor import Monitor
 from blazar.manager.health.resource_states import VANISHED, ResourceEnabler
 from blazar.model.base.clock import to_second, zulu
-from blazar.model.base.errors import BlazarError, Conflict, InvalidInput, NotFound
+from blazar.model.base.errors import BlazarError, Conflict, InvalidInput, NotFound, check_revision
 from blazar.model.leases.reservation import Reservation
 from blazar.model.resources.changes import Disabling, Registration, ResourceChange
 from blazar.model.resources.resource import (
     Resource,
     ResourceDetails,
-    check_revision,
     noun,
 )
 from blazar.resources.contract.kind import CloudResource, Kind, as_stored, details_with
@@ -102,7 +101,7 @@ class ResourceRegistry:
         if change.disabling is not None:
             change = replace(change, disabling=self._dated(change.disabling))
         if change.is_made(resource):
-            check_revision(resource.revision, change.revisions)
+            check_revision(resource.revision, change.revisions, "the resource has changed")
             return resource
         changed = self._store.change(
             resource.id,
@@ -160,12 +159,12 @@ class ResourceRegistry:
             try:
                 until = disabling.lasting.after(now)
             except (OverflowError, ValueError):
-                raise InvalidInput("disabled.until is beyond the last date", pointer="/disabled/until") from None
+                raise InvalidInput("disabled.until is beyond the last date", at="/disabled/until") from None
         if until is not None and until <= now:
             raise InvalidInput(
                 f"disabled.until is {zulu(until)}, which has passed; give a later date, or null",
                 code="date_in_past",
-                pointer="/disabled/until",
+                at="/disabled/until",
                 data={"now": zulu(now)},
             )
         return Disabling(disabling.reason, until)
@@ -231,10 +230,10 @@ def _check_keys(kind: Kind, capabilities: Mapping[str, str | None]) -> None:
         if len(key) > LONGEST_KEY:
             raise InvalidInput(
                 f"Extra capability key too long: {key[:80]!r} has {len(key)} characters, at most 64 fit",
-                pointer="/properties",
+                at="/properties",
             )
         if not key.strip():
-            raise InvalidInput("a capability needs a name; its key is empty", pointer="/properties")
+            raise InvalidInput("a capability needs a name; its key is empty", at="/properties")
         if key in kind.own_properties:
             sentence = f"{key} is read from the cloud and cannot be set; choose another key"
-            raise InvalidInput(sentence, pointer=f"/properties/{key}")
+            raise InvalidInput(sentence, at=f"/properties/{key}")

@@ -10,12 +10,12 @@ from operator import eq, ge, gt, itemgetter, le, lt, ne
 from typing import Any, TypeVar
 
 from blazar.model.base.clock import zulu
-from blazar.model.base.errors import InvalidInput
+from blazar.model.base.errors import InvalidInput, query_field
 from blazar.model.base.json_text import read_json
 from blazar.model.base.paging import Condition, Operator, Page, Position, unknown_marker
 from blazar.model.calendar.views import order_of
 from blazar.model.resources.pages import PROPERTY, ResourcePage, ResourceQuestion
-from blazar.model.resources.requirements import parse_requirement, property_keys
+from blazar.model.resources.requirements import Requirement, parse_requirement, property_keys
 from blazar.model.resources.resource import PropertyValue, Resource
 from blazar.store.resources.catalog import ResourceCatalog
 
@@ -71,14 +71,20 @@ _COMPARES: Mapping[Operator, Callable[[str, str], bool]] = {
 }
 
 
+def read_requirement(text: str | None) -> Requirement:
+    """Return the requirement of a query. InvalidInput."""
+    try:
+        return parse_requirement(text, field="requirement")
+    except InvalidInput as error:
+        error.at = query_field("requirement")
+        raise
+
+
 def list_page(
     catalog: ResourceCatalog, question: ResourceQuestion, *, within: Collection[int] | None = None
 ) -> ResourcePage:
     """Return the page of resources that is asked for, of those with these ids, if any are given. InvalidInput."""
-    try:
-        wanted = parse_requirement(question.requirement, field="requirement")
-    except InvalidInput as error:
-        raise InvalidInput(error.message, code=error.code, parameter="requirement", data=error.data) from None
+    wanted = read_requirement(question.requirement)
     named = {
         "requirement": property_keys(wanted),
         "property": properties_named(question),
@@ -89,7 +95,7 @@ def list_page(
             raise InvalidInput(
                 f"{parameter} names {unknown[0][:80]!r}, which no resource has as a property",
                 code="unknown_property",
-                parameter=parameter,
+                at=query_field(parameter),
             )
     text = (question.text or "").casefold()
     found = [

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from blazar.manager.requests.resource_lists import page_of, properties_named, property_of_order, text_holds
-from blazar.model.base.errors import InvalidInput
+from blazar.manager.requests.resource_lists import (
+    page_of,
+    properties_named,
+    property_of_order,
+    read_requirement,
+    text_holds,
+)
+from blazar.model.base.errors import InvalidInput, query_field
 from blazar.model.base.paging import Condition
 from blazar.model.calendar.views import Viewer
 from blazar.model.resources.pages import PROPERTY, ResourceQuestion, VisiblePage, VisibleResource
-from blazar.model.resources.requirements import parse_requirement, property_keys
+from blazar.model.resources.requirements import property_keys
 from blazar.model.resources.resource import KindShape, PropertyValue, Resource, ResourceKind, unknown_resource
 from blazar.resources.contract.kind import Kind
 from blazar.resources.contract.type import ResourceType
@@ -30,7 +36,7 @@ def find_kind(
         raise InvalidInput(
             f"resource_type {resource_type[:80]!r} is not enabled; give one of {', '.join(sorted(known))}",
             code="invalid_query",
-            parameter="resource_type",
+            at=query_field("resource_type"),
         )
     return known[resource_type]
 
@@ -56,10 +62,7 @@ class Visible:
 
     def matching(self, requirement: str | None) -> Sequence[Resource]:
         """Return the resources that the caller may see and that meet a requirement, given as JSON. InvalidInput."""
-        try:
-            wanted = parse_requirement(requirement, field="requirement")
-        except InvalidInput as error:
-            raise InvalidInput(error.message, code=error.code, parameter="requirement", data=error.data) from None
+        wanted = read_requirement(requirement)
         self.check_keys(property_keys(wanted), "requirement")
         found = self._catalog.matching(wanted)
         if self.viewer.private or not self._catalog.restricted:
@@ -103,7 +106,7 @@ def no_such_property(names: Sequence[str], parameter: str) -> InvalidInput:
         f"{parameter} names {shown}, which no resource of this type has as a property; GET /v1/properties lists the "
         f"properties",
         code="unknown_property",
-        parameter=parameter,
+        at=query_field(parameter),
     )
 
 
@@ -149,7 +152,9 @@ def find_one(visible: Visible, kind: ResourceKind, resource_id: str) -> VisibleR
 def _check_open(key: str, parameter: str) -> None:
     if key not in _FOR_ALL:
         raise InvalidInput(
-            f"{key} of a resource is for operators; leave {parameter} out", code="invalid_query", parameter=parameter
+            f"{key} of a resource is for operators; leave {parameter} out",
+            code="invalid_query",
+            at=query_field(parameter),
         )
 
 

@@ -150,7 +150,7 @@ class AvailabilityService:
             raise InvalidInput(
                 "duration: the lease has started, and only its end can change; give an end_date",
                 code="invalid_window",
-                pointer="/duration",
+                at="/duration",
             )
         else:
             times = read_times(question, now, most)

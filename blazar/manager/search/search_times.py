@@ -95,7 +95,7 @@ def _read_start(asked: Moment, field: str, now: datetime) -> datetime:
         raise InvalidInput(
             f"{field} {zulu(asked)} is in the past; it is {zulu(now)} now",
             code="date_in_past",
-            pointer=f"/{field}",
+            at=f"/{field}",
             data={"now": zulu(now)},
         )
     return max(asked, now)
@@ -127,10 +127,10 @@ def _check_range(length: timedelta, field: str, most: timedelta) -> None:
         raise InvalidInput(
             f"{field}: the range is longer than {most.days} days; give an earlier date",
             code="out_of_bounds",
-            pointer=f"/{field}",
+            at=f"/{field}",
             data={"maximum": int(most.total_seconds())},
         )
 
 
 def _invalid(field: str, why: str) -> InvalidInput:
-    return InvalidInput(f"{field}: {why}", code="invalid_window", pointer=f"/{field}")
+    return InvalidInput(f"{field}: {why}", code="invalid_window", at=f"/{field}")

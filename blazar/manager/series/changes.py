@@ -31,7 +31,7 @@ from blazar.manager.series.occurrences import (
 from blazar.manager.series.plans import PlannedSeries, SeriesCheck
 from blazar.manager.series.work import SeriesWork
 from blazar.model.base.clock import spell, to_second
-from blazar.model.base.errors import BlazarError, Conflict, InvalidInput, PreconditionFailed
+from blazar.model.base.errors import BlazarError, Conflict, InvalidInput, check_revision
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Event, Lease, PartOfSeries
@@ -143,7 +143,7 @@ class SeriesChanger:
             sentence = (
                 f"start: it is not after {spell(max(earlier))}, the occurrence before the change; choose a later one"
             )
-            raise InvalidInput(sentence, pointer="/start")
+            raise InvalidInput(sentence, at="/start")
         recurrence = since(before.recurrence, first, change, max(earlier, default=None))
         template = self._change_template(before.template, change)
         if not change.dry_run and template == before.template and _is_as_before(change, found):
@@ -176,7 +176,7 @@ class SeriesChanger:
             raise InvalidInput(
                 f"no occurrence would be left: those from {spell(first)} on are over, deleted or changed by "
                 f"themselves; delete the series{_give_back_phrase(len(changing))}, or choose a later end",
-                pointer="/rule",
+                at="/rule",
             )
         return _SeriesAfter(before, old if earlier else None, new, first, changing, kept, coming)
 
@@ -192,7 +192,7 @@ class SeriesChanger:
         listed = [SeriesOccurrence(o.recurrence_id, o.start, o.end) for o in wanted.coming]
         window = find_first_to_come(listed, runtime.clock.now())
         if window is None:
-            raise InvalidInput("start: all occurrences have begun already; choose a later start", pointer="/start")
+            raise InvalidInput("start: all occurrences have begun already; choose a later start", at="/start")
         asked = self._new_leases.make(new.request(window), runtime.claims.new())
         settings = runtime.settings
         planned = self._work.planner.plan(
@@ -309,13 +309,8 @@ class SeriesChanger:
 
 
 def _check_changeable(before: Series, change: SeriesChange) -> None:
-    if change.revisions is not None and before.revision not in change.revisions:
-        raise PreconditionFailed(
-            f"the series has changed: its revision is {before.revision}; read it, and send the change with its "
-            "present tag",
-            header="If-Match",
-            data={"revision": before.revision},
-        )
+    sentence = f"the series has changed: its revision is {before.revision}"
+    check_revision(before.revision, change.revisions, sentence)
     if before.status is not SeriesStatus.ACTIVE:
         raise Conflict(f"the series is {before.status}, and only one that is ACTIVE can be changed")
 

@@ -180,14 +180,14 @@ def find_first_changed(every: Sequence[SeriesOccurrence], wanted: datetime | Non
     to_come = [occurrence.recurrence_id for occurrence in every if occurrence.start > now]
     if wanted is None:
         if not to_come:
-            raise InvalidInput("from: no occurrence is to come", pointer="/from")
+            raise InvalidInput("from: no occurrence is to come", at="/from")
         return min(to_come)
     if wanted not in {occurrence.recurrence_id for occurrence in every}:
         raise InvalidInput(
-            f"from: {spell(wanted)} is no occurrence of the series; give the recurrence_id of one", pointer="/from"
+            f"from: {spell(wanted)} is no occurrence of the series; give the recurrence_id of one", at="/from"
         )
     if wanted not in to_come:
-        raise InvalidInput(f"from: the occurrence of {spell(wanted)} has begun; give a later one", pointer="/from")
+        raise InvalidInput(f"from: the occurrence of {spell(wanted)} has begun; give a later one", at="/from")
     return wanted
 
 

@@ -176,7 +176,7 @@ class SeriesService:
         listed = [SeriesOccurrence(occurrence.recurrence_id, occurrence.start, occurrence.end) for occurrence in every]
         window = find_first_to_come(listed, now)
         if window is None:
-            raise InvalidInput("start: all occurrences have begun already; choose a later start", pointer="/start")
+            raise InvalidInput("start: all occurrences have begun already; choose a later start", at="/start")
         new = self._new_leases.make(series.request(window), runtime.claims.new())
         deadline = Deadline(runtime.clock, runtime.settings.search_limit)
         found = self._work.planner.plan(

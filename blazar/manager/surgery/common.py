@@ -13,7 +13,6 @@ from blazar.manager.leases import lifecycle
 from blazar.model.base.errors import Conflict, InvalidInput, NotFound, StaleLease, WrongState
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
-from blazar.model.leases.requests import stale_error
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import LeaseStatus, ReservationStatus
 from blazar.model.resources.resource import FLOATING_IP, NAMED_KINDS, Resource
@@ -55,8 +54,7 @@ def load_changeable(runtime: Runtime, lease_id: str, revisions: tuple[int, ...] 
     # Before the lease is read: a claim that had not ended then may have been renewed since.
     now = runtime.clock.now()
     lease = runtime.store.leases.one(lease_id)
-    if revisions is not None and lease.revision not in revisions:
-        raise stale_error(lease)
+    lease.check_revision(revisions)
     check_not_ended(lease)
     if lease.status is LeaseStatus.ERROR:
         raise WrongState(
@@ -78,7 +76,7 @@ def load_other_changeable(runtime: Runtime, lease_id: str, pointer: str) -> Leas
     try:
         return load_changeable(runtime, lease_id)
     except NotFound as error:
-        raise InvalidInput(error.message, code="unknown_reference", pointer=pointer) from error
+        raise InvalidInput(error.message, code="unknown_reference", at=pointer) from error
     except (WrongState, InvalidInput) as error:
         # The same error, as what waits for it to be over does: only that it is of the other lease.
         error.message, error.pointer = f"the other lease: {error.message}", pointer
@@ -105,7 +103,7 @@ def find_named(resources: Iterable[Resource], text: str, terms: Terms, *, pointe
             }
         if text in shown:
             return resource
-    raise InvalidInput(f"{text[:80]} is no {what}", code="unknown_reference", pointer=pointer)
+    raise InvalidInput(f"{text[:80]} is no {what}", code="unknown_reference", at=pointer)
 
 
 def is_pending(reservation: Reservation) -> bool:

@@ -92,7 +92,7 @@ class Exchanger:
         assert request.partner is not None
         assert request.target is not None
         if request.partner.lease_id == lease_id:
-            raise InvalidInput("with names the same lease; name a reservation of another one", pointer="/with/lease_id")
+            raise InvalidInput("with names the same lease; name a reservation of another one", at="/with/lease_id")
         first = self._side(
             load_changeable(self._runtime, lease_id, terms.revisions), request.reservation_id, request.host, terms
         )
@@ -100,7 +100,7 @@ class Exchanger:
         try:
             second_ = self._side(other, request.partner.reservation_id, request.target, terms, pointer="/for")
         except NotFound as error:
-            raise InvalidInput(error.message, code="unknown_reference", pointer="/with/reservation_id") from error
+            raise InvalidInput(error.message, code="unknown_reference", at="/with/reservation_id") from error
         generations = {**self._fits(first, second_), **self._fits(second_, first)}
         self._queue_guard.check_exchange(
             (first.lease, second_.lease),
@@ -147,7 +147,7 @@ class Exchanger:
             raise Conflict(
                 f"the lease of reservation {side.task.reservation.id} has the host of reservation "
                 f"{other.task.reservation.id} already; name another host to get for it",
-                pointer="/for",
+                at="/for",
             )
         now, window = self._runtime.clock.now(), side.lease.window
         begin = max(window.start, to_second(now))
@@ -177,7 +177,7 @@ class Exchanger:
                 f"the host of reservation {other.task.reservation.id} cannot serve reservation "
                 f"{side.task.reservation.id}: it has to meet its requirement, be in service, open to the project, and "
                 f"free from {window.start:%Y-%m-%d %H:%M:%S} to {window.end:%Y-%m-%d %H:%M:%S} UTC",
-                pointer="/for",
+                at="/for",
             ) from error
         return {wanted: view.generations[wanted]}
 

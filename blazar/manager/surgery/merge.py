@@ -136,7 +136,7 @@ class Merger:
 
     def _propose(self, lease_id: str, request: MergeRequest, terms: Terms) -> Proposal[_Merge]:
         if request.other == lease_id:
-            raise InvalidInput("with names the same lease; name another one", pointer="/with")
+            raise InvalidInput("with names the same lease; name another one", at="/with")
         first = load_changeable(self._runtime, lease_id, terms.revisions)
         second = load_other_changeable(self._runtime, request.other, "/with")
         _check_alike(first.lease, second.lease)
@@ -195,7 +195,7 @@ class Merger:
             raise Conflict(
                 f"the lease is {one.status}, and the other one {other.status}; leases with the same window are merged "
                 "before both have started, or when both have",
-                pointer="/with",
+                at="/with",
                 data={"status": str(other.status)},
             )
         into: dict[str, str] = {}
@@ -212,16 +212,16 @@ class Merger:
         one, other = first.lease, second.lease
         if other.window.end == one.window.start:
             raise Conflict(
-                "the other lease ends where this one begins; merge this one into that one instead", pointer="/with"
+                "the other lease ends where this one begins; merge this one into that one instead", at="/with"
             )
         if one.window.end != other.window.start:
             raise Conflict(
                 "the leases have neither the same window, nor does the other one begin where this one ends; change "
                 "the dates of one of them first",
-                pointer="/with",
+                at="/with",
             )
         if other.status is not LeaseStatus.PENDING:
-            raise Conflict(f"the other lease is {other.status}, and has to begin only after this one", pointer="/with")
+            raise Conflict(f"the other lease is {other.status}, and has to begin only after this one", at="/with")
         into: dict[str, str] = {}
         for reservation in other.reservations:
             like = next(
@@ -240,14 +240,14 @@ class Merger:
                 raise Conflict(
                     f"reservation {reservation.id} has no counterpart in this lease with the same type, parameters and "
                     "resources, or refers to others; swap hosts or change the parameters first",
-                    pointer="/with",
+                    at="/with",
                 )
             into[reservation.id] = like.id
         if {r.id for r in one.reservations} != set(into.values()):
             raise Conflict(
                 "this lease has reservations without a counterpart in the other one, which would get more time; split "
                 "them off first",
-                pointer="/with",
+                at="/with",
             )
         return join_one_after_the_other(one, other, first.allocations, into, first.now)
 
@@ -283,9 +283,7 @@ def _warning(lease: Lease, known: Event | None, other: Event | None) -> datetime
 
 def _check_alike(one: Lease, other: Lease) -> None:
     if one.project_id != other.project_id:
-        raise Conflict(
-            "the leases belong to different projects; only leases of one project are merged", pointer="/with"
-        )
+        raise Conflict("the leases belong to different projects; only leases of one project are merged", at="/with")
 
 
 def _kind_of(reservation: Reservation) -> tuple[str, str]:

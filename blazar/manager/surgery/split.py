@@ -116,7 +116,7 @@ class Splitter:
                 task = self._find_live_task(found, part)
                 if part.reservation_id in whole or part.reservation_id in cuts:
                     sentence = f"reservation {part.reservation_id} is named twice"
-                    raise InvalidInput(sentence, pointer="/id")
+                    raise InvalidInput(sentence, at="/id")
                 gone = self._gone(task, part, terms)
                 if gone is None or len(gone) == len(task.resources):
                     whole.add(part.reservation_id)
@@ -126,7 +126,7 @@ class Splitter:
         if live <= whole:
             raise InvalidInput(
                 "nothing would be left of the lease; leave a reservation, or some of its hosts, with it",
-                pointer="/reservations",
+                at="/reservations",
             )
         self._check_references(found.lease, whole, cuts)
         return divide_by_units(
@@ -139,7 +139,7 @@ class Splitter:
             raise InvalidInput(
                 f"the lease has no reservation {part.reservation_id[:80]} that could go to another one",
                 code="unknown_reference",
-                pointer="/id",
+                at="/id",
             )
         return found.task(part.reservation_id)
 
@@ -153,7 +153,7 @@ class Splitter:
             return None
         total = sum(task.counts.values())
         if part.count > total:
-            raise InvalidInput(f"count is {part.count}, and the reservation has {total}", pointer="/count")
+            raise InvalidInput(f"count is {part.count}, and the reservation has {total}", at="/count")
         if part.count == total:
             return None
         if len(task.resources) != total:
@@ -169,7 +169,7 @@ class Splitter:
             raise Conflict(
                 f"reservation {reservation.id} is in use, and what it has bears its name in the cloud; it goes to "
                 "the second lease as a whole, or stays",
-                pointer="/id",
+                at="/id",
             )
         kept = [resource for resource in task.resources if resource.id not in gone]
         going = [resource for resource in task.resources if resource.id in gone]
@@ -187,7 +187,7 @@ class Splitter:
                 if apart or reservation.id in cuts or other in cuts:
                     raise Conflict(
                         f"reservation {reservation.id} refers to reservation {other}; the two stay in one lease",
-                        pointer="/reservations",
+                        at="/reservations",
                     )
 
     def _by_time(self, found: LeaseToChange, request: SplitRequest, name: str) -> Parts:
@@ -197,20 +197,20 @@ class Splitter:
             raise Conflict(
                 "the lease has started; at the seam its servers would end and its resources be handed over again. A "
                 "lease is split by time before its start only: shorten this one and book another instead",
-                pointer="/at",
+                at="/at",
             )
         if not lease.window.start < at < lease.window.end:
             raise InvalidInput(
                 f"at has to lie between the start {lease.window.start:%Y-%m-%d %H:%M:%S} and the end "
                 f"{lease.window.end:%Y-%m-%d %H:%M:%S} UTC of the lease",
                 code="invalid_window",
-                pointer="/at",
+                at="/at",
             )
         if cleaning := self._runtime.store.calendar.cleaning_time:
             raise Conflict(
                 f"{cleaning.total_seconds() / 60:g} minutes are kept free for cleaning between two leases, so that the "
                 "second could not begin where the first ends; book it as a lease of its own",
-                pointer="/at",
+                at="/at",
             )
         types = ", ".join(name for name, kind in self._runtime.types.items() if kind.splits_by_time)
         for reservation in lease.reservations:
@@ -219,7 +219,7 @@ class Splitter:
                     f"reservation {reservation.id} is of type {reservation.resource_type}, which has something made "
                     f"before its start or for its whole time; only reservations of whole hosts ({types}) are "
                     f"split by time",
-                    pointer="/at",
+                    at="/at",
                 )
         lead = self._runtime.lead_before_end(lease)
         return divide_by_time(

@@ -58,7 +58,7 @@ class Swapper:
             f"servers run on host {request.host}: {listed}; move or delete them first, a reservation in use gives up "
             "empty hosts only",
             code="host_has_servers",
-            pointer="/host",
+            at="/host",
             data={"servers": list(servers[:MOST_NAMED])},
         )
 
@@ -108,7 +108,7 @@ class Swapper:
         visible = [r for r in _visible_resources(catalog, found.lease, terms) if r.region == reservation.region]
         target = find_named(visible, request.target, terms, pointer="/for", what="host")
         if any(a.resource_id == target.id for a in found.allocations):
-            raise InvalidInput(f"the lease has host {request.target[:80]} already", pointer="/for")
+            raise InvalidInput(f"the lease has host {request.target[:80]} already", at="/for")
         return target
 
 
@@ -129,7 +129,7 @@ def check_not_emptied(host: Resource, text: str, pointer: str) -> None:
         raise Conflict(
             f"host {text[:80]} was emptied for the lease and stays with it until its end; only hosts that are free for "
             "leases anyway are swapped",
-            pointer=pointer,
+            at=pointer,
         )
 
 
@@ -168,5 +168,5 @@ def _nothing_fits(lease: Lease, request: SwapRequest) -> NotEnoughResources:
     return NotEnoughResources(
         f"host {request.target[:80]} cannot serve reservation {request.reservation_id}: it has to meet its "
         f"requirement, be in service, open to the project, and free {window}; leave for out to get any host that fits",
-        pointer="/for",
+        at="/for",
     )

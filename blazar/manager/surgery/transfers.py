@@ -32,7 +32,7 @@ from blazar.model.calendar.allocations import AllocationPlan
 from blazar.model.leases.details import LeaseDetails
 from blazar.model.leases.history import Verb
 from blazar.model.leases.lease import Lease, TransferOffer
-from blazar.model.leases.requests import Actor, IdempotencyKey, LeaseChange, stale_error
+from blazar.model.leases.requests import Actor, IdempotencyKey, LeaseChange
 from blazar.model.leases.states import LeaseStatus, ReservationStatus
 from blazar.model.surgery import OfferPage, OfferRequest, Operated, Terms, find_standing_offer, is_for
 from blazar.store.booking.commit import Commit, LeaseWrite
@@ -128,7 +128,7 @@ class TransferService:
             whose = "the user" if request.user_id else "the project"
             raise InvalidInput(
                 f"the lease is that of {whose} already; name another project_id, or another user_id of the project",
-                pointer="/user_id" if request.user_id else "/project_id",
+                at="/user_id" if request.user_id else "/project_id",
             )
         return TransferOffer(
             project_id,
@@ -148,8 +148,7 @@ class TransferService:
                 now = self._runtime.clock.now()
                 lease = self._runtime.store.leases.one(lease_id)
                 self._check_offered(lease, taker, now)
-                if terms.revisions is not None and lease.revision not in terms.revisions:
-                    raise stale_error(lease)
+                lease.check_revision(terms.revisions)
                 if lease.status not in (*lifecycle.STABLE, LeaseStatus.WAITING):
                     # It may be on its way to the taker.
                     raise busy_error(lease)

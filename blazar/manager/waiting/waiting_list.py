@@ -73,7 +73,7 @@ class WaitingList(BackgroundThread):
             raise limit.denied(
                 f"{mine} leases of the project wait already; the limit is {settings.max_waiting} "
                 "(waiting_per_project); delete one of them, or wait until one has its turn",
-                pointer="/wait",
+                at="/wait",
             )
         return lease
 

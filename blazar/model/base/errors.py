@@ -7,43 +7,54 @@ API 1.0 and version 2 answer with. From 1.1 on the ``code`` decides: ``blazar/ap
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Self
 
 from blazar.model.base.reasons import Cause, Reason, ReasonCode
+
+
+@dataclass(frozen=True, slots=True)
+class FaultPlace:
+    """Where in a request something is wrong: the JSON pointer of a field in the body, or another ``kind`` of name."""
+
+    name: str
+    kind: Literal["pointer", "parameter", "header"] = "pointer"
+
+
+def query_field(name: str) -> FaultPlace:
+    """Return the place of a query parameter."""
+    return FaultPlace(name, "parameter")
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One thing that is wrong with a request, as answers from 1.1 on list it.
 
-    ``code`` is a word of the catalogue without its prefix, ``detail`` a sentence. ``pointer`` is the JSON pointer of
-    the field in the body, ``parameter`` the name of the query parameter, ``header`` that of the header. ``data`` is a
-    JSON object for programs.
+    ``code`` is a word of the catalogue without its prefix, ``detail`` a sentence, ``data`` a JSON object for programs.
     """
 
     code: str
     detail: str
-    pointer: str | None = None
-    parameter: str | None = None
-    header: str | None = None
+    at: FaultPlace | None = None
     data: Mapping[str, Any] | None = None
 
 
 class BlazarError(Exception):
     """The base of all our errors. An instance of this class itself is a bug.
 
-    ``code``, ``pointer``, ``parameter``, ``header`` and ``data`` are as in ``Fault``; ``code`` is by default that of
-    the class. ``public`` is the sentence for those who are no operators, where ``message`` has names that are not
-    theirs to see; 1.0 and version 2 show the message. ``cause`` is that of work on a lease that the error ends.
+    ``code``, ``at`` and ``data`` are as in ``Fault``; a text is the JSON pointer of a field in the body, and what is
+    not given is that of the class. ``public`` is the sentence for those who are no operators, where ``message`` has
+    names that are not theirs to see; 1.0 and version 2 show the message.
     """
 
     status = 500
     code = "internal_error"
+    at: FaultPlace | None = None
     public: str | None = None
     cause = Cause(ReasonCode.INTERNAL_ERROR)
+    """That of work on a lease that the error ends."""
     retry_after: int | None = None
     """Seconds after which the same request may be retried, where nothing was done and a retry may succeed."""
 
@@ -52,20 +63,36 @@ class BlazarError(Exception):
         message: str,
         *,
         code: str | None = None,
-        pointer: str | None = None,
-        parameter: str | None = None,
-        header: str | None = None,
+        at: str | FaultPlace | None = None,
         data: Mapping[str, Any] | None = None,
         public: str | None = None,
-        cause: Cause | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code or self.code
-        self.pointer, self.parameter, self.header = pointer, parameter, header
+        self.at = FaultPlace(at) if isinstance(at, str) else at or self.at
         self.data = data
         self.public = public or self.public
-        self.cause = cause or self.cause
+
+    def because(self, cause: Cause | ReasonCode | None) -> Self:
+        """Return the error with another cause than that of its class, unless that is None."""
+        if cause is not None:
+            self.cause = Cause(cause) if isinstance(cause, ReasonCode) else cause
+        return self
+
+    @property
+    def pointer(self) -> str | None:
+        """The JSON pointer of the field in the body; None if the error has none."""
+        return self.at.name if self.at is not None and self.at.kind == "pointer" else None
+
+    @pointer.setter
+    def pointer(self, pointer: str | None) -> None:
+        self.at = None if pointer is None else FaultPlace(pointer)
+
+    @property
+    def parameter(self) -> str | None:
+        """The name of the query parameter; None if the error has none."""
+        return self.at.name if self.at is not None and self.at.kind == "parameter" else None
 
     @property
     def reason(self) -> Reason:
@@ -75,7 +102,7 @@ class BlazarError(Exception):
     def faults(self, *, operator: bool) -> tuple[Fault, ...]:
         """Return what is wrong, as an operator or somebody else may read it."""
         detail = self.message if operator or self.public is None else self.public
-        return (Fault(self.code, detail, self.pointer, self.parameter, self.header, self.data),)
+        return (Fault(self.code, detail, self.at, self.data),)
 
 
 @contextmanager
@@ -181,6 +208,17 @@ class PreconditionFailed(Conflict):
 
     status = 412
     code = "precondition_failed"
+    at = FaultPlace("If-Match", "header")
+
+
+def check_revision(revision: int, wanted: Collection[int] | None, sentence: str) -> None:
+    """Raise PreconditionFailed, with a sentence that something has changed, unless its revision is wanted (None: any).
+
+    The sentence goes on.
+    """
+    if wanted is not None and revision not in wanted:
+        hint = "read it, and send the change with its present tag"
+        raise PreconditionFailed(f"{sentence}; {hint}", data={"revision": revision})
 
 
 class CloudError(BlazarError):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from blazar.model.base.errors import InvalidInput
+from blazar.model.base.errors import InvalidInput, query_field
 
 
 class Operator(StrEnum):
@@ -63,5 +63,5 @@ def unknown_marker() -> InvalidInput:
     return InvalidInput(
         "marker names no item of this list; send the marker of a next link, or the id of an item that was listed",
         code="invalid_marker",
-        parameter="marker",
+        at=query_field("marker"),
     )

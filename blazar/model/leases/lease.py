@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import later
-from blazar.model.base.errors import NotFound
+from blazar.model.base.errors import NotFound, check_revision
 from blazar.model.base.reasons import Cause, Reason, ReasonCode
 from blazar.model.base.window import Window
 from blazar.model.leases.reservation import Reservation
@@ -183,6 +183,10 @@ class Lease:
     def event_with(self, event_id: str) -> Event | None:
         """Return the event with this id."""
         return next((e for e in self.events if e.id == event_id), None)
+
+    def check_revision(self, wanted: Collection[int] | None) -> None:
+        """Raise PreconditionFailed if the lease has none of the revisions that were asked for; None: any."""
+        check_revision(self.revision, wanted, f"the lease has changed: its revision is {self.revision}")
 
     def in_window(self, window: Window, lead: timedelta = timedelta(0)) -> Lease:
         """Return the lease with its timetable, and the time up to which it is prolonged by itself, in another window.

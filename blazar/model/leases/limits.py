@@ -30,7 +30,7 @@ class Exceeded:
     used: int = 0
     fits: Fits = field(default_factory=dict)
 
-    def denied(self, message: str, *, pointer: str | None = None) -> UsageDenied:
+    def denied(self, message: str, *, at: str | None = None) -> UsageDenied:
         """Return the refusal with this sentence."""
         data = {
             "limit": self.limit,
@@ -40,7 +40,7 @@ class Exceeded:
             "requested": self.requested,
             "fits": dict(self.fits),
         }
-        return UsageDenied(message, pointer=pointer, data=data)
+        return UsageDenied(message, at=at, data=data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Bounds:
                 f"reservations: the lease would have {reservations} reservations; the limit is "
                 f"{self.reservations_of_lease} (reservations_per_lease); ask for several servers, hosts or addresses "
                 "in one reservation, or create several leases",
-                pointer="/reservations",
+                at="/reservations",
             )
 
     def check_project(self, leases: int, reservations: int, *, more: int) -> None:
@@ -96,7 +96,7 @@ class Bounds:
                 f"reservations: the project has {reservations} reservations in leases that have not ended, and the "
                 f"lease would add {more}; the limit is {self.reservations} (reservations_per_project); delete a lease, "
                 "or wait until one ends",
-                pointer="/reservations",
+                at="/reservations",
             )
 
 

@@ -6,10 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from blazar.model.base.errors import PreconditionFailed
 from blazar.model.base.json_text import Json
 from blazar.model.base.moments import BeforeEnd, Duration, End, Moment
-from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import LeaseKind
 
 
@@ -156,17 +154,3 @@ class LeaseChange:
     def _beside_words(self) -> bool:
         given = (self.start, self.end, self.before_end)
         return bool(self.reservations) or self.resets_before_end or any(date is not None for date in given)
-
-    def check_revision(self, lease: Lease) -> None:
-        """Raise PreconditionFailed if the lease has none of the revisions that were asked for."""
-        if self.revisions is not None and lease.revision not in self.revisions:
-            raise stale_error(lease)
-
-
-def stale_error(lease: Lease) -> PreconditionFailed:
-    """Return the error for a change that asks for another revision than the lease has."""
-    return PreconditionFailed(
-        f"the lease has changed: its revision is {lease.revision}; read it, and send the change with its present tag",
-        header="If-Match",
-        data={"revision": lease.revision},
-    )

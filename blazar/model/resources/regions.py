@@ -39,7 +39,7 @@ class Regions:
             raise InvalidInput(
                 f"{field} asks for a $region that this service does not have; its regions are {', '.join(self)}",
                 code="unknown_reference",
-                pointer=f"/{field}",
+                at=f"/{field}",
                 data={"allowed": list(self)},
             )
 

@@ -289,9 +289,9 @@ def _shorten(value: object) -> str:
 
 def _syntax_error(field: str, what: str) -> InvalidInput:
     sentence = f"{field} is malformed: {what}. Example: {_EXAMPLE}"
-    return InvalidInput(sentence, code="malformed_requirement", pointer=f"/{field}")
+    return InvalidInput(sentence, code="malformed_requirement", at=f"/{field}")
 
 
 def _too_large(field: str, what: str, most: int) -> InvalidInput:
     sentence = f"{field} is malformed: it {what}. Example: {_EXAMPLE}"
-    return InvalidInput(sentence, code="out_of_bounds", pointer=f"/{field}", data={"maximum": most})
+    return InvalidInput(sentence, code="out_of_bounds", at=f"/{field}", data={"maximum": most})

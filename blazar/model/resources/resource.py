@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NewType
 
 from blazar.model.base.amounts import Amounts
-from blazar.model.base.errors import NotFound, PreconditionFailed
+from blazar.model.base.errors import NotFound
 from blazar.model.base.json_text import Json
 
 PropertyValue = str | int | float | bool | None
@@ -70,16 +70,6 @@ def share(kind: ResourceKind) -> str:
 def noun(kind: ResourceKind) -> str:
     """Return the word for one resource of a kind; the plural adds an s."""
     return _NOUNS.get(kind, kind)
-
-
-def check_revision(revision: int, wanted: Collection[int] | None) -> None:
-    """Raise PreconditionFailed if a resource has another revision than those that were asked for (None: any)."""
-    if wanted is not None and revision not in wanted:
-        raise PreconditionFailed(
-            "the resource has changed; read it, and send the change with its present tag",
-            header="If-Match",
-            data={"revision": revision},
-        )
 
 
 def unknown_resource(kind: ResourceKind, external_id: str) -> NotFound:

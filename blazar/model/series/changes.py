@@ -156,6 +156,6 @@ def _find_rule_start(recurrence: Recurrence, first: datetime, last: datetime | N
         raise InvalidInput(
             f"from: {spell(first)} is an additional date; name an occurrence of the rule, or change its lease by "
             "itself",
-            pointer="/from",
+            at="/from",
         )
     return found

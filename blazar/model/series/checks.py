@@ -230,4 +230,4 @@ def _spell_dates(dates: Collection[datetime]) -> str:
 
 
 def _invalid(field: str, sentence: str) -> InvalidInput:
-    return InvalidInput(f"{field}: {sentence}", pointer=f"/{field}")
+    return InvalidInput(f"{field}: {sentence}", at=f"/{field}")

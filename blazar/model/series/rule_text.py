@@ -213,4 +213,4 @@ def _shorten(value: str) -> str:
 
 
 def _invalid(sentence: str) -> InvalidInput:
-    return InvalidInput(f"rule: {sentence}", pointer="/rule")
+    return InvalidInput(f"rule: {sentence}", at="/rule")

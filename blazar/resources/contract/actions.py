@@ -70,7 +70,7 @@ def with_action(given: Json) -> Json:
         raise InvalidInput(
             f"{ON_START} is {quote(given[ON_START])}, and nothing is run at the start of a reservation; leave it out, "
             "and reserve a virtual:stack for what Heat is to make then",
-            pointer=f"/{ON_START}",
+            at=f"/{ON_START}",
         )
     if ALIAS not in given:
         return given
@@ -90,7 +90,7 @@ def checked_action(given: Json, choices: Sequence[str] = CHOICES) -> str:
     action = given[BEFORE_END]
     if action not in choices:
         sentence = f"{BEFORE_END} is {quote(action)}; use one of {', '.join(map(repr, choices))}"
-        raise InvalidInput(sentence, pointer=f"/{BEFORE_END}")
+        raise InvalidInput(sentence, at=f"/{BEFORE_END}")
     return str(action)
 
 
@@ -104,7 +104,7 @@ def simple_action(given: Json, what: str) -> str:
     if action in (Action.SNAPSHOT, Action.MIGRATION):
         raise InvalidInput(
             f"{BEFORE_END} is {action!r}, which saves servers, and {what} have none; use 'notification' or 'none'",
-            pointer=f"/{BEFORE_END}",
+            at=f"/{BEFORE_END}",
         )
     return action
 
@@ -139,5 +139,5 @@ def progress(task: Task, tally: Tally, what: str) -> Progress:
         cause = failed if tally.failures else Cause(ReasonCode.RESOURCE_NOT_READY, servers=tally.under_way)
         return NotYet(RECHECK_LATER if once_more else RECHECK_SOON, "; ".join(reasons), cause)
     if reasons:
-        raise CloudUnavailable("; ".join(reasons), cause=failed)
+        raise CloudUnavailable("; ".join(reasons)).because(failed)
     return Done()

@@ -183,7 +183,7 @@ def details_with(kind: Kind, resource: Resource, attributes: Mapping[str, Proper
     for name in sorted(attributes.keys() - set(shape.changeable)):
         can = f"; what can be changed is {', '.join(shape.changeable)}" if shape.changeable else ""
         with pointing_at("/attributes"):
-            raise InvalidInput(f"{name[:80]} of a {shape.noun} cannot be changed{can}", pointer=f"/{name}")
+            raise InvalidInput(f"{name[:80]} of a {shape.noun} cannot be changed{can}", at=f"/{name}")
     fields = shape.registration.get("properties")
     names = fields.keys() if isinstance(fields, Mapping) else ()
     known = {name: resource.attributes[name] for name in names if name in resource.attributes}

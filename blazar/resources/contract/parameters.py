@@ -66,7 +66,7 @@ def whole_number(value: object, field: str, *, least: int, what: str, most: int 
     if number is None or not least <= number <= (MOST if most is None else most):
         bounds = f"at least {least}" if number is None or number < least else f"at most {MOST}"
         bounds = f", {bounds}" if most is None else f" from {least} to {most}"
-        raise InvalidInput(f"{field} is {quote(value)}; give {what}{bounds}", pointer=f"/{field}")
+        raise InvalidInput(f"{field} is {quote(value)}; give {what}{bounds}", at=f"/{field}")
     return number
 
 
@@ -74,7 +74,7 @@ def truth_of(given: Json, field: str) -> bool:
     """Return a parameter that is true or false, false if it is not given; InvalidInput if it is neither."""
     value = given.get(field, False)
     if not isinstance(value, bool):
-        raise InvalidInput(f"{field} is {quote(value)}; give true or false", pointer=f"/{field}")
+        raise InvalidInput(f"{field} is {quote(value)}; give true or false", at=f"/{field}")
     return value
 
 
@@ -82,10 +82,10 @@ def text_of(given: Json, field: str) -> str | None:
     """Return a parameter that is a string, None if it is not given; InvalidInput if it is none, or too long."""
     value = given.get(field)
     if value is not None and not isinstance(value, str):
-        raise InvalidInput(f"{field} is {quote(value)}; give a string", pointer=f"/{field}")
+        raise InvalidInput(f"{field} is {quote(value)}; give a string", at=f"/{field}")
     if value is not None and len(value) > LONGEST_TEXT:
         sentence = f"{field} is {quote(value)}; give a string of at most {LONGEST_TEXT} characters"
-        raise InvalidInput(sentence, pointer=f"/{field}")
+        raise InvalidInput(sentence, at=f"/{field}")
     return value
 
 
@@ -94,7 +94,7 @@ def cloud_id(value: object, field: str, what: str, *, pointer: str | None = None
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not _CLOUD_ID.fullmatch(text):
         sentence = f"{field} is {quote(value)}; give the id of {what} that your project can use"
-        raise InvalidInput(sentence, pointer=f"/{field}" if pointer is None else pointer)
+        raise InvalidInput(sentence, at=f"/{field}" if pointer is None else pointer)
     return text
 
 
@@ -153,7 +153,7 @@ def _check_among(asked: frozenset[str], known: frozenset[str], fields: Sequence[
             f"{' or '.join(reversed(fields))} asks for {', '.join('$' + key for key in unknown)}, "
             f"which no host has; use a property of the hosts, such as $vcpus, or one of their capabilities",
             code="unknown_property",
-            pointer=f"/{fields[-1]}",
+            at=f"/{fields[-1]}",
         )
 
 
@@ -225,7 +225,7 @@ def reference_of(value: object, pointer: str, *resource_types: str) -> Reference
     raise InvalidInput(
         f'{pointer.lstrip("/")} is {quote(value)}; name another reservation of the lease by {{"reservation": 0}}: by '
         f"its index in a request for a new lease, and by its id afterwards",
-        pointer=pointer,
+        at=pointer,
     )
 
 

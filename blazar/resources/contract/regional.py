@@ -172,7 +172,7 @@ class RegionalKind(Kind):
                 f"{pointer[1:]} is {quote(region)}; give one of {', '.join(self._regions)}"
                 if pointer != "/id"
                 else f"id is of the region {quote(region)}; give a number in one of {', '.join(self._regions)}",
-                pointer=pointer,
+                at=pointer,
                 data={"allowed": list(self._regions)},
             )
         return self._located(self._by_region[region].find(replace(request, given=given)), region)

@@ -95,7 +95,7 @@ class ReadsRequests:
             if key in current.values and current.values[key] != value:
                 raise InvalidInput(
                     f"{key[:80]} of a {self.resource_type} reservation cannot be changed; make another lease for it",
-                    pointer=f"/{key}",
+                    at=f"/{key}",
                 )
         return current
 

@@ -92,13 +92,13 @@ class Devices(HookedKind):
         device_type = given.get(DEVICE_TYPE, TYPES[0])
         if device_type not in TYPES:
             raise InvalidInput(
-                f"{DEVICE_TYPE} is {quote(device_type)}; use one of {', '.join(TYPES)}", pointer=f"/{DEVICE_TYPE}"
+                f"{DEVICE_TYPE} is {quote(device_type)}; use one of {', '.join(TYPES)}", at=f"/{DEVICE_TYPE}"
             )
         uid = given.get(UID, new_id)
         if not isinstance(uid, str) or not _UID.fullmatch(uid):
             raise InvalidInput(
                 f"{UID} is {quote(uid)}; give at most 255 characters of A-Z a-z 0-9 : _ . -, or leave it out",
-                pointer=f"/{UID}",
+                at=f"/{UID}",
             )
         return CloudResource(
             new_id,
@@ -122,18 +122,18 @@ def _driver(given: Json, url: str | None) -> str:
         )
     if driver not in DRIVERS:
         raise InvalidInput(
-            f"{DEVICE_DRIVER} is {quote(driver)}; use one of {', '.join(DRIVERS)}", pointer=f"/{DEVICE_DRIVER}"
+            f"{DEVICE_DRIVER} is {quote(driver)}; use one of {', '.join(DRIVERS)}", at=f"/{DEVICE_DRIVER}"
         )
     if driver != NO_DRIVER and url is None:
         raise InvalidInput(
             f"{DEVICE_DRIVER} is {quote(driver)}, and Blazar drives no devices itself; give {HOOK_URL}, the URL of a "
             f"hook that does, or {DEVICE_DRIVER} {NO_DRIVER} if nothing is to be done at the start and the end",
-            pointer=f"/{DEVICE_DRIVER}",
+            at=f"/{DEVICE_DRIVER}",
         )
     if driver == NO_DRIVER and url is not None:
         raise InvalidInput(
             f"{DEVICE_DRIVER} is {quote(driver)}, with which no hook is called; leave {HOOK_URL} out, or give another "
             f"{DEVICE_DRIVER}",
-            pointer=f"/{HOOK_URL}",
+            at=f"/{HOOK_URL}",
         )
     return str(driver)

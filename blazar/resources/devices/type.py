@@ -58,7 +58,7 @@ class DeviceParameters:
             )
         least, most = (whole_number(given[n], n, least=1, what="a whole number of devices") for n in (MIN, MAX))
         if most < least:
-            raise InvalidInput(f"max is {most}, less than min, which is {least}; give a larger max", pointer=f"/{MAX}")
+            raise InvalidInput(f"max is {most}, less than min, which is {least}; give a larger max", at=f"/{MAX}")
         return cls(least, most, requirement_text(given.get(PROPERTIES), PROPERTIES), simple_action(given, "devices"))
 
     @classmethod

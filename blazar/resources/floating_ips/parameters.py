@@ -58,13 +58,12 @@ class FloatingIpParameters:
             raise InvalidInput(
                 f"{BEFORE_END} is {action!r}, which saves servers, and addresses have none; use 'notification' or "
                 f"'none'",
-                pointer=f"/{BEFORE_END}",
+                at=f"/{BEFORE_END}",
             )
         network_id = given["network_id"]
         if not isinstance(network_id, str) or not 1 <= len(network_id) <= LONGEST_ID:
             raise InvalidInput(
-                f"network_id is {quote(network_id)}; give the id of an external network, a string",
-                pointer="/network_id",
+                f"network_id is {quote(network_id)}; give the id of an external network, a string", at="/network_id"
             )
         amount = whole_number(given["amount"], "amount", least=1, what="a whole number of addresses")
         return cls(network_id, amount, _addresses(given[REQUIRED], amount), action)
@@ -101,16 +100,15 @@ def _address(value: object, index: int) -> str:
 def _addresses(value: object, amount: int) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise InvalidInput(
-            f'{REQUIRED} is {quote(value)}; give a list of addresses, as ["203.0.113.10"], or []',
-            pointer=f"/{REQUIRED}",
+            f'{REQUIRED} is {quote(value)}; give a list of addresses, as ["203.0.113.10"], or []', at=f"/{REQUIRED}"
         )
     if len(value) > amount:
         raise InvalidInput(
             f"{REQUIRED} has {len(value)} addresses, and amount is {amount}; raise amount, or name fewer",
-            pointer=f"/{REQUIRED}",
+            at=f"/{REQUIRED}",
         )
     addresses = [_address(item, index) for index, item in enumerate(value)]
     twice = next((address for address, count in Counter(addresses).items() if count > 1), None)
     if twice:
-        raise InvalidInput(f"{REQUIRED} has {twice} more than once; name each address once", pointer=f"/{REQUIRED}")
+        raise InvalidInput(f"{REQUIRED} has {twice} more than once; name each address once", at=f"/{REQUIRED}")
     return tuple(addresses)

@@ -44,24 +44,24 @@ class AddressRegistration:
             raise InvalidInput(
                 f"{NETWORK} is {quote(network_id)}, and there is no such network; give the id of an external one",
                 code="unknown_reference",
-                pointer=f"/{NETWORK}",
+                at=f"/{NETWORK}",
             )
         if not network.external:
             raise InvalidInput(
                 f"{NETWORK}: network {network_id} is not external, and has no floating IPs; give an external one",
-                pointer=f"/{NETWORK}",
+                at=f"/{NETWORK}",
             )
         subnet = next((s for s in network.subnets if ip_address(address) in ip_network(s.cidr)), None)
         if subnet is None:
             ranges = ", ".join(s.cidr for s in network.subnets) or "none"
             raise NotFound(
                 f"no subnet of network {network_id} has {ADDRESS} {address}; its subnets are: {ranges}",
-                pointer=f"/{ADDRESS}",
+                at=f"/{ADDRESS}",
             )
         if reason := own_use(subnet, address):
             raise InvalidInput(
                 f"{ADDRESS} {address} {reason}; give one that the network does not use or allocate itself",
-                pointer=f"/{ADDRESS}",
+                at=f"/{ADDRESS}",
             )
         found = self._network.floating_ips(network_id=network_id, addresses=[address])
         users = self._network.used_addresses(network_id, [address])

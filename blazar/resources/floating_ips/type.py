@@ -65,7 +65,7 @@ class VirtualFloatingIp(ResourceType):
             raise InvalidInput(
                 f"network_id cannot be changed from {before.network_id}; make another lease for addresses of "
                 f"another network",
-                pointer="/network_id",
+                at="/network_id",
             )
         return after.content
 
@@ -163,7 +163,7 @@ def _fewer(task: Task, room: int, fresh: Demand) -> frozenset[int]:
         raise Conflict(
             f"amount {fresh.min_count}: {max(0, room)} of the addresses that reservation {task.reservation.id} has "
             f"could stay, but {attached} are attached to ports{more}; detach {len(stays) - room} of them first",
-            pointer="/amount",
+            at="/amount",
         )
     others = sorted(frozenset(task.counts) - stays)
     return frozenset((*stays, *others[: room - len(stays)]))

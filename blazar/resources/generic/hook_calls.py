@@ -36,7 +36,7 @@ class HookTally:
         """Raise what went wrong, a refusal first: a retry does not help there."""
         for failure in sorted(self.failures, key=lambda error: isinstance(error, CloudUnavailable)):
             text = "; ".join(failure.message for failure in self.failures)
-            raise type(failure)(text, cause=failure.cause) from failure
+            raise type(failure)(text).because(failure.cause) from failure
 
     @property
     def not_yet(self) -> NotYet | None:
@@ -56,7 +56,7 @@ def call_hooks(hooks: Hooks, resources: Sequence[Resource], message: Callable[[R
     tally = HookTally()
     for resource, answer in zip(resources, _answers(hooks, resources, message), strict=True):
         if isinstance(answer, BlazarError):
-            tally.failures.append(type(answer)(f"{resource.name}: {answer.message}", cause=answer.cause))
+            tally.failures.append(type(answer)(f"{resource.name}: {answer.message}").because(answer.cause))
             continue
         match answer.result:
             case HookResult.DONE:

@@ -109,7 +109,7 @@ class Hooked(ResourceType, ABC):
                 f"{PROPERTIES} asks for {', '.join('$' + key for key in unknown)}, which no {noun(self.kind)} has; "
                 f"use {self.advice}",
                 code="unknown_property",
-                pointer=f"/{PROPERTIES}",
+                at=f"/{PROPERTIES}",
             )
         return Demand(
             kind=self.kind,
@@ -129,7 +129,7 @@ class Hooked(ResourceType, ABC):
             raise Conflict(
                 f"{PROPERTIES} cannot be changed to this: reservation {task.reservation.id} uses {', '.join(misfits)}, "
                 f"which would no longer match",
-                pointer=f"/{PROPERTIES}",
+                at=f"/{PROPERTIES}",
             )
         count = max(1, sum(task.counts.values()))
         if after.amount is not None:
@@ -143,7 +143,7 @@ class Hooked(ResourceType, ABC):
             raise Conflict(
                 f"{MAX} cannot be {fresh.max_count}: reservation {task.reservation.id} uses {len(held)} resources, and "
                 f"which of them to take back cannot be chosen; end the lease, or keep them",
-                pointer=f"/{MAX}",
+                at=f"/{MAX}",
             )
         return replace(fresh, min_count=max(fresh.min_count, len(held)), pinned=held)
 

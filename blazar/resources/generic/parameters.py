@@ -40,7 +40,7 @@ def class_name(value: object) -> str:
         raise InvalidInput(
             f"class is {quote(value)}; give the name of a class of resources, such as 'microscope': at most 64 "
             f"characters of a-z 0-9 : _ . -",
-            pointer="/class",
+            at="/class",
         )
     return value
 
@@ -51,7 +51,7 @@ def thing_name(value: object) -> str:
         raise InvalidInput(
             f"name is {quote(value)}; give the name of the resource, such as 'microscope-1': at most 255 characters "
             f"of A-Z a-z 0-9 : _ . -",
-            pointer="/name",
+            at="/name",
         )
     return value
 
@@ -81,7 +81,7 @@ class GenericParameters:
             raise InvalidInput(
                 "give either min and max, the number of whole resources, or amount, the number of units of one that "
                 "others share",
-                pointer=f"/{AMOUNT if shared else MIN}",
+                at=f"/{AMOUNT if shared else MIN}",
             )
         action = simple_action(given, "generic resources")
         wanted = requirement_text(given.get(PROPERTIES), PROPERTIES)
@@ -91,7 +91,7 @@ class GenericParameters:
         least = whole_number(given[MIN if MIN in given else MAX], MIN, least=1, what="a whole number of resources")
         most = whole_number(given[MAX if MAX in given else MIN], MAX, least=1, what="a whole number of resources")
         if most < least:
-            raise InvalidInput(f"max is {most}, less than min, which is {least}; give a larger max", pointer=f"/{MAX}")
+            raise InvalidInput(f"max is {most}, less than min, which is {least}; give a larger max", at=f"/{MAX}")
         return cls(named, least, most, None, wanted, action)
 
     @classmethod

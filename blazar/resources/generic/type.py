@@ -52,12 +52,12 @@ class Generic(Hooked):
             if name in change.values:
                 has = "units of a resource" if shared else "whole resources"
                 raise InvalidInput(
-                    f"{name} cannot be set: the reservation has {has}; make another lease", pointer=f"/{name}"
+                    f"{name} cannot be set: the reservation has {has}; make another lease", at=f"/{name}"
                 )
         after = GenericParameters.checked(update_values(before.content.values, change))
         if after.class_name != before.class_name:
             raise InvalidInput(
                 f"class cannot be changed from {before.class_name}; make another lease for the other class",
-                pointer=f"/{CLASS}",
+                at=f"/{CLASS}",
             )
         return after.content

@@ -162,7 +162,7 @@ def usable_flavor(compute: Compute, project_id: str, flavor_id: str, field: str)
     """Return the flavor that a parameter names; NotFound, which names the field, if the project cannot use it."""
     flavor = compute.flavor(flavor_id)
     if flavor is None or not (flavor.public or project_id in _access(compute, flavor_id)):
-        raise NotFound(f"{field}: there is no flavor {quote(flavor_id)} that your project can use", pointer=f"/{field}")
+        raise NotFound(f"{field}: there is no flavor {quote(flavor_id)} that your project can use", at=f"/{field}")
     return flavor
 
 

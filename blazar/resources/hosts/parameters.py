@@ -53,7 +53,7 @@ class HostParameters:
         most = whole_number(given["max"], "max", least=1, what="a whole number of hosts")
         if most < least:
             sentence = f"max ({most}) is less than min ({least}); give a max that is at least min"
-            raise InvalidInput(sentence, pointer="/max")
+            raise InvalidInput(sentence, at="/max")
         action = checked_action(given)
         hypervisor, resource = (requirement_text(given[field], field) for field in REQUIREMENTS)
         return cls(least, most, hypervisor, resource, action)

@@ -109,7 +109,7 @@ class PhysicalHost(WholeHostUse, HostMoves, ResourceType):
             raise NotEnoughResources(
                 f"the reservation of {len(held)} hosts is in use and cannot shrink to {fresh.max_count}; end the "
                 f"lease, or split it and end the part that is not needed",
-                pointer="/max",
+                at="/max",
             )
         if fresh.requirement != before.requirement:
             misfits = sorted(r.name for r in task.resources if not matches(fresh.requirement, r.properties))
@@ -121,7 +121,7 @@ class PhysicalHost(WholeHostUse, HostMoves, ResourceType):
                 raise NotEnoughResources(
                     f"{sentence} {', '.join(misfits)}, which would {ending}",
                     public=f"{sentence} {len(misfits)} of its hosts that would {ending}",
-                    pointer=f"/{field}",
+                    at=f"/{field}",
                 )
         if (fresh.min_count, fresh.max_count) == (before.min, before.max):
             # New dates alone never add hosts to a reservation in use.
@@ -160,7 +160,7 @@ class PhysicalHost(WholeHostUse, HostMoves, ResourceType):
         cause = left.cause(task.resources)
         if left.evicted:
             return NotYet(RECHECK_SOON, left.text, cause)
-        raise CloudUnavailable(left.text, cause=cause)
+        raise CloudUnavailable(left.text).because(cause)
 
     def before_end(self, task: Task) -> Progress:
         """Ensure, by the action, that every server has an image or has moved out of the reservation."""

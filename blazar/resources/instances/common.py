@@ -247,7 +247,7 @@ class Instances(InstanceUse, ResourceType, ABC):
             raise Conflict(
                 f"{', '.join(changed)} cannot be changed: reservation {task.reservation.id} is "
                 f"{task.reservation.status}, and only {', '.join(self.free[:-1])} and {self.free[-1]} can",
-                pointer=f"/{changed[0]}",
+                at=f"/{changed[0]}",
             )
         if fresh.requirement != self.read(task.reservation.parameters).requirement:
             misfits = sorted(r.name for r in task.resources if not matches(fresh.requirement, r.properties))
@@ -256,7 +256,7 @@ class Instances(InstanceUse, ResourceType, ABC):
                     f"resource_properties cannot be changed to this: reservation {task.reservation.id} is in use on "
                     f"{', '.join(misfits)}, which would no longer match",
                     public="resource_properties cannot be changed to this: what is in use would no longer match",
-                    pointer="/resource_properties",
+                    at="/resource_properties",
                 )
 
 
@@ -274,7 +274,7 @@ def checked_affinity(given: Json) -> bool | None:
         return _WORDS[word]
     raise InvalidInput(
         f"affinity is {quote(value)}; give true (all servers on one host), false (each on another) or null",
-        pointer="/affinity",
+        at="/affinity",
     )
 
 
@@ -291,7 +291,7 @@ def checked_before_end(given: Json) -> str:
         raise InvalidInput(
             f"{BEFORE_END} is 'migration', which servers of an instance reservation cannot do: they need its "
             f"reserved capacity, which other hosts do not have; use 'snapshot', 'notification' or 'none'",
-            pointer=f"/{BEFORE_END}",
+            at=f"/{BEFORE_END}",
         )
     return action
 
@@ -316,7 +316,7 @@ def _fewer(task: Task, amount: int) -> Mapping[int, int]:
         raise Conflict(
             f"amount cannot be {amount}: {used} servers use reservation {task.reservation.id}; delete "
             f"{used - amount} of them first",
-            pointer="/amount",
+            at="/amount",
         )
     for id_ in sorted(kept, key=lambda id_: (-kept[id_], -task.counts[id_], id_)):
         more = min(task.counts[id_], kept[id_] + amount - sum(kept.values()))

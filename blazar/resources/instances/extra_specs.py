@@ -49,7 +49,7 @@ def checked_extra_specs(value: object, allowed: Sequence[str], kept: Mapping[str
         raise InvalidInput(
             f"{FIELD} is {quote(value)}; give an object of at most {MOST_SPECS} names and texts, such as "
             f'{{"hw:cpu_policy": "dedicated"}}',
-            pointer=f"/{FIELD}",
+            at=f"/{FIELD}",
         )
     for name, text in value.items():
         if name not in kept or kept[name] != text:
@@ -67,7 +67,7 @@ def stored_extra_specs(content: Content) -> Mapping[str, str]:
 
 def _check(name: object, text: object, allowed: Sequence[str]) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InvalidInput(f"{FIELD} has {quote(name)}, which is no name of an extra spec", pointer=f"/{FIELD}")
+        raise InvalidInput(f"{FIELD} has {quote(name)}, which is no name of an extra spec", at=f"/{FIELD}")
     if _OUTSIDE.match(name.strip().lower()):
         raise _refusal(name, "could lead servers out of what is reserved, or choose their hosts; leave it out")
     if not may_set(name, allowed):
@@ -82,4 +82,4 @@ def _check(name: object, text: object, allowed: Sequence[str]) -> None:
 
 
 def _refusal(name: str, why: str) -> InvalidInput:
-    return InvalidInput(f"{FIELD}: {name[:80]} {why}", pointer=f"/{FIELD}/{name}")
+    return InvalidInput(f"{FIELD}: {name[:80]} {why}", at=f"/{FIELD}/{name}")

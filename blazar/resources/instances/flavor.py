@@ -179,7 +179,7 @@ class FlavorInstance(Instances):
         for size in SIZES:
             if size in change.values and change.values[size] != getattr(before, size):
                 raise InvalidInput(
-                    f"{size} is what the flavor says; give another flavor_id to change it", pointer=f"/{size}"
+                    f"{size} is what the flavor says; give another flavor_id to change it", at=f"/{size}"
                 )
         asked = change.values.get(SOURCE, "")
         if asked != before.resource_properties and parse_requirement(asked, field=SOURCE) != Anything():

@@ -184,7 +184,5 @@ def _checked_ephemeral(given: Json, disk_gb: int) -> int:
     value = given.get(EPHEMERAL)
     ephemeral = 0 if value is None else whole_number(value, EPHEMERAL, least=0, what=what)
     if disk_gb + ephemeral > MOST:
-        raise InvalidInput(
-            f"{EPHEMERAL} is {ephemeral}; with disk_gb it can be at most {MOST}", pointer=f"/{EPHEMERAL}"
-        )
+        raise InvalidInput(f"{EPHEMERAL} is {ephemeral}; with disk_gb it can be at most {MOST}", at=f"/{EPHEMERAL}")
     return ephemeral

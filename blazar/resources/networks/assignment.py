@@ -121,10 +121,8 @@ class NetworkAssignment:
             if error.cause.code is not ReasonCode.QUOTA_EXCEEDED:
                 raise
             sentence = "may have no more networks; delete one, or ask for a larger quota"
-            raise Conflict(
-                f"project {project} {sentence} ({error.message})",
-                public=f"the project {sentence}",
-                cause=error.cause,
+            raise Conflict(f"project {project} {sentence} ({error.message})", public=f"the project {sentence}").because(
+                error.cause
             ) from error
 
     def _check_free(self, resource: Resource, segment: Segment) -> None:

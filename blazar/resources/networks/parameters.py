@@ -34,7 +34,7 @@ def subnet_of(value: object) -> NewSubnet | None:
         raise InvalidInput(
             f"{SUBNET} is {quote(value)}; give null, or an object with {CIDR} and perhaps {IP_VERSION}, {SERVERS} and "
             f'{DHCP}, such as {{"cidr": "10.0.0.0/24"}}',
-            pointer=f"/{SUBNET}",
+            at=f"/{SUBNET}",
         )
     with pointing_at(f"/{SUBNET}"):
         cidr, version = _cidr(value[CIDR])
@@ -42,11 +42,11 @@ def subnet_of(value: object) -> NewSubnet | None:
             raise InvalidInput(
                 f"{SUBNET}.{IP_VERSION} is {quote(value[IP_VERSION])}, and {cidr} is of version {version}; leave it "
                 f"out",
-                pointer=f"/{IP_VERSION}",
+                at=f"/{IP_VERSION}",
             )
         dhcp = value.get(DHCP, True)
         if not isinstance(dhcp, bool):
-            raise InvalidInput(f"{SUBNET}.{DHCP} is {quote(dhcp)}; give true or false", pointer=f"/{DHCP}")
+            raise InvalidInput(f"{SUBNET}.{DHCP} is {quote(dhcp)}; give true or false", at=f"/{DHCP}")
         return NewSubnet(cidr, version, _servers(value.get(SERVERS, []), version), dhcp)
 
 
@@ -66,7 +66,7 @@ def _cidr(value: object) -> tuple[str, int]:
         raise InvalidInput(
             f"{SUBNET}.{CIDR} is {quote(value)}; give the addresses of a subnet, such as 10.0.0.0/24 or fd00:1::/64, "
             f"with a prefix of 8 to 29 bits, or 32 to 126 for IPv6",
-            pointer=f"/{CIDR}",
+            at=f"/{CIDR}",
         )
     return str(found), found.version
 
@@ -81,7 +81,7 @@ def _servers(value: object, version: int) -> tuple[str, ...]:
     if not fits:
         raise InvalidInput(
             f"{SUBNET}.{SERVERS} is {quote(value)}; give a list of at most {MOST_SERVERS} addresses of IPv{version}",
-            pointer=f"/{SERVERS}",
+            at=f"/{SERVERS}",
         )
     return tuple(str(address) for address in found)
 
@@ -156,8 +156,7 @@ class NetworkParameters:
         name = given[NAME]
         if not isinstance(name, str) or not name.strip() or len(name) > LONGEST:
             raise InvalidInput(
-                f"{NAME} is {quote(name)}; give a name for the network, of 1 to {LONGEST} characters",
-                pointer=f"/{NAME}",
+                f"{NAME} is {quote(name)}; give a name for the network, of 1 to {LONGEST} characters", at=f"/{NAME}"
             )
         network, resource = (requirement_text(given[field], field) for field in REQUIREMENTS)
         return cls(name, _description(given[DESCRIPTION]), network, resource, action, subnet_of(given.get(SUBNET)))
@@ -189,10 +188,8 @@ class NetworkParameters:
 
 def _description(given: object) -> str:
     if not isinstance(given, str | int | float | None):
-        raise InvalidInput(f"{DESCRIPTION} is {quote(given)}; give a string", pointer=f"/{DESCRIPTION}")
+        raise InvalidInput(f"{DESCRIPTION} is {quote(given)}; give a string", at=f"/{DESCRIPTION}")
     text = "" if given is None else str(given)
     if len(text) > LONGEST:
-        raise InvalidInput(
-            f"{DESCRIPTION} has {len(text)} characters; give at most {LONGEST}", pointer=f"/{DESCRIPTION}"
-        )
+        raise InvalidInput(f"{DESCRIPTION} has {len(text)} characters; give at most {LONGEST}", at=f"/{DESCRIPTION}")
     return text

@@ -55,7 +55,7 @@ def segment_from(given: Json) -> Segment:
     network_type = given[NETWORK_TYPE]
     if not isinstance(network_type, str) or network_type not in LAST_IDS:
         raise InvalidInput(
-            f"{NETWORK_TYPE} is {quote(network_type)}; use one of {', '.join(LAST_IDS)}", pointer=f"/{NETWORK_TYPE}"
+            f"{NETWORK_TYPE} is {quote(network_type)}; use one of {', '.join(LAST_IDS)}", at=f"/{NETWORK_TYPE}"
         )
     what = f"the id of a {network_type}, a whole number"
     number = whole_number(given[SEGMENT_ID], SEGMENT_ID, least=1, what=what, most=LAST_IDS[network_type])
@@ -127,7 +127,7 @@ class SegmentRegistration:
                     f"{SEGMENT_ID} {segment.segment_id} is in a range ({range.minimum} to {range.maximum}) from which "
                     f"Neutron serves {others}; take it out of that range, or give it to a range that is not shared and "
                     f"belongs to project {own}, that of this service",
-                    pointer=f"/{SEGMENT_ID}",
+                    at=f"/{SEGMENT_ID}",
                 )
 
 
@@ -144,7 +144,7 @@ def _physical(network_type: str, given: Json) -> str | None:
         if found is not None:
             raise InvalidInput(
                 f"{PHYSICAL_NETWORK} is {quote(found)}, and a vxlan has none; leave it out, or give null",
-                pointer=f"/{PHYSICAL_NETWORK}",
+                at=f"/{PHYSICAL_NETWORK}",
             )
         return None
     # Neutron's configuration separates names by these.
@@ -152,6 +152,6 @@ def _physical(network_type: str, given: Json) -> str | None:
         raise InvalidInput(
             f"{PHYSICAL_NETWORK} is {quote(found)}; give the name of the physical network that has the vlan, at most "
             f"{LONGEST_PHYSICAL} characters without blanks, commas and colons",
-            pointer=f"/{PHYSICAL_NETWORK}",
+            at=f"/{PHYSICAL_NETWORK}",
         )
     return found

@@ -98,7 +98,7 @@ class NetworkReservation(ResourceType):
                     f"{field} asks for {', '.join('$' + key for key in unknown)}, which no network segment has; use "
                     f"$network_type, $physical_network, $segment_id or one of their capabilities",
                     code="unknown_property",
-                    pointer=f"/{field}",
+                    at=f"/{field}",
                 )
         return Demand(kind=self.kind, min_count=1, max_count=1, requirement=requirement)
 
@@ -113,7 +113,7 @@ class NetworkReservation(ResourceType):
                 raise Conflict(
                     f"{field} of reservation {task.reservation.id} cannot be changed while it is in use; change the "
                     f"network itself",
-                    pointer=f"/{field}",
+                    at=f"/{field}",
                 )
         fits = all(matches(fresh.requirement, resource.properties) for resource in task.resources)
         if not fits and after.requirement != before.requirement:

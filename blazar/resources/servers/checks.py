@@ -96,9 +96,7 @@ class ServerChecks:
     def _check_groups(self, project_id: str, value: object) -> None:
         for index, name in enumerate(() if value is None else groups_of(value)):
             if not self._booting.has_security_group(project_id, name):
-                raise NotFound(
-                    f"{GROUPS}: your project has no security group {quote(name)}", pointer=f"/{GROUPS}/{index}"
-                )
+                raise NotFound(f"{GROUPS}: your project has no security group {quote(name)}", at=f"/{GROUPS}/{index}")
 
     def _key(self, new: Json) -> str | None:
         """Return the public key of a key pair of the user who asks; key pairs belong to users, not to projects."""
@@ -109,8 +107,7 @@ class ServerChecks:
         found = None if user_id is None else self._booting.public_key(user_id, name)
         if found is None:
             raise NotFound(
-                f"{KEY_NAME}: you have no key pair {quote(name)}; create it, or give {PUBLIC_KEY}",
-                pointer=f"/{KEY_NAME}",
+                f"{KEY_NAME}: you have no key pair {quote(name)}; create it, or give {PUBLIC_KEY}", at=f"/{KEY_NAME}"
             )
         return found
 

@@ -124,7 +124,7 @@ class ServerParameters:
             raise InvalidInput(
                 f"{FLOATING_IP} is given, and {NETWORKS} is 'none': an address needs a port on a network; name "
                 f"a network, or leave {FLOATING_IP} out",
-                pointer=f"/{FLOATING_IP}",
+                at=f"/{FLOATING_IP}",
             )
         return cls(
             checked_amount(given),
@@ -251,7 +251,7 @@ def _name(given: Json) -> str:
         raise InvalidInput(
             f"name is {quote(name)}; give printable characters, without a blank at the beginning or end, and without "
             f"emoji",
-            pointer="/name",
+            at="/name",
         )
     return name
 
@@ -270,7 +270,7 @@ def networks_of(value: object) -> tuple[Net, ...] | str:
         raise InvalidInput(
             f'{NETWORKS} is {quote(value)}; give "auto", "none", or a list of 1 to {MOST_NETWORKS} objects such as '
             f'{{"uuid": "<id of a network>"}} and {{"reservation": 0}}',
-            pointer=f"/{NETWORKS}",
+            at=f"/{NETWORKS}",
         )
     return tuple(_network(item, index) for index, item in enumerate(value))
 
@@ -292,7 +292,7 @@ def _volumes(value: object) -> tuple[Reference, ...]:
     if not isinstance(value, list) or len(value) > MOST_VOLUMES:
         raise InvalidInput(
             f'{VOLUMES} is {quote(value)}; give a list of at most {MOST_VOLUMES} objects such as {{"reservation": 0}}',
-            pointer=f"/{VOLUMES}",
+            at=f"/{VOLUMES}",
         )
     return tuple(reference_of(item, f"/{VOLUMES}/{index}", "virtual:volume") for index, item in enumerate(value))
 
@@ -305,7 +305,7 @@ def _once(volumes: tuple[Reference, ...]) -> tuple[Reference, ...]:
             raise InvalidInput(
                 f"{VOLUMES} names reservation {quote(reference.reservation)} twice; name it once, and all its volumes "
                 f"are attached",
-                pointer=reference.pointer,
+                at=reference.pointer,
             )
     return volumes
 
@@ -324,7 +324,7 @@ def groups_of(value: object) -> tuple[str, ...]:
     if not fits or not all(isinstance(name, str) and 0 < len(name) <= LONGEST_TEXT for name in value):  # type: ignore[attr-defined]
         raise InvalidInput(
             f"{GROUPS} is {quote(value)}; give a list of at most {MOST_GROUPS} names or ids of security groups",
-            pointer=f"/{GROUPS}",
+            at=f"/{GROUPS}",
         )
     return tuple(value)  # type: ignore[arg-type]
 
@@ -347,7 +347,7 @@ def _public_key(value: object) -> str | None:
     if len(parts) < 2 or not _is_key(parts[0], parts[1]) or len(str(value).strip().splitlines()) != 1:
         raise InvalidInput(
             f'{PUBLIC_KEY} cannot be read; give one public key of SSH in one line, as "ssh-ed25519 AAAA… me@here"',
-            pointer=f"/{PUBLIC_KEY}",
+            at=f"/{PUBLIC_KEY}",
         )
     return str(value).strip()
 
@@ -373,7 +373,7 @@ def _user_data(value: object) -> str | None:
     if not good:
         raise InvalidInput(
             f"{USER_DATA} cannot be read; give base64 of at most {LONGEST_USER_DATA} characters, as for Nova",
-            pointer=f"/{USER_DATA}",
+            at=f"/{USER_DATA}",
         )
     return str(value)
 
@@ -381,7 +381,7 @@ def _user_data(value: object) -> str | None:
 def _metadata(value: object) -> Mapping[str, str]:
     if not isinstance(value, Mapping) or len(value) > MOST_METADATA:
         raise InvalidInput(
-            f"{METADATA} is {quote(value)}; give an object of at most {MOST_METADATA} strings", pointer=f"/{METADATA}"
+            f"{METADATA} is {quote(value)}; give an object of at most {MOST_METADATA} strings", at=f"/{METADATA}"
         )
     for key, text in value.items():
         fits = isinstance(text, str) and len(text) <= LONGEST_TEXT and _METADATA_KEY.fullmatch(key)
@@ -389,6 +389,6 @@ def _metadata(value: object) -> Mapping[str, str]:
             raise InvalidInput(
                 f"{METADATA} has {quote(key)}: {quote(text)}; keys have 1 to 255 of a-z A-Z 0-9, blanks and "
                 f". : _ -, do not begin with {_OURS!r}, and values are strings of at most {LONGEST_TEXT} characters",
-                pointer=f"/{METADATA}",
+                at=f"/{METADATA}",
             )
     return dict(value)

@@ -87,7 +87,7 @@ class VirtualServer(Instances):
         resolved = _require_resolved(given)
         if values.get(IMAGE) is None:
             raise InvalidInput(
-                "Missing parameter image (a virtual:server reservation needs the id of an image)", pointer=f"/{IMAGE}"
+                "Missing parameter image (a virtual:server reservation needs the id of an image)", at=f"/{IMAGE}"
             )
         if values[FLAVOR] is None and (missing := [size for size in SIZES if values.get(size) is None]):
             raise InvalidInput(
@@ -115,7 +115,7 @@ class VirtualServer(Instances):
             for size in SIZES:
                 if values[size] != known[size]:
                     raise InvalidInput(
-                        f"{size} is what the flavor says; give another flavor to change it", pointer=f"/{size}"
+                        f"{size} is what the flavor says; give another flavor to change it", at=f"/{size}"
                     )
         if KEY_NAME in change.values and values[KEY_NAME] != before.key_name and change.values.get(PUBLIC_KEY) is None:
             values[PUBLIC_KEY] = resolved.public_key
@@ -169,8 +169,8 @@ class VirtualServer(Instances):
         record, waiting = booted
         if not starting and waiting.cause.code is ReasonCode.QUOTA_EXCEEDED:
             # Who asked for more waits for the answer, and can mend it.
-            raise Conflict(
-                waiting.reason, public=f"the project may have no more servers; {MEND_QUOTA}", cause=waiting.cause
+            raise Conflict(waiting.reason, public=f"the project may have no more servers; {MEND_QUOTA}").because(
+                waiting.cause
             )
         return replace(waiting, cloud_ids=_add_record(opened.cloud_ids, record))
 
@@ -216,7 +216,7 @@ def _with_sizes(values: Json, resolved: ResolvedServers, given: Json) -> Json:
     sizes: Mapping[str, int] = {size: getattr(resolved.flavor, size) for size in SIZES}
     for size, value in sizes.items():
         if given.get(size) not in (None, value):
-            raise InvalidInput(f"{size} is given, and it is {value} in the flavor; leave it out", pointer=f"/{size}")
+            raise InvalidInput(f"{size} is given, and it is {value} in the flavor; leave it out", at=f"/{size}")
     return {**values, **sizes}
 
 
@@ -227,19 +227,19 @@ def _fitting(wanted: ServerParameters, image: BootImage | None) -> Content:
         raise InvalidInput(
             f"{field}: the servers would have no disk, and Nova lets only operators boot such servers from an image; "
             f"use one with a disk",
-            pointer=f"/{field}",
+            at=f"/{field}",
         )
     if image is not None and wanted.disk_gb < max(image.min_disk_gb, image.size_gb):
         raise InvalidInput(
             f"{field}: image {image.id} needs a disk of {max(image.min_disk_gb, image.size_gb)} GiB, and the servers "
             f"have {wanted.disk_gb}",
-            pointer=f"/{field}",
+            at=f"/{field}",
         )
     field = FLAVOR if wanted.flavor is not None else "memory_mb"
     if image is not None and wanted.memory_mb < image.min_memory_mb:
         raise InvalidInput(
             f"{field}: image {image.id} needs {image.min_memory_mb} MiB of memory, and the servers have "
             f"{wanted.memory_mb}",
-            pointer=f"/{field}",
+            at=f"/{field}",
         )
     return wanted.content

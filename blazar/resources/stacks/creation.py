@@ -198,7 +198,7 @@ class StackMaking:
         try:
             id_ = self._stacks.begin_stack(task.lease.project_id, plan(), tags=tags)
         except StackRefused as error:
-            raise CloudRefused(mask(error.message), cause=error.cause) from None
+            raise CloudRefused(mask(error.message)).because(error.cause) from None
         except StackExists:
             # That of an earlier lease, or of an earlier try, keeps its name for a moment; any other can be renamed.
             return NotYet(

@@ -59,16 +59,16 @@ def document(given: object, *, name: str, pointer: str) -> Document:
     is_text = isinstance(given, str)
     value = _parse(given, name, pointer) if isinstance(given, str) else given
     if not isinstance(value, dict):
-        raise InvalidInput(f"{name} is not an object; give one, or the YAML text of one", pointer=pointer)
+        raise InvalidInput(f"{name} is not an object; give one, or the YAML text of one", at=pointer)
     found = Document(value, pointer, is_text)
     count = 0
     for count, (path, part) in enumerate(values(value), start=1):
         if count > MOST_VALUES:
-            raise InvalidInput(f"{name} has more than {MOST_VALUES} values; make it smaller", pointer=pointer)
+            raise InvalidInput(f"{name} has more than {MOST_VALUES} values; make it smaller", at=pointer)
         if len(path) > DEEPEST:
-            raise InvalidInput(f"{name} is more than {DEEPEST} values deep; make it flatter", pointer=pointer)
+            raise InvalidInput(f"{name} is more than {DEEPEST} values deep; make it flatter", at=pointer)
         if problem := _problem(part):
-            raise InvalidInput(f"{name} {problem} (at {pointer_of(path) or '/'})", pointer=found.at(path))
+            raise InvalidInput(f"{name} {problem} (at {pointer_of(path) or '/'})", at=found.at(path))
     return replace(found, size=count)
 
 
@@ -88,7 +88,7 @@ def values(value: object) -> Iterator[tuple[Path, object]]:
 def check_text(text: str, *, name: str, pointer: str) -> None:
     """Raise InvalidInput for a text that no database or service takes."""
     if problem := _problem(text):
-        raise InvalidInput(f"{name} {problem}", pointer=pointer)
+        raise InvalidInput(f"{name} {problem}", at=pointer)
 
 
 def size_of(text: str) -> int:
@@ -99,11 +99,11 @@ def size_of(text: str) -> int:
 def _parse(text: str, name: str, pointer: str) -> object:
     check_text(text, name=name, pointer=pointer)
     if size_of(text) > LARGEST:
-        raise InvalidInput(f"{name} has more than {LARGEST // 1024} KiB; make it smaller", pointer=pointer)
+        raise InvalidInput(f"{name} has more than {LARGEST // 1024} KiB; make it smaller", at=pointer)
     try:
         return read_yaml(text, YamlLimits(MOST_VALUES, LARGEST, DEEPEST))
     except (TooMuchYaml, UnreadableYaml) as error:
-        raise InvalidInput(f"{name} {error}", pointer=pointer) from error
+        raise InvalidInput(f"{name} {error}", at=pointer) from error
 
 
 def _problem(value: Any) -> str | None:

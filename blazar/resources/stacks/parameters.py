@@ -84,16 +84,15 @@ class StackParameters:
         name, timeout = given.get(NAME), given.get(TIMEOUT)
         if name is not None and not (isinstance(name, str) and _STACK_NAME.fullmatch(name)):
             raise InvalidInput(
-                f"{NAME} is {quote(name)}; give a letter and up to 254 letters, digits, '_', '.' or '-'",
-                pointer=f"/{NAME}",
+                f"{NAME} is {quote(name)}; give a letter and up to 254 letters, digits, '_', '.' or '-'", at=f"/{NAME}"
             )
         if timeout is not None and whole_number(timeout, TIMEOUT, least=1, what="minutes") > MOST_MINUTES:
-            raise InvalidInput(f"{TIMEOUT} is {timeout}; give at most {MOST_MINUTES} minutes", pointer=f"/{TIMEOUT}")
+            raise InvalidInput(f"{TIMEOUT} is {timeout}; give at most {MOST_MINUTES} minutes", at=f"/{TIMEOUT}")
         action = checked_action({BEFORE_END: "default", **given})
         if action == Action.MIGRATION:
             raise InvalidInput(
                 f"{BEFORE_END} is {action!r}, which moves servers of hosts; use 'snapshot', 'notification' or 'none'",
-                pointer=f"/{BEFORE_END}",
+                at=f"/{BEFORE_END}",
             )
         documents = {**{key: given.get(key) for key in _DOCUMENTS}, TAKES: takes.values}
         shown, secret = part_secrets(documents, mask(documents, source))

@@ -110,7 +110,7 @@ def _check_key(server: PlannedResource, keys: Sequence[object]) -> None:
         f"resource {quote(server.name)} of type {SERVER} names the key pair {quote(name)}; key pairs belong to "
         f"users, and a stack of a lease is made by the service: put the public key into the template, as a resource "
         f"of type {KEY_PAIR}",
-        pointer=f"/{TEMPLATE}",
+        at=f"/{TEMPLATE}",
     )
 
 
@@ -155,5 +155,5 @@ def _refusal(resource: PlannedResource, why: str) -> InvalidInput:
     within = f" of {quote(resource.parent)}" if resource.parent else ""
     return InvalidInput(
         f"resource {quote(resource.name)}{within} of type {quote(resource.type)} cannot be priced: {why}",
-        pointer=f"/{TEMPLATE}",
+        at=f"/{TEMPLATE}",
     )

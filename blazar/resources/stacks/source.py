@@ -170,7 +170,7 @@ class _Check:
             raise InvalidInput(
                 f"{TEMPLATE}, {FILES}, {ENVIRONMENT} and {PARAMETERS} have {size // 1024} KiB together; give at most "
                 f"{LARGEST // 1024} KiB",
-                pointer=f"/{TEMPLATE}",
+                at=f"/{TEMPLATE}",
             )
 
     def source(self) -> StackSource:
@@ -201,7 +201,7 @@ class _Check:
             raise InvalidInput(
                 f"{TEMPLATE}, {FILES}, {ENVIRONMENT} and {PARAMETERS} have more than {MOST_VALUES} values together, "
                 f"those behind aliases included; make {name} smaller",
-                pointer=pointer,
+                at=pointer,
             )
         return found
 
@@ -213,21 +213,21 @@ class _Check:
             wanted, pointer = value["get_file"], found.at((*path, "get_file"))
             where = f"get_file of {name} (at {pointer_of(path)})"
             if not isinstance(wanted, str):
-                raise InvalidInput(f"{where} is {quote(wanted)}; give the name of one of the files", pointer=pointer)
+                raise InvalidInput(f"{where} is {quote(wanted)}; give the name of one of the files", at=pointer)
             _refuse_scheme(wanted, f"{where} is", pointer)
             if wanted not in self._files:
-                raise InvalidInput(f"{where} is {quote(wanted)}, which {FILES} does not have", pointer=pointer)
+                raise InvalidInput(f"{where} is {quote(wanted)}, which {FILES} does not have", at=pointer)
 
     def _check_template(self, place: _Place) -> None:
         found, name = place.document, place.name
         if not isinstance(found.value.get(VERSION), str):
             raise InvalidInput(
                 f"{name} has no {VERSION}; give a template in Heat's own format, as with {VERSION}: 2018-08-31",
-                pointer=found.at(),
+                at=found.at(),
             )
         resources = found.value.get("resources")
         if not isinstance(resources, dict):
-            raise InvalidInput(f"{name} has no resources; give it an object of them", pointer=found.at())
+            raise InvalidInput(f"{name} has no resources; give it an object of them", at=found.at())
         for resource, definition in resources.items():
             self._check_resource(definition, resource, place, ("resources", resource))
 
@@ -238,13 +238,13 @@ class _Check:
             raise InvalidInput(
                 f"the templates have more than {MOST_RESOURCES} resources, those of files counted wherever they are "
                 f"used; make several stacks",
-                pointer=f"/{TEMPLATE}",
+                at=f"/{TEMPLATE}",
             )
         kind = definition.get("type") if isinstance(definition, dict) else None
         if not isinstance(definition, dict) or not isinstance(kind, str):
             raise InvalidInput(
                 f"{what} has the type {quote(kind)}; give the name of a type as it is, without a function",
-                pointer=found.at(path),
+                at=found.at(path),
             )
         where = found.at((*path, "type"))
         _refuse_scheme(kind, f"{what} has the type", where)
@@ -252,15 +252,14 @@ class _Check:
         if target.endswith(_TEMPLATES):
             if target not in self._files:
                 raise InvalidInput(
-                    f"{what} has the type {quote(kind)}, which {FILES} does not have; give its text there",
-                    pointer=where,
+                    f"{what} has the type {quote(kind)}, which {FILES} does not have; give its text there", at=where
                 )
             self._check_file(target, place.within)
         elif target not in KNOWN:
             raise InvalidInput(
                 f"{what} cannot be priced: nothing is known of what type {quote(kind)} takes; leave it out, or make "
                 f"it without a lease",
-                pointer=where,
+                at=where,
             )
         elif target in GROUPS:
             self._check_group(definition, resource, place, path)
@@ -273,27 +272,27 @@ class _Check:
         if not isinstance(properties, dict) or not isinstance(inner, dict):
             raise InvalidInput(
                 f"{what} needs {key} in its properties, an object with a type, without a function around it",
-                pointer=place.document.at(where),
+                at=place.document.at(where),
             )
         if kind == AUTO_SCALING_GROUP and properties.get("max_size") is None:
             raise InvalidInput(
                 f"{what} cannot be priced: it has no max_size; give the most members that it may have",
-                pointer=place.document.at(where),
+                at=place.document.at(where),
             )
         for bound in ("max_size", "count"):
             if any(isinstance(e, dict) and e.keys() & AT_RUN_TIME for _, e in values(properties.get(bound))):
                 raise InvalidInput(
                     f"{what} cannot be priced: its {bound} is only known when it runs; give a number or a parameter",
-                    pointer=place.document.at((*where, bound)),
+                    at=place.document.at((*where, bound)),
                 )
         self._check_resource(inner, f"{resource}.{key}", place, (*where, key))
 
     def _check_file(self, file: str, within: tuple[str, ...]) -> None:
         pointer, name = f"/{FILES}{pointer_of((file,))}", f"file {quote(file)}"
         if file in within:
-            raise InvalidInput(f"{name} is a template that uses itself", pointer=pointer)
+            raise InvalidInput(f"{name} is a template that uses itself", at=pointer)
         if len(within) + 1 >= MOST_LEVELS:
-            raise InvalidInput(f"{name} is more than {MOST_LEVELS} templates deep; make it flatter", pointer=pointer)
+            raise InvalidInput(f"{name} is more than {MOST_LEVELS} templates deep; make it flatter", at=pointer)
         if file not in self._nested:
             self._nested[file] = self._document(self._files[file], name, pointer)
             self._check_functions(self._nested[file], name)
@@ -319,10 +318,10 @@ def _registry(environment: Document, files: Mapping[str, str]) -> Mapping[str, s
         if section not in _SECTIONS:
             raise InvalidInput(
                 f"{ENVIRONMENT} has {quote(section)}; a stack of a lease can have {', '.join(_SECTIONS)} there",
-                pointer=where,
+                at=where,
             )
         if content is not None and not isinstance(content, dict):
-            raise InvalidInput(f"{section} of {ENVIRONMENT} is not an object", pointer=where)
+            raise InvalidInput(f"{section} of {ENVIRONMENT} is not an object", at=where)
     registry = environment.value.get("resource_registry")
     if not isinstance(registry, dict):
         return {}
@@ -331,7 +330,7 @@ def _registry(environment: Document, files: Mapping[str, str]) -> Mapping[str, s
         if not isinstance(target, str) or name in ("base_url", "resources") or "*" in name:
             raise InvalidInput(
                 f"{what} has {quote(name)}; give whole names of types, each with the name of a template in {FILES}",
-                pointer=where,
+                at=where,
             )
         _refuse_scheme(name, f"{what} has", where)
         _refuse_scheme(target, f"{what} has, for {quote(name)},", where)
@@ -339,7 +338,7 @@ def _registry(environment: Document, files: Mapping[str, str]) -> Mapping[str, s
             raise InvalidInput(
                 f"{what} has, for {quote(name)}, {quote(target)}; give a name that {FILES} has and that ends with "
                 f"{' or '.join(_TEMPLATES)}, or {NOTHING}: another type would hide what it takes",
-                pointer=where,
+                at=where,
             )
     return registry
 
@@ -348,19 +347,17 @@ def _files(given: object) -> dict[str, str]:
     if given is None:
         return {}
     if not isinstance(given, dict):
-        raise InvalidInput(f"{FILES} is not an object; give texts by name", pointer=f"/{FILES}")
+        raise InvalidInput(f"{FILES} is not an object; give texts by name", at=f"/{FILES}")
     if len(given) > MOST_FILES:
-        raise InvalidInput(f"{FILES} has {len(given)} files; give at most {MOST_FILES}", pointer=f"/{FILES}")
+        raise InvalidInput(f"{FILES} has {len(given)} files; give at most {MOST_FILES}", at=f"/{FILES}")
     for name, text in given.items():
         pointer = f"/{FILES}{pointer_of((name,))}"
         check_text(name, name=f"a name in {FILES}", pointer=pointer)
         if not name or len(name) > LONGEST_TEXT:
-            raise InvalidInput(
-                f"{FILES} has the name {quote(name)}; give 1 to {LONGEST_TEXT} characters", pointer=pointer
-            )
+            raise InvalidInput(f"{FILES} has the name {quote(name)}; give 1 to {LONGEST_TEXT} characters", at=pointer)
         _refuse_scheme(name, f"{FILES} has the name", pointer)
         if not isinstance(text, str):
-            raise InvalidInput(f"{FILES} has {quote(name)}, which is no text; give its text", pointer=pointer)
+            raise InvalidInput(f"{FILES} has {quote(name)}, which is no text; give its text", at=pointer)
         check_text(text, name=f"file {quote(name)}", pointer=pointer)
     return given
 
@@ -370,5 +367,5 @@ def _refuse_scheme(text: str, what: str, pointer: str) -> None:
         raise InvalidInput(
             f"{what} {quote(text)}; nothing is fetched for a stack: give a plain name, and its text in {FILES} under "
             f"that name",
-            pointer=pointer,
+            at=pointer,
         )

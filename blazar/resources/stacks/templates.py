@@ -43,7 +43,7 @@ def for_preview(source: StackSource) -> StackSource:
         if not isinstance(metadata, Mapping) or len(metadata.keys() & {"get_param", "get_file", "map_merge"}):
             raise InvalidInput(
                 "the metadata of a volume of a stack must be an object of keys and values, without a function",
-                pointer=f"/{TEMPLATE}",
+                at=f"/{TEMPLATE}",
             )
         rest = {key: value for key, value in properties.items() if key not in ("volume_type", "metadata")}
         return {**rest, "metadata": {**metadata, _TYPE_ASKED_FOR: properties["volume_type"]}}
@@ -105,7 +105,7 @@ def check_addresses(source: StackSource, planned: tuple[PlannedResource, ...]) -
             raise InvalidInput(
                 f"resource {quote(resource.name)}{within} of type {FLOATING_IP} is in a group or in another template; "
                 f"make it a resource of {TEMPLATE} itself, where it gets a reserved address",
-                pointer=f"/{TEMPLATE}",
+                at=f"/{TEMPLATE}",
             )
 
 

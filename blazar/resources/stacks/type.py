@@ -160,7 +160,7 @@ class VirtualStack(ResourceType):
             found = self._cloud.stacks.preview_stack(project_id, plan)
         except StackRefused as error:
             refusal = f"{TEMPLATE}: Heat does not take it: {error.explanation}"
-            raise InvalidInput(refusal, pointer=f"/{TEMPLATE}") from None
+            raise InvalidInput(refusal, at=f"/{TEMPLATE}") from None
         # Heat tells them by the types that the environment has it leave out.
         planned = tuple(as_written(resource) for resource in found if resource.type not in source.left_out)
         check_addresses(source, planned)
@@ -172,13 +172,13 @@ class VirtualStack(ResourceType):
             raise InvalidInput(
                 f"{TEMPLATE}: a volume of the stack has no volume_type; name one of a registered pool, and boot "
                 "servers from a resource of type OS::Cinder::Volume rather than from a volume that Nova makes",
-                pointer=f"/{TEMPLATE}",
+                at=f"/{TEMPLATE}",
             )
         if found == StackPrice():
             raise InvalidInput(
                 f"{TEMPLATE}: the stack has no servers, volumes or addresses, so there is nothing to reserve; make it "
                 "without a lease",
-                pointer=f"/{TEMPLATE}",
+                at=f"/{TEMPLATE}",
             )
         # One network may have several names.
         by_id: dict[str, list[str]] = {}
@@ -198,7 +198,7 @@ class VirtualStack(ResourceType):
         if found is None:
             raise InvalidInput(
                 f"{TEMPLATE}: floating_network is {quote(asked)}, which is not the id of a network; give its id",
-                pointer=f"/{TEMPLATE}",
+                at=f"/{TEMPLATE}",
             )
         return found.id
 
@@ -229,7 +229,7 @@ def _flavor_id(asked: str, names: Mapping[str, str]) -> str:
         return asked
     found = sorted(id_ for id_, name in names.items() if name == asked)
     if not found:
-        raise NotFound(f"{TEMPLATE}: there is no flavor {quote(asked)}; give another one", pointer=f"/{TEMPLATE}")
+        raise NotFound(f"{TEMPLATE}: there is no flavor {quote(asked)}; give another one", at=f"/{TEMPLATE}")
     return found[0]
 
 

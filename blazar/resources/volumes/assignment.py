@@ -251,8 +251,8 @@ class VolumeAssignment:
             sentence = "may have no more volumes, or GiB of them; delete some, or ask for a larger quota"
             if task.undoable:
                 # Who asked for more waits for the answer, and can mend it.
-                raise Conflict(
-                    f"the project {sentence} ({error.message})", public=f"the project {sentence}", cause=error.cause
+                raise Conflict(f"the project {sentence} ({error.message})", public=f"the project {sentence}").because(
+                    error.cause
                 ) from error
             return NotYet(QUOTA_PAUSE, f"the project {sentence} ({error.message})", error.cause)
 

@@ -45,7 +45,7 @@ class VolumeChecks:
             raise InvalidInput(
                 f"{BEFORE_END} is 'backup', and this cloud has no service for backups of volumes that is up; use "
                 f"'snapshot', which makes images",
-                pointer=f"/{BEFORE_END}",
+                at=f"/{BEFORE_END}",
             )
         image, is_asked = after.get(IMAGE), reservation is None or SIZE in values
         # A change cannot name another image, but make the volumes smaller.
@@ -62,11 +62,9 @@ def usable_image(images: Booting, project_id: str, value: object) -> BootImage:
     asked = cloud_id(value, IMAGE, "an image")
     found = images.boot_image(project_id, asked)
     if found is None:
-        raise NotFound(f"{IMAGE}: there is no image {quote(asked)} that your project can use", pointer=f"/{IMAGE}")
+        raise NotFound(f"{IMAGE}: there is no image {quote(asked)} that your project can use", at=f"/{IMAGE}")
     if found.status != "active":
-        raise InvalidInput(
-            f"{IMAGE}: image {quote(asked)} is {found.status}; use one that is active", pointer=f"/{IMAGE}"
-        )
+        raise InvalidInput(f"{IMAGE}: image {quote(asked)} is {found.status}; use one that is active", at=f"/{IMAGE}")
     return found
 
 
@@ -83,6 +81,5 @@ def check_image(given: Given, wanted: VolumeParameters) -> None:
     image = given.image if isinstance(given, ResolvedVolumes) else None
     if image is not None and (least := max(image.min_disk_gb, image.size_gb)) > wanted.size:
         raise InvalidInput(
-            f"{SIZE} is {wanted.size}, and image {quote(image.id)} needs {least} GiB; give at least that",
-            pointer=f"/{SIZE}",
+            f"{SIZE} is {wanted.size}, and image {quote(image.id)} needs {least} GiB; give at least that", at=f"/{SIZE}"
         )

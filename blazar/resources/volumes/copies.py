@@ -72,7 +72,7 @@ class Saving:
             cause = failed if failures else Cause(ReasonCode.RESOURCE_NOT_READY)
             return NotYet(RECHECK_LATER, "; ".join((*under_way, *failures)), cause, cloud_ids=record.content)
         if failures:
-            raise CloudUnavailable("; ".join(failures), cause=failed)
+            raise CloudUnavailable("; ".join(failures)).because(failed)
         return Done(record.content)
 
     def _save(self, volume: Volume, action: Action, mark: str, record: Record) -> Record | _UnderWay | _Failure:

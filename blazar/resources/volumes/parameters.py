@@ -78,23 +78,23 @@ class VolumeParameters:
         if mode not in tuple(Mode):
             raise InvalidInput(
                 f"{MODE} is {quote(mode)}; use 'volume' (the volumes are made for you) or 'quota' (you make them)",
-                pointer=f"/{MODE}",
+                at=f"/{MODE}",
             )
         size = whole_number(given[SIZE], SIZE, least=1, what="the size of a volume in GiB, a whole number")
         amount = whole_number(given[AMOUNT], AMOUNT, least=1, what="a whole number of volumes")
         if mode == Mode.VOLUME and amount > MOST_VOLUMES:
             raise InvalidInput(
-                f"{AMOUNT} is {amount}; give at most {MOST_VOLUMES}, or the {MODE} 'quota'", pointer=f"/{AMOUNT}"
+                f"{AMOUNT} is {amount}; give at most {MOST_VOLUMES}, or the {MODE} 'quota'", at=f"/{AMOUNT}"
             )
         image = text_of(given, IMAGE) or None
         if image is not None and not _IMAGE.fullmatch(image):
-            raise InvalidInput(f"{IMAGE} is {quote(image)}; give the id of an image", pointer=f"/{IMAGE}")
+            raise InvalidInput(f"{IMAGE} is {quote(image)}; give the id of an image", at=f"/{IMAGE}")
         name = text_of(given, NAME) or None
         for field, value in ((IMAGE, image), (NAME, name)):
             if mode == Mode.QUOTA and value is not None:
                 raise InvalidInput(
                     f"{field} is given, and the {MODE} is 'quota', in which no volumes are made; leave it out",
-                    pointer=f"/{field}",
+                    at=f"/{field}",
                 )
         wanted = requirement_text(given[PROPERTIES], PROPERTIES)
         return cls(size, amount, str(mode), text_of(given, TYPE) or None, name, image, wanted, _action(given, mode))
@@ -150,14 +150,14 @@ def _action(given: Json, mode: object) -> str:
         raise InvalidInput(
             f"{BEFORE_END} is 'transfer', and a volume of another project would stay on the pool, which is promised to "
             f"others then; use 'snapshot' (an image) or 'backup', and give that away",
-            pointer=f"/{BEFORE_END}",
+            at=f"/{BEFORE_END}",
         )
     action = checked_action(given, _CHOICES)
     if mode == Mode.QUOTA and action in (Action.SNAPSHOT, Action.BACKUP):
         raise InvalidInput(
             f"{BEFORE_END} is {action!r}, which saves volumes that were made for you; in the {MODE} 'quota' save yours "
             f"yourself, and use 'notification' or 'none'",
-            pointer=f"/{BEFORE_END}",
+            at=f"/{BEFORE_END}",
         )
     return action
 

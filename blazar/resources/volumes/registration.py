@@ -42,10 +42,10 @@ def read_pool(given: Json) -> Mapping[str, PropertyValue]:
     pool, type_name = text_of(given, POOL), text_of(given, TYPE)
     if not pool or "@" not in pool:
         raise InvalidInput(
-            f"{POOL} is {quote(pool)}; give the name of a pool as Cinder has it: host@backend#pool", pointer=f"/{POOL}"
+            f"{POOL} is {quote(pool)}; give the name of a pool as Cinder has it: host@backend#pool", at=f"/{POOL}"
         )
     if not type_name:
-        raise InvalidInput(f"{TYPE} is empty; give the name or the id of a volume type", pointer=f"/{TYPE}")
+        raise InvalidInput(f"{TYPE} is empty; give the name or the id of a volume type", at=f"/{TYPE}")
     size = whole_number(given[SIZE], SIZE, least=1, what="a whole number of GiB")
     # The smallest volume has 1 GiB.
     count = size if given.get(COUNT) is None else whole_number(given[COUNT], COUNT, least=1, what="a whole number")
@@ -104,19 +104,19 @@ class PoolRegistration:
         pool = next((pool for pool in pools if pool.name == attributes[POOL]), None)
         if pool is None:
             raise NotFound(
-                f"Cinder has no pool {quote(attributes[POOL])}; see its list of pools (get_pools)", pointer=f"/{POOL}"
+                f"Cinder has no pool {quote(attributes[POOL])}; see its list of pools (get_pools)", at=f"/{POOL}"
             )
         named = attributes[TYPE]
         found = next((volume_type for volume_type in types if named in (volume_type.id, volume_type.name)), None)
         if found is None:
-            raise NotFound(f"Cinder has no volume type {quote(named)}; give the name or id of one", pointer=f"/{TYPE}")
+            raise NotFound(f"Cinder has no volume type {quote(named)}; give the name or id of one", at=f"/{TYPE}")
         if wrong := misdirection(found, pool, pools):
-            raise InvalidInput(f"{TYPE} {found.name} {wrong}", pointer=f"/{TYPE}")
+            raise InvalidInput(f"{TYPE} {found.name} {wrong}", at=f"/{TYPE}")
         if others := rivals(types, found.id, pool):
             raise InvalidInput(
                 f"{POOL} {pool.name} is used by volume type {', '.join(others)}, too, which could take what is "
                 f"promised; let only {found.name} lead to it",
-                pointer=f"/{POOL}",
+                at=f"/{POOL}",
             )
         given, room = int(attributes[SIZE] or 0), pool.room_gb(found.specs)
         if room is not None and given > room:
@@ -124,7 +124,7 @@ class PoolRegistration:
                 f"{SIZE} is {given}, and pool {pool.name} has room for {room} GiB: {pool.capacity_gb(found.specs)} GiB "
                 f"by its size, the part that is kept free and its over-subscription, of which {pool.provisioned_gb} "
                 f"GiB are provisioned; give at most {room}",
-                pointer=f"/{SIZE}",
+                at=f"/{SIZE}",
             )
         return {
             **attributes,

@@ -115,7 +115,7 @@ class VirtualVolume(ResourceType):
                 f"{PROPERTIES} asks for {', '.join('$' + key for key in unknown)}, which no volume pool has; use "
                 f"${TYPE}, $gigabytes, or one of their capabilities",
                 code="unknown_property",
-                pointer=f"/{PROPERTIES}",
+                at=f"/{PROPERTIES}",
             )
         return Demand(
             kind=self.kind,
@@ -133,7 +133,7 @@ class VirtualVolume(ResourceType):
         after = VolumeParameters.checked(update_values(before.content.values, change))
         for field in (MODE, TYPE, IMAGE):
             if getattr(before, field) != getattr(after, field):
-                raise InvalidInput(f"{field} cannot be changed; make another lease for it", pointer=f"/{field}")
+                raise InvalidInput(f"{field} cannot be changed; make another lease for it", at=f"/{field}")
         if needs_look(change, before, after):
             raise ResolutionNeeded
         check_image(change, after)
@@ -149,19 +149,19 @@ class VirtualVolume(ResourceType):
             raise Conflict(
                 f"{SIZE} cannot be {after.size}: volumes of reservation {task.reservation.id} have {before.size} GiB, "
                 f"and volumes do not shrink",
-                pointer=f"/{SIZE}",
+                at=f"/{SIZE}",
             )
         if after.name != before.name:
             raise Conflict(
                 f"{NAME} of reservation {task.reservation.id} cannot be changed while it is in use; rename the volumes",
-                pointer=f"/{NAME}",
+                at=f"/{NAME}",
             )
         misfits = sorted(r.name for r in task.resources if not matches(fresh.requirement, r.properties))
         if misfits and after.requirement != before.requirement:
             raise Conflict(
                 f"{PROPERTIES} cannot be changed to this: reservation {task.reservation.id} is in use on a pool that "
                 f"would no longer match",
-                pointer=f"/{PROPERTIES}",
+                at=f"/{PROPERTIES}",
             )
         count = max(1, sum(task.counts.values()))
         if after.amount == before.amount:
@@ -312,7 +312,7 @@ def _fewer(task: Task, amount: int) -> Mapping[int, int]:
         raise Conflict(
             f"{AMOUNT} cannot be {amount}: reservation {task.reservation.id} has {there} volumes; delete "
             f"{there - amount} of them first",
-            pointer=f"/{AMOUNT}",
+            at=f"/{AMOUNT}",
         )
     for id_ in sorted(kept):
         kept[id_] = min(task.counts[id_], kept[id_] + amount - sum(kept.values()))

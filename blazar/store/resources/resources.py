@@ -11,7 +11,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.model.base.errors import Conflict, NotFound
+from blazar.model.base.errors import Conflict, NotFound, check_revision
 from blazar.model.leases.reservation import Reservation
 from blazar.model.resources.changes import Disabling, ResourceChange
 from blazar.model.resources.resource import (
@@ -20,7 +20,6 @@ from blazar.model.resources.resource import (
     ResourceDetails,
     ResourceKind,
     ResourceProperty,
-    check_revision,
     noun,
 )
 from blazar.store.resources import inventory
@@ -278,7 +277,7 @@ def _check_revision(connection: Connection, resource_id: int, wanted: tuple[int,
     if wanted is None:
         return
     revision = connection.execute(sa.select(resources.c.revision).where(resources.c.id == resource_id)).scalar_one() - 1
-    check_revision(revision, wanted)
+    check_revision(revision, wanted, "the resource has changed")
 
 
 def _disabling_row(change: ResourceChange, at: datetime) -> dict[str, object]:

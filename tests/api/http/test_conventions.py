@@ -135,7 +135,7 @@ def test_the_page_has_every_code_with_its_status():
 
 @pytest.mark.parametrize("code", sorted(CODES))
 def test_an_error_has_the_status_and_the_title_of_its_code(http, code):
-    raised.append(NotFound("No such star.", code=code, pointer="/a/0", data={"maximum": 3}))
+    raised.append(NotFound("No such star.", code=code, at="/a/0", data={"maximum": 3}))
     answer = ask(http, "/v1/failures")
     assert answer.status_code == CODES[code].status
     (fault,) = faults(answer)

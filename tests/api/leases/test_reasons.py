@@ -149,7 +149,7 @@ def test_an_error_of_the_cloud_is_told_as_a_code(http, world, error, code):
 
 def test_a_quota_of_the_cloud_is_told_as_such(http, world):
     world.register_addresses(10)
-    over = Conflict("Quota exceeded for project-secret", cause=Cause(ReasonCode.QUOTA_EXCEEDED))
+    over = Conflict("Quota exceeded for project-secret").because(ReasonCode.QUOTA_EXCEEDED)
     world.faults.fail_before("create_floating_ip", over)
     lease = world.lease(addresses(1))
     world.run()

@@ -18,7 +18,7 @@ from blazar.api.http.shapes import Json
 from blazar.api.leases.limits import check_documents, check_text, check_text_after
 from blazar.api.leases.rules import View
 from blazar.api.leases.v1_1 import render, schemas
-from blazar.model.base.errors import Denied, InvalidInput, pointing_at
+from blazar.model.base.errors import Denied, InvalidInput, pointing_at, query_field
 from blazar.model.base.moments import NOW, BeforeEnd, Duration, End, Moment
 from blazar.model.base.paging import Condition
 from blazar.model.leases.details import LeaseDetails, LeaseFilter, LeaseState
@@ -156,7 +156,8 @@ def with_all_faults(error: InvalidBody, body: Json, lease: Callable[[], LeaseDet
     items = body.get("reservations")
     if not isinstance(items, list) or not all(isinstance(item, dict) and "id" in item for item in items):
         return error
-    if any((fault.pointer or "").startswith("/reservations") for fault in error.faults(operator=False)):
+    places = [fault.at.name for fault in error.faults(operator=False) if fault.at is not None]
+    if any(place.startswith("/reservations") for place in places):
         return error
     known = lease()
     try:
@@ -174,10 +175,10 @@ def _check_changes(items: Sequence[Json], lease: Lease, view: View) -> None:
         pointer = pointer_to(("reservations", number))
         if item["id"] in seen:
             sentence = f"reservations[{number}].id occurs twice; put all changes of a reservation into one item"
-            raise InvalidInput(sentence, pointer=f"{pointer}/id")
+            raise InvalidInput(sentence, at=f"{pointer}/id")
         if item["id"] not in types:
             sentence = f"reservations[{number}].id: the lease has no such reservation; send the id of one that it has"
-            raise InvalidInput(sentence, code="unknown_reference", pointer=f"{pointer}/id")
+            raise InvalidInput(sentence, code="unknown_reference", at=f"{pointer}/id")
         seen.add(item["id"])
         before = next(r.parameters.values for r in lease.reservations if r.id == item["id"])
         try:
@@ -211,7 +212,7 @@ def _condition(condition: Condition, caller: Caller, view: View) -> Condition:
         return condition
     if condition.key == "project_id" and set(condition.values) != {caller.project_id}:
         sentence = "leases of other projects are for operators; leave project_id out, or give your own project"
-        raise Denied(sentence, parameter="project_id")
+        raise Denied(sentence, at=query_field("project_id"))
     # Others know resources by their labels only, but for kinds whose ids everybody sees.
     return Condition("label", condition.operator, condition.values) if condition.key == "resource" else condition
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from blazar.clouds.ports.compute import Aggregate, Compute, Hypervisor
 from blazar.model.base.errors import CloudUnavailable, NotFound
-from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.model.base.reasons import ReasonCode
 from blazar.resources.hosts.aggregates.membership import AggregateMembership, AggregateNames, find_by_name
 
 
@@ -113,7 +113,6 @@ class Freepool:
         if foreign:
             raise HostWaits(
                 f"host {host} is still in the aggregate of reservation {foreign[0].name}",
-                cause=Cause(ReasonCode.PREVIOUS_USER_NOT_LEFT),
-            )
+            ).because(ReasonCode.PREVIOUS_USER_NOT_LEFT)
         if host not in self._members.freepool(aggregates).hosts:
             raise NotInFreepool((host,), self._names.freepool)

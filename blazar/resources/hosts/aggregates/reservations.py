@@ -304,7 +304,7 @@ class ReservationAggregates:
                 if left := len(self._compute.servers_on(host)):
                     return left
                 cause = Cause(ReasonCode.RESOURCE_NOT_READY)
-                raise HostWaits(f"host {host} cannot be assigned yet: {error.message}", cause=cause) from error
+                raise HostWaits(f"host {host} cannot be assigned yet: {error.message}").because(cause) from error
         if host in freepool.hosts:
             self._members.remove(freepool, host)
         if closed:
@@ -317,8 +317,7 @@ class ReservationAggregates:
             raise HostWaits(
                 f"host {host} runs {len(others)} servers that belong to no reservation, as {others[0].id}; move or "
                 f"delete them",
-                cause=Cause(ReasonCode.SERVER_IN_THE_WAY),
-            )
+            ).because(ReasonCode.SERVER_IN_THE_WAY)
 
     def _reopen(self, reservation_id: str, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> None:
         """Reopen hosts that a reservation has closed to preemptible servers and no longer needs.
