@@ -200,9 +200,10 @@ def postpone(lease: Lease, event: Event, *, at: datetime, reason: Reason, failed
     return with_event(lease, set_reason(later, reason))
 
 
-def finish(event: Event, now: datetime, error: Reason | None = None) -> Event:
-    """Return an event on which nobody works any more: DONE, or ERROR with the reason."""
-    over = replace(
+def finish(event: Event, now: datetime, error: Reason | None = None, note: Reason | None = None) -> Event:
+    """Return an event on which nobody works any more: DONE, with a note or without, or ERROR with the reason."""
+    why = error or note
+    return replace(
         event,
         status=EventStatus.ERROR if error else EventStatus.DONE,
         due_at=None,
@@ -210,9 +211,10 @@ def finish(event: Event, now: datetime, error: Reason | None = None) -> Event:
         claimed_at=None,
         saved_state=None,
         updated_at=now,
+        reason=None if why is None else why.text,
+        cause=None if why is None else why.cause,
         trouble_since=now if error else None,
     )
-    return set_reason(over, error)
 
 
 def settle(
@@ -223,8 +225,7 @@ def settle(
     ``note`` is kept as the reason of an event that is DONE.
     """
     tries = SavedState(undone=count_undone(event) + 1) if error and event.event_type == EventType.UPDATE else None
-    over = replace(finish(event, now, error), saved_state=tries)
-    after = with_event(lease, set_reason(over, error or note))
+    after = with_event(lease, replace(finish(event, now, error, note), saved_state=tries))
     settled = replace(move(after, settled_status(after)), updated_at=now)
     ended = settled.status is LeaseStatus.TERMINATED
     return replace(settled, end_reason=settled.end_reason or EndReason.ENDED) if ended else settled
@@ -234,15 +235,16 @@ def settled_status(lease: Lease) -> LeaseStatus:
     """Return the status that follows from how far the timetable of the lease has come."""
     if lease.status is LeaseStatus.DELETING:
         return LeaseStatus.DELETING
-    start, end = lease.event(EventType.START), lease.event(EventType.END)
-    room = lease.event(EventType.EVACUATE)
-    if room is not None and room.status is not EventStatus.DONE:
-        return LeaseStatus.TIMED_OUT if room.status is EventStatus.ERROR else LeaseStatus.IN_PROGRESS
-    if end is not None and end.status is EventStatus.DONE:
-        return LeaseStatus.TERMINATED
-    if end is not None and end.status is EventStatus.IN_PROGRESS:
-        return LeaseStatus.TERMINATING
-    match start.status if start else None:
+    statuses = {event.event_type: event.status for event in lease.events}
+    room = statuses.get(EventType.EVACUATE, EventStatus.DONE)
+    if room is not EventStatus.DONE:
+        return LeaseStatus.TIMED_OUT if room is EventStatus.ERROR else LeaseStatus.IN_PROGRESS
+    match statuses.get(EventType.END):
+        case EventStatus.DONE:
+            return LeaseStatus.TERMINATED
+        case EventStatus.IN_PROGRESS:
+            return LeaseStatus.TERMINATING
+    match statuses.get(EventType.START):
         case EventStatus.UNDONE:
             return LeaseStatus.PENDING
         case EventStatus.IN_PROGRESS:
@@ -264,11 +266,8 @@ def abandon(lease: Lease, event: Event, *, now: datetime) -> Lease:
 
 def begin_deletion(lease: Lease, *, now: datetime, reason: EndReason = EndReason.DELETED) -> Lease:
     """Return the lease DELETING for a ``reason``, with a deletion event that is due at once and no timetable."""
-    events = tuple(
-        # A claimed event stays: its owner is working in the cloud, and releases it when it sees the status.
-        e if is_claimed(e, now) else replace(e, due_at=None)
-        for e in lease.events
-    )
+    # A claimed event stays: its owner is working in the cloud, and releases it when it sees the status.
+    events = tuple(e if is_claimed(e, now) else replace(e, due_at=None) for e in lease.events)
     deletion = new_event(EventType.DELETE, to_second(now), now, due_at=now)
     if lease.status is LeaseStatus.WAITING and reason is EndReason.DELETED:
         reason = EndReason.LEFT_LINE
