@@ -18,7 +18,7 @@ from blazar.calendar.shared import SharedSearch
 from blazar.model.base.errors import InvalidInput, NotEnoughResources
 from blazar.model.calendar.demand import Demand
 from blazar.model.resources.requirements import Anything, Requirement, matches
-from blazar.model.resources.resource import Resource, noun, share
+from blazar.model.resources.resource import Resource, noun
 
 Matching = Callable[[Requirement], Sequence[Resource]]
 
@@ -317,7 +317,7 @@ def _not_enough_error(
         text = f"at least {demand.min_count} requested, {matching} match, {free} of them free in that time{together}"
     else:
         text = (
-            f"{demand.min_count} {share(demand.kind)}s requested, {matching} {noun(demand.kind)}s match, {free} "
-            f"{share(demand.kind)}s fit{together}"
+            f"{demand.min_count} {demand.share}s requested, {matching} {noun(demand.kind)}s match, {free} "
+            f"{demand.share}s fit{together}"
         )
     return NotEnoughResources(f"Not enough {noun(demand.kind)}s available: {which}{text}.")

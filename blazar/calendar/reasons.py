@@ -16,7 +16,7 @@ from blazar.model.base.clock import spell
 from blazar.model.base.errors import NotEnoughResources
 from blazar.model.calendar.demand import Affinity, Demand
 from blazar.model.resources.requirements import All, AnyOf, Anything, Comparison, Membership, Not, Requirement, matches
-from blazar.model.resources.resource import Resource, noun, share
+from blazar.model.resources.resource import Resource, noun
 from blazar.model.search.availability import Step, StepCode
 
 LONGEST_WORDS = 120
@@ -171,7 +171,7 @@ class _Count:
 
     def explanation(self, free: int) -> Explanation:
         """Return the steps, and the sentence that ends with what the demand could get."""
-        part = share(self.demand.kind)
+        part = self.demand.share
         ending = f"{free} free" if self.demand.whole else f"{free} {part} fits" if free == 1 else f"{free} {part}s fit"
         return Explanation(tuple(self.steps), "; ".join([*self.words, ending]), free)
 
@@ -211,14 +211,14 @@ class _Count:
         kept = self.demand.kept
         # What it keeps on a host that takes nothing more, it has all the same.
         rooms = {resource.id: max(kept.get(resource.id, 0), self._room(resource)) for resource in self.left}
-        total = sum(rooms.values())
+        total, word = sum(rooms.values()), noun(self.demand.kind)
         match self.demand.affinity:
             case Affinity.TOGETHER if kept:
-                free, words = max(rooms[resource_id] for resource_id in kept), "on the host in use"
+                free, words = max(rooms[resource_id] for resource_id in kept), f"on the {word} in use"
             case Affinity.TOGETHER if not self.demand.whole:
-                free, words = max(rooms.values(), default=0), "on one host"
+                free, words = max(rooms.values(), default=0), f"on one {word}"
             case Affinity.APART:
-                free, words = sum(1 for room in rooms.values() if room), "on different hosts"
+                free, words = sum(1 for room in rooms.values() if room), f"on different {word}s"
             case _:
                 return total
         if free < self.demand.min_count <= total:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A refusal counts what was asked for: servers on hosts, volumes on pools, units of anything else."""
+"""A refusal counts what was asked for: instances on hosts, volumes on pools, units of anything else, or by its type."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
@@ -20,3 +22,10 @@ def test_a_refusal_has_the_word_for_what_was_asked_for(kind, word):
     demand = Demand(kind, 2, 2, per_instance=Amounts.of({"X": 1}))
     with pytest.raises(NotEnoughResources, match=f": 2 {word} requested, .* 0 {word} fit"):
         place([demand], snapshot)
+    with pytest.raises(NotEnoughResources, match=": 2 seats requested, .* 0 seats fit"):
+        place([replace(demand, word="seat")], snapshot)
+
+
+def test_the_word_for_it_is_no_part_of_what_is_asked_for():
+    demand = Demand(HOST, 2, 2, per_instance=Amounts.of({"X": 1}))
+    assert replace(demand, word="server") == demand

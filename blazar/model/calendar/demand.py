@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.resources.requirements import Anything, Requirement
-from blazar.model.resources.resource import ResourceKind
+from blazar.model.resources.resource import ResourceKind, share
 
 
 class Affinity(StrEnum):
@@ -51,6 +51,7 @@ class Demand:
     * ``required``: names of whole resources that must be chosen as well; they must match, be reservable and be free.
     * ``reference``: the parameter that names what the requirement looks for, as a network: if no resource meets the
       requirement, what it names does not exist.
+    * ``word``: what its type calls one instance, if that is not what those on all shared resources of the kind are.
     """
 
     kind: ResourceKind
@@ -66,6 +67,7 @@ class Demand:
     entitled: bool = False
     required: frozenset[str] = frozenset()
     reference: str | None = None
+    word: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_count <= self.max_count:
@@ -83,6 +85,11 @@ class Demand:
     def whole(self) -> bool:
         """Return whether each instance takes a whole resource."""
         return self.per_instance is None
+
+    @property
+    def share(self) -> str:
+        """Return the word for one instance on a shared resource; the plural adds an s."""
+        return self.word or share(self.kind)
 
     @property
     def fixed(self) -> int:

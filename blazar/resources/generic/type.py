@@ -42,6 +42,7 @@ class Generic(Hooked):
             per_instance=Amounts.of({UNIT: 1}) if shared else None,
             affinity=Affinity.TOGETHER if shared else Affinity.ANY,
             reference=CLASS if wanted.is_any_of_class else None,
+            word=f"{wanted.class_name} unit",
         )
 
     def changed(self, current: Content, change: Given) -> Content:

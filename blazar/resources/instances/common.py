@@ -122,6 +122,8 @@ class Instances(InstanceUse, ResourceType, ABC):
     """Parameters that cannot change while servers may exist."""
     free: ClassVar[tuple[str, ...]]
     """Parameters that can."""
+    word: ClassVar[str] = "instance"
+    """What a refusal calls one of what is asked for."""
     opens_flavor: ClassVar[bool] = True
     """Whether the project can boot servers with the flavor in use."""
 
@@ -161,6 +163,7 @@ class Instances(InstanceUse, ResourceType, ABC):
             per_instance=wanted.per_instance,
             affinity=affinity_of(wanted.affinity),
             traits=wanted.traits,
+            word=self.word,
         )
 
     def requirement(self, parameters: Content) -> Requirement:

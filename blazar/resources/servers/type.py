@@ -63,6 +63,7 @@ class VirtualServer(Instances):
         "floating_ip",
     )
     free = ("amount", *REQUIREMENTS, BEFORE_END)
+    word = "server"
     opens_flavor = False
 
     def __init__(self, cloud: Cloud, settings: HostSettings) -> None:

@@ -12,13 +12,14 @@ import pytest
 from blazar.api.leases.rules import View
 from blazar.api.leases.v1_1 import reasons
 from blazar.manager.common.settings import Settings
+from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import CloudRefused, Conflict
 from blazar.model.base.reasons import Cause, ReasonCode, reason
 from blazar.model.leases.details import HeldResource, LeaseDetails
 from blazar.model.leases.lease import Event
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus, ReservationStatus
-from blazar.model.resources.resource import HOST
+from blazar.model.resources.resource import GENERIC, HOST, VOLUME
 from tests.api.leases.test_leases import ADMIN, asking
 from tests.manager.health.steps import ON_NODE_1, look
 from tests.statements import counted
@@ -82,6 +83,14 @@ def test_a_sentence_about_missing_resources_counts_and_names_them():
     )
     assert told(lost, 0) == told(lost, None)
     assert told(lost, None) == "a resource of the reservation has failed (h-0); it is used again when it is back"
+
+
+@pytest.mark.parametrize(("kind", "word"), [(HOST, "servers"), (VOLUME, "volumes"), (GENERIC, "units")])
+def test_a_sentence_about_what_is_missing_of_a_shared_resource_says_what_that_is(kind, word):
+    held = [replace(OWN, kind=kind, count=3, per_instance=Amounts.of({"X": 1}))]
+    lacking = Reservation("r", "x", None, ReservationStatus.ACTIVE, THEN)
+    message = reasons.of_missing(lacking, held, 2, MEMBER)["message"]
+    assert message == f"2 of 3 {word} have failed; they are used again when they are back"
 
 
 @pytest.mark.slow

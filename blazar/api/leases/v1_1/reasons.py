@@ -18,7 +18,7 @@ from blazar.model.leases.lease import Event, reason_of
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import EventType
 from blazar.model.queue import FailedTry, TryFailure
-from blazar.model.resources.resource import FLOATING_IP, NAMED_KINDS, noun
+from blazar.model.resources.resource import FLOATING_IP, HOST, NAMED_KINDS, noun, share
 from blazar.resources.floating_ips.registration import address_in
 
 MOST_NAMES = 3
@@ -134,8 +134,10 @@ def sentence(cause: Cause, event_type: str, names: str = "") -> str:
 
 
 def _word(held: HeldResource) -> str:
-    """Return the word for one unit of what a reservation holds: a resource, or a server on a shared host."""
-    return noun(held.kind) if held.per_instance is None else "server"
+    """Return the word for one of what a reservation holds: a resource, or what is on a shared one."""
+    if held.per_instance is None:
+        return noun(held.kind)
+    return "server" if held.kind == HOST else share(held.kind)
 
 
 def _render_reason(code: ReasonCode, message: str, detail: str | None, view: View) -> Json:
