@@ -16,7 +16,15 @@ from bench.waiting.models import PROPERTY
 from bench.waiting.traces import Parameters, trace, weights_of
 from blazar.calendar.queue.overlay import count_totals
 from blazar.calendar.queue.plan import order_waiters, plan_queue
-from blazar.calendar.queue.usage import ProjectUsage, Rates, UsedShare, expected_start, foresee_part, give_back, sum_use
+from blazar.calendar.queue.usage import (
+    ProjectUsage,
+    Rates,
+    UsedShare,
+    charge_for_returned,
+    expected_start,
+    foresee_part,
+    sum_use,
+)
 from blazar.calendar.queue.values import DAY, HOUR, Grant, Inventory, PlanBounds, Promise, QueuePlan, Waiter
 from blazar.model.resources.resource import HOST, Resource
 
@@ -137,7 +145,7 @@ class Waiting:
             mine = self.pieces[self.requests[grant.lease_id].project]
             (piece,) = mine[grant.lease_id]
             self.ended.append((piece, now))
-            mine[grant.lease_id] = give_back(piece, now, self.rates)
+            mine[grant.lease_id] = charge_for_returned(piece, now, self.rates)
         if over:
             self.foreseen = foresee_part(self.ended)
         return bool(over)
@@ -153,7 +161,7 @@ class Waiting:
         if promise:
             mine = self.pieces[waiter.project_id]
             (piece,) = mine[lease_id]
-            mine[lease_id] = give_back(piece, now, self.rates)
+            mine[lease_id] = charge_for_returned(piece, now, self.rates)
         return True
 
     def _begins(self, waiter: Waiter, grant: Grant) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from blazar.calendar.openings import KindSearch, open_until
+from blazar.calendar.openings import KindSearch, last_fitting_end
 from blazar.calendar.placement import Placement
 from blazar.calendar.reasons import RequirementPart
 from blazar.model.base.errors import NotEnoughResources
@@ -41,7 +41,7 @@ def find_fewer(
     tried = high
     while low < high and not any(kind.budget.is_spent for kind in kinds):
         wanted = [
-            [max(1, demand.fixed, min(count, tried)) for demand, count in zip(kind.demands, counts, strict=True)]
+            [max(1, demand.fixed_count, min(count, tried)) for demand, count in zip(kind.demands, counts, strict=True)]
             for kind, counts in zip(kinds, free, strict=True)
         ]
         if _do_fit(kinds, wanted, start, end, granted):
@@ -57,7 +57,7 @@ def find_shorter(kinds: Sequence[KindSearch], start: int, end: int, granted: Gra
     low = start + SHORTEST
     if end <= low or not _can_be_granted(kinds, start, low, granted):
         return None
-    high = open_until(kinds, start, low, end)
+    high = last_fitting_end(kinds, start, low, end)
     tried = high
     while low < high:
         if _can_be_granted(kinds, start, tried, granted):
@@ -70,7 +70,7 @@ def find_shorter(kinds: Sequence[KindSearch], start: int, end: int, granted: Gra
 
 def _can_be_granted(kinds: Sequence[KindSearch], start: int, end: int, granted: Granted) -> bool:
     """Return whether all demands fit up to an end and are granted."""
-    placements = [placed for kind in kinds if (placed := kind.placed(start, end)) is not None]
+    placements = [placed for kind in kinds if (placed := kind.find_placement(start, end)) is not None]
     return len(placements) == len(kinds) and granted(end, placements)
 
 
@@ -88,7 +88,7 @@ def find_hindrance(
     """
     number, index = at
     kind = kinds[number]
-    others = [other.placed(start, end) for other in kinds if other is not kind]
+    others = [other.find_placement(start, end) for other in kinds if other is not kind]
     if any(placement is None for placement in others):
         return None
     besides = [placement for placement in others if placement is not None]

@@ -37,7 +37,7 @@ class LeastFree:
     apart: bool = False
     together: int = 0
 
-    def runs(self, timeline: Timeline, length: int, first: int, last: int) -> list[Run]:
+    def find_runs(self, timeline: Timeline, length: int, first: int, last: int) -> list[Run]:
         """Return the longest runs of starts, from ``first`` to ``last``, in which this holds for ``length`` seconds."""
         if self.fits is None:
             count = len(self.resources)
@@ -47,7 +47,7 @@ class LeastFree:
             count = sum(self._add_fits(changes, self.fits, r, length) for r in self.resources)
         return _find_runs_with(self.least, count, changes, first, last)
 
-    def until(self, timeline: Timeline, start: int, end: int) -> int:
+    def find_last_end(self, timeline: Timeline, start: int, end: int) -> int:
         """Return the last end for which this holds from ``start`` on, if it holds to ``end``."""
         if self.fits is None:
             ends = [_free_until(timeline, resource.id, start, end) for resource in self.resources]
@@ -55,25 +55,25 @@ class LeastFree:
         losses: dict[int, int] = {}
         count = 0
         for resource in self.resources:
-            count += self._add_losses(losses, self.fits.of(resource), start, end)
+            count += self._add_losses(losses, self.fits.steps_of(resource), start, end)
         for at in sorted(losses):
             count -= losses[at]
             if count < self.least:
                 return at
         return NEVER
 
-    def _weight(self, fit: int) -> int:
+    def _count_useful(self, fit: int) -> int:
         if self.together:
             return int(fit >= self.together)
         return min(fit, 1) if self.apart else fit
 
     def _add_fits(self, changes: dict[int, int], fits: Fits, resource: Resource, length: int) -> int:
         """Add the changes of how many instances fit on one resource, and return how many did at first."""
-        steps = find_lowest(fits.of(resource), length)
+        steps = find_lowest(fits.steps_of(resource), length)
         _, fit = next(steps)
-        begun = weight = self._weight(fit)
+        begun = weight = self._count_useful(fit)
         for at, fit in steps:
-            if (now := self._weight(fit)) != weight:
+            if (now := self._count_useful(fit)) != weight:
                 changes[at] = changes.get(at, 0) + now - weight
                 weight = now
         return begun
@@ -87,9 +87,9 @@ class LeastFree:
                 continue
             least = fit
             if at < end:
-                begun = weight = self._weight(fit)
+                begun = weight = self._count_useful(fit)
                 continue
-            now = self._weight(fit)
+            now = self._count_useful(fit)
             losses[at] = losses.get(at, 0) + weight - now
             weight = now
         return begun

@@ -28,7 +28,7 @@ class Fits:
         # Hosts of one model with servers of one size have the same numbers: they are computed once for all of them.
         self._known: dict[tuple[Amounts, _Sizes], dict[tuple[int, ...], int]] = {}
 
-    def of(self, resource: Resource) -> Sequence[Step]:
+    def steps_of(self, resource: Resource) -> Sequence[Step]:
         """Return the steps of a resource, in order; the first one is before all time."""
         known = self._steps.get(resource.id)
         if known is None:

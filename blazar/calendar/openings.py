@@ -105,7 +105,7 @@ class KindSearch:
         self._conditions, self._is_exact = derive_conditions(self.demands, candidates, self.timeline)
 
     @property
-    def exact_from(self) -> int:
+    def suffices_from(self) -> int:
         """Return the first start from which on counting alone tells what fits.
 
         How long a late user of a part of a resource will stay is not counted, only placed.
@@ -122,7 +122,7 @@ class KindSearch:
             return [r for r in found if r.reservable]
         return [r for r in found if r.reservable and demand.traits.met_by(r.traits)]
 
-    def possible(self, length: int, first: int, last: int) -> list[Run]:
+    def possible_runs(self, length: int, first: int, last: int) -> list[Run]:
         """Return the runs of starts outside of which the demands cannot fit for ``length`` seconds."""
         asked = length, first, last
         if asked not in self._possible:
@@ -131,11 +131,11 @@ class KindSearch:
                 if not runs:
                     break
                 self.budget.check()
-                runs = intersect_runs(runs, condition.runs(self.timeline, length, first, last))
+                runs = intersect_runs(runs, condition.find_runs(self.timeline, length, first, last))
             self._possible[asked] = runs
         return self._possible[asked]
 
-    def placed(self, start: int, end: int) -> Placement | None:
+    def find_placement(self, start: int, end: int) -> Placement | None:
         """Return the placement in a window, None if the demands do not fit. InvalidInput."""
         window = start, end
         if window not in self._known:
@@ -148,11 +148,11 @@ class KindSearch:
 
     def fits(self, start: int, end: int) -> bool:
         """Return whether the demands fit in a window in which they can as far as counting tells. BudgetSpent."""
-        if start >= self.exact_from:
+        if start >= self.suffices_from:
             return True
         if self.budget.is_spent and (start, end) not in self._known:
             raise BudgetSpent(start)
-        return self.placed(start, end) is not None
+        return self.find_placement(start, end) is not None
 
     def place(self, start: int, end: int, demands: Sequence[Demand] | None = None) -> Placement:
         """Place these demands, or all, in a window as a booking would. NotEnoughResources, InvalidInput."""
@@ -160,7 +160,7 @@ class KindSearch:
         wanted = self.demands if demands is None else demands
         return place(wanted, snapshot, strategy=self.strategy, seed=self.seed, matching=self.matching)
 
-    def confirmed(self, run: Run, length: int) -> Iterator[Run]:
+    def confirm_runs(self, run: Run, length: int) -> Iterator[Run]:
         """Yield the longest runs of starts within a possible one in which the demands fit.
 
         If the budget is spent, the run in progress is yielded as far as it is known, before BudgetSpent.
@@ -168,14 +168,14 @@ class KindSearch:
         at, last = run
         begun: int | None = None
         while at <= last:
-            if at >= self.exact_from:
+            if at >= self.suffices_from:
                 yield at if begun is None else begun, last
                 return
             if self.budget.is_spent and (at, at + length) not in self._known:
                 if begun is not None:
                     yield begun, at - 1
                 raise BudgetSpent(at)
-            placement = self.placed(at, at + length)
+            placement = self.find_placement(at, at + length)
             if placement is not None:
                 begun = at if begun is None else begun
                 at = self._holds_before(placement, at, length)
@@ -184,23 +184,23 @@ class KindSearch:
                 yield begun, at - 1
                 begun = None
             ends = self.timeline.next_end(at)
-            at = min(self.exact_from, NEVER if ends is None else ends)
+            at = min(self.suffices_from, NEVER if ends is None else ends)
         if begun is not None:
             yield begun, last
 
-    def open_until(self, start: int, end: int, latest: int) -> int:
+    def last_fitting_end(self, start: int, end: int, latest: int) -> int:
         """Return the last end, up to ``latest``, for which the demands fit from ``start`` on, as they do to ``end``.
 
         BudgetSpent.
         """
-        if start >= self.exact_from:
-            return min(latest, *(condition.until(self.timeline, start, end) for condition in self._conditions))
+        if start >= self.suffices_from:
+            return min(latest, *(condition.find_last_end(self.timeline, start, end) for condition in self._conditions))
         ends = [end, *self.timeline.last_ends(end + 1, latest), latest]
         # The longer the window, the less is free: so the ends that fit are the first ones.
         low, high = 0, len(ends) - 1
         while low < high:
             middle = (low + high + 1) // 2
-            if self.placed(start, ends[middle]) is None:
+            if self.find_placement(start, ends[middle]) is None:
                 high = middle - 1
             else:
                 low = middle
@@ -233,7 +233,7 @@ def search_openings(
     for kind in kinds:
         if any(demand.required for demand in kind.demands):
             # A request that makes no sense is refused, and does not find nothing.
-            kind.placed(earliest, earliest + length)
+            kind.find_placement(earliest, earliest + length)
     openings: list[Opening] = []
     last = latest - length if last_start is None else last_start
     try:
@@ -246,19 +246,19 @@ def search_openings(
     return Found(tuple(openings), latest, complete=True)
 
 
-def earliest(kinds: Sequence[KindSearch], *, length: int, first: int, last: int) -> int | None:
+def find_earliest_start(kinds: Sequence[KindSearch], *, length: int, first: int, last: int) -> int | None:
     """Return the first start from ``first`` to ``last`` at which all demands fit for ``length`` seconds.
 
     BudgetSpent; InvalidInput if a required resource does not exist.
     """
-    for begun, until in _possible(kinds, length, first, last):
+    for begun, until in _intersect_possible_runs(kinds, length, first, last):
         at = begun
         while at <= until:
             missed = next((kind for kind in kinds if not kind.fits(at, at + length)), None)
             if missed is None:
                 return at
             ends = missed.timeline.next_end(at)
-            at = min(missed.exact_from, NEVER if ends is None else ends)
+            at = min(missed.suffices_from, NEVER if ends is None else ends)
     return None
 
 
@@ -281,20 +281,20 @@ def find_nearest(kinds: Sequence[KindSearch], *, length: int, wanted: int, earli
     return found
 
 
-def open_until(kinds: Sequence[KindSearch], start: int, end: int, latest: int) -> int:
+def last_fitting_end(kinds: Sequence[KindSearch], start: int, end: int, latest: int) -> int:
     """Return the last end, up to ``latest``, for which all demands fit from ``start`` on, as they do to ``end``."""
-    return min((kind.open_until(start, end, latest) for kind in kinds), default=latest)
+    return min((kind.last_fitting_end(start, end, latest) for kind in kinds), default=latest)
 
 
 def _find_runs(kinds: Sequence[KindSearch], length: int, first: int, last: int) -> Iterator[Run]:
-    for run in _possible(kinds, length, first, last):
+    for run in _intersect_possible_runs(kinds, length, first, last):
         yield from _confirm(kinds, run, length)
 
 
-def _possible(kinds: Sequence[KindSearch], length: int, first: int, last: int) -> list[Run]:
+def _intersect_possible_runs(kinds: Sequence[KindSearch], length: int, first: int, last: int) -> list[Run]:
     possible: list[Run] = [(first, last)] if first <= last else []
     for kind in kinds:
-        possible = intersect_runs(possible, kind.possible(length, first, last)) if possible else []
+        possible = intersect_runs(possible, kind.possible_runs(length, first, last)) if possible else []
     return possible
 
 
@@ -302,14 +302,16 @@ def _confirm(kinds: Sequence[KindSearch], run: Run, length: int) -> Iterator[Run
     if not kinds:
         yield run
         return
-    for possible in kinds[0].confirmed(run, length):
+    for possible in kinds[0].confirm_runs(run, length):
         yield from _confirm(kinds[1:], possible, length)
 
 
 def _make_opening(kinds: Sequence[KindSearch], run: Run, length: int, latest: int) -> Opening:
     start, last_start = run
-    placements = tuple(placement for kind in kinds if (placement := kind.placed(start, start + length)) is not None)
+    placements = tuple(
+        placement for kind in kinds if (placement := kind.find_placement(start, start + length)) is not None
+    )
     if len(placements) < len(kinds):
         raise AssertionError(f"counting found a window at {start} that the placement does not")
-    until = open_until(kinds, start, start + length, latest)
+    until = last_fitting_end(kinds, start, start + length, latest)
     return Opening(start, last_start, None if until >= latest else until, placements)

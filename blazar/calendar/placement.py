@@ -271,20 +271,20 @@ def _place_mixed(
         if demand.whole:
             _check_pinned(index, demands, candidates[index], snapshot)
     search = SharedSearch(demands, candidates, snapshot)
-    if lost := search.overdrawn():
+    if lost := search.find_overdrawn():
         raise NotEnoughResources(
             f"{', '.join(lost)} is in use by the reservation, and too little of it is free in that time; ask for less, "
             f"or for a shorter time",
             public="too little of what the reservation uses is free in that time; ask for less, or for a shorter time",
         )
-    if not search.fill():
-        rooms = [search.room(index) for index in range(len(demands))]
+    if not search.assign_minimums():
+        rooms = [search.count_room_alone(index) for index in range(len(demands))]
         worst = max(range(len(demands)), key=lambda i: demands[i].min_count - rooms[i])
         raise _not_enough_error(worst, demands, rooms[worst], find, others=" without" if len(demands) > 1 else "")
-    search.top_up()
+    search.assign_up_to_maximums()
     return Placement(
         tuple(
-            tuple(Assignment(resource_id, count) for resource_id, count in search.given(index).items())
+            tuple(Assignment(resource_id, count) for resource_id, count in search.assigned_counts(index).items())
             for index in range(len(demands))
         )
     )

@@ -10,7 +10,7 @@ from datetime import datetime
 from blazar.calendar.counting import derive_conditions
 from blazar.calendar.occupancy import Occupancy
 from blazar.calendar.openings import KindSearch
-from blazar.calendar.timeline import instant
+from blazar.calendar.timeline import from_epoch
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import spell
 from blazar.model.base.errors import NotEnoughResources
@@ -43,7 +43,7 @@ class Explanation:
     free: int
 
 
-def parts_of(requirement: Requirement) -> tuple[RequirementPart, ...]:
+def split_requirement(requirement: Requirement) -> tuple[RequirementPart, ...]:
     """Return the parts of a requirement of which no place in the request is known."""
     match requirement:
         case Anything():
@@ -53,7 +53,7 @@ def parts_of(requirement: Requirement) -> tuple[RequirementPart, ...]:
     return (RequirementPart(requirement),)
 
 
-def explain(
+def explain_misfits(
     search: KindSearch, parts: Sequence[Sequence[RequirementPart]], start: int, end: int, latest: int
 ) -> list[Explanation | None]:
     """Return, for each demand of a search, why it does not fit into a window; None if it does.
@@ -67,15 +67,15 @@ def explain(
         search.budget.check()
         counts.append(_count_by_step(search, demand, occupancy, demand_parts))
     short = [count.is_short for count in counts]
-    crowded = not any(short) and len(counts) > 1 and search.placed(start, end) is None
+    crowded = not any(short) and len(counts) > 1 and search.find_placement(start, end) is None
     found: list[Explanation | None] = []
     for index, count in enumerate(counts):
         free = count.free
         if crowded:
             free = _count_beside(search, index, start, end)
-            count.add(StepCode.OTHER_RESERVATIONS, free, f"{free} beside the other reservations of the lease")
+            count.add_step(StepCode.OTHER_RESERVATIONS, free, f"{free} beside the other reservations of the lease")
         elif short[index] and count.booked:
-            count.note_until(_find_free_again(search, count.demand, start, end, latest))
+            count.note_free_again(_find_free_again(search, count.demand, start, end, latest))
         explained = crowded or short[index]
         found.append(count.explanation(free) if explained else None)
     return found
@@ -87,8 +87,8 @@ def _count_by_step(
     in_use = demand.pinned.union(demand.kept)
     held = tuple(resource for resource in search.resources if resource.id in in_use) if in_use else ()
     count = _Count(search, demand, occupancy, in_use, held)
-    count.narrow(parts)
-    count.keep()
+    count.take_away_unsuited(parts)
+    count.take_away_lost()
     return count
 
 
@@ -117,15 +117,15 @@ class _Count:
         """Return whether the demand does not fit, even if it were the only one."""
         return self.free < self.demand.min_count or self.lost > 0
 
-    def narrow(self, parts: Sequence[RequirementPart]) -> None:
+    def take_away_unsuited(self, parts: Sequence[RequirementPart]) -> None:
         """Take away what does not match, cannot be used, is too small, and is promised."""
         demand = self.demand
         self.left = [*self.held, *(r for r in self.search.matching(Anything()) if r.id not in self.in_use)]
-        self.add(StepCode.REGISTERED, len(self.left), f"{len(self.left)} {_plural(demand, len(self.left))}")
+        self.add_step(StepCode.REGISTERED, len(self.left), f"{len(self.left)} {_plural(demand, len(self.left))}")
         for part in parts:
             self.left = [r for r in self.left if r.id in self.in_use or matches(part.requirement, r.properties)]
             words = f"{len(self.left)} with {describe_requirement(part.requirement)}"
-            self.add(StepCode.REQUIREMENT, len(self.left), words, pointer=part.pointer)
+            self.add_step(StepCode.REQUIREMENT, len(self.left), words, pointer=part.pointer)
         self._remove(StepCode.TRAITS, lambda r: not demand.traits.met_by(r.traits), "without the traits of the flavor")
         of_them = "of them " if len(self.steps) > 1 else ""
         self._remove(StepCode.DISABLED, lambda r: r.disabled, f"{of_them}disabled")
@@ -133,35 +133,35 @@ class _Count:
         if (size := demand.per_instance) is not None:
             self._remove(StepCode.TOO_SMALL, lambda r: not r.count_beside(Amounts(), size), "too small")
         self._take_promised()
-        self.free = self._free()
+        self.free = self._count_free()
 
-    def keep(self) -> None:
+    def take_away_lost(self) -> None:
         """Take away what must be chosen and cannot be, and what could be chosen in its place only."""
         demand = self.demand
-        gone = [resource for resource in self.held if not self._holds(resource)]
+        gone = [resource for resource in self.held if not self._can_keep(resource)]
         if gone:
             why = "and promised to others" if demand.whole else "with too little room"
             words = f"{len(gone)} in use by the reservation {why}"
-            self.add(StepCode.IN_USE, len(self.left) - len(gone), words, removed=len(gone))
+            self.add_step(StepCode.IN_USE, len(self.left) - len(gone), words, removed=len(gone))
         unnamed = len(demand.required - {resource.name for resource in self.left})
-        self.lost = unnamed + sum(demand.kept.get(resource.id, 1) - self._room(resource) for resource in gone)
+        self.lost = unnamed + sum(demand.kept.get(resource.id, 1) - self._count_room(resource) for resource in gone)
         if not self.lost:
             return
         free = max(0, min(self.free, demand.min_count - self.lost))
         # Of what is shared, resources are counted until here.
         if demand.whole and (others := self.free - free):
             words = f"{others} that cannot replace what is {'required by name' if unnamed else 'in use'}"
-            self.add(StepCode.NO_SUBSTITUTE, free, words, removed=others)
+            self.add_step(StepCode.NO_SUBSTITUTE, free, words, removed=others)
         self.free = free
 
-    def add(
+    def add_step(
         self, code: StepCode, remaining: int, words: str, *, removed: int | None = None, pointer: str | None = None
     ) -> None:
         """Add a step, with its words."""
         self.steps.append(Step(code, remaining, removed, pointer=pointer))
         self.words.append(words)
 
-    def note_until(self, until: datetime | None) -> None:
+    def note_free_again(self, until: datetime | None) -> None:
         """Note when enough of those that are promised are free again."""
         if until is None:
             return
@@ -181,36 +181,36 @@ class _Count:
         removed = len(self.left) - len(left)
         self.left = left
         if removed:
-            self.add(code, len(left), f"{removed} {words}", removed=removed)
+            self.add_step(code, len(left), f"{removed} {words}", removed=removed)
         return removed
 
     def _take_promised(self) -> None:
         """Take away what is promised; where instances share resources, also tell how many are promised in part."""
-        self.booked = self._remove(StepCode.PROMISED, lambda r: not self._room(r), "booked")
+        self.booked = self._remove(StepCode.PROMISED, lambda r: not self._count_room(r), "booked")
         if self.demand.whole or not (in_part := sum(1 for r in self.left if not self.occupancy.is_free(r.id))):
             return
         if self.booked:
             self.words[-1] += f", {in_part} more in part"
         else:
-            self.add(StepCode.PROMISED, len(self.left), f"{in_part} booked in part", removed=0)
+            self.add_step(StepCode.PROMISED, len(self.left), f"{in_part} booked in part", removed=0)
         self.booked += in_part
 
-    def _room(self, resource: Resource) -> int:
+    def _count_room(self, resource: Resource) -> int:
         size = self.demand.per_instance
         if size is None:
             return int(self.occupancy.is_free(resource.id))
         return self.occupancy.count_free(resource, size)
 
-    def _holds(self, resource: Resource) -> bool:
+    def _can_keep(self, resource: Resource) -> bool:
         if self.demand.whole:
             return self.occupancy.is_free(resource.id)
-        return self.demand.entitled or self._room(resource) >= self.demand.kept[resource.id]
+        return self.demand.entitled or self._count_room(resource) >= self.demand.kept[resource.id]
 
-    def _free(self) -> int:
+    def _count_free(self) -> int:
         """Return how many the demand could get if it were the only one."""
         kept = self.demand.kept
         # What it keeps on a host that takes nothing more, it has all the same.
-        rooms = {resource.id: max(kept.get(resource.id, 0), self._room(resource)) for resource in self.left}
+        rooms = {resource.id: max(kept.get(resource.id, 0), self._count_room(resource)) for resource in self.left}
         total, word = sum(rooms.values()), noun(self.demand.kind)
         match self.demand.affinity:
             case Affinity.TOGETHER if kept:
@@ -222,7 +222,7 @@ class _Count:
             case _:
                 return total
         if free < self.demand.min_count <= total:
-            self.add(StepCode.AFFINITY, free, f"{free} of {total} {words}", removed=total - free)
+            self.add_step(StepCode.AFFINITY, free, f"{free} of {total} {words}", removed=total - free)
         return free
 
 
@@ -233,17 +233,17 @@ def _find_free_again(search: KindSearch, demand: Demand, start: int, end: int, l
         return None
     alone = replace(demand, pinned=frozenset(), kept={}, required=frozenset())
     if alone == demand and len(search.demands) == 1:
-        runs = search.possible(length, start, latest - length)
+        runs = search.possible_runs(length, start, latest - length)
     else:
         (condition,), _ = derive_conditions([alone], [search.candidates(alone)], search.timeline)
-        runs = condition.runs(search.timeline, length, start, latest - length)
-    return instant(runs[0][0]) if runs else None
+        runs = condition.find_runs(search.timeline, length, start, latest - length)
+    return from_epoch(runs[0][0]) if runs else None
 
 
 def _count_beside(search: KindSearch, index: int, start: int, end: int) -> int:
     """Return how many one demand gets if the others get what they need."""
     search.budget.spend()
-    demands = [replace(d, min_count=max(1, d.fixed)) if i == index else d for i, d in enumerate(search.demands)]
+    demands = [replace(d, min_count=max(1, d.fixed_count)) if i == index else d for i, d in enumerate(search.demands)]
     try:
         found = search.place(start, end, demands)
     except NotEnoughResources:

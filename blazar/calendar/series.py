@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from blazar.calendar.occupancy import Snapshot
 from blazar.calendar.openings import Budget, KindSearch, find_nearest
 from blazar.calendar.placement import Placement, place
-from blazar.calendar.timeline import Timeline, Use, instant, second
+from blazar.calendar.timeline import Timeline, Use, epoch, from_epoch
 from blazar.model.base.clock import spell
 from blazar.model.base.errors import NotEnoughResources
 from blazar.model.base.window import Window
@@ -74,14 +74,14 @@ def plan_series(
     planned: list[PlannedOccurrence] = []
     for first in range(0, len(occurrences), CHUNK):
         some = occurrences[first : first + CHUNK]
-        start, end = second(min(o.start for o in some)), second(max(o.end for o in some))
+        start, end = epoch(min(o.start for o in some)), epoch(max(o.end for o in some))
         if end > latest:
             raise ValueError(f"an occurrence ends after the calendar that was read: {some}")
-        part = calendar.part(start, end)
+        part = calendar.cut_to(start, end)
         for occurrence in some:
             budget.check()
-            planned.append(part.planned(occurrence))
-        calendar.take_over(part)
+            planned.append(part.place_occurrence(occurrence))
+        calendar.add_placed_of(part)
     # Only now is it known what else the plan places: an opening must not take it.
     return SeriesPlan(fit, tuple(_add_openings(planned, calendar, budget, latest)))
 
@@ -95,22 +95,22 @@ class _Calendar:
         self._placed: list[dict[int, list[Use]]] = [defaultdict(list) for _ in kinds]
         self.now = max((timeline.now for timeline in self._timelines), default=0)
 
-    def part(self, start: int, end: int) -> _Calendar:
+    def cut_to(self, start: int, end: int) -> _Calendar:
         """Return the calendar of a part of the range."""
         return _Calendar(self._kinds, [timeline.narrow(start, end) for timeline in self._timelines])
 
-    def take_over(self, part: _Calendar) -> None:
+    def add_placed_of(self, part: _Calendar) -> None:
         """Add what has been placed on a part."""
         for number, placed in enumerate(part._placed):
             self._timelines[number] = self._timelines[number].add_uses(placed)
 
-    def planned(self, occurrence: Occurrence) -> PlannedOccurrence:
+    def place_occurrence(self, occurrence: Occurrence) -> PlannedOccurrence:
         """Place an occurrence if it fits, and add it to the timelines."""
         window = occurrence.window
         if window is None:
             sentence = "the clocks of its zone change on that day, and leave no time between its start and its end"
             return PlannedOccurrence(occurrence, reason=sentence)
-        start, end = second(window.start), second(window.end)
+        start, end = epoch(window.start), epoch(window.end)
         if start < self.now:
             return PlannedOccurrence(occurrence, reason=f"its start, {spell(window.start)} UTC, has passed")
         try:
@@ -126,10 +126,10 @@ class _Calendar:
             )
         except NotEnoughResources as error:
             return PlannedOccurrence(occurrence, reason=error.public or error.message)
-        self._add(placements, start, end)
+        self._add_placements(placements, start, end)
         return PlannedOccurrence(occurrence, placements)
 
-    def opening(self, wanted: int, length: int, earliest: int, latest: int, budget: Budget) -> Window | None:
+    def take_opening(self, wanted: int, length: int, earliest: int, latest: int, budget: Budget) -> Window | None:
         """Return the window nearest to a start, and add it to the timelines; None if none is found."""
         searches = [
             KindSearch(kind.demands, timeline, kind.resources, kind.matching, budget, kind.strategy, kind.seed)
@@ -139,10 +139,10 @@ class _Calendar:
         if found is None:
             return None
         placements = [search.place(found, found + length) for search in searches]
-        self._add(placements, found, found + length)
-        return Window(instant(found), instant(found + length))
+        self._add_placements(placements, found, found + length)
+        return Window(from_epoch(found), from_epoch(found + length))
 
-    def _add(self, placements: Sequence[Placement], start: int, end: int) -> None:
+    def _add_placements(self, placements: Sequence[Placement], start: int, end: int) -> None:
         for number, (kind, placement) in enumerate(zip(self._kinds, placements, strict=True)):
             timeline = self._timelines[number]
             uses = _list_uses(kind.demands, placement, timeline, start, end)
@@ -174,9 +174,9 @@ def _add_openings(
         if budget.is_spent:
             break
         occurrence = planned[number].occurrence
-        before = second(planned[number - 1].occurrence.end) if number else calendar.now
-        after = second(planned[number + 1].occurrence.start) if number + 1 < len(planned) else latest
-        start = second(occurrence.start)
-        opening = calendar.opening(start, second(occurrence.end) - start, before, after, budget)
+        before = epoch(planned[number - 1].occurrence.end) if number else calendar.now
+        after = epoch(planned[number + 1].occurrence.start) if number + 1 < len(planned) else latest
+        start = epoch(occurrence.start)
+        opening = calendar.take_opening(start, epoch(occurrence.end) - start, before, after, budget)
         found[number] = replace(planned[number], opening=opening)
     return found

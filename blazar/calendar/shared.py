@@ -49,18 +49,18 @@ class SharedSearch:
         )
         self._begin()
 
-    def fill(self) -> bool:
+    def assign_minimums(self) -> bool:
         """Assign to every demand its minimum; return whether that is possible."""
         if self._fill_greedily():
             return True
         if len(self._demands) == 1:
             return False
         self._begin()
-        if any(self._count_missing(i) and self.room(i) < d.min_count for i, d in enumerate(self._demands)):
+        if any(self._count_missing(i) and self.count_room_alone(i) < d.min_count for i, d in enumerate(self._demands)):
             return False
         return self._fill_by_search()
 
-    def top_up(self) -> None:
+    def assign_up_to_maximums(self) -> None:
         """Assign to every demand what still fits up to its maximum, one instance at a time in turn.
 
         Where one does not fit now, it never will: so each demand goes through its candidates once.
@@ -72,15 +72,15 @@ class SharedSearch:
             # Nobody has to wait for a turn of the last one.
             at_once = left[growing[0]] if len(growing) == 1 else 1
             for index in growing:
-                left[index] = left[index] - at_once if self._grow(index, positions, at_once) else 0
+                left[index] = left[index] - at_once if self._assign_more(index, positions, at_once) else 0
             growing = [index for index in growing if left[index] > 0]
 
-    def _grow(self, index: int, positions: list[int], count: int) -> bool:
+    def _assign_more(self, index: int, positions: list[int], count: int) -> bool:
         """Assign more instances to a demand, from its position among the candidates on; return whether all fitted."""
         candidates = self._candidates[index]
         while count and positions[index] < len(candidates):
             resource = candidates[positions[index]]
-            fits = min(count, self._fits(index, resource))
+            fits = min(count, self._count_fitting(index, resource))
             if fits:
                 self._take(index, resource, fits)
                 count -= fits
@@ -88,11 +88,11 @@ class SharedSearch:
                 positions[index] += 1
         return not count
 
-    def given(self, index: int) -> Mapping[int, int]:
+    def assigned_counts(self, index: int) -> Mapping[int, int]:
         """Return the count that a demand got, by resource."""
         return self._given[index]
 
-    def room(self, index: int) -> int:
+    def count_room_alone(self, index: int) -> int:
         """Return how many instances of a demand would fit if it were the only one."""
         demand = self._demands[index]
         if demand.per_instance is None:
@@ -113,7 +113,7 @@ class SharedSearch:
                 return sum(1 for count in counts if count)
         return sum(counts)
 
-    def overdrawn(self) -> list[str]:
+    def find_overdrawn(self) -> list[str]:
         """Return the names of the resources whose capacity is too small for all that the demands keep there.
 
         Demands that are ``entitled`` are not checked.
@@ -148,7 +148,7 @@ class SharedSearch:
             for resource in self._candidates[index]:
                 if not missing:
                     break
-                count = next(self._counts(index, resource, missing))
+                count = next(self._list_possible_counts(index, resource, missing))
                 if count:
                     self._take(index, resource, count)
                     missing -= count
@@ -157,7 +157,7 @@ class SharedSearch:
         return True
 
     def _fill_by_search(self) -> bool:
-        bounds = [self._bounds(index) for index in self._order]
+        bounds = [self._sum_maximums_from(index) for index in self._order]
         frames: list[_Frame] = []
         if self._search_on(frames, bounds, -1, 0, 0):
             return True
@@ -168,7 +168,7 @@ class SharedSearch:
             index = self._order[frame.at]
             resource = self._candidates[index][frame.position]
             if frame.taken:
-                self._untake(index, resource, frame.taken)
+                self._give_back(index, resource, frame.taken)
                 frame.taken = 0
             count = next(frame.counts, None)
             if count is None:
@@ -192,29 +192,29 @@ class SharedSearch:
             missing = self._count_missing(self._order[at])
         index = self._order[at]
         if position < len(self._candidates[index]) and bounds[at][position] >= missing:
-            counts = self._counts(index, self._candidates[index][position], missing)
+            counts = self._list_possible_counts(index, self._candidates[index][position], missing)
             frames.append(_Frame(at, position, missing, counts))
         return False
 
-    def _bounds(self, index: int) -> list[int]:
+    def _sum_maximums_from(self, index: int) -> list[int]:
         """Return, for every position among a demand's candidates, the maximum that those from there on can take."""
         total, bounds = 0, []
         for resource in reversed(self._candidates[index]):
-            count = self._fits(index, resource)
+            count = self._count_fitting(index, resource)
             total = max(total, count) if self._demands[index].affinity is Affinity.TOGETHER else total + count
             bounds.append(total)
         return bounds[::-1]
 
-    def _counts(self, index: int, resource: Resource, missing: int) -> Iterator[int]:
+    def _list_possible_counts(self, index: int, resource: Resource, missing: int) -> Iterator[int]:
         """Return the counts that a resource may get, the largest first, and finally 0."""
-        fits = self._fits(index, resource)
+        fits = self._count_fitting(index, resource)
         demand = self._demands[index]
         if demand.affinity is Affinity.TOGETHER and not demand.whole:
             return iter((missing, 0) if fits >= missing else (0,))
         counts: Iterable[int] = range(min(missing, fits), 0, -1)
         return chain(counts, (0,))
 
-    def _fits(self, index: int, resource: Resource) -> int:
+    def _count_fitting(self, index: int, resource: Resource) -> int:
         demand, given = self._demands[index], self._given[index]
         if demand.per_instance is None:
             return int(resource.id not in self._whole and resource.id not in self._used)
@@ -238,7 +238,7 @@ class SharedSearch:
             self._used[resource.id] = self._used.get(resource.id, Amounts()) + per_instance.times(count)
         self._given[index][resource.id] = self._given[index].get(resource.id, 0) + count
 
-    def _untake(self, index: int, resource: Resource, count: int) -> None:
+    def _give_back(self, index: int, resource: Resource, count: int) -> None:
         per_instance = self._demands[index].per_instance
         if per_instance is None:
             self._whole.remove(resource.id)

@@ -108,7 +108,7 @@ class Timeline:
                         taken.add(id_)
                     else:
                         shared.setdefault(id_, []).append((use[0], until - self.cleaning, use[2], use[3]))
-        room = Room(instant(start), instant(end + self.cleaning), _Instants(ends), _Instants(starts))
+        room = Room(from_epoch(start), from_epoch(end + self.cleaning), _Instants(ends), _Instants(starts))
         return Occupancy.of_uses(taken, _Uses(shared, self.cleaning), room)
 
     def _add_whole(self, begin: int, until: int, taken: set[int], ends: dict[int, int], starts: dict[int, int]) -> None:
@@ -177,24 +177,24 @@ class Timeline:
         return sorted({use[0] - self.cleaning for uses in self.uses.values() for use in uses})
 
 
-def second(at: datetime) -> int:
+def epoch(at: datetime) -> int:
     """Return an instant in seconds since the epoch."""
     return int(at.timestamp())
 
 
-def instant(at: int) -> datetime:
+def from_epoch(at: int) -> datetime:
     """Return seconds since the epoch as an instant."""
     return datetime.fromtimestamp(min(at, _LAST), UTC)
 
 
-_LAST = second(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC))
+_LAST = epoch(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC))
 
 
 class _Instants(Lazy[int, datetime]):
     """Instants by resource."""
 
     def __getitem__(self, resource_id: int) -> datetime:
-        return instant(self._raw[resource_id])
+        return from_epoch(self._raw[resource_id])
 
 
 class _Uses(Lazy[Sequence[Use], Sequence[occupancy.Use]]):
@@ -206,7 +206,7 @@ class _Uses(Lazy[Sequence[Use], Sequence[occupancy.Use]]):
 
     def __getitem__(self, resource_id: int) -> Sequence[occupancy.Use]:
         return [
-            (instant(start), instant(end), count, amounts)
+            (from_epoch(start), from_epoch(end), count, amounts)
             for start, end, count, amounts in (
                 add_cleaning_before(use, self._cleaning) for use in self._raw[resource_id]
             )

@@ -175,11 +175,11 @@ def _wait_for_bus(listening: Future[None], stopping: threading.Event) -> None:
     while not stopping.is_set():
         if wait((listening,), BUS_POLL_SECONDS).done:
             listening.result()
-            waiting.over()
+            waiting.log_recovery()
             return
         if time.monotonic() - begin >= BUS_SECONDS:
             sentence = "Waiting for the message bus; events are worked on, and requests are not received"
-            waiting.met(sentence, level=logging.WARNING)
+            waiting.log_failure(sentence, level=logging.WARNING)
             process.say_status(sentence)
 
 

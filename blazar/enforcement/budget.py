@@ -21,7 +21,7 @@ from blazar.model.base.clock import END_OF_TIME, later, to_second
 from blazar.model.base.errors import EnforcementUnavailable, InvalidInput, UsageDenied
 from blazar.model.base.window import Window
 from blazar.model.leases.limits import Exceeded
-from blazar.model.use.resource_hours import MEASURES, UsageCurve, UsageRecord, find_peak, measures, roll_sums, second
+from blazar.model.use.resource_hours import MEASURES, UsageCurve, UsageRecord, epoch, find_peak, measures, roll_sums
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
@@ -65,7 +65,7 @@ class PeriodCalendar:
         days.
         """
         reach = self.reach(window)
-        first, last = second(reach.start), second(reach.end)
+        first, last = epoch(reach.start), epoch(reach.end)
         starts: set[datetime] = set()
         for edge in {first, *total.instants, *growth.instants}:
             if first <= edge < last:
@@ -73,7 +73,7 @@ class PeriodCalendar:
                 starts |= {start, self._next(start), self._next(self._next(start))}
         for start in sorted(start for start in starts if start < window.end):
             period = Window(start, self._next(start))
-            if growth.between(second(period.start), second(period.end)) > 0:
+            if growth.sum_between(epoch(period.start), epoch(period.end)) > 0:
                 yield period
 
     def _begin(self, instant: datetime) -> datetime:
@@ -184,11 +184,11 @@ class ResourceHoursFilter(LimitFilter):
         worst: Window | None = None
         fullest = limit * 3600
         for period in self._period.within(total, growth, question.wanted.window):
-            sum_ = total.between(second(period.start), second(period.end))
+            sum_ = total.sum_between(epoch(period.start), epoch(period.end))
             if sum_ > fullest:
                 worst, fullest = period, sum_
         if worst is not None:
-            taken = lease.between(second(worst.start), second(worst.end))
+            taken = lease.sum_between(epoch(worst.start), epoch(worst.end))
             raise self._refusal(measure, limit, worst, taken, fullest - taken, find_peak(worst, after))
 
     def _refusal(self, measure: str, limit: int, period: Window, taken: int, used: int, amount: int) -> UsageDenied:
@@ -204,7 +204,7 @@ class ResourceHoursFilter(LimitFilter):
             -(-used // 3600),
             {"duration_seconds": seconds(fits)} if fits else {},
         )
-        return exceeded.denied(
+        return exceeded.make_denial(
             f"reservations, start_date, end_date: the lease would take {_up(taken)} {measure}-hours from "
             f"{spell(period.start)} to {spell(period.end)}, and of the {limit} that the project has in "
             f"{self._period.words} ({name}) {_down(left)} are left for it; ask {advice}"

@@ -105,7 +105,7 @@ class MaxLeaseDurationFilter(LimitFilter):
             and (before is None or window.duration > before.duration)
         ):
             end = later(window.start, self._longest)
-            raise _too_long(self._longest, window.duration, end).denied(
+            raise _too_long(self._longest, window.duration, end).make_denial(
                 f"end_date: the lease would last {span(window.duration)}; the limit is {span(self._longest)} "
                 f"(max_lease_duration); choose an end by {spell(end)}",
                 at="/end_date",
@@ -122,14 +122,14 @@ class MaxLeaseDurationFilter(LimitFilter):
                 seconds(before.end - now),
                 fits={"retry_at": zulu(opens)},
             )
-            raise early.denied(
+            raise early.make_denial(
                 f"end_date: an active lease can be extended only in the last {span(extension)} before its end "
                 f"(reservation_extension_window); try again from {spell(opens)} on",
                 at="/end_date",
             )
         if self._longest is not None and window.end > later(before.end, self._longest):
             longer, end = window.end - before.end, later(before.end, self._longest)
-            raise _too_long(self._longest, longer, end).denied(
+            raise _too_long(self._longest, longer, end).make_denial(
                 f"end_date: the lease would be extended by {span(longer)}; the limit is {span(self._longest)} at a "
                 f"time (max_lease_duration); choose an end by {spell(end)}",
                 at="/end_date",
@@ -191,14 +191,14 @@ class MaxConcurrentLeasesFilter(LimitFilter):
         if most is None:
             return
         if most == 0:
-            raise Exceeded(self._limit.name, "leases", most, 1).denied(
+            raise Exceeded(self._limit.name, "leases", most, 1).make_denial(
                 f"the project may have no leases ({self._limit.name} is 0); ask your operator to raise the limit"
             )
         uses = [(use.window, 1) for use in question.others]
         others = find_peak(window, uses)
         if others + 1 > most:
             dates = other_dates(window, uses, most - 1)
-            raise Exceeded(self._limit.name, "leases", most, 1, others, _dates(dates)).denied(
+            raise Exceeded(self._limit.name, "leases", most, 1, others, _dates(dates)).make_denial(
                 f"start_date, end_date: the project has {others} other {plural(others, 'lease')} at one time between "
                 f"{spell(window.start)} and {spell(window.end)}, and may have {most} at a time "
                 f"({self._limit.name}); {proposal(dates)}, or end one of them"
@@ -272,7 +272,7 @@ class MaxUnitsFilter(LimitFilter):
         if amount > left:
             dates = other_dates(window, uses, most - amount)
             fits: Fits = {**({"amount": left} if left else {}), **_dates(dates)}
-            raise Exceeded(limit.name, name, most, amount, used, fits).denied(
+            raise Exceeded(limit.name, name, most, amount, used, fits).make_denial(
                 f"reservations: the lease would have {amount} {plural(amount, name)}, and of the {most} that the "
                 f"project may have at a time ({limit.name}) {left} {'is' if left == 1 else 'are'} left between "
                 f"{spell(window.start)} and {spell(window.end)}; ask for fewer, or {proposal(dates)}"
@@ -320,13 +320,13 @@ class StartWindowFilter(LimitFilter):
         # Dates of users have minutes: the current minute counts as now.
         minute = to_minute(question.now)
         if self._earliest is not None and start < minute + self._earliest:
-            raise _start("earliest_start", self._earliest, start - minute, next_minute(question.now)).denied(
+            raise _start("earliest_start", self._earliest, start - minute, next_minute(question.now)).make_denial(
                 f"start_date: a lease must be requested {span(self._earliest)} ahead (earliest_start); the earliest "
                 f"start is {spell(next_minute(question.now) + self._earliest)}",
                 at="/start_date",
             )
         if self._latest is not None and start > minute + self._latest:
-            raise _start("latest_start", self._latest, start - minute, minute).denied(
+            raise _start("latest_start", self._latest, start - minute, minute).make_denial(
                 f"start_date: a lease can start at most {span(self._latest)} from now (latest_start), by "
                 f"{spell(minute + self._latest)}",
                 at="/start_date",

@@ -79,7 +79,7 @@ class FactService:
             search_range=settings.search_range,
             reads=settings.reads,
             idempotency=settings.idempotency_retention,
-            limits=(*settings.bounds.stated(), *self._runtime.enforcement.stated_limits(project_id)),
+            limits=(*settings.bounds.list_set_limits(), *self._runtime.enforcement.stated_limits(project_id)),
         )
 
 

@@ -66,7 +66,7 @@ class Wait:
     longest: timedelta | None = None
 
     @property
-    def ends_at(self) -> datetime:
+    def gives_up_at(self) -> datetime:
         """Return when it gives up: after that no start is of use to it."""
         return self.until if self.latest is None else min(self.until, later(self.latest, timedelta(seconds=1)))
 

@@ -119,6 +119,6 @@ def find_standing_offer(lease: Lease, now: datetime) -> TransferOffer | None:
     return offer
 
 
-def is_for(offer: TransferOffer, taker: Actor) -> bool:
+def may_accept(offer: TransferOffer, taker: Actor) -> bool:
     """Return whether somebody may accept an offer: with a token of the project, as the user if it names one."""
     return offer.project_id == taker.project_id and offer.user_id in (None, taker.user_id)

@@ -213,10 +213,10 @@ class RemoteManager:
         except ManagerUnavailable:
             raise
         except oslo_messaging.MessageUndeliverable as error:
-            self._trouble.met("No blazar-manager is connected to the message bus")
+            self._trouble.log_failure("No blazar-manager is connected to the message bus")
             raise NothingDone("no blazar-manager is connected to the message bus; please try again") from error
         except oslo_messaging.MessagingTimeout as error:
-            self._trouble.met("No blazar-manager answered in time")
+            self._trouble.log_failure("No blazar-manager answered in time")
             raise ManagerUnavailable(
                 "no blazar-manager answered in time; the request may or may not have been done: check before you "
                 "repeat it"
@@ -230,9 +230,9 @@ class RemoteManager:
             ) from error
         except Exception as error:
             # Drivers of the message bus raise the errors of their libraries, for example for a wrong password.
-            self._trouble.met(f"Message bus cannot be used: {type(error).__name__}: {explain_refusal(error)}")
+            self._trouble.log_failure(f"Message bus cannot be used: {type(error).__name__}: {explain_refusal(error)}")
             raise ManagerUnavailable("the message bus cannot be reached; please try again") from error
-        self._trouble.over()
+        self._trouble.log_recovery()
         if isinstance(message, Mapping) and message.get("error") in _NOT_BEGUN:
             codec.decode_answer(call, message)
         return message
@@ -284,7 +284,7 @@ class RemoteManager:
         first = self.connect()
         first.join(PATIENCE)
         if first.is_alive():
-            self._trouble.met("Message bus cannot be reached")
+            self._trouble.log_failure("Message bus cannot be reached")
             raise NothingDone("the message bus cannot be reached; please try again")
 
     def connect(self) -> threading.Thread:
@@ -299,7 +299,7 @@ class RemoteManager:
         try:
             self._greet(timeout=1)
         except (oslo_messaging.MessageUndeliverable, oslo_messaging.MessagingTimeout):
-            self._trouble.met("No blazar-manager answers over the message bus yet", level=logging.WARNING)
+            self._trouble.log_failure("No blazar-manager answers over the message bus yet", level=logging.WARNING)
         except Exception as error:
             # As for requests, which are refused with 503 meanwhile.
-            self._trouble.met(f"Message bus cannot be used: {type(error).__name__}: {explain_refusal(error)}")
+            self._trouble.log_failure(f"Message bus cannot be used: {type(error).__name__}: {explain_refusal(error)}")

@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings
 from blazar.calendar.occupancy import Occupancy, Snapshot
 from blazar.calendar.openings import Budget, KindSearch, search_openings
 from blazar.calendar.placement import Strategy, place
-from blazar.calendar.timeline import OutsideUses, Timeline, TimelineTerms, second, sort_uses
+from blazar.calendar.timeline import OutsideUses, Timeline, TimelineTerms, epoch, sort_uses
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import NotEnoughResources
 from blazar.model.base.window import Window
@@ -28,7 +28,7 @@ from tests.builders import NOON, a_host
 
 CASES = int(os.environ.get("BLAZAR_CASES", "150"))
 RANGE = 26
-ZERO = second(NOON)
+ZERO = epoch(NOON)
 
 
 @dataclass(frozen=True)

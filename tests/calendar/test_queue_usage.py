@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from blazar.calendar.queue.overlay import count_totals
-from blazar.calendar.queue.usage import Account, Rates, UsedShare, give_back, share, sum_use
+from blazar.calendar.queue.usage import Account, Rates, UsedShare, charge_for_returned, dominant_share, sum_use
 from blazar.calendar.queue.values import DAY, HOUR, Inventory
 from blazar.model.base.amounts import Amounts
 from blazar.model.calendar.demand import Demand, TraitRequirements
@@ -39,22 +39,22 @@ def test_what_is_booked_counts_at_once_and_in_full():
 
 
 def test_what_is_given_back_early_is_charged_in_part():
-    pieces = give_back(UsedShare(1.0, NOW, NOW + 10 * HOUR), NOW + 2 * HOUR, WEEK)
+    pieces = charge_for_returned(UsedShare(1.0, NOW, NOW + 10 * HOUR), NOW + 2 * HOUR, WEEK)
     assert pieces == (UsedShare(1.0, NOW, NOW + 2 * HOUR), UsedShare(0.25, NOW + 2 * HOUR, NOW + 10 * HOUR))
     assert sum_use(pieces, NOW, WEEK) == 4 * HOUR
-    assert give_back(UsedShare(1.0, NOW, NOW + HOUR), NOW + HOUR, WEEK) == (UsedShare(1.0, NOW, NOW + HOUR),)
+    assert charge_for_returned(UsedShare(1.0, NOW, NOW + HOUR), NOW + HOUR, WEEK) == (UsedShare(1.0, NOW, NOW + HOUR),)
 
 
 def test_four_of_four_scarce_resources_weigh_as_much_as_all_hosts():
     hosts = tuple(replace(a_host(n), traits=frozenset({"FPGA"} if n < 4 else ())) for n in range(400))
     totals = count_totals({HOST: Inventory(hosts), FLOATING_IP: Inventory(())})
     fpgas = Demand(HOST, 4, 4, traits=TraitRequirements(frozenset({"FPGA"})))
-    assert share([fpgas], [4], "p", totals, WEEK) == 1.0
-    assert share([Demand(HOST, 4, 4)], [4], "p", totals, WEEK) == 0.01
+    assert dominant_share([fpgas], [4], "p", totals, WEEK) == 1.0
+    assert dominant_share([Demand(HOST, 4, 4)], [4], "p", totals, WEEK) == 0.01
     servers = Demand(HOST, 16, 16, per_instance=Amounts.of({"VCPU": 2}))
-    assert share([servers], [16], "p", totals, WEEK) == 0.01
+    assert dominant_share([servers], [16], "p", totals, WEEK) == 0.01
     light = Rates(kind_weights={HOST: 0.1})
-    assert share([fpgas, fpgas], [4, 4], "p", totals, light) == pytest.approx(0.2)
+    assert dominant_share([fpgas, fpgas], [4, 4], "p", totals, light) == pytest.approx(0.2)
 
 
 def test_a_rate_that_makes_no_sense_is_refused():
@@ -82,7 +82,7 @@ def test_increments_give_what_a_computation_from_all_pieces_gives(drawn, until):
         steps.append((begin, 2, "begin", piece))
         if back < piece.end:
             steps.append((back, 3, "return", piece))
-            known += give_back(piece, back, WEEK)
+            known += charge_for_returned(piece, back, WEEK)
             steps.append((piece.end, 1, "end", replace(piece, share=piece.share * WEEK.unused_factor)))
         else:
             known.append(piece)

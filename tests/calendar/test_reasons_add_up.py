@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 
 from blazar.calendar.openings import Budget
-from blazar.calendar.reasons import describe_requirement, explain, parts_of
+from blazar.calendar.reasons import describe_requirement, explain_misfits, split_requirement
 from blazar.model.calendar.demand import Demand
 from blazar.model.resources.requirements import All, AnyOf, Comparison, Not
 from blazar.model.resources.resource import HOST
@@ -20,8 +20,8 @@ from tests.calendar.test_openings import CASES, RANGE, ZERO, Stock, Use, changes
 def explained(stock, end, start=0):
     """Return why each demand of a stock does not fit, None where it does."""
     search = stock.kind_search(Budget(10**6))
-    parts = [parts_of(demand.requirement) for demand in stock.demands]
-    return explain(search, parts, ZERO + start, ZERO + end, ZERO + RANGE)
+    parts = [split_requirement(demand.requirement) for demand in stock.demands]
+    return explain_misfits(search, parts, ZERO + start, ZERO + end, ZERO + RANGE)
 
 
 def check(stock, end):

@@ -18,7 +18,7 @@ from blazar.calendar.occupancy import Occupancy, Snapshot
 from blazar.calendar.openings import Budget, KindSearch
 from blazar.calendar.placement import Strategy, place
 from blazar.calendar.series import SeriesPlan, plan_series
-from blazar.calendar.timeline import Timeline, TimelineTerms, second, sort_uses
+from blazar.calendar.timeline import Timeline, TimelineTerms, epoch, sort_uses
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import InvalidInput, NotEnoughResources, OutOfTime
 from blazar.model.base.window import Window
@@ -32,7 +32,7 @@ from blazar.model.series.rule_text import parse_rule
 from tests.builders import NOON, a_host
 
 CASES = int(os.environ.get("BLAZAR_CASES", "100"))
-ZERO = second(NOON)
+ZERO = epoch(NOON)
 RANGE = 48
 
 
@@ -269,8 +269,8 @@ def test_an_occurrence_without_time_or_in_the_past_is_left_out():
     short = Recurrence(recurrence.start, recurrence.zone, recurrence.rule, LocalEnd(datetime(1, 1, 1, 3).time()))
     now = datetime(2030, 3, 30, 12, tzinfo=UTC)
     found = short.occurrences(Window(now - timedelta(days=1), now + timedelta(days=9)))
-    kind = KindSearch(WHOLE, Timeline({}, TimelineTerms(second(now))), ONE_HOST, lambda _: ONE_HOST, Budget(9))
-    plan = plan_series(found, [kind], Fit.ALL, Budget(9), latest=second(now) + 9 * 86400)
+    kind = KindSearch(WHOLE, Timeline({}, TimelineTerms(epoch(now))), ONE_HOST, lambda _: ONE_HOST, Budget(9))
+    plan = plan_series(found, [kind], Fit.ALL, Budget(9), latest=epoch(now) + 9 * 86400)
     past, skipped, *others = plan.occurrences
     assert past.reason == "its start, 2030-03-30 01:30 UTC, has passed"
     assert skipped.reason is not None

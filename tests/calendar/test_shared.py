@@ -240,7 +240,7 @@ def fits(demands, hosts, allocations, counts) -> bool:
             if (
                 n
                 and demand.per_instance
-                and not all(host.limits[c].allow(m) for c, m in demand.per_instance if c in host.limits)
+                and not all(host.limits[c].allows(m) for c, m in demand.per_instance if c in host.limits)
             ):
                 return False
     return True

@@ -185,7 +185,8 @@ def test_a_calendar_finds_the_fullest_period_by_any_count(others, window, amount
                 best = max(best or 0, mine + sum_of(others, day, end))
         day = end
     found = [
-        total.between(int(p.start.timestamp()), int(p.end.timestamp())) for p in period.within(total, growth, window)
+        total.sum_between(int(p.start.timestamp()), int(p.end.timestamp()))
+        for p in period.within(total, growth, window)
     ]
     assert max(found, default=None) == best
     assert all(period.reach(window).covers(p) for p in period.within(total, growth, window))

@@ -74,7 +74,7 @@ def check_turns(store: Store, now: datetime) -> None:
         assert lease.wait is not None
         told = lease.wait.position is not None or lease.wait.reason is not None
         assert told, f"lease {lease.id} waits and was told nothing"
-        assert lease.wait.ends_at > now - timedelta(seconds=20), f"lease {lease.id} should have given up"
+        assert lease.wait.gives_up_at > now - timedelta(seconds=20), f"lease {lease.id} should have given up"
 
 
 def forgotten(leases: Collection[Lease]) -> list[str]:
@@ -128,8 +128,10 @@ def _check_occurrences(found: SeriesDetails, leases: Mapping[str, Lease]) -> Non
         assert lease is not None, f"{named}: the lease {each.lease_id} of {each.recurrence_id} does not exist"
         assert lease.series is not None, f"{named}: lease {lease.id} is not of a series"
         assert (lease.series.series_id, lease.series.recurrence_id) == (series.id, each.recurrence_id), named
-    last = series.recurrence.start + timedelta(days=400) if series.recurrence.rule.ends else max(ids)
-    wanted = set(series.recurrence.of_rule(series.recurrence.start.date(), last.date())) - series.recurrence.excluded
+    last = series.recurrence.start + timedelta(days=400) if series.recurrence.rule.has_end else max(ids)
+    wanted = (
+        set(series.recurrence.rule_starts(series.recurrence.start.date(), last.date())) - series.recurrence.excluded
+    )
     assert wanted <= {*ids}, f"{named}: nothing is on record of {sorted(wanted - {*ids})}"
 
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.engine import Engine
 
 from blazar.calendar.occupancy import Occupancy
-from blazar.calendar.timeline import second
+from blazar.calendar.timeline import epoch
 from blazar.model.base.amounts import Amounts
 from blazar.model.resources.resource import FLOATING_IP, HOST
 from blazar.store.store import Store
@@ -62,7 +62,7 @@ def test_every_window_of_a_range_is_as_a_booking_reads_it(
     for start in range(int(begin * 4), 12 * 4):
         for end in range(start + 1, 12 * 4 + 1, step):
             window = hours(start / 4, end / 4)
-            ours = timeline.occupancy(second(window.start), second(window.end))
+            ours = timeline.occupancy(epoch(window.start), epoch(window.end))
             with store.calendar.view_window(HOST, window, whole_only=whole_only, now=NOW, besides=besides) as read:
                 theirs = read.snapshot.occupancy
                 assert ours.taken == theirs.taken

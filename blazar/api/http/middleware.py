@@ -81,13 +81,13 @@ class KeystoneGuard(AuthProtocol):  # type: ignore[misc]  # a library without ty
             found = super().fetch_token(token, **more)
         except InvalidToken as error:
             if isinstance(error.__context__, _NO_ANSWER):
-                self._trouble.met(f"Keystone cannot validate tokens: {error.__context__}")
+                self._trouble.log_failure(f"Keystone cannot validate tokens: {error.__context__}")
                 raise _Unanswered from error
             raise
         except (ServiceError, ksa.ClientException) as error:
-            self._trouble.met(f"Keystone cannot validate tokens: {error}")
+            self._trouble.log_failure(f"Keystone cannot validate tokens: {error}")
             raise _Unanswered from error
-        self._trouble.over()
+        self._trouble.log_recovery()
         return found
 
 

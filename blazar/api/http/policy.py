@@ -219,12 +219,12 @@ class Policy:
             decision = self._decide(rule, aim, credentials)
         except (OSError, RuntimeError) as error:
             # A check that asks a server: the library tells an expired deadline as a RuntimeError.
-            self._trouble.met(f"{rule} cannot be decided: {error}")
+            self._trouble.log_failure(f"{rule} cannot be decided: {error}")
             raise EnforcementUnavailable(
                 f"{rule} cannot be decided: its server does not answer; try again later"
             ) from None
         if self._trouble.lasts:
-            self._trouble.over()
+            self._trouble.log_recovery()
         return decision
 
     def _decide(self, rule: str, aim: Mapping[str, str], credentials: dict[str, object]) -> bool:

@@ -29,9 +29,9 @@ from blazar.model.search.availability import (
     FreeWindow,
     LimitedBy,
     StepCode,
-    alternatives,
-    reasons,
-    window,
+    render_alternatives,
+    render_reasons,
+    render_window,
 )
 
 
@@ -47,8 +47,8 @@ def availability(value: Availability) -> Json:
             "complete": value.complete,
             "openings": [_opening(opening) for opening in value.openings],
             "not_checked": list(value.not_checked),
-            "reasons": reasons(value.reasons),
-            "alternatives": alternatives(value.alternatives),
+            "reasons": render_reasons(value.reasons),
+            "alternatives": render_alternatives(value.alternatives),
             "extension": None if value.extension is None else _extension(value.extension),
         }
     }
@@ -56,7 +56,7 @@ def availability(value: Availability) -> Json:
 
 def _opening(value: FreeWindow) -> Json:
     return {
-        **window(value.window),
+        **render_window(value.window),
         "last_start_date": zulu(value.last_start),
         "open_until": None if value.open_until is None else zulu(value.open_until),
         "reservations": [

@@ -107,9 +107,9 @@ def _choose_hosts(
 
 def estimate_duration(hosts: Sequence[EvacuationCandidate], rules: Rules) -> timedelta:
     """Return how long it takes to empty hosts: of the host with most to copy, or of all, whichever is longer."""
-    copied = [sum(map(_mib, host.occupants)) for host in hosts]
+    copied = [sum(map(_mib_to_copy, host.occupants)) for host in hosts]
     longest = max(copied, default=0) / rules.per_host
-    largest = max((_mib(occupant) for host in hosts for occupant in host.occupants), default=0)
+    largest = max((_mib_to_copy(occupant) for host in hosts for occupant in host.occupants), default=0)
     return timedelta(seconds=max(longest, largest, sum(copied) / rules.in_all) / rules.rate)
 
 
@@ -130,7 +130,7 @@ def _find_places(
     return pack(bundles, targets, headroom=rules.headroom, besides=besides)
 
 
-def _mib(server: HostedServer) -> int:
+def _mib_to_copy(server: HostedServer) -> int:
     return server.amounts.get("MEMORY_MB") + 1024 * server.copied_gib
 
 
@@ -138,12 +138,12 @@ def _rate_trouble(server: HostedServer) -> float:
     """Return how much a move harms an owner: one that stands still least, one whose disk is copied most."""
     if not server.live:
         return 1.0
-    return 2.0 if not server.copied_gib else 5.0 + _mib(server) / 1024 / 10
+    return 2.0 if not server.copied_gib else 5.0 + _mib_to_copy(server) / 1024 / 10
 
 
 _COSTS: Mapping[EvacuationStrategy, Callable[[HostedServer], float]] = {
     EvacuationStrategy.FEWEST: lambda server: 1,
-    EvacuationStrategy.SMALLEST: _mib,
+    EvacuationStrategy.SMALLEST: _mib_to_copy,
     EvacuationStrategy.CHEAPEST: _rate_trouble,
 }
 
@@ -178,7 +178,7 @@ class FreeRoom:
             }
             self._groups[target.name] = set(target.groups)
 
-    def places(self, bundle: Bundle, besides: frozenset[str]) -> Sequence[str]:
+    def targets_for(self, bundle: Bundle, besides: frozenset[str]) -> Sequence[str]:
         """Return the targets that have room for a bundle now, without those ``besides``, in their order."""
         return [t.name for t in self._targets if t.name not in besides | bundle.avoid and self._fits(bundle, t)]
 
@@ -190,17 +190,17 @@ class FreeRoom:
             and all(free.get(name, 0) >= amount for name, amount in bundle.amounts)
         )
 
-    def take(self, bundle: Bundle, target: str) -> None:
+    def put(self, bundle: Bundle, target: str) -> None:
         """Put a bundle onto a target."""
-        self._change(bundle, target, -1)
+        self._add_amounts(bundle, target, -1)
         self._groups[target] |= bundle.groups
 
-    def give_back(self, bundle: Bundle, target: str) -> None:
+    def remove(self, bundle: Bundle, target: str) -> None:
         """Take a bundle off a target, where nothing else of its groups is."""
-        self._change(bundle, target, 1)
+        self._add_amounts(bundle, target, 1)
         self._groups[target] -= bundle.groups
 
-    def _change(self, bundle: Bundle, target: str, sign: int) -> None:
+    def _add_amounts(self, bundle: Bundle, target: str, sign: int) -> None:
         free = self._free[target]
         for name, amount in bundle.amounts:
             free[name] = free.get(name, 0) + sign * amount
@@ -240,15 +240,15 @@ def pack(
         if len(taken) == len(order):
             return {s.id: target for bundle, target in zip(order, taken, strict=True) for s in bundle.servers}
         if len(ways) == len(taken):
-            ways.append(list(reversed(room.places(order[len(taken)], besides))))
+            ways.append(list(reversed(room.targets_for(order[len(taken)], besides))))
         if ways[-1]:
             taken.append(ways[-1].pop())
-            room.take(order[len(taken) - 1], taken[-1])
+            room.put(order[len(taken) - 1], taken[-1])
             continue
         ways.pop()
         if not taken:
             return None
-        room.give_back(order[len(taken) - 1], taken.pop())
+        room.remove(order[len(taken) - 1], taken.pop())
     return None
 
 

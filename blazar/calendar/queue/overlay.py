@@ -57,7 +57,7 @@ class Candidates:
 
         return find
 
-    def of(self, project_id: str, demand: Demand) -> Sequence[Resource]:
+    def candidates_for(self, project_id: str, demand: Demand) -> Sequence[Resource]:
         """Return the candidates for a demand, free or not."""
         key = self._key(project_id, demand)
         if key not in self._found:
@@ -65,16 +65,16 @@ class Candidates:
             self._found[key] = [r for r in found if r.reservable and demand.traits.met_by(r.traits)]
         return self._found[key]
 
-    def ids(self, project_id: str, demand: Demand) -> Ids:
+    def candidate_ids(self, project_id: str, demand: Demand) -> Ids:
         """Return the ids of the candidates, which say what two demands compete for."""
         key = self._key(project_id, demand)
         if key not in self._ids:
-            self._ids[key] = frozenset(resource.id for resource in self.of(project_id, demand))
+            self._ids[key] = frozenset(resource.id for resource in self.candidates_for(project_id, demand))
         return self._ids[key]
 
-    def wanted(self, waiter: Waiter) -> Wanted:
+    def ids_by_kind(self, waiter: Waiter) -> Wanted:
         """Return, by kind, the ids of the candidates for each demand of a request."""
-        return tuple((demand.kind, self.ids(waiter.project_id, demand)) for demand in waiter.demands)
+        return tuple((demand.kind, self.candidate_ids(waiter.project_id, demand)) for demand in waiter.demands)
 
     def _key(self, project_id: str, demand: Demand) -> _Key:
         project = project_id if self._restricted.get(demand.kind) else ""
@@ -83,7 +83,7 @@ class Candidates:
 
 def count_totals(calendar: Calendar) -> Totals:
     """Return what a calendar has for each demand, as the weighing of shares needs it."""
-    return Candidates(calendar).of
+    return Candidates(calendar).candidates_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Overlay:
             if not uses[part.resource_id]:
                 del uses[part.resource_id]
 
-    def earliest(self, asked: Asked) -> int | None:
+    def find_earliest_start(self, asked: Asked) -> int | None:
         """Return the earliest start at which the least fits, None if there is none."""
         return _find_earliest(self._searches(asked.demands, asked.project_id), asked)
 
@@ -149,7 +149,7 @@ class Overlay:
             least = Grant(lease_id, start, end, parts)
             demands = tuple(_fix_count(demand, least.count(index)) for index, demand in enumerate(demands))
             searches = self._searches(demands, asked.project_id)
-            end = openings.open_until([kind for kind, _ in searches], start, end, start + asked.length)
+            end = openings.last_fitting_end([kind for kind, _ in searches], start, end, start + asked.length)
             parts = _place_demands(searches, demands, start, end)
         return Grant(lease_id, start, end, parts)
 
@@ -187,7 +187,7 @@ class Shapes:
         self._candidates = candidates
         self._known: dict[object, list[tuple[tuple[int, ...], int, int, int]]] = defaultdict(list)
 
-    def first(self, asked: Asked) -> int:
+    def first_to_try(self, asked: Asked) -> int:
         """Return the first start that must be tried."""
         first = asked.first
         least = _least_counts(asked.demands)
@@ -196,7 +196,7 @@ class Shapes:
                 first = until
         return first
 
-    def learn(self, asked: Asked, start: int | None) -> None:
+    def learn_no_fit_before(self, asked: Asked, start: int | None) -> None:
         """Remember that nothing fits before the start that was found, or in the whole range."""
         until = min(asked.last, FOREVER) + 1 if start is None else start
         if until > asked.first:
@@ -207,7 +207,7 @@ class Shapes:
         return tuple(
             (
                 demand.kind,
-                self._candidates.ids(asked.project_id, demand),
+                self._candidates.candidate_ids(asked.project_id, demand),
                 demand.per_instance,
                 demand.affinity,
                 demand.required,
@@ -239,13 +239,15 @@ def ask_earlier(promised: Waiter, grant: Grant, now: int) -> Asked:
 
 def _find_earliest(searches: _Searches, asked: Asked) -> int | None:
     last = min(asked.last, FOREVER)
-    return openings.earliest([kind for kind, _ in searches], length=asked.shortest, first=asked.first, last=last)
+    return openings.find_earliest_start(
+        [kind for kind, _ in searches], length=asked.shortest, first=asked.first, last=last
+    )
 
 
 def _place_demands(searches: _Searches, demands: Sequence[Demand], start: int, end: int) -> tuple[GrantPart, ...]:
     found = []
     for kind, numbers in searches:
-        placement = kind.placed(start, end)
+        placement = kind.find_placement(start, end)
         if placement is None:
             raise AssertionError(f"an opening was found at {start} in which the placement finds nothing")
         for number, assignments in zip(numbers, placement.assignments, strict=True):

@@ -18,7 +18,7 @@ from blazar.calendar.queue.overlay import (
     ask_earlier,
     make_question,
 )
-from blazar.calendar.queue.usage import ProjectUsage, Rates, Totals, share
+from blazar.calendar.queue.usage import ProjectUsage, Rates, Totals, dominant_share
 from blazar.calendar.queue.values import DAY, Blocked, Calendar, Estimate, Grant, PlanBounds, Promise, QueuePlan, Waiter
 from blazar.model.base.errors import InvalidInput
 from blazar.model.resources.resource import ResourceKind, noun
@@ -53,7 +53,7 @@ def order_waiters(
         if waiter.lease_id in limits.denied:
             return 0.0
         counts = [demand.min_count for demand in waiter.demands]
-        return share(waiter.demands, counts, waiter.project_id, totals, usage.rates)
+        return dominant_share(waiter.demands, counts, waiter.project_id, totals, usage.rates)
 
     return sort_waiters(waiting, usage.values, asked, usage.rates, now=now, promise_age=limits.promise_age)
 
@@ -103,7 +103,7 @@ def answer_now(
             return ImmediateAnswer(None, len(before), awaited=True)
     grant = served.overlay.first_grant(asked.lease_id, make_question(asked, now))
     if grant is None:
-        opening = served.overlay.earliest(replace(make_question(asked, now), last=FOREVER))
+        opening = served.overlay.find_earliest_start(replace(make_question(asked, now), last=FOREVER))
         if not exempt:
             # Those that have no turn, as things are, delay nobody.
             before -= {blocked.lease_id for blocked in done.blocked}
@@ -118,7 +118,8 @@ def _find_competitors(calendar: Calendar, waiting: Sequence[Waiter], limits: Pla
     return {
         waiter.lease_id
         for waiter in waiting
-        if waiter.lease_id not in limits.denied and _compete(candidates.wanted(waiter), candidates.wanted(asked))
+        if waiter.lease_id not in limits.denied
+        and _do_compete(candidates.ids_by_kind(waiter), candidates.ids_by_kind(asked))
     }
 
 
@@ -168,7 +169,7 @@ def find_delayed(
     )
 
 
-def _compete(one: Wanted, other: Wanted) -> bool:
+def _do_compete(one: Wanted, other: Wanted) -> bool:
     return any(kind == its and not ids.isdisjoint(theirs) for kind, ids in one for its, theirs in other)
 
 
@@ -204,7 +205,7 @@ class _Pass:
         promises = sum(promise.grant.start > promise.waiter.earliest for promise in promised)
         ranks: Counter[str] = Counter()
         for position, waiter in enumerate(order, 1):
-            wanted = self.candidates.wanted(waiter)
+            wanted = self.candidates.ids_by_kind(waiter)
             if self._is_behind(wanted, waiter):
                 self._guess_start(waiter, position)
                 continue
@@ -289,9 +290,9 @@ class _Pass:
     def _first_grant(self, waiter: Waiter, asked: Asked) -> Grant | None:
         if not self.limits.skips:
             return self.overlay.first_grant(waiter.lease_id, asked)
-        first = self.shapes.first(asked)
+        first = self.shapes.first_to_try(asked)
         grant = self.overlay.first_grant(waiter.lease_id, replace(asked, first=first)) if first <= asked.last else None
-        self.shapes.learn(asked, None if grant is None else grant.start)
+        self.shapes.learn_no_fit_before(asked, None if grant is None else grant.start)
         return grant
 
     def _estimate_late(self, waiter: Waiter, asked: Asked, position: int) -> None:
@@ -305,7 +306,7 @@ class _Pass:
 
     def _explain_never(self, waiter: Waiter) -> str:
         for demand in waiter.demands:
-            found = self.candidates.of(waiter.project_id, demand)
+            found = self.candidates.candidates_for(waiter.project_id, demand)
             if demand.per_instance is None and len(found) < demand.min_count:
                 asked, name = f"at least {demand.min_count} requested", noun(demand.kind)
                 if not found:

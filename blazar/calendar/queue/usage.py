@@ -54,7 +54,7 @@ class UsedShare:
             raise ValueError("a piece ends before it begins")
 
 
-def give_back(piece: UsedShare, at: int, rates: Rates) -> tuple[UsedShare, ...]:
+def charge_for_returned(piece: UsedShare, at: int, rates: Rates) -> tuple[UsedShare, ...]:
     """Return the pieces that are charged for one that was given back before its end."""
     if at >= piece.end:
         return (piece,)
@@ -146,7 +146,9 @@ Totals = Callable[[str, Demand], Sequence[Resource]]
 """Returns the registered resources that a project could have for a demand, free or not."""
 
 
-def share(demands: Iterable[Demand], counts: Sequence[int], project_id: str, totals: Totals, rates: Rates) -> float:
+def dominant_share(
+    demands: Iterable[Demand], counts: Sequence[int], project_id: str, totals: Totals, rates: Rates
+) -> float:
     """Return the dominant share of all that could serve each demand, so that 4 of 4 FPGAs weigh as much as all hosts.
 
     Whole resources are counted; of others the class counts of which most is taken. Demands on several kinds add up,

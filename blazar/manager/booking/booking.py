@@ -128,7 +128,7 @@ class Booker:
         self._runtime = runtime
         self._outbox = outbox
         # Between processes the generations decide. Within one, taking turns is cheaper than losing races.
-        self._turn = threading.Lock()
+        self._find_sign_change = threading.Lock()
 
     def book(
         self,
@@ -150,7 +150,7 @@ class Booker:
         mine, enabled = list(checks), self._runtime.enforcement.enabled
         for attempt in range(self._runtime.settings.booking_attempts):
             try:
-                with self._turn:
+                with self._find_sign_change:
                     proposal = propose(attempt)
                     if check is not None:
                         with self._interrupted():
@@ -174,11 +174,11 @@ class Booker:
     @contextmanager
     def _interrupted(self) -> Iterator[None]:
         """Let others have their turn while the block runs."""
-        self._turn.release()
+        self._find_sign_change.release()
         try:
             yield
         finally:
-            self._turn.acquire()
+            self._find_sign_change.acquire()
 
     def _check(self, proposal: Proposal[F], checks: list[EnforcementCheck]) -> None:
         """Raise UsageDenied, or another error, unless enforcement allows each part, by a check of its own."""

@@ -52,11 +52,11 @@ class ChangeDecisions:
         now = self._runtime.clock.now()
         lease = self._runtime.store.leases.one(lease_id)
         lease.check_revision(change.revisions)
-        if change.empty:
+        if change.is_empty:
             return Unchanged(lease, lease)
         if lease.status not in lifecycle.STABLE or lease.is_undecided:
             raise busy_error(lease)
-        if change.words_only:
+        if change.needs_no_plan:
             return _change_words(lease, change, now)
         check_not_ended(lease)
         if lifecycle.live_claim(lease, now) is not None:

@@ -124,7 +124,7 @@ class CreationGrant:
         """Check the bounds of the project as a booking does; nothing is booked. UsageDenied."""
         lease, runtime = self._new.lease, self._runtime
         bounds = runtime.bounds_of(lease.project_id)
-        if bounds.of_project:
+        if bounds.depends_on_project:
             so_far = runtime.store.calendar.count_so_far(lease.project_id, runtime.clock.now())
             bounds.check_project(*so_far, more=len(lease.reservations))
 
@@ -180,7 +180,7 @@ class Creation:
             by = Actor(booked.user_id, booked.project_id)
             messages = plan_messages(self._runtime, Occasion.CREATED, armed, plan.allocations, by=by)
         try:
-            if any(message.held for message in messages):
+            if any(message.is_held_by_request for message in messages):
                 booked, messages = self._accepted(booked, messages, claim)
             saved = self._runtime.store.leases.save(booked, armed, at=now, messages=messages)
         except StaleLease:

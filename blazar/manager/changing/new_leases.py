@@ -28,7 +28,7 @@ from blazar.model.leases.requests import IdempotencyKey, LeaseRequest
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import EventStatus, EventType, LeaseKind, LeaseStatus, ReservationStatus
 from blazar.model.queue import Wait
-from blazar.model.resources.regions import Choice, choose
+from blazar.model.resources.regions import Choice, choose_regions
 from blazar.model.resources.resource import ResourceKind, noun
 from blazar.resources.contract.parameters import quote
 from blazar.resources.contract.regional import in_region
@@ -54,7 +54,7 @@ class NewLease:
         if self.choice is None:
             return (self,)
         options = []
-        for regions in self.choice.options():
+        for regions in self.choice.iterate_options():
             located = zip(self.lease.reservations, regions, strict=True)
             lease = replace(self.lease, reservations=tuple(replace(r, region=name) for r, name in located))
             names = {r.id: r.region for r in lease.reservations}
@@ -144,7 +144,7 @@ class NewLeases:
         requests = tuple([PlacementRequest(id_, demand) for id_, demand in demands.items()])
         if not self._runtime.regions.names:
             return NewLease(lease, requests, request.key)
-        choice = choose([self._allowed(reservation, demands.get(reservation.id)) for reservation in wanted])
+        choice = choose_regions([self._allowed(reservation, demands.get(reservation.id)) for reservation in wanted])
         _check_together(wanted, choice)
         return NewLease(lease, requests, request.key, choice)
 
@@ -177,10 +177,10 @@ class NewLeases:
         allowed = [
             (reservation.region,)
             if reservation.region is not None
-            else self._runtime.regions.allowed(reservation.kind.requirement(reservation.parameters)) or every
+            else self._runtime.regions.list_allowed(reservation.kind.requirement(reservation.parameters)) or every
             for reservation in wanted
         ]
-        for regions in choose(allowed).options():
+        for regions in choose_regions(allowed).iterate_options():
             yield tuple(self._needs(wanted, regions))
 
     def _needs(self, wanted: Sequence[NewReservation], regions: Sequence[str]) -> Iterator[RegionNeed]:
@@ -201,7 +201,7 @@ class NewLeases:
         if wanted.region is None:
             every = tuple(self._runtime.regions)
             # What no resource can meet, as "not" of anything, can be met in no region, and is refused by the calendar.
-            return every if demand is None else self._runtime.regions.allowed(demand.requirement) or every
+            return every if demand is None else self._runtime.regions.list_allowed(demand.requirement) or every
         # Where the two contradict each other, there is nothing that it could get.
         return (wanted.region,)
 
@@ -243,7 +243,7 @@ def _check_together(wanted: Sequence[NewReservation], choice: Choice) -> None:
             continue
         for reference in reservation.kind.references(reservation.parameters):
             other = at[str(reference.reservation)]
-            if any(regions[number] != regions[other] for regions in choice.options()):
+            if any(regions[number] != regions[other] for regions in choice.iterate_options()):
                 raise InvalidInput(
                     f"{reference.pointer.lstrip('/')} names a reservation that lies in another region; name one region "
                     f"for both",

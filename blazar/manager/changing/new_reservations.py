@@ -15,7 +15,7 @@ from blazar.manager.leases.references import Referrer, check_new_references
 from blazar.model.base.errors import BlazarError, InvalidInput, NotFound, point_at
 from blazar.model.leases.requests import LeaseRequest
 from blazar.model.leases.reservation import Content
-from blazar.model.leases.secrets import hide_secrets, parts_of
+from blazar.model.leases.secrets import hide_secrets, secret_texts
 from blazar.model.resources.regions import Regions
 from blazar.model.resources.requirements import parse_requirement, property_keys
 from blazar.model.resources.resource import REGION
@@ -129,7 +129,7 @@ def _identify_references(wanted: Sequence[NewReservation]) -> list[NewReservatio
 
 def mask_errors_of(parent: NewReservation | None) -> AbstractContextManager[None]:
     """Mask in errors about a part of a reservation what that keeps secret: it may say the names that the part has."""
-    return nullcontext() if parent is None else hide_secrets(lambda: parts_of(parent.parameters.values))
+    return nullcontext() if parent is None else hide_secrets(lambda: secret_texts(parent.parameters.values))
 
 
 @contextmanager
@@ -179,7 +179,7 @@ def _locate(regions: Regions, given: Mapping[str, Any], *, strict: bool) -> _Loc
         )
     wanted = parse_requirement(given.get(REQUIREMENT), field=REQUIREMENT)
     if asked is not None:
-        if REGION in property_keys(wanted) and asked not in (allowed := regions.allowed(wanted)):
+        if REGION in property_keys(wanted) and asked not in (allowed := regions.list_allowed(wanted)):
             raise InvalidInput(
                 f"region is {quote(asked)}, and {REQUIREMENT} allows {', '.join(allowed) or 'none'}; leave one out",
                 at="/region",
@@ -187,6 +187,6 @@ def _locate(regions: Regions, given: Mapping[str, Any], *, strict: bool) -> _Loc
         return _Located(str(asked), (str(asked),), rest)
     if REGION not in property_keys(wanted):
         return _Located(None, every, rest)
-    regions.check(wanted, REQUIREMENT)
-    allowed = regions.allowed(wanted)
+    regions.check_any_allowed(wanted, REQUIREMENT)
+    allowed = regions.list_allowed(wanted)
     return _Located(allowed[0] if len(allowed) == 1 else None, allowed, rest)

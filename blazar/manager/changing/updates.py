@@ -210,9 +210,9 @@ class Updates:
             grant.confirm(found)
         now = self._runtime.clock.now()
         messages = grant.messages(found, settle_change(updating, ready, event.id, now))
-        if held := tuple(message for message in messages if message.held):
+        if held := tuple(message for message in messages if message.is_held_by_request):
             updating, accepted = self._accepted(updating, held, grant.claim)
-            messages = (*accepted, *(message for message in messages if not message.held))
+            messages = (*accepted, *(message for message in messages if not message.is_held_by_request))
 
         def write(use: ProjectUse | None, current: Lease) -> Lease:
             after = settle_change(current, ready, event.id, now)

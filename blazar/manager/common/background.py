@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import BlazarError
-from blazar.model.base.log_lines import Trouble, level_of
+from blazar.model.base.log_lines import Trouble, log_level
 
 LOG = logging.getLogger("blazar.manager")
 
@@ -49,11 +49,11 @@ class BackgroundThread(ABC):
     def _failed(self, error: Exception) -> float:
         """Log the error of a round; return the seconds until the next round."""
         if not isinstance(error, BlazarError):
-            self._trouble.met(f"{self._purpose}, retrying in {self._retry:g} s", error)
-        elif level_of(error) < logging.ERROR:
+            self._trouble.log_failure(f"{self._purpose}, retrying in {self._retry:g} s", error)
+        elif log_level(error) < logging.ERROR:
             LOG.debug("%s: %s", self._purpose, error.message)
         else:
-            self._trouble.met(f"{self._purpose}, retrying in {self._retry:g} s: {error.message}")
+            self._trouble.log_failure(f"{self._purpose}, retrying in {self._retry:g} s: {error.message}")
         return self._retry
 
     def start(self) -> None:
@@ -80,7 +80,7 @@ class BackgroundThread(ABC):
         while not self._stopping.is_set():
             try:
                 pause = self._round()
-                self._trouble.over()
+                self._trouble.log_recovery()
             except Exception as error:
                 # The edge of the thread: it survives whatever goes wrong in one round.
                 pause = self._failed(error)

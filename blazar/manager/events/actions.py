@@ -28,7 +28,7 @@ from blazar.manager.leases.ordering import Waits, put_givers_first, sort_by_wait
 from blazar.manager.leases.references import waits_at_end, waits_at_start
 from blazar.model.base.clock import later
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudUnavailable
-from blazar.model.base.log_lines import level_of
+from blazar.model.base.log_lines import log_level
 from blazar.model.base.reasons import Reason, ReasonCode, reason
 from blazar.model.leases.lease import Event, Lease
 from blazar.model.leases.reservation import Reservation
@@ -116,7 +116,7 @@ def _act_on(runtime: Runtime, task: Task, act: Act) -> Outcome:
         raise
     except BlazarError as error:
         LOG.log(
-            level_of(error, logging.WARNING),
+            log_level(error, logging.WARNING),
             "Reservation %s of lease %s: %s",
             reservation.id,
             task.lease.id,

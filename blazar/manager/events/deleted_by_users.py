@@ -16,7 +16,7 @@ from blazar.context import scope
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases import lifecycle
 from blazar.model.base.errors import BlazarError, NotFound, StaleLease
-from blazar.model.base.log_lines import level_of
+from blazar.model.base.log_lines import log_level
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Gone, Reservation
 from blazar.model.leases.states import LeaseStatus, ReservationStatus
@@ -61,7 +61,7 @@ class DeletedByUsers:
                 return kind.gone({each.reservation_id: each.ids for each in made})
         except BlazarError as error:
             LOG.log(
-                level_of(error, logging.WARNING),
+                log_level(error, logging.WARNING),
                 "It is not known which %s users have deleted: %s",
                 resource_type,
                 error.message,
@@ -105,5 +105,5 @@ class DeletedByUsers:
     def _with_gone(self, reservation: Reservation, ids: frozenset[str]) -> Reservation:
         """Return a reservation with what is gone; what was known before keeps its time."""
         now, known = self._runtime.clock.now(), {each.id: each for each in reservation.gone}
-        gone = tuple(known.get(id_) or Gone(id_, now) for id_ in reservation.made if id_ in ids)
+        gone = tuple(known.get(id_) or Gone(id_, now) for id_ in reservation.made_ids if id_ in ids)
         return replace(reservation, gone=gone)

@@ -24,7 +24,7 @@ from blazar.manager.events.fairness import FairTurns
 from blazar.manager.events.read_ahead import MOST
 from blazar.manager.events.worker import Worker
 from blazar.model.base.errors import BlazarError, StoreUnavailable
-from blazar.model.base.log_lines import level_of
+from blazar.model.base.log_lines import log_level
 from blazar.store.work.events import DueEvent
 
 LOG = logging.getLogger(__name__)
@@ -203,7 +203,7 @@ class Engine(BackgroundThread):
         except Exception as error:
             # Each lease is read separately then: only the one that cannot be read has to wait, and its traceback is
             # logged there.
-            LOG.log(level_of(error), "Due starts cannot be read together (%s); reading each separately", error)
+            LOG.log(log_level(error), "Due starts cannot be read together (%s); reading each separately", error)
 
     def _work_on(self, event: DueEvent, lane: Lane) -> None:
         with self._lock:
@@ -219,7 +219,7 @@ class Engine(BackgroundThread):
                     claimed = self.worker.process(event.lease_id, event.event_id)
         except BlazarError as error:
             LOG.log(
-                level_of(error), "Event %s of lease %s is delayed: %s", event.event_id, event.lease_id, error.message
+                log_level(error), "Event %s of lease %s is delayed: %s", event.event_id, event.lease_id, error.message
             )
             self._stopping.wait(error.pause if isinstance(error, StoreUnavailable) else 1)
         except Exception:

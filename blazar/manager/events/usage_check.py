@@ -139,7 +139,7 @@ def _text(states: States) -> str:
 
 def _doubt(lease: Lease, tasks: Collection[Task]) -> str:
     """Return why a lease must not be released whatever is found; empty if nothing is known."""
-    if lease.degraded or any(r.missing_resources or r.lost for r in lease.reservations):
+    if lease.degraded or any(r.missing_resources or r.lost_ids for r in lease.reservations):
         return "it is degraded"
     if any(r.status is not ReservationStatus.ACTIVE for r in lease.reservations):
         return "a part of it has not started"

@@ -20,7 +20,7 @@ from blazar.manager.events.starts import Starter, StartReplacements
 from blazar.manager.events.usage_check import UsageChecker
 from blazar.manager.use.watch import UsageFinding
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudUnavailable, StaleLease
-from blazar.model.base.log_lines import level_of
+from blazar.model.base.log_lines import log_level
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import EventType
 
@@ -122,7 +122,7 @@ class Worker:
                 result = Retry(error.reason)
             except BlazarError as error:
                 LOG.log(
-                    level_of(error, logging.WARNING), "Event %s of lease %s failed: %s", kind, lease.id, error.message
+                    log_level(error, logging.WARNING), "Event %s of lease %s failed: %s", kind, lease.id, error.message
                 )
                 result = Retry(error.reason)
             except Exception as error:

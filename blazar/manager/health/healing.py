@@ -29,7 +29,7 @@ from blazar.manager.health.replacement import Replacement
 from blazar.manager.leases import lifecycle
 from blazar.manager.leases.flags import find_failed
 from blazar.model.base.errors import BlazarError, Conflict, Contention, NotFound
-from blazar.model.base.log_lines import level_of
+from blazar.model.base.log_lines import log_level
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import EventType, ReservationStatus
 from blazar.model.resources.resource import Resource
@@ -115,7 +115,7 @@ class Healing:
             # Deleted a moment ago.
             return True
         except BlazarError as error:
-            LOG.log(level_of(error, logging.WARNING), "Lease %s cannot be healed yet: %s", lease_id, error.message)
+            LOG.log(log_level(error, logging.WARNING), "Lease %s cannot be healed yet: %s", lease_id, error.message)
         except Exception:
             # The edge of one lease: others are healed whatever is wrong with this one.
             LOG.exception("Lease %s could not be healed; it will be retried", lease_id)

@@ -14,7 +14,7 @@ from blazar.calendar import maintenance as pure
 from blazar.calendar import openings
 from blazar.calendar.maintenance import PromisedPiece
 from blazar.calendar.openings import Budget, BudgetSpent, KindSearch
-from blazar.calendar.timeline import Timeline, TimelineTerms, Use, instant, second
+from blazar.calendar.timeline import Timeline, TimelineTerms, Use, epoch, from_epoch
 from blazar.context import scope
 from blazar.manager.booking.booking import Selectable, match_visible
 from blazar.manager.common.runtime import Runtime
@@ -88,7 +88,7 @@ class MaintenancePlanner:
             hosts = choose.of(view.catalog)
             generations = view.generations([host.id for host in hosts])
         board = _HeldCalendar(self._runtime, kind, view, now)
-        span = max(second(window.start), second(now)), second(window.end)
+        span = max(epoch(window.start), epoch(now)), epoch(window.end)
         ids = frozenset(host.id for host in hosts)
         used = board.used(ids, span) if active is ActivePolicy.MIGRATE else []
         loads = self._loads(used, board, view.catalog)
@@ -168,7 +168,7 @@ class MaintenancePlanner:
         uses: Mapping[int, Sequence[Use]],
         catalog: ResourceCatalog,
     ) -> tuple[datetime, ...]:
-        now = second(self._runtime.clock.now())
+        now = epoch(self._runtime.clock.now())
         whole = all(demand.whole for demand in demands)
         cleaning = int(self._runtime.store.calendar.cleaning_time.total_seconds())
         timeline = Timeline(uses, TimelineTerms(now, cleaning, whole))
@@ -181,8 +181,8 @@ class MaintenancePlanner:
             budget,
             self._runtime.settings.strategy,
         )
-        wanted, length = second(lease.window.start), int(lease.window.duration.total_seconds())
-        latest = second(later(lease.window.end, SEARCHED_AHEAD))
+        wanted, length = epoch(lease.window.start), int(lease.window.duration.total_seconds())
+        latest = epoch(later(lease.window.end, SEARCHED_AHEAD))
         try:
             nearest = openings.find_nearest([search], length=length, wanted=wanted, earliest=now, latest=latest)
             after = openings.search_openings(
@@ -191,7 +191,7 @@ class MaintenancePlanner:
         except (BudgetSpent, InvalidInput):
             return ()
         starts = {each.start for each in after.openings} | ({nearest} if nearest is not None else set())
-        return tuple(instant(start) for start in sorted(starts))
+        return tuple(from_epoch(start) for start in sorted(starts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ class _HeldCalendar:
 
     def __post_init__(self) -> None:
         names = {each.id: each.name for each in self.view.catalog.resources}
-        now, restricted = second(self.now), self.view.catalog.restricted
+        now, restricted = epoch(self.now), self.view.catalog.restricted
         for row in self.view.pieces:
             demand = self._demand(row) if self._waits(row) else None
             movable = demand is not None and names.get(row.resource_id) not in demand.required
@@ -272,7 +272,7 @@ class _HeldCalendar:
     def closed(self) -> Mapping[int, Sequence[pure.Span]]:
         """Return the other maintenance windows."""
         return {
-            id_: [(second(each.window.start), second(each.window.end)) for each in found]
+            id_: [(epoch(each.window.start), epoch(each.window.end)) for each in found]
             for id_, found in self.view.closed.items()
         }
 
@@ -469,7 +469,7 @@ def _describe_affected(plan: LeasePlan, row: HeldPiece, names: Mapping[int, str]
         row.name,
         row.project_id,
         row.user_id,
-        Window(instant(row.start), min(instant(max(row.end, row.start + 1)), END_OF_TIME)),
+        Window(from_epoch(row.start), min(from_epoch(max(row.end, row.start + 1)), END_OF_TIME)),
         row.lease_status,
         plan.outcome,
         tuple(sorted({names[source] for sources in plan.targets.values() for source in sources})),

@@ -20,7 +20,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.maintenance.migration import LeaseMigrator, Phase, count_begun_hosts
 from blazar.manager.maintenance.rebooking import LeaseRebooker
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudError, CloudUnavailable, NotFound, StaleCalendar
-from blazar.model.base.log_lines import level_of
+from blazar.model.base.log_lines import log_level
 from blazar.model.leases.states import OVER
 from blazar.model.maintenance.windows import (
     DAY,
@@ -122,7 +122,7 @@ class MaintenanceWork(DueWork[DueMaintenance, DueMaintenance]):
             except StaleCalendar:
                 raise
             except BlazarError as error:
-                LOG.log(level_of(error, logging.WARNING), "Maintenance %s cannot go on yet: %s", id_, error.message)
+                LOG.log(log_level(error, logging.WARNING), "Maintenance %s cannot go on yet: %s", id_, error.message)
                 following, trouble = self._runtime.clock.now() + SOON, error.message
             except Exception as error:
                 # The edge of one window: others go on whatever is wrong with this one.

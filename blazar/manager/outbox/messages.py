@@ -120,7 +120,7 @@ def make_reversals(runtime: Runtime, lease: Lease) -> tuple[OutboxMessage, ...]:
         return ()
     written: list[OutboxMessage] = []
     for held in runtime.store.outbox.load_outstanding(lease.id):
-        if held.held:
+        if held.is_held_by_request:
             written.append(replace(held, finished=True, reason=held.reason or "undone"))
             written += _make_reversal(runtime, held, lease)
     return tuple(written)

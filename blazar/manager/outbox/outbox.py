@@ -17,7 +17,7 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.due_work import DueWork
 from blazar.manager.common.runtime import Runtime
 from blazar.model.base.errors import BlazarError, ClaimLost, EnforcementUnavailable, StoreUnavailable, UsageDenied
-from blazar.model.base.log_lines import level_of
+from blazar.model.base.log_lines import log_level
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
 from blazar.model.use.resource_hours import OutboxMessage
 
@@ -130,7 +130,7 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
                 self.work_on(message)
         except BlazarError as error:
             LOG.log(
-                level_of(error),
+                log_level(error),
                 "Outbox message %s of lease %s is delayed: %s",
                 message.id,
                 message.lease_id,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from blazar.calendar.queue.plan import Delay
 from blazar.calendar.queue.values import Grant, GrantPart
-from blazar.calendar.timeline import second
+from blazar.calendar.timeline import epoch
 from blazar.manager.booking.lease_changes import DecidedChange, Unchanged
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.queue.snapshot import PROTECT, SnapshotReader
@@ -105,4 +105,4 @@ def _is_contained(some: Collection[Allocation], others: Collection[Allocation]) 
 
 def _make_grant(lease: Lease, allocations: Collection[Allocation]) -> Grant:
     parts = tuple(GrantPart(0, a.kind, a.resource_id, a.count, a.per_instance) for a in allocations)
-    return Grant(lease.id, second(lease.window.start), second(lease.window.end), parts)
+    return Grant(lease.id, epoch(lease.window.start), epoch(lease.window.end), parts)

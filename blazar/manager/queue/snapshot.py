@@ -12,7 +12,15 @@ from functools import cache
 from blazar.calendar.fits import NEVER
 from blazar.calendar.queue.overlay import Candidates, count_totals
 from blazar.calendar.queue.plan import Delay, ImmediateAnswer, answer_now, find_delayed, order_waiters, plan_queue
-from blazar.calendar.queue.usage import ProjectUsage, Rates, UsedShare, expected_start, foresee_part, give_back, sum_use
+from blazar.calendar.queue.usage import (
+    ProjectUsage,
+    Rates,
+    UsedShare,
+    charge_for_returned,
+    expected_start,
+    foresee_part,
+    sum_use,
+)
 from blazar.calendar.queue.values import (
     Calendar,
     Denies,
@@ -24,7 +32,7 @@ from blazar.calendar.queue.values import (
     QueuePlan,
     Waiter,
 )
-from blazar.calendar.timeline import Timeline, Use, second
+from blazar.calendar.timeline import Timeline, Use, epoch
 from blazar.manager.booking.booking import PlacementRequest
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.queue import waiting_leases
@@ -64,9 +72,9 @@ class WaitingLease:
             _length(self.lease.window) if wait.longest is None else int(wait.longest.total_seconds()),
             wait.queued_at.timestamp(),
             # One that waits for a start after that gets none later than this.
-            max(second(wait.until), second(wait.earliest)),
-            second(wait.earliest),
-            NEVER if wait.latest is None else second(wait.latest),
+            max(epoch(wait.until), epoch(wait.earliest)),
+            epoch(wait.earliest),
+            NEVER if wait.latest is None else epoch(wait.latest),
             None if wait.shortest is None else int(wait.shortest.total_seconds()),
         )
 
@@ -95,7 +103,7 @@ class PromisedLease:
             demands,
             self.grant.end - self.grant.start,
             wait.queued_at.timestamp(),
-            earliest=second(wait.earliest),
+            earliest=epoch(wait.earliest),
             notice=self.notice,
         )
         return Promise(waiter, self.grant)
@@ -123,10 +131,10 @@ class QueueSnapshot:
     def expected(self, lease: Lease, start: int) -> int:
         """Return when a lease will probably start that can at ``start`` if all leases end as they are booked."""
         assert lease.wait is not None
-        wish = max(second(lease.wait.queued_at), second(lease.wait.earliest))
+        wish = max(epoch(lease.wait.queued_at), epoch(lease.wait.earliest))
         found = expected_start(wish, start, self.foreseen)
         # What has not become free by then will probably do so as it is booked.
-        return found if found > second(self.now) else start
+        return found if found > epoch(self.now) else start
 
     @property
     def backing_off(self) -> Mapping[str, str]:
@@ -143,13 +151,13 @@ class QueueSnapshot:
 
     def order(self) -> list[Waiter]:
         """Return the leases in the order in which they are served."""
-        return order_waiters(self._waiters, self.usage, count_totals(self.calendar), second(self.now), self.limits)
+        return order_waiters(self._waiters, self.usage, count_totals(self.calendar), epoch(self.now), self.limits)
 
     def plan(self, denies: Denies) -> QueuePlan:
         """Return what each lease gets; ``denies`` is asked about what would be booked now."""
         limits = replace(self.limits, denies=denies, denied=self.backing_off)
         totals = count_totals(self.calendar)
-        return plan_queue(self.calendar, self._waiters, self._promises, self.usage, totals, second(self.now), limits)
+        return plan_queue(self.calendar, self._waiters, self._promises, self.usage, totals, epoch(self.now), limits)
 
     @property
     def _promises(self) -> list[Promise]:
@@ -157,19 +165,19 @@ class QueueSnapshot:
 
     def answer_now(self, lease: Lease, requests: Sequence[PlacementRequest]) -> ImmediateAnswer:
         """Return what a lease gets that does not wait: nothing that would delay one who does."""
-        start = second(lease.window.start)
+        start = epoch(lease.window.start)
         demands = tuple(request.demand for request in requests)
         asked = Waiter(
             lease.id,
             lease.project_id,
             demands,
             _length(lease.window),
-            second(self.now),
+            epoch(self.now),
             earliest=start,
-            latest=max(start, second(self.now)),
+            latest=max(start, epoch(self.now)),
         )
         totals = count_totals(self.calendar)
-        promises, now = self._promises, second(self.now)
+        promises, now = self._promises, epoch(self.now)
         return answer_now(self.calendar, self._waiters, promises, self.usage, totals, now, self.limits, asked)
 
     def awaited(self) -> frozenset[tuple[ResourceKind, int]]:
@@ -184,7 +192,7 @@ class QueueSnapshot:
             (kind, id_)
             for waiter in self._waiters
             if waiter.lease_id in served
-            for kind, ids in candidates.wanted(waiter)
+            for kind, ids in candidates.ids_by_kind(waiter)
             for id_ in ids
         )
 
@@ -192,7 +200,7 @@ class QueueSnapshot:
         """Return which leases would be delayed if others had ``after`` instead of ``before``, none of them on it."""
         kinds = {part.kind for grant in after for part in grant.parts}
         waiters = [waiter for waiter in self._waiters if any(demand.kind in kinds for demand in waiter.demands)]
-        totals, now = count_totals(self.calendar), second(self.now)
+        totals, now = count_totals(self.calendar), epoch(self.now)
         promises = self._promises
         return find_delayed(
             self.calendar, waiters, promises, self.usage, totals, now, self.limits, before=before, after=after
@@ -247,7 +255,7 @@ class SnapshotReader:
             parts = tuple(
                 GrantPart(numbers[a.reservation_id], a.kind, a.resource_id, a.count, a.per_instance) for a in held
             )
-            grant = Grant(lease.id, second(lease.window.start), second(lease.window.end), parts)
+            grant = Grant(lease.id, epoch(lease.window.start), epoch(lease.window.end), parts)
             yield PromisedLease(lease, requests, grant, notice)
 
     def _requests(
@@ -309,16 +317,16 @@ def _read_pieces(held: Collection[Held], calendar: Calendar) -> Iterator[tuple[H
         for resource in inventory.resources:
             totals[kind].update(dict(resource.capacity))
     for use in held:
-        piece = UsedShare(_share(use, calendar[use.kind], totals[use.kind]), second(use.begin), second(use.end))
-        yield use, piece, piece.end if use.released_at is None else min(second(use.released_at), piece.end)
+        piece = UsedShare(_share(use, calendar[use.kind], totals[use.kind]), epoch(use.begin), epoch(use.end))
+        yield use, piece, piece.end if use.released_at is None else min(epoch(use.released_at), piece.end)
 
 
 def _sum_uses(pieces: Iterable[tuple[Held, UsedShare, int]], now: datetime) -> Mapping[str, float]:
     """Return the use of each project in share-seconds."""
     charged: dict[str, list[UsedShare]] = defaultdict(list)
     for held, piece, end in pieces:
-        charged[held.project_id] += give_back(piece, end, RATES)
-    return {project: sum_use(found, second(now), RATES) for project, found in charged.items()}
+        charged[held.project_id] += charge_for_returned(piece, end, RATES)
+    return {project: sum_use(found, epoch(now), RATES) for project, found in charged.items()}
 
 
 def _measure_foreseen(pieces: Iterable[tuple[Held, UsedShare, int]], now: datetime) -> float:
@@ -328,7 +336,7 @@ def _measure_foreseen(pieces: Iterable[tuple[Held, UsedShare, int]], now: dateti
         known, last = leases.get(held.lease_id, (UsedShare(0.0, piece.begin, piece.end), end))
         whole = UsedShare(known.share + piece.share, min(known.begin, piece.begin), max(known.end, piece.end))
         leases[held.lease_id] = whole, max(last, end)
-    return foresee_part((piece, end) for piece, end in leases.values() if end <= second(now))
+    return foresee_part((piece, end) for piece, end in leases.values() if end <= epoch(now))
 
 
 def _share(held: Held, inventory: Inventory, totals: Mapping[str, int]) -> float:
@@ -339,4 +347,4 @@ def _share(held: Held, inventory: Inventory, totals: Mapping[str, int]) -> float
 
 
 def _length(window: Window) -> int:
-    return second(window.end) - second(window.start)
+    return epoch(window.end) - epoch(window.start)

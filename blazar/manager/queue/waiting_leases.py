@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from blazar.calendar.queue.usage import expected_start
-from blazar.calendar.timeline import instant, second
+from blazar.calendar.timeline import epoch, from_epoch
 from blazar.manager.common.settings import Settings
 from blazar.manager.leases import lifecycle
 from blazar.model.base.clock import END_OF_TIME, spell, to_second
@@ -246,7 +246,7 @@ def _move_estimate(wait: Wait, before: datetime, after: datetime) -> datetime | 
     if wait.estimate is None or before <= wish:
         return wait.estimate
     part = max(wait.estimate - wish, NOTHING) / (before - wish)
-    return instant(expected_start(second(wish), second(after), part))
+    return from_epoch(expected_start(epoch(wish), epoch(after), part))
 
 
 def back_off(lease: Lease, why: Reason, *, now: datetime) -> Lease:
@@ -280,7 +280,7 @@ def time_out(lease: Lease, *, now: datetime) -> Lease:
 
 def can_wait(lease: Lease, now: datetime) -> bool:
     """Return whether a lease is or was on the waiting list, and has not given up."""
-    return lease.wait is not None and lease.wait.ends_at > now
+    return lease.wait is not None and lease.wait.gives_up_at > now
 
 
 def restore_secrets(lease: Lease, changed: tuple[Reservation, ...]) -> tuple[Reservation, ...]:

@@ -19,7 +19,7 @@ from blazar.manager.requests.leases import LeaseService
 from blazar.manager.search.availability import AvailabilityService
 from blazar.manager.waiting.waiting_list import WaitingList
 from blazar.model.base.errors import BlazarError, NotFound, StaleLease
-from blazar.model.base.log_lines import level_of
+from blazar.model.base.log_lines import log_level
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor, LeaseChange
 from blazar.model.leases.states import LeaseStatus
@@ -103,7 +103,7 @@ class Prolongation(BackgroundThread):
         return min(extension.open_until, until or extension.open_until), _REASONS[extension.limited_by]
 
     def _refused(self, lease_id: str, error: BlazarError) -> None:
-        LOG.log(level_of(error, logging.WARNING), "Lease %s is not prolonged: %s", lease_id, error.message)
+        LOG.log(log_level(error, logging.WARNING), "Lease %s is not prolonged: %s", lease_id, error.message)
         try:
             self._tell(self._runtime.store.leases.one(lease_id), error.public or error.message)
         except (NotFound, StaleLease):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.calendar.openings import Budget, KindSearch
-from blazar.calendar.timeline import instant
+from blazar.calendar.timeline import from_epoch
 from blazar.enforcement import LeaseView
 from blazar.manager.booking.booking import PlacementRequest, Selectable, find_whole_kinds, match_visible
 from blazar.manager.booking.lease_changes import ChangeQuestion
@@ -188,7 +188,7 @@ class AvailabilityService:
         if openings and openings[0].window.start == after.start:
             kept = replace(kept, last_start=openings.pop(0).last_start)
         openings.insert(0, kept)
-        searched_until = instant(rest.searched_until)
+        searched_until = from_epoch(rest.searched_until)
         if len(openings) > question.limit:
             del openings[question.limit :]
             searched_until = openings[-1].last_start + SECOND
@@ -246,7 +246,7 @@ class AvailabilityService:
             besides=wanted.besides,
             use_of=wanted.project_id if enforcement.needs_use else None,
             reach=enforcement.reach(range_) if enforcement.needs_use else None,
-            count_of=wanted.project_id if bounds.of_project else None,
+            count_of=wanted.project_id if bounds.depends_on_project else None,
         )
         budget = Budget(settings.search_placements, check=deadline.check)
         kinds = {
@@ -294,7 +294,7 @@ class AvailabilityService:
             question,
             times,
             now,
-            searched_until=instant(found.searched_until),
+            searched_until=from_epoch(found.searched_until),
             complete=found.complete,
             openings=openings,
         )

@@ -10,10 +10,10 @@ from functools import partial
 
 from blazar.calendar import alternatives
 from blazar.calendar.alternatives import Granted
-from blazar.calendar.openings import Budget, Found, KindSearch, Opening, open_until, search_openings
+from blazar.calendar.openings import Budget, Found, KindSearch, Opening, last_fitting_end, search_openings
 from blazar.calendar.placement import Placement
-from blazar.calendar.reasons import RequirementPart, explain, parts_of
-from blazar.calendar.timeline import instant, second
+from blazar.calendar.reasons import RequirementPart, explain_misfits, split_requirement
+from blazar.calendar.timeline import epoch, from_epoch
 from blazar.enforcement import AllocatedResource, Enforcement, LeaseView, Question
 from blazar.manager.booking.booking import PlacementRequest
 from blazar.model.base.errors import UsageDenied
@@ -83,7 +83,7 @@ def find_parts(
             case requirement:
                 found.append(RequirementPart(requirement, place.to(name)))
     same = join_requirements(*(part.requirement for part in found)) == demand.requirement
-    return tuple(found) if same else parts_of(demand.requirement)
+    return tuple(found) if same else split_requirement(demand.requirement)
 
 
 def ask_for_count(parameters: Content, place: RequestPlace, count: int) -> Mapping[str, int | str]:
@@ -145,16 +145,16 @@ class FreeTime:
         return search_openings(
             self.searches,
             self.budget,
-            length=second(window.end) - second(window.start),
-            earliest=second(window.start),
-            last_start=second(last_start),
-            latest=second(latest),
+            length=epoch(window.end) - epoch(window.start),
+            earliest=epoch(window.start),
+            last_start=epoch(last_start),
+            latest=epoch(latest),
             limit=limit,
         )
 
     def free_window(self, opening: Opening, length: timedelta) -> FreeWindow:
         """Return an opening with what enforcement objects to."""
-        start = instant(opening.start)
+        start = from_epoch(opening.start)
         window = Window(start, start + length)
         placements = dict(zip(self.kinds, opening.placements, strict=True))
         counts = [0] * len({*self.numbers})
@@ -164,8 +164,8 @@ class FreeTime:
             regions[number] = reservation.region
         return FreeWindow(
             window,
-            instant(opening.last_start),
-            None if opening.open_until is None else instant(opening.open_until),
+            from_epoch(opening.last_start),
+            None if opening.open_until is None else from_epoch(opening.open_until),
             tuple(counts),
             self.refusals(window, placements),
             tuple(regions),
@@ -207,8 +207,8 @@ class FreeTime:
         parts: dict[ResourceKind, list[tuple[RequirementPart, ...]]] = {kind: [] for kind in self.kinds}
         for number, request in enumerate(self.requests):
             parts[request.demand.kind].append(self._parts(number))
-        times = second(window.start), second(window.end), second(latest)
-        explained = {kind: explain(search, parts[kind], *times) for kind, search in self.kinds.items()}
+        times = epoch(window.start), epoch(window.end), epoch(latest)
+        explained = {kind: explain_misfits(search, parts[kind], *times) for kind, search in self.kinds.items()}
         found = []
         for number, (request, (kind, index)) in enumerate(zip(self.requests, self._places, strict=True)):
             why = explained[kind][index]
@@ -229,7 +229,7 @@ class FreeTime:
 
         ``first`` is the first opening within them.
         """
-        start, end = second(window.start), second(window.end)
+        start, end = epoch(window.start), epoch(window.end)
         found = []
         if first is not None:
             found.append(Alternative(Change.TIME, first.window))
@@ -251,7 +251,7 @@ class FreeTime:
             )
             found.append(Alternative(Change.COUNT, window, counts=fewer))
         if (until := alternatives.find_shorter(self.searches, start, end, granted)) is not None:
-            found.append(Alternative(Change.DURATION, Window(window.start, instant(until))))
+            found.append(Alternative(Change.DURATION, Window(window.start, from_epoch(until))))
         if (part := self._droppable(reasons, start, end, granted)) is not None:
             found.append(Alternative(Change.REQUIREMENT, window, drop=part.pointer))
         return tuple(found)
@@ -261,10 +261,10 @@ class FreeTime:
 
         None if it would not get again what it has already, as after a failure: then it ends with the window.
         """
-        start, end = second(window.start), second(window.end)
-        if any(search.placed(start, end) is None for search in self.searches):
+        start, end = epoch(window.start), epoch(window.end)
+        if any(search.find_placement(start, end) is None for search in self.searches):
             return None
-        return instant(open_until(self.searches, start, end, second(latest)))
+        return from_epoch(last_fitting_end(self.searches, start, end, epoch(latest)))
 
     def extension(self, latest: datetime) -> Extension:
         """Return how far the lease can be extended, up to ``latest``."""
@@ -293,7 +293,7 @@ class FreeTime:
         placements = {
             kind: placement
             for kind, search in self.kinds.items()
-            if (placement := search.placed(second(window.start), second(end))) is not None
+            if (placement := search.find_placement(epoch(window.start), epoch(end))) is not None
         }
         return self.refusals(window, placements) if len(placements) == len(self.kinds) else ()
 
@@ -302,7 +302,7 @@ class FreeTime:
         return find_parts(reservation.parameters, demand, self.asked[number], region=reservation.region)
 
     def _granted(self, start: datetime, end: int, placements: Sequence[Placement]) -> bool:
-        return not self.refusals(Window(start, instant(end)), dict(zip(self.kinds, placements, strict=True)))
+        return not self.refusals(Window(start, from_epoch(end)), dict(zip(self.kinds, placements, strict=True)))
 
     def _droppable(
         self, reasons: Sequence[WindowReason], start: int, end: int, granted: Granted

@@ -9,7 +9,13 @@ from blazar.manager.search.availability import AvailabilityService
 from blazar.model.base.clock import spell, zulu
 from blazar.model.base.errors import BlazarError, NotEnoughResources
 from blazar.model.leases.requests import Actor, LeaseChange, LeaseRequest
-from blazar.model.search.availability import Availability, AvailabilityQuestion, Change, alternatives, reasons
+from blazar.model.search.availability import (
+    Availability,
+    AvailabilityQuestion,
+    Change,
+    render_alternatives,
+    render_reasons,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -63,8 +69,8 @@ class Refusals:
         error.public = None if error.public is None else _append(error.public, text)
         error.pointer = found.reasons[0].pointer
         error.data = {
-            "reasons": reasons(found.reasons),
-            "alternatives": alternatives(found.alternatives),
+            "reasons": render_reasons(found.reasons),
+            "alternatives": render_alternatives(found.alternatives),
             "as_of": zulu(found.as_of),
         }
 

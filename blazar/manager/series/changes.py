@@ -37,7 +37,13 @@ from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Event, Lease, PartOfSeries
 from blazar.model.leases.requests import Actor
 from blazar.model.leases.states import EventType, LeaseStatus
-from blazar.model.series.changes import SeriesChange, end_before, is_as_before, name_changed_field, since
+from blazar.model.series.changes import (
+    SeriesChange,
+    cut_before,
+    is_as_before,
+    point_errors_at_changed_field,
+    resume_from,
+)
 from blazar.model.series.checks import Fit, check_series
 from blazar.model.series.details import OccurrenceState, Series, SeriesDetails, SeriesOccurrence, SeriesStatus, Template
 from blazar.model.series.recurrence import Occurrence
@@ -116,7 +122,7 @@ class SeriesChanger:
         def write(proposal: Proposal[_ChangeAttempt], commit: Commit) -> Sequence[Lease]:
             return self._runtime.store.series.exchange(self._exchange(proposal.found), commit)
 
-        with scope(limit=self._runtime.settings.request_limit), name_changed_field(change):
+        with scope(limit=self._runtime.settings.request_limit), point_errors_at_changed_field(change):
             if change.dry_run:
                 attempt = self._judge(find(), change)
                 return SeriesDetails(attempt.wanted.new, _list_occurrences(attempt))
@@ -144,7 +150,7 @@ class SeriesChanger:
                 f"start: it is not after {spell(max(earlier))}, the occurrence before the change; choose a later one"
             )
             raise InvalidInput(sentence, at="/start")
-        recurrence = since(before.recurrence, first, change, max(earlier, default=None))
+        recurrence = resume_from(before.recurrence, first, change, max(earlier, default=None))
         template = self._change_template(before.template, change)
         if not change.dry_run and template == before.template and _is_as_before(change, found):
             raise _AsBefore(found)
@@ -158,7 +164,7 @@ class SeriesChanger:
             recurrence=recurrence,
             template=template,
             fit=fit,
-            booked_until=None if recurrence.rule.ends else to_second(now) + limits.horizon,
+            booked_until=None if recurrence.rule.has_end else to_second(now) + limits.horizon,
             updated_at=now,
             **(
                 {"previous_id": before.id, "created_at": now, "revision": 0}
@@ -166,7 +172,7 @@ class SeriesChanger:
                 else {"revision": before.revision + 1}
             ),
         )
-        old = replace(before, recurrence=end_before(before.recurrence, first), booked_until=None, updated_at=now)
+        old = replace(before, recurrence=cut_before(before.recurrence, first), booked_until=None, updated_at=now)
         leases = {lease.id: lease for lease in store.leases(series_id, LeaseStatus.PENDING)}
         to_come = [occurrence for occurrence in found.occurrences if occurrence.recurrence_id >= first]
         changing, kept = _select_changing(to_come, leases, now, with_changed=change.with_changed)

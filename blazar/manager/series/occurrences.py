@@ -23,7 +23,7 @@ from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Event, Lease, PartOfSeries
 from blazar.model.leases.requests import ReservationRequest
 from blazar.model.leases.reservation import Reservation
-from blazar.model.leases.secrets import part_secrets
+from blazar.model.leases.secrets import split_off_secrets
 from blazar.model.leases.states import EventType
 from blazar.model.resources.resource import ResourceKind
 from blazar.model.series.checks import Fit
@@ -77,7 +77,7 @@ def _seal_request(runtime: Runtime, asked: ReservationRequest, old: ReservationR
         # What is left out for being secret is not shown at all.
         same = {key for key in old.secret if given.get(key, _ABSENT) == old.parameters.get(key, _ABSENT)}
         given = {**given, **{key: old.secret[key] for key in same}}
-    shown, secret = part_secrets(given, kind.masked(given))
+    shown, secret = split_off_secrets(given, kind.masked(given))
     return replace(asked, parameters=shown, secret=secret)
 
 

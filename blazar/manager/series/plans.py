@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from blazar.calendar.openings import Budget, KindSearch
 from blazar.calendar.series import PlannedOccurrence, SeriesPlan, plan_series
-from blazar.calendar.timeline import Timeline, Use, second
+from blazar.calendar.timeline import Timeline, Use, epoch
 from blazar.enforcement import Question
 from blazar.manager.booking.booking import Selectable, find_whole_kinds, match_visible
 from blazar.manager.booking.unique_names import find_taken_names
@@ -103,8 +103,8 @@ class SeriesPlanner:
             searches = [
                 self._search(option, kind, timeline, seen.catalogs[kind], budget) for kind, timeline in left.items()
             ]
-            plan = plan_series(occurrences, searches, fit, budget, latest=second(span.end))
-            plan = _name_waiting(plan, taken, second(now))
+            plan = plan_series(occurrences, searches, fit, budget, latest=epoch(span.end))
+            plan = _name_waiting(plan, taken, epoch(now))
             found = PlannedSeries(option, plan, tuple(left), seen.generations, seen.so_far)
             if best is None or _count_fitting(plan) > _count_fitting(best.plan):
                 best = found
@@ -132,7 +132,7 @@ def _name_waiting(plan: SeriesPlan, taken: Mapping[ResourceKind, Mapping[int, Se
     uses = {(start, end) for of_kind in taken.values() for some in of_kind.values() for start, end, *_ in some}
 
     def told(planned: PlannedOccurrence) -> PlannedOccurrence:
-        begin, end = second(planned.occurrence.start), second(planned.occurrence.end)
+        begin, end = epoch(planned.occurrence.start), epoch(planned.occurrence.end)
         if planned.reason is None or begin < now or not any(start < end and until > begin for start, until in uses):
             return planned
         return replace(

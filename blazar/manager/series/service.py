@@ -86,7 +86,7 @@ class SeriesService:
         runtime = self._runtime
         now, limits = runtime.clock.now(), runtime.settings.series
         every = check_series(request.recurrence, request.fit, limits, now)
-        ends = request.recurrence.rule.ends
+        ends = request.recurrence.rule.has_end
         series = Series(
             id=str(uuid.uuid4()),
             name=request.name,

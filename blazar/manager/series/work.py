@@ -339,7 +339,7 @@ class SeriesWork(DueWork[str, Series]):
     ) -> None:
         """Make the leases that were created PENDING, and say when there is work on the series again."""
         store, now = self._runtime.store.series_work, self._runtime.clock.now()
-        if series.recurrence.rule.ends:
+        if series.recurrence.rule.has_end:
             last = store.find_last_end(series.id)
             if last is None:
                 store.end_series(series.id, claim.token, series.template.without_secrets, now=now)

@@ -9,7 +9,7 @@ from functools import partial
 
 from blazar.calendar.occupancy import Snapshot
 from blazar.calendar.placement import place
-from blazar.calendar.timeline import second
+from blazar.calendar.timeline import epoch
 from blazar.enforcement import Occasion
 from blazar.manager.booking.booking import Booker, Proposal, Selectable, match_visible
 from blazar.manager.common.notifications import UPDATED
@@ -163,7 +163,7 @@ class Exchanger:
             generations=True,
         )
         requirement = type_.requirement(side.task.reservation.parameters)
-        occupancy = view.timelines[type_.kind].occupancy(second(begin), second(window.end))
+        occupancy = view.timelines[type_.kind].occupancy(epoch(begin), epoch(window.end))
         wanted = other.gives.id
         only = match_visible(view.catalogs[type_.kind], Selectable(side.lease.project_id, only=frozenset({wanted})))
         try:

@@ -68,7 +68,7 @@ def divide_by_units(
         elif (cut := cuts.get(reservation.id)) is not None:
             kept.append(
                 _keep_notes_on(
-                    replace(reservation, parameters=cut.kept, updated_at=now), reservation.lost - cut.resources
+                    replace(reservation, parameters=cut.kept, updated_at=now), reservation.lost_ids - cut.resources
                 )
             )
             second = replace(

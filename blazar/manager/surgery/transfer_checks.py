@@ -144,7 +144,7 @@ class GrantToProject(ChangeGrant):
     def _check_use(self, found: DecidedChange) -> None:
         after = found.draft.after
         runtime, bounds = self.runtime, self.runtime.bounds_of(after.project_id)
-        if bounds.of_project:
+        if bounds.depends_on_project:
             so_far = runtime.store.calendar.count_so_far(after.project_id, runtime.clock.now())
             bounds.check_project(*so_far, more=len(after.reservations))
         if runtime.enforcement.enabled:

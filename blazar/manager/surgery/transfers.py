@@ -34,7 +34,7 @@ from blazar.model.leases.history import Verb
 from blazar.model.leases.lease import Lease, TransferOffer
 from blazar.model.leases.requests import Actor, IdempotencyKey, LeaseChange
 from blazar.model.leases.states import LeaseStatus, ReservationStatus
-from blazar.model.surgery import OfferPage, OfferRequest, Operated, Terms, find_standing_offer, is_for
+from blazar.model.surgery import OfferPage, OfferRequest, Operated, Terms, find_standing_offer, may_accept
 from blazar.store.booking.commit import Commit, LeaseWrite
 
 
@@ -177,7 +177,7 @@ class TransferService:
     def _check_offered(self, lease: Lease, taker: Actor | None, now: datetime | None = None) -> TransferOffer:
         """Return the offer of a lease. NotFound if none stands, or none to the ``taker``."""
         offer = find_standing_offer(lease, now or self._runtime.clock.now())
-        if offer is None or (taker is not None and not is_for(offer, taker)):
+        if offer is None or (taker is not None and not may_accept(offer, taker)):
             raise _no_offer(lease.id, "you" if taker else "anybody")
         return offer
 

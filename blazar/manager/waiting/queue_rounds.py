@@ -13,7 +13,7 @@ from functools import partial
 
 from blazar.calendar.queue.values import Grant, Waiter
 from blazar.calendar.queue.values import QueuePlan as PlanOfList
-from blazar.calendar.timeline import instant, second
+from blazar.calendar.timeline import epoch, from_epoch
 from blazar.context import scope
 from blazar.manager.booking.booking import Booker, PlacementRequest, Proposal, Selectable, plan_allocations
 from blazar.manager.booking.unique_names import check_names
@@ -37,7 +37,7 @@ from blazar.model.base.errors import (
     StaleLease,
     UsageDenied,
 )
-from blazar.model.base.log_lines import level_of
+from blazar.model.base.log_lines import log_level
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.leases.lease import Lease
@@ -156,7 +156,7 @@ class QueueRounds:
             if self._stopping.is_set():
                 return False
             wanted, check = round_.wanted[grant.lease_id], round_.checks.get(grant.lease_id)
-            estimate = instant(snapshot.expected(wanted.lease, grant.start))
+            estimate = from_epoch(snapshot.expected(wanted.lease, grant.start))
             try:
                 if self._grant(wanted, grant, check, turn=state.version, estimate=estimate):
                     round_.granted.add(grant.lease_id)
@@ -179,7 +179,7 @@ class QueueRounds:
             round_.refused[lease_id] = text
             self._add_failed_try(wanted, TryFailure.DENIED, text)
         else:
-            level = level_of(error, logging.WARNING)
+            level = log_level(error, logging.WARNING)
             LOG.log(level, "Lease %s is not granted at its turn: %s", lease_id, error.message)
             round_.refused[lease_id] = waiting.NOT_PREPARED if isinstance(error, CloudError) else text
             self._back_off(lease_id, error)
@@ -204,9 +204,9 @@ class QueueRounds:
             for position, waiter in enumerate(rest, 1)
         ]
         updates += [_find_news(snapshot.now, lease, None, None, reasons) for lease in snapshot.impossible.values()]
-        coming = [instant(start) for start in starts.values() if start > second(snapshot.now)]
+        coming = [from_epoch(start) for start in starts.values() if start > epoch(snapshot.now)]
         waiting_leases = [*(waiting_lease.lease for waiting_lease in snapshot.wanted), *snapshot.impossible.values()]
-        ends = [lease.wait.ends_at for lease in waiting_leases if lease.wait]
+        ends = [lease.wait.gives_up_at for lease in waiting_leases if lease.wait]
         backoffs = [
             until for lease in waiting_leases if (until := waiting.backoff_until(lease)) and until > snapshot.now
         ]
@@ -342,7 +342,7 @@ class QueueRounds:
 
 
 def _window(grant: Grant) -> Window:
-    return Window(instant(grant.start), instant(grant.end))
+    return Window(from_epoch(grant.start), from_epoch(grant.end))
 
 
 def _examine(wanted: WaitingLease, window: Window, allocations: Collection[Allocation]) -> Examined:
@@ -361,7 +361,7 @@ def _find_news(
     """Return what is new to a lease that goes on waiting; None if nothing is."""
     assert lease.wait is not None
     reason = reasons.get(lease.id)
-    estimate = None if start is None else instant(start)
+    estimate = None if start is None else from_epoch(start)
     begin = max(estimate or now.replace(microsecond=0), lease.wait.earliest)
     window = Window(begin, begin + (lease.window.end - lease.window.start))
     before = lease.wait.position, lease.wait.estimate, lease.wait.reason
@@ -378,7 +378,7 @@ def _too_late(lease: Lease, start: int) -> str:
         bound = f"it is to start at {spell(wait.latest)} UTC at the latest"
     else:
         bound = f"it waits only until {spell(wait.until)} UTC"
-    return f"it would fit from {spell(instant(start))} UTC on, but {bound}"
+    return f"it would fit from {spell(from_epoch(start))} UTC on, but {bound}"
 
 
 def group_resources(grant: Grant, requests: Sequence[PlacementRequest]) -> dict[str, frozenset[int]]:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from blazar.calendar.queue.plan import ImmediateAnswer
-from blazar.calendar.timeline import Use, instant
+from blazar.calendar.timeline import Use, from_epoch
 from blazar.manager.booking.booking import Booker
 from blazar.manager.changing.creation import Creation
 from blazar.manager.changing.new_leases import NewLease, Turn
@@ -70,7 +70,7 @@ class WaitingList(BackgroundThread):
         mine, _ = store.waiting_list.count_waiting(lease.project_id)
         if mine >= settings.max_waiting and not self._runtime.enforcement.exempts(lease.project_id):
             limit = Exceeded("waiting_per_project", "leases", settings.max_waiting, 1, mine)
-            raise limit.denied(
+            raise limit.make_denial(
                 f"{mine} leases of the project wait already; the limit is {settings.max_waiting} "
                 "(waiting_per_project); delete one of them, or wait until one has its turn",
                 at="/wait",
@@ -179,7 +179,7 @@ _NOTHING_FREE = "not enough is free for it, and what becomes free is for those w
 
 
 def _others_wait(found: ImmediateAnswer) -> OthersWait:
-    opening = None if found.opening is None else instant(found.opening)
+    opening = None if found.opening is None else from_epoch(found.opening)
     when = "no later start is known that fits" if opening is None else f"it fits from {spell(opening)} UTC on"
     return OthersWait(
         f"{found.before} {'lease waits' if found.before == 1 else 'leases wait'} for the same resources and would be "

@@ -48,7 +48,7 @@ class Amounts:
             {name: self.get(name) - other.get(name) for name in {**dict(self.items), **dict(other.items)}}
         )
 
-    def at_least(self, other: Amounts) -> Amounts:
+    def larger_of_each(self, other: Amounts) -> Amounts:
         """Return the larger of both amounts for each class."""
         names = {**dict(self.items), **dict(other.items)}
         return Amounts.of({name: max(self.get(name), other.get(name)) for name in names})

@@ -36,22 +36,22 @@ def read_json(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None
             raise TooDeepJson("it is nested too deeply")
         raise ValueError(f"it has more than {MOST_VALUES} values")
     try:
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_float, object_pairs_hook=pairs)
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_parse_float, object_pairs_hook=pairs)
     except RecursionError:
         raise TooDeepJson("it is nested too deeply") from None
 
 
 def _most_values(text: str) -> int:
     """Return how many values a text can have at most. What is in its strings counts only if it might be too much."""
-    found = _separators(text)
+    found = _count_separators(text)
     # A value has two strings at most, its key and itself. Those of more need not be looked for.
     strings = (text.count('"') - text.count('\\"')) // 2
     if found <= MOST_VALUES or strings > 2 * MOST_VALUES:
         return max(found, strings // 2)
-    return _separators(_TEXT.sub("", text))
+    return _count_separators(_TEXT.sub("", text))
 
 
-def _separators(text: str) -> int:
+def _count_separators(text: str) -> int:
     return 1 + sum(map(text.count, "[{,"))
 
 
@@ -59,7 +59,7 @@ def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _float(text: str) -> float:
+def _parse_float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         # 1e999 would become Infinity, which JSON does not have.

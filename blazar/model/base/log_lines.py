@@ -48,7 +48,7 @@ class Trouble:
         self._times = 0
         self._sentences: dict[str, _Sentence] = {}
 
-    def met(self, sentence: str, error: BaseException | None = None, *, level: int = logging.ERROR) -> None:
+    def log_failure(self, sentence: str, error: BaseException | None = None, *, level: int = logging.ERROR) -> None:
         """Count a failure, and log it if it is time; ``error`` is one whose traceback is logged with it."""
         with self._lock:
             now = self._clock()
@@ -56,11 +56,11 @@ class Trouble:
                 self.lasts, self._since, self._times = True, now, 0
             self._last = now
             self._times += 1
-            told = self._told(sentence, now)
+            told = self._count_and_describe(sentence, now)
         if told is not None:
             self._log.log(level, "%s%s", sentence, told, exc_info=error)
 
-    def over(self) -> None:
+    def log_recovery(self) -> None:
         """Note a success, and log that the trouble is over if there was one."""
         if not self.lasts:
             return
@@ -75,7 +75,7 @@ class Trouble:
             self._over_at = now
         self._log.info("%s again, after %.0f s and %d failures", self._what, lasted, times)
 
-    def _told(self, sentence: str, now: float) -> str | None:
+    def _count_and_describe(self, sentence: str, now: float) -> str | None:
         """Return what to add to a sentence that is logged now; None if it was logged within the last minute."""
         known = self._sentences.get(sentence)
         if known is not None and now - known.said_at < MINUTE:
@@ -91,7 +91,7 @@ class Trouble:
         return f" ({known.times + 1} times in {now - known.said_at:.0f} s)"
 
 
-def level_of(error: Exception, usual: int = logging.ERROR) -> int:
+def log_level(error: Exception, usual: int = logging.ERROR) -> int:
     """Return the level at which work that an error delays is logged: what the database lacks, the store says itself."""
     return logging.DEBUG if isinstance(error, StoreUnavailable) else usual
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.resources.requirements import Anything, Requirement
-from blazar.model.resources.resource import ResourceKind, share
+from blazar.model.resources.resource import ResourceKind, part_noun
 
 
 class Affinity(StrEnum):
@@ -78,7 +78,7 @@ class Demand:
             raise ValueError("several whole resources cannot be on one resource")
         if self.kept if self.per_instance is None else self.pinned:
             raise ValueError("pinned is for whole resources, kept is for shared ones")
-        if self.required and (self.per_instance is not None or self.fixed > self.min_count):
+        if self.required and (self.per_instance is not None or self.fixed_count > self.min_count):
             raise ValueError("required is for whole resources only, and with pinned at most min_count")
 
     @property
@@ -89,9 +89,9 @@ class Demand:
     @property
     def share(self) -> str:
         """Return the word for one instance on a shared resource; the plural adds an s."""
-        return self.word or share(self.kind)
+        return self.word or part_noun(self.kind)
 
     @property
-    def fixed(self) -> int:
+    def fixed_count(self) -> int:
         """Return how many are chosen already: those in use, and those required by name."""
         return len(self.pinned) + len(self.required) + sum(self.kept.values())

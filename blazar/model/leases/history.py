@@ -169,7 +169,7 @@ def make_entry(
         return None
     if other is not None:
         changes = (FieldChange(OTHER_LEASE, None, other), *changes)
-    return HistoryEntry(after.id, at, verb, by, changes[:MOST_CHANGES], tuple(moves), _reason(before, after))
+    return HistoryEntry(after.id, at, verb, by, changes[:MOST_CHANGES], tuple(moves), _find_reason_code(before, after))
 
 
 _GENERAL = frozenset({Verb.CREATED, Verb.CHANGED, Verb.EXTENDED, Verb.MOVED, Verb.DELETED})
@@ -313,7 +313,7 @@ def _watch(lease: Lease) -> UseWatch | None:
     return None if event is None or event.saved_state is None else event.saved_state.watch
 
 
-def _reason(before: Lease | None, after: Lease) -> str | None:
+def _find_reason_code(before: Lease | None, after: Lease) -> str | None:
     """Return the code of why, where a write says it: of a failure its cause, of an end its reason."""
     if before is not None and before.end_reason is not after.end_reason and after.end_reason is not None:
         return str(after.end_reason)

@@ -30,12 +30,12 @@ def move_warning(warning: datetime, before: Window, after: Window, lead: timedel
     if after == before:
         return warning
     distance = before.end - warning
-    if lead and _is_cut_off(warning, before, lead):
+    if lead and _comes_too_soon(warning, before, lead):
         distance = lead
     return after.start if distance >= after.duration else after.end - distance
 
 
-def _is_cut_off(warning: datetime, window: Window, lead: timedelta) -> bool:
+def _comes_too_soon(warning: datetime, window: Window, lead: timedelta) -> bool:
     # What is asked for is after the start; so is the operator's time where a change asks for it.
     return warning <= window.start or (warning <= window.start + SHORTEST and window.end - warning < lead)
 
@@ -293,7 +293,7 @@ def reason_of(event: Event) -> Reason | None:
     """Return the reason of an event; None if it has none."""
     if event.reason is None:
         return None
-    return Reason(event.reason, event.cause or Cause(_code_of(event.reason, event.event_type)))
+    return Reason(event.reason, event.cause or Cause(_guess_reason_code(event.reason, event.event_type)))
 
 
 def set_reason(event: Event, reason: Reason | None) -> Event:
@@ -303,7 +303,7 @@ def set_reason(event: Event, reason: Reason | None) -> Event:
     return replace(event, reason=reason.text, cause=reason.cause)
 
 
-def _code_of(text: str, event_type: str) -> ReasonCode:
+def _guess_reason_code(text: str, event_type: str) -> ReasonCode:
     for words, code in _WORDS:
         if re.search(words, text, re.IGNORECASE):
             return code

@@ -30,7 +30,7 @@ class Exceeded:
     used: int = 0
     fits: Fits = field(default_factory=dict)
 
-    def denied(self, message: str, *, at: str | None = None) -> UsageDenied:
+    def make_denial(self, message: str, *, at: str | None = None) -> UsageDenied:
         """Return the refusal with this sentence."""
         data = {
             "limit": self.limit,
@@ -55,11 +55,11 @@ class Bounds:
     reservations: int | None = None
 
     @property
-    def of_project(self) -> bool:
+    def depends_on_project(self) -> bool:
         """Return whether a limit depends on the other leases of the project."""
         return self.leases is not None or self.reservations is not None
 
-    def stated(self) -> tuple[StatedLimit, ...]:
+    def list_set_limits(self) -> tuple[StatedLimit, ...]:
         """Return the limits that are set, by the names of their options."""
         named = {
             "leases_per_project": (self.leases, "leases"),
@@ -71,13 +71,13 @@ class Bounds:
     def refusals(self, leases: int, reservations: int, *, more: int) -> tuple[UsageDenied, ...]:
         """Return all that these limits object to in a new lease, as both checks do."""
         project = partial(self.check_project, leases, reservations, more=more)
-        return tuple(_objections(partial(self.check_lease, more), project))
+        return tuple(_collect_denials(partial(self.check_lease, more), project))
 
     def check_lease(self, reservations: int) -> None:
         """Raise UsageDenied if a lease has too many reservations."""
         if self.reservations_of_lease is not None and reservations > self.reservations_of_lease:
-            exceeded = _exceed("reservations_per_lease", self.reservations_of_lease, 0, reservations)
-            raise exceeded.denied(
+            exceeded = _make_exceeded("reservations_per_lease", self.reservations_of_lease, 0, reservations)
+            raise exceeded.make_denial(
                 f"reservations: the lease would have {reservations} reservations; the limit is "
                 f"{self.reservations_of_lease} (reservations_per_lease); ask for several servers, hosts or addresses "
                 "in one reservation, or create several leases",
@@ -87,12 +87,12 @@ class Bounds:
     def check_project(self, leases: int, reservations: int, *, more: int) -> None:
         """Raise UsageDenied if a project with these counts cannot have another lease with ``more`` reservations."""
         if self.leases is not None and leases >= self.leases:
-            raise _exceed("leases_per_project", self.leases, leases, 1).denied(
+            raise _make_exceeded("leases_per_project", self.leases, leases, 1).make_denial(
                 f"the project has {leases} leases that have not ended; the limit is {self.leases} "
                 "(leases_per_project); delete one, or wait until one ends"
             )
         if self.reservations is not None and more and reservations + more > self.reservations:
-            raise _exceed("reservations_per_project", self.reservations, reservations, more).denied(
+            raise _make_exceeded("reservations_per_project", self.reservations, reservations, more).make_denial(
                 f"reservations: the project has {reservations} reservations in leases that have not ended, and the "
                 f"lease would add {more}; the limit is {self.reservations} (reservations_per_project); delete a lease, "
                 "or wait until one ends",
@@ -100,7 +100,7 @@ class Bounds:
             )
 
 
-def _objections(*checks: Callable[[], None]) -> Iterator[UsageDenied]:
+def _collect_denials(*checks: Callable[[], None]) -> Iterator[UsageDenied]:
     for check in checks:
         try:
             check()
@@ -108,7 +108,7 @@ def _objections(*checks: Callable[[], None]) -> Iterator[UsageDenied]:
             yield error
 
 
-def _exceed(limit: str, value: int, used: int, requested: int) -> Exceeded:
+def _make_exceeded(limit: str, value: int, used: int, requested: int) -> Exceeded:
     left = max(0, value - used)
     measure = limit.partition("_")[0]
     return Exceeded(limit, measure, value, requested, used, {"amount": left} if left else {})

@@ -54,7 +54,7 @@ class ReservationRequest:
     secret: Json = field(default_factory=dict, repr=False)
 
     @property
-    def opened(self) -> ReservationRequest:
+    def with_open_secrets(self) -> ReservationRequest:
         """Return it as the client sent it."""
         return replace(self, parameters={**self.parameters, **self.secret}, secret={}) if self.secret else self
 
@@ -137,20 +137,20 @@ class LeaseChange:
     key: IdempotencyKey | None = None
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Return whether nothing changes."""
-        return not self._words and not self._beside_words
+        return not self._changes_name_or_prolonging and not self._changes_dates_or_reservations
 
     @property
-    def words_only(self) -> bool:
+    def needs_no_plan(self) -> bool:
         """Return whether only its name changes, or what is to become of it later: nothing of the calendar."""
-        return self._words and not self._beside_words
+        return self._changes_name_or_prolonging and not self._changes_dates_or_reservations
 
     @property
-    def _words(self) -> bool:
+    def _changes_name_or_prolonging(self) -> bool:
         return self.name is not None or self.extend_until is not None or self.stops_extending
 
     @property
-    def _beside_words(self) -> bool:
+    def _changes_dates_or_reservations(self) -> bool:
         given = (self.start, self.end, self.before_end)
         return bool(self.reservations) or self.resets_before_end or any(date is not None for date in given)

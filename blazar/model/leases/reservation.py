@@ -95,12 +95,12 @@ class Reservation:
     gone: tuple[Gone, ...] = ()
 
     @property
-    def made(self) -> tuple[str, ...]:
+    def made_ids(self) -> tuple[str, ...]:
         """Return the ids of what it has made in the project; none of a type that makes nothing there."""
         return created_ids(self.resource_type, self.cloud_ids.values)
 
     @property
-    def lost(self) -> frozenset[int]:
+    def lost_ids(self) -> frozenset[int]:
         """Return the resources that are promised and cannot be used, by calendar id."""
         return self.unassigned | self.failed
 

@@ -34,7 +34,7 @@ SHORTEST = 4
 """Characters of a secret that is found within a word: a letter or a small number is in many."""
 
 
-def part_secrets(given: Json, masked: Json) -> tuple[Json, Json]:
+def split_off_secrets(given: Json, masked: Json) -> tuple[Json, Json]:
     """Return parameters as they may be shown, and those of them that are secret, as they were given."""
     different = (key for key in given if key not in masked or masked[key] != given[key])
     return masked, {key: given[key] for key in different if given[key] is not None}
@@ -66,7 +66,7 @@ def forget_secrets(kept: Json) -> Json:
     return {**kept, SECRET: None} if kept.get(SECRET) is not None else kept
 
 
-def parts_of(kept: Json) -> frozenset[str]:
+def secret_texts(kept: Json) -> frozenset[str]:
     """Return the texts that are secret of kept parameters: those that are not shown as well."""
     secret = kept.get(SECRET) or {}
     return frozenset(_list_texts(list(secret.values()))) - frozenset(_list_texts(mask_secrets(kept)))
@@ -83,7 +83,7 @@ def remove_secrets(text: str, parts: Iterable[str]) -> str:
             text = re.sub(rf"(?<!\w){re.escape(part)}(?!\w)", HIDDEN, text)
             continue
         before, *after = text.split(part[:BEGINNING])
-        text = before + "".join(HIDDEN + _rest(part[BEGINNING:], rest) for rest in after)
+        text = before + "".join(HIDDEN + _remove_common_start(part[BEGINNING:], rest) for rest in after)
     return text
 
 
@@ -103,7 +103,7 @@ def hide_secrets(parts: Callable[[], Iterable[str]]) -> Iterator[None]:
         raise
 
 
-def _rest(secret: str, text: str) -> str:
+def _remove_common_start(secret: str, text: str) -> str:
     """Return a text without what it has at its beginning of a secret."""
     return text[len(commonprefix([secret, text])) :]
 

@@ -29,13 +29,13 @@ class Regions:
         """Return the region of what names none."""
         return self.names[0] if self.names else ""
 
-    def allowed(self, requirement: Requirement) -> tuple[str, ...]:
+    def list_allowed(self, requirement: Requirement) -> tuple[str, ...]:
         """Return the regions in which resources can meet a requirement, the default first."""
         return tuple(name for name in self if can_match(requirement, REGION, name))
 
-    def check(self, requirement: Requirement, field: str) -> None:
+    def check_any_allowed(self, requirement: Requirement, field: str) -> None:
         """Raise InvalidInput if a requirement asks for a region, and for none of these."""
-        if REGION in property_keys(requirement) and not self.allowed(requirement):
+        if REGION in property_keys(requirement) and not self.list_allowed(requirement):
             raise InvalidInput(
                 f"{field} asks for a $region that this service does not have; its regions are {', '.join(self)}",
                 code="unknown_reference",
@@ -60,13 +60,13 @@ class Choice:
     fixed: tuple[str | None, ...]
     shared: tuple[str, ...] = ()
 
-    def options(self) -> Iterator[tuple[str, ...]]:
+    def iterate_options(self) -> Iterator[tuple[str, ...]]:
         """Yield the regions of all reservations, one option after the other."""
         for region in self.shared or ("",):
             yield tuple(region if name is None else name for name in self.fixed)
 
 
-def choose(allowed: Sequence[Sequence[str]]) -> Choice:
+def choose_regions(allowed: Sequence[Sequence[str]]) -> Choice:
     """Return where reservations may lie that are each allowed some regions, at least one, in order of preference.
 
     One that is allowed a single region lies there. The others share a region, so that they can be used together: if

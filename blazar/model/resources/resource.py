@@ -62,7 +62,7 @@ _CODES = {
 _SHARES = {HOST: "instance", VOLUME: "volume"}
 
 
-def share(kind: ResourceKind) -> str:
+def part_noun(kind: ResourceKind) -> str:
     """Return the word for one of the equal parts of a shared resource that are asked for; the plural adds an s."""
     return _SHARES.get(kind, "unit")
 
@@ -90,7 +90,7 @@ class UnitLimits:
     most: int = 2**31 - 1
     step: int = 1
 
-    def allow(self, amount: int) -> bool:
+    def allows(self, amount: int) -> bool:
         """Return whether one instance may take this amount."""
         return self.least <= amount <= self.most and amount % self.step == 0
 
@@ -173,7 +173,7 @@ class Resource:
     def count_beside(self, used: Amounts, per_instance: Amounts) -> int:
         """Return how many such instances fit beside what is used; 0 if one instance would break a limit."""
         if self.limits and not all(
-            self.limits[name].allow(amount) for name, amount in per_instance.items if name in self.limits
+            self.limits[name].allows(amount) for name, amount in per_instance.items if name in self.limits
         ):
             return 0
         return per_instance.times_within(self.capacity, used)

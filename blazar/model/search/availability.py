@@ -176,12 +176,12 @@ class Availability:
 Json = dict[str, Any]
 
 
-def reasons(values: Sequence[WindowReason]) -> list[Json]:
+def render_reasons(values: Sequence[WindowReason]) -> list[Json]:
     """Render why reservations do not fit."""
     return [
         {
             "pointer": value.pointer,
-            "window": window(value.window),
+            "window": render_window(value.window),
             "asked": value.asked,
             "free": value.free,
             "steps": [_render_step(step) for step in value.steps],
@@ -191,7 +191,7 @@ def reasons(values: Sequence[WindowReason]) -> list[Json]:
     ]
 
 
-def alternatives(values: Sequence[Alternative]) -> list[Json]:
+def render_alternatives(values: Sequence[Alternative]) -> list[Json]:
     """Render what would fit: each has what to put over the question."""
     return [_render_alternative(value) for value in values]
 
@@ -209,7 +209,7 @@ def _render_step(value: Step) -> Json:
 
 
 def _render_alternative(value: Alternative) -> Json:
-    shown: Json = {"change": str(value.change), **window(value.window)}
+    shown: Json = {"change": str(value.change), **render_window(value.window)}
     if value.counts is not None:
         shown["reservations"] = [dict(count) for count in value.counts]
     if value.drop is not None:
@@ -217,6 +217,6 @@ def _render_alternative(value: Alternative) -> Json:
     return shown
 
 
-def window(value: Window) -> Json:
+def render_window(value: Window) -> Json:
     """Render a window."""
     return {"start_date": zulu(value.start), "end_date": zulu(value.end)}

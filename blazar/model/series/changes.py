@@ -70,7 +70,7 @@ def is_as_before(change: SeriesChange, recurrence: Recurrence, fit: Fit, name: s
 
 
 @contextmanager
-def name_changed_field(change: SeriesChange) -> Iterator[None]:
+def point_errors_at_changed_field(change: SeriesChange) -> Iterator[None]:
     """Have errors about a change point at a field that it has: what is wrong may follow from another one."""
     fields = {
         "from": change.since,
@@ -94,7 +94,7 @@ def name_changed_field(change: SeriesChange) -> Iterator[None]:
         raise
 
 
-def end_before(recurrence: Recurrence, first: datetime) -> Recurrence:
+def cut_before(recurrence: Recurrence, first: datetime) -> Recurrence:
     """Return what is left of a series before one of its occurrences."""
     rule = replace(recurrence.rule, count=None, until=first - _SECOND)
     return replace(
@@ -105,7 +105,9 @@ def end_before(recurrence: Recurrence, first: datetime) -> Recurrence:
     )
 
 
-def since(recurrence: Recurrence, first: datetime, change: SeriesChange, last: datetime | None = None) -> Recurrence:
+def resume_from(
+    recurrence: Recurrence, first: datetime, change: SeriesChange, last: datetime | None = None
+) -> Recurrence:
     """Return how a series recurs from one of its occurrences on, after a change. InvalidInput.
 
     ``last`` is the one before it. Of a COUNT the rest is left. Dates that are left out or added stay, at another time
@@ -113,7 +115,7 @@ def since(recurrence: Recurrence, first: datetime, change: SeriesChange, last: d
     """
     start, rule = _find_rule_start(recurrence, first, last, named=change.since is not None), recurrence.rule
     if rule.count is not None:
-        before = list(recurrence.of_rule(recurrence.start.date(), start.date()))
+        before = list(recurrence.rule_starts(recurrence.start.date(), start.date()))
         rule = replace(rule, count=rule.count - before.index(start))
     plain = Recurrence(
         start=start if change.start is None else change.start,
@@ -130,7 +132,7 @@ def since(recurrence: Recurrence, first: datetime, change: SeriesChange, last: d
         for dates in (recurrence.excluded, recurrence.added)
     )
     days = [local.date() for local in kept | more]
-    starts = frozenset(plain.of_rule(min(days), max(days)) if days else ())
+    starts = frozenset(plain.rule_starts(min(days), max(days)) if days else ())
     return replace(
         plain,
         excluded=(kept & starts) - {change.start} if change.excluded is None else change.excluded,
@@ -150,7 +152,7 @@ def _find_rule_start(recurrence: Recurrence, first: datetime, last: datetime | N
     additional date that nobody has named (not ``named``).
     """
     begin = max(first, recurrence.start).date()
-    coming = recurrence.of_rule(begin, begin + MOST_DAYS * _DAY)
+    coming = recurrence.rule_starts(begin, begin + MOST_DAYS * _DAY)
     found = next((local for local in coming if last is None or local > last), None)
     if found is None or (named and found != first and first in recurrence.added):
         raise InvalidInput(

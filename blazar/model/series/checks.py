@@ -54,8 +54,8 @@ def check_series(
     _check_length(recurrence)
     _check_start(recurrence)
     first = recurrence.start.date()
-    within = list(recurrence.of_rule(first, first + _FARTHEST))
-    if recurrence.rule.ends:
+    within = list(recurrence.rule_starts(first, first + _FARTHEST))
+    if recurrence.rule.has_end:
         _check_end(recurrence, within)
     elif fit is Fit.ALL:
         raise _invalid("rule", "a series booked as a whole needs an end; give COUNT or UNTIL, or book as many as fit")
@@ -65,7 +65,7 @@ def check_series(
     if not every:
         raise _invalid("exdates", f"no occurrence is left in the next {MOST_DAYS} days; leave fewer out")
     _check_overlaps(every, recurrence)
-    booked = every if recurrence.rule.ends else [o for o in every if o.start < now + limits.horizon]
+    booked = every if recurrence.rule.has_end else [o for o in every if o.start < now + limits.horizon]
     _check_limits(booked, recurrence, fit, limits, now)
     return tuple(booked)
 
@@ -75,7 +75,7 @@ def _check_limits(
 ) -> None:
     """Check that a series has not too many occurrences, and none that is too far ahead; InvalidInput."""
     if len(booked) > limits.max_occurrences:
-        days = "" if recurrence.rule.ends else f" in the next {limits.horizon.days} days"
+        days = "" if recurrence.rule.has_end else f" in the next {limits.horizon.days} days"
         raise _invalid(
             "rule",
             f"the series has {len(booked)} occurrences{days}; the limit is {limits.max_occurrences}; choose an earlier "
@@ -96,9 +96,9 @@ def _list_occurrences(recurrence: Recurrence, within: Collection[datetime], now:
 
     ``within`` are the starts of the rule in its first years.
     """
-    if recurrence.rule.ends:
+    if recurrence.rule.has_end:
         starts = {*within} - recurrence.excluded | recurrence.added
-        return sorted((recurrence.occurrence(local) for local in starts), key=Occurrence.order)
+        return sorted((recurrence.occurrence(local) for local in starts), key=Occurrence.sort_key)
     begin = max(recurrence.occurrence(min((recurrence.start, *recurrence.added))).start, now)
     return recurrence.occurrences(Window(begin, begin + _FARTHEST))
 
@@ -182,7 +182,7 @@ def _find_rule_dates(
 ) -> frozenset[datetime]:
     """Return those of some local times that are starts of the rule; ``within`` are those of its first years."""
     found = dates.intersection(within)
-    if recurrence.rule.ends:
+    if recurrence.rule.has_end:
         return found
     walk = Walk(recurrence.rule, recurrence.start.date())
     at = recurrence.start.time()

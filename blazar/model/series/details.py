@@ -119,7 +119,7 @@ class Series:
             start=window.start,
             end=window.end,
             before_end=self.template.before_end,
-            reservations=tuple(reservation.opened for reservation in self.template.reservations),
+            reservations=tuple(reservation.with_open_secrets for reservation in self.template.reservations),
             operator=self.template.operator,
             exact=True,
         )

@@ -63,11 +63,11 @@ class Recurrence:
         # A start that the clocks skip is moved, by a day at most.
         first = (within.start.astimezone(zone) - _DAY).date()
         last = (within.end.astimezone(zone) + _DAY).date()
-        starts = {*self.of_rule(first, last)} - self.excluded | self.added
+        starts = {*self.rule_starts(first, last)} - self.excluded | self.added
         found = (self.occurrence(local) for local in starts if first <= local.date() <= last)
-        return tuple(sorted((o for o in found if within.contains(o.start)), key=Occurrence.order))
+        return tuple(sorted((o for o in found if within.contains(o.start)), key=Occurrence.sort_key))
 
-    def of_rule(self, first: date, last: date) -> Iterator[datetime]:
+    def rule_starts(self, first: date, last: date) -> Iterator[datetime]:
         """Yield the local starts of the rule by their dates, those that are excluded too.
 
         With a COUNT none is more than ``MOST_DAYS`` after the first start.
@@ -119,7 +119,7 @@ class Occurrence:
         """Return its window; None if there is no time between its start and its end."""
         return Window(self.start, self.end) if self.start < self.end else None
 
-    def order(self) -> tuple[datetime, datetime]:
+    def sort_key(self) -> tuple[datetime, datetime]:
         """Return the key that sorts occurrences by their starts."""
         return self.start, self.recurrence_id
 

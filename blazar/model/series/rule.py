@@ -70,7 +70,7 @@ class Rule:
             raise ValueError("a rule has a count or an until, not both")
 
     @property
-    def ends(self) -> bool:
+    def has_end(self) -> bool:
         """Return whether the rule says when it ends."""
         return self.count is not None or self.until is not None
 
@@ -94,7 +94,7 @@ class Walk:
         self._months = frozenset(rule.months)
         self._known: dict[int, Sequence[date]] = {}
         if not rule.weekdays and not rule.month_days:
-            self._take_from_start()
+            self._fill_in_from_start()
 
     def dates(self, first: date, last: date) -> Iterator[date]:
         """Yield the dates of the rule from ``first`` to ``last``, in order; none is before the first start."""
@@ -110,7 +110,7 @@ class Walk:
                     yield day
             number += interval
 
-    def _take_from_start(self) -> None:
+    def _fill_in_from_start(self) -> None:
         """Set what the rule leaves open to the weekday, the day, or the day and the month of the first start."""
         match self._rule.frequency:
             case Frequency.WEEKLY:

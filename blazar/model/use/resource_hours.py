@@ -63,18 +63,18 @@ class UsageCurve:
     def __init__(self, uses: Iterable[tuple[Window, int]]) -> None:
         changes: Counter[int] = Counter()
         for window, amount in uses:
-            changes[second(window.start)] += amount
-            changes[second(window.end)] -= amount
+            changes[epoch(window.start)] += amount
+            changes[epoch(window.end)] -= amount
         self.instants = sorted(changes)
         self._rates = list(accumulate(changes[instant] for instant in self.instants))
         pieces = zip(self.instants, self.instants[1:], self._rates, strict=False)
         self._sums = [0, *accumulate((after - before) * rate for before, after, rate in pieces)]
 
-    def between(self, start: int, end: int) -> int:
+    def sum_between(self, start: int, end: int) -> int:
         """Return the sum over ``[start, end)``."""
-        return self._until(end) - self._until(start)
+        return self._sum_until(end) - self._sum_until(start)
 
-    def _until(self, instant: int) -> int:
+    def _sum_until(self, instant: int) -> int:
         index = bisect_right(self.instants, instant) - 1
         return self._sums[index] + (instant - self.instants[index]) * self._rates[index] if index >= 0 else 0
 
@@ -86,21 +86,21 @@ def roll_sums(total: UsageCurve, growth: UsageCurve, window: Window, length: int
     which a use begins or ends at either edge of the span, both sums change linearly; so the largest total is at one of
     these instants, or where the growth becomes positive or ceases to be.
     """
-    first, last = second(window.start) - length + 1, second(window.end) - 1
+    first, last = epoch(window.start) - length + 1, epoch(window.end) - 1
     edges = {first, last}
     for instant in (*total.instants, *growth.instants):
         edges |= {edge for edge in (instant, instant - length) if first <= edge <= last}
     starts = sorted(edges)
-    grown = [growth.between(start, start + length) for start in starts]
+    grown = [growth.sum_between(start, start + length) for start in starts]
     for start, more in zip(starts, grown, strict=True):
         if more > 0:
             yield start
     for left, right, before, after in zip(starts, starts[1:], grown, grown[1:], strict=False):
         if (before > 0) is not (after > 0):
-            yield from _turn(left, right, before, after)
+            yield from _find_sign_change(left, right, before, after)
 
 
-def _turn(left: int, right: int, before: int, after: int) -> Iterator[int]:
+def _find_sign_change(left: int, right: int, before: int, after: int) -> Iterator[int]:
     """Yield the last second after ``left``, or the first before ``right``, at which a linear change is positive."""
     slope = (after - before) // (right - left)
     start = left + ((before - 1) // -slope if before > 0 else -before // slope + 1)
@@ -108,7 +108,7 @@ def _turn(left: int, right: int, before: int, after: int) -> Iterator[int]:
         yield start
 
 
-def second(instant: datetime) -> int:
+def epoch(instant: datetime) -> int:
     """Return an instant in seconds since the epoch."""
     return int(instant.timestamp())
 
@@ -164,7 +164,7 @@ class OutboxMessage:
     finished: bool = False
 
     @property
-    def held(self) -> bool:
+    def is_held_by_request(self) -> bool:
         """Return whether it belongs to a request, which delivers it itself and knows the result."""
         return self.due_at == HELD_BY_REQUEST
 

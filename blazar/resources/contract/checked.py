@@ -18,7 +18,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from blazar.model.base.reasons import Cause
 from blazar.model.calendar.demand import Demand
 from blazar.model.leases.reservation import Content
-from blazar.model.leases.secrets import hide_secrets, parts_of, remove_secrets
+from blazar.model.leases.secrets import hide_secrets, remove_secrets, secret_texts
 from blazar.model.resources.changes import Registration
 from blazar.model.resources.resource import GENERAL_FIELDS, KindShape, ResourceDetails, ResourceInventory
 from blazar.resources.contract.kind import CloudResource, Kind, Polled
@@ -117,9 +117,12 @@ def masks_secrets(
     @wraps(work)
     def masking(of: Of, task: Task, /, *args: Rest.args, **kwargs: Rest.kwargs) -> Answer:
         kept = task.reservation.parameters.values
-        with hide_secrets(lambda: parts_of(kept)):
+        with hide_secrets(lambda: secret_texts(kept)):
             answer = work(of, task, *args, **kwargs)
-        if isinstance(answer, NotYet) and (reason := remove_secrets(answer.reason, parts_of(kept))) != answer.reason:
+        if (
+            isinstance(answer, NotYet)
+            and (reason := remove_secrets(answer.reason, secret_texts(kept))) != answer.reason
+        ):
             return replace(answer, reason=reason)
         return answer
 

@@ -103,7 +103,7 @@ class RegionalType(ResourceType):
         """
         region = task.reservation.region or self._regions.default
         demand = self.within(region).demand_again(task, parameters, known=known)
-        if region not in self._regions.allowed(demand.requirement):
+        if region not in self._regions.list_allowed(demand.requirement):
             raise InvalidInput(
                 f"the reservation lies in the region {region}, and its $region cannot be changed; make another lease "
                 "for resources of another region"

@@ -368,7 +368,7 @@ def _places(hosts: Sequence[EvacuationCandidate], targets: Sequence[TargetHost],
         return found
     room, places = FreeRoom(targets, headroom), dict[str, str]()
     for bundle in bundles:
-        if fitting := room.places(bundle, besides):
-            room.take(bundle, fitting[0])
+        if fitting := room.targets_for(bundle, besides):
+            room.put(bundle, fitting[0])
             places |= {server.id: fitting[0] for server in bundle.servers}
     return places

@@ -17,7 +17,7 @@ from blazar.model.base.errors import InvalidInput, pointing_at
 from blazar.model.base.json_text import Json
 from blazar.model.calendar.demand import TraitRequirements
 from blazar.model.leases.reservation import Content
-from blazar.model.leases.secrets import part_secrets, seal, unseal
+from blazar.model.leases.secrets import seal, split_off_secrets, unseal
 from blazar.model.resources.requirements import Requirement
 from blazar.resources.contract.actions import BEFORE_END
 from blazar.resources.contract.parameters import (
@@ -173,7 +173,7 @@ class ServerParameters:
     @property
     def content(self) -> Content:
         """Return the parameters as a reservation keeps them."""
-        return Content(seal(*part_secrets(self.values, mask(self.values))))
+        return Content(seal(*split_off_secrets(self.values, mask(self.values))))
 
     @property
     def values(self) -> Json:

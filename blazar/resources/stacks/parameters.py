@@ -11,7 +11,7 @@ from typing import Any
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
 from blazar.model.leases.reservation import Content
-from blazar.model.leases.secrets import HIDDEN, part_secrets, seal, unseal
+from blazar.model.leases.secrets import HIDDEN, seal, split_off_secrets, unseal
 from blazar.resources.contract.actions import BEFORE_END, checked_action
 from blazar.resources.contract.parameters import quote, whole_number
 from blazar.resources.contract.schemas import Schema, a_choice, a_request
@@ -95,7 +95,7 @@ class StackParameters:
                 at=f"/{BEFORE_END}",
             )
         documents = {**{key: given.get(key) for key in _DOCUMENTS}, TAKES: takes.values}
-        shown, secret = part_secrets(documents, mask(documents, source))
+        shown, secret = split_off_secrets(documents, mask(documents, source))
         kept = {NAME: name, TIMEOUT: timeout, BEFORE_END: action}
         return cls(seal({**shown, **kept}, secret))
 

@@ -128,7 +128,7 @@ def _check(connection: Connection, commit: Commit) -> None:
         project_use.raise_use_version(connection, use)
     if commit.evacuates and first is not None:
         _claim_evacuation(connection, first.project_id)
-    if commit.bounds.of_project and commit.new:
+    if commit.bounds.depends_on_project and commit.new:
         _check_bounds(connection, commit)
     if commit.generations:
         raise_generations(connection, commit.generations)

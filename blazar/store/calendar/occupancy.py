@@ -219,7 +219,7 @@ def parse_amounts(text: str) -> Amounts:
     return Amounts.of(json.loads(text))
 
 
-instant_of = lru_cache(maxsize=65_536)(timeline.instant)
+instant_of = lru_cache(maxsize=65_536)(timeline.from_epoch)
 """Returns seconds since the epoch as an instant. The same recur: most leases begin and end at full minutes."""
 
 

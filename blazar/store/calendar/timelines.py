@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.calendar.timeline import OutsideUses, Timeline, TimelineTerms, Use, second, sort_uses
+from blazar.calendar.timeline import OutsideUses, Timeline, TimelineTerms, Use, epoch, sort_uses
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.window import Window
 from blazar.model.maintenance.windows import MaintenanceBlock
@@ -45,9 +45,9 @@ def read_timeline(
     if besides:
         values["besides"] = sorted(besides)
     rows = connection.execute(query, values).all()
-    uses, outside = _parse_whole(rows, second(begin)) if whole_only else _parse_uses(rows, second(begin))
+    uses, outside = _parse_whole(rows, epoch(begin)) if whole_only else _parse_uses(rows, epoch(begin))
     return Timeline(
-        sort_uses(uses), TimelineTerms(second(second_now), int(cleaning.total_seconds()), whole_only), outside
+        sort_uses(uses), TimelineTerms(epoch(second_now), int(cleaning.total_seconds()), whole_only), outside
     )
 
 

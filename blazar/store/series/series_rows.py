@@ -173,7 +173,7 @@ def check_series_count(connection: Connection, project_id: str, most: int) -> No
     live = (series.c.project_id == project_id, series.c.deleted_at.is_(None), series.c.status.in_(_LIVE))
     count = connection.execute(sa.select(sa.func.count()).select_from(series).where(*live)).scalar_one()
     if count >= most:
-        raise Exceeded("series_per_project", "series", most, 1, count).denied(
+        raise Exceeded("series_per_project", "series", most, 1, count).make_denial(
             f"the project has {count} series that have not ended; the limit is {most} (series_per_project); delete "
             "one, or wait until one ends"
         )

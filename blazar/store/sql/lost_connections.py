@@ -79,13 +79,13 @@ class _Connections:
                 raise
             self._lost_at = time.monotonic()
             reason = str(error).partition("\n")[0]
-            self._cut.met(
+            self._cut.log_failure(
                 f"A connection to the database was cut, and is replaced: {type(error).__name__}: {reason}",
                 level=logging.WARNING,
             )
             record.invalidate(error)
         else:
-            self._cut.over()
+            self._cut.log_recovery()
 
     def _is_lost(self, error: Any, connection: Any) -> bool:
         """Return whether a rollback failed since the connection can serve no more.

@@ -93,7 +93,7 @@ class Transactions:
             if mine:
                 self._places.release()
         if self._unreadable.lasts:
-            self._unreadable.over()
+            self._unreadable.log_recovery()
 
     def select(self, query: Executable, values: Mapping[str, object] | None = None) -> Sequence[Row[*tuple[Any, ...]]]:
         """Return the rows of one query, with these values as its parameters."""
@@ -127,7 +127,7 @@ class Transactions:
                 if changes:
                     state_log.log_changes(changes)
                 if self._unwritable.lasts:
-                    self._unwritable.over()
+                    self._unwritable.log_recovery()
                 return found
             except (SQLAlchemyError, PoolTimeout) as error:
                 attempt += 1
@@ -170,7 +170,7 @@ class Transactions:
         verb = "read" if trouble is self._unreadable else "written"
         # The first line has the reason (no such table, connection refused); further ones quote the statement.
         reason = str(cause).partition("\n")[0]
-        trouble.met(f"The database cannot be {verb}: {type(cause).__name__}: {reason}")
+        trouble.log_failure(f"The database cannot be {verb}: {type(cause).__name__}: {reason}")
         unavailable = StoreUnavailable("the database is not available; please try again")
         if _is_full(cause):
             unavailable.pause = PAUSE_OF_FULL

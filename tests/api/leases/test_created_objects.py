@@ -24,7 +24,7 @@ def reservation(world, lease, version: str = "1.1"):
 
 
 def test_each_server_is_shown_with_the_time_at_which_it_was_seen_to_be_gone(world, started):
-    first, second = started.reservations[0].made
+    first, second = started.reservations[0].made_ids
     assert reservation(world, started)["made"] == [
         {"id": first, "deleted_at": None},
         {"id": second, "deleted_at": None},

@@ -38,7 +38,7 @@ def gone(world: World, lease: Lease):
 
 
 def delete_one_of_each(world: World, lease: Lease) -> list[str]:
-    server, volume, network = (r.made[0] for r in lease.reservations)
+    server, volume, network = (r.made_ids[0] for r in lease.reservations)
     world.simulated.compute.begin_server_deletion(server)
     world.simulated.volume_users.delete(volume)
     world.simulated.segments.delete_network(network)
@@ -46,7 +46,7 @@ def delete_one_of_each(world: World, lease: Lease) -> list[str]:
 
 
 def test_while_everything_is_there_a_look_is_one_statement_and_changes_nothing(world, lease):
-    assert [len(r.made) for r in lease.reservations] == [2, 2, 1]
+    assert [len(r.made_ids) for r in lease.reservations] == [2, 2, 1]
     with counted(world.engine) as statements:
         assert look(world) == 0
     assert statements.count == 1

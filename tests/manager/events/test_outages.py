@@ -86,7 +86,7 @@ def test_a_minute_of_it_is_a_handful_of_lines(world, seconds, caplog, writes_onl
             except Exception as error:
                 thread._failed(error)
             else:
-                thread._trouble.over()
+                thread._trouble.log_recovery()
         seconds[0] += 0.5
         world.clock.to(world.clock.now() + timedelta(seconds=0.5))
     broken.mend()

@@ -226,7 +226,7 @@ class Turns(RuleBasedStateMachine):
         found = self.world.manager.series.one(series)
         ids = [each.recurrence_id for each in found.occurrences]
         since = data.draw(st.sampled_from(ids)) if later and ids else None
-        fit = fit if found.series.recurrence.rule.ends else Fit.AS_MANY
+        fit = fit if found.series.recurrence.rule.has_end else Fit.AS_MANY
         change = SeriesChange(since=since, length=hours * HOUR, fit=fit)
         self.attempt(lambda: self.world.manager.series.change(series, change))
 

@@ -33,10 +33,10 @@ def trouble(caplog) -> Watched:
 
 def test_three_minutes_of_failures_are_four_lines(trouble):
     for _ in range(1432):
-        trouble.met("It is away")
+        trouble.log_failure("It is away")
         trouble.now += 0.125
     trouble.now += 5
-    trouble.over()
+    trouble.log_recovery()
     assert trouble.lines == [
         "It is away",
         "It is away (480 times in 60 s)",
@@ -47,36 +47,36 @@ def test_three_minutes_of_failures_are_four_lines(trouble):
 
 def test_what_fails_and_works_in_turns_is_not_over(trouble):
     for _ in range(470):
-        trouble.met("It cannot be written")
+        trouble.log_failure("It cannot be written")
         trouble.now += 0.125
-        trouble.over()
+        trouble.log_recovery()
     assert trouble.lines == ["It cannot be written"]
 
 
 def test_what_begins_again_soon_is_not_told_each_time(trouble):
     for _ in range(10):
-        trouble.met("It is away")
+        trouble.log_failure("It is away")
         trouble.now += 3
-        trouble.over()
+        trouble.log_recovery()
         trouble.now += 2
     assert trouble.lines == ["It is away", "It works again, after 0 s and 1 failures"]
 
 
 def test_another_reason_is_told_at_once_but_not_any_number_of_them(trouble):
     for number in range(100):
-        trouble.met(f"Reason {number}")
+        trouble.log_failure(f"Reason {number}")
     assert len(trouble.lines) == MOST
     trouble.now += MINUTE
-    trouble.met("Reason 7")
+    trouble.log_failure("Reason 7")
     assert len(trouble.lines) == MOST + 1
 
 
 def test_without_trouble_nothing_is_over(trouble):
-    trouble.over()
+    trouble.log_recovery()
     assert trouble.lines == []
 
 
 def test_a_bug_is_told_with_its_traceback(trouble, caplog):
     error = ValueError("broken")
-    trouble.met("A round failed", error)
+    trouble.log_failure("A round failed", error)
     assert caplog.records[0].exc_info[1] is error

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from blazar.model.leases.secrets import HIDDEN, SECRET, parts_of, remove_secrets
+from blazar.model.leases.secrets import HIDDEN, SECRET, remove_secrets, secret_texts
 from blazar.resources.contract.parameters import quote
 
 ODD = [
@@ -42,4 +42,4 @@ def test_a_few_letters_are_no_part_of_a_word(part):
 
 def test_keys_of_what_is_secret_are_secret_but_not_those_that_are_shown():
     kept = {"parameters": {"word": HIDDEN}, SECRET: {"parameters": {"word": {"the key": ["the value"]}}}}
-    assert parts_of(kept) == {"the key", "the value"}
+    assert secret_texts(kept) == {"the key", "the value"}

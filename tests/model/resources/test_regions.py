@@ -8,7 +8,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blazar.model.resources.regions import Regions, choose
+from blazar.model.resources.regions import Regions, choose_regions
 from blazar.model.resources.requirements import AnyOf, Comparison, Membership, Not, join_requirements, matches
 
 NAMES = ("A", "B", "C")
@@ -32,7 +32,7 @@ _requirements = st.recursive(
 
 @given(_requirements)
 def test_no_region_is_left_out_in_which_some_resource_meets_the_requirement(requirement):
-    allowed = Regions(NAMES).allowed(requirement)
+    allowed = Regions(NAMES).list_allowed(requirement)
     for name in NAMES:
         found = any(matches(requirement, {"region": name, **more}) for more in ({}, *({"size": v} for v in VALUES)))
         assert name in allowed or not found
@@ -47,7 +47,7 @@ _allowed = st.lists(
 
 @given(_allowed)
 def test_each_option_puts_every_reservation_into_one_region_that_it_allows(allowed):
-    options = list(choose(allowed).options())
+    options = list(choose_regions(allowed).iterate_options())
     assert options
     for option in options:
         assert all(name in names for name, names in zip(option, allowed, strict=True))
@@ -60,7 +60,7 @@ def test_the_options_are_those_of_the_oracle(allowed):
     fixed = {names[0] for names in allowed if len(names) == 1}
     beside = [o for o in together if free and o[free[0]] in fixed]
     wanted = (beside or together) if together else [tuple(names[0] for names in allowed)]
-    assert sorted(choose(allowed).options()) == sorted(wanted)
+    assert sorted(choose_regions(allowed).iterate_options()) == sorted(wanted)
 
 
 def test_without_names_there_is_one_region_that_has_none():

@@ -40,7 +40,7 @@ def other(monkeypatch):
 
 
 def ours(text: str, start: datetime, first: date, last: date) -> list[datetime]:
-    return list(Recurrence(start, "UTC", parse_rule(text), HOUR).of_rule(first, last))
+    return list(Recurrence(start, "UTC", parse_rule(text), HOUR).rule_starts(first, last))
 
 
 def a_rule(rng: random.Random) -> str:

@@ -41,7 +41,7 @@ def by_seconds(given, start: int, end: int) -> int:
 @given(uses, st.integers(0, HORIZON), st.integers(0, HORIZON))
 def test_a_load_adds_up_to_what_is_held_in_each_second(given_uses, one, other):
     start, end = min(one, other), max(one, other)
-    assert UsageCurve(load(given_uses)).between(start, end) == by_seconds(given_uses, start, end)
+    assert UsageCurve(load(given_uses)).sum_between(start, end) == by_seconds(given_uses, start, end)
 
 
 @settings(max_examples=cases(300))
@@ -60,7 +60,7 @@ def test_among_the_rolling_spans_that_are_looked_at_is_the_fullest(others, befor
     looked_at = list(roll_sums(total, growth, span(first, last), length))
     everywhere = [t for t in range(first - length + 1, last) if t < last and t + length > first]
     assert sums(looked_at) == sums(everywhere)
-    assert all(growth.between(t, t + length) > 0 for t in looked_at)
+    assert all(growth.sum_between(t, t + length) > 0 for t in looked_at)
 
 
 def test_what_counts_is_hosts_or_servers_and_their_vcpus_and_anything_else_by_its_kind():

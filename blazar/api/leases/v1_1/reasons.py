@@ -18,7 +18,7 @@ from blazar.model.leases.lease import Event, reason_of
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import EventType
 from blazar.model.queue import FailedTry, TryFailure
-from blazar.model.resources.resource import FLOATING_IP, HOST, NAMED_KINDS, noun, share
+from blazar.model.resources.resource import FLOATING_IP, HOST, NAMED_KINDS, noun, part_noun
 from blazar.resources.floating_ips.registration import address_in
 
 MOST_NAMES = 3
@@ -108,7 +108,7 @@ def of_missing(reservation: Reservation, held: list[HeldResource], missing: int 
 
     ``held`` is what it holds.
     """
-    lost = [holding for holding in held if holding.resource_id in reservation.lost]
+    lost = [holding for holding in held if holding.resource_id in reservation.lost_ids]
     names = name_resources(lost, view)
     if not missing or not held:
         text = sentence(Cause(ReasonCode.RESOURCE_FAILED), EventType.START, names)
@@ -137,7 +137,7 @@ def _word(held: HeldResource) -> str:
     """Return the word for one of what a reservation holds: a resource, or what is on a shared one."""
     if held.per_instance is None:
         return noun(held.kind)
-    return "server" if held.kind == HOST else share(held.kind)
+    return "server" if held.kind == HOST else part_noun(held.kind)
 
 
 def _render_reason(code: ReasonCode, message: str, detail: str | None, view: View) -> Json:

@@ -166,7 +166,7 @@ def _products(value: Reservation) -> Json:
         return {}
     gone = {thing.id: zulu(thing.since) for thing in value.gone}
     # At the end all of it is deleted, which nobody has to be told.
-    there = () if value.status is ReservationStatus.DELETED else value.made
+    there = () if value.status is ReservationStatus.DELETED else value.made_ids
     return {"made": [{"id": id_, "deleted_at": gone.get(id_)} for id_ in there]}
 
 
@@ -204,7 +204,7 @@ def parameters(value: Reservation) -> Json:
 def _allocation(held: HeldResource, reservation: Reservation, view: View) -> Json:
     if held.released:
         status = "released"
-    elif held.resource_id in reservation.lost:
+    elif held.resource_id in reservation.lost_ids:
         status = "failed"
     else:
         status = "in_use" if reservation.status is ReservationStatus.ACTIVE else "promised"
@@ -264,7 +264,7 @@ def _missing(value: Reservation, held: list[HeldResource]) -> int | None:
     wanted = next((n for key in _AMOUNTS if isinstance(n := value.parameters.values.get(key), int)), None)
     if wanted is None:
         return None
-    lost = sum(holding.count for holding in held if holding.resource_id in value.lost)
+    lost = sum(holding.count for holding in held if holding.resource_id in value.lost_ids)
     # It may have got more than it needs, and what is gone of that is missing, too.
     return max(lost, wanted - sum(holding.count for holding in held) + lost)
 
