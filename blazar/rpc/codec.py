@@ -171,7 +171,7 @@ def _error_of(message: Mapping[str, str], call: str) -> BlazarError:
     error = kind(
         message.get("message", "no reason given"),
         code=message.get("code"),
-        at=next((FaultPlace(message[each], each) for each in _PLACES if each in message), None),
+        at=next((FaultPlace(message[place], place) for place in _PLACES if place in message), None),
         data=data,
         public=message.get("public"),
     )

@@ -100,6 +100,16 @@ def participles() -> list[str]:
     ]
 
 
+def loops_over_each() -> list[str]:
+    """Return where a loop has "each" for what it goes over, in the place of its noun."""
+    return [
+        f"{module.name}:{one.lineno}"
+        for module in modules()
+        for one in ast.walk(module.tree)
+        if "each" in (getattr(one, "id", None), getattr(one, "arg", None))
+    ]
+
+
 def percent_of_biggest_room() -> int:
     rooms = Counter[str]()
     for module in modules():
@@ -153,6 +163,7 @@ COUNTED = {
     "long functions": (long_functions, 14, 14),
     "names of more than one class": (names_used_twice, 4, 4),
     "functions named by a participle or a preposition": (participles, 3, 3),
+    "loops over each": (loops_over_each, 0, 0),
 }
 """What is counted: how, its limit, and its goal."""
 

@@ -40,17 +40,17 @@ class DeletedByUsers:
         types = [name for name, kind in self._runtime.types.items() if kind.has("gone")]
         every = self._runtime.store.cloud_objects.in_use(types) if types else ()
         default = self._runtime.regions.default
-        here = [each for each in every if (each.region or default) == (self._region or default)]
+        here = [objects for objects in every if (objects.region or default) == (self._region or default)]
         by_type: defaultdict[str, list[CloudObjects]] = defaultdict(list)
-        for each in here:
-            by_type[each.resource_type].append(each)
+        for cloud_objects in here:
+            by_type[cloud_objects.resource_type].append(cloud_objects)
         by_lease: defaultdict[str, dict[str, frozenset[str]]] = defaultdict(dict)
         for resource_type, made in by_type.items():
             if (gone := self._gone(resource_type, made)) is None:
                 continue
-            for each in made:
-                if (found := gone & frozenset(each.ids)) != each.gone:
-                    by_lease[each.lease_id][each.reservation_id] = found
+            for cloud_objects in made:
+                if (found := gone & frozenset(cloud_objects.ids)) != cloud_objects.gone:
+                    by_lease[cloud_objects.lease_id][cloud_objects.reservation_id] = found
         return sum(self._record(lease_id, found) for lease_id, found in sorted(by_lease.items()))
 
     def _gone(self, resource_type: str, made: list[CloudObjects]) -> frozenset[str] | None:
@@ -58,7 +58,7 @@ class DeletedByUsers:
         try:
             with scope(limit=self._runtime.settings.poll_limit):
                 kind = self._runtime.types[resource_type].within(self._region)
-                return kind.gone({each.reservation_id: each.ids for each in made})
+                return kind.gone({cloud_objects.reservation_id: cloud_objects.ids for cloud_objects in made})
         except BlazarError as error:
             LOG.log(
                 log_level(error, logging.WARNING),
@@ -85,25 +85,27 @@ class DeletedByUsers:
         except (NotFound, StaleLease):
             LOG.debug("Lease %s has changed meanwhile; it is looked at again", lease_id)
             return False
-        for each in after.reservations:
-            before = lease.reservation(each.id)
-            for one in each.gone:
+        for reservation in after.reservations:
+            before = lease.reservation(reservation.id)
+            for one in reservation.gone:
                 if before is not None and one not in before.gone:
-                    LOG.info("Lease %s: %s %s is gone; it is not made again", lease_id, each.resource_type, one.id)
+                    LOG.info(
+                        "Lease %s: %s %s is gone; it is not made again", lease_id, reservation.resource_type, one.id
+                    )
         return True
 
     def _noted(self, lease: Lease, gone: GoneById) -> Lease:
         changed = [
             after
-            for each in lease.reservations
-            if each.status is ReservationStatus.ACTIVE
-            and each.id in gone
-            and (after := self._with_gone(each, gone[each.id])).gone != each.gone
+            for reservation in lease.reservations
+            if reservation.status is ReservationStatus.ACTIVE
+            and reservation.id in gone
+            and (after := self._with_gone(reservation, gone[reservation.id])).gone != reservation.gone
         ]
         return lifecycle.with_reservations(lease, changed) if changed else lease
 
     def _with_gone(self, reservation: Reservation, ids: frozenset[str]) -> Reservation:
         """Return a reservation with what is gone; what was known before keeps its time."""
-        now, known = self._runtime.clock.now(), {each.id: each for each in reservation.gone}
+        now, known = self._runtime.clock.now(), {thing.id: thing for thing in reservation.gone}
         gone = tuple(known.get(id_) or Gone(id_, now) for id_ in reservation.made_ids if id_ in ids)
         return replace(reservation, gone=gone)

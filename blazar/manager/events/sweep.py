@@ -113,7 +113,7 @@ class Sweep(BackgroundThread):
         """
         now = self._runtime.clock.now()
         self._tried = {lease_id: tried for lease_id, tried in self._tried.items() if lease_id in leases}
-        return [each for each in leases if each not in self._tried or self._tried[each].until <= now]
+        return [lease_id for lease_id in leases if lease_id not in self._tried or self._tried[lease_id].until <= now]
 
     def _note(self, lease_id: str, now: datetime) -> None:
         """Record that a clean-up has begun."""
@@ -144,7 +144,7 @@ class Sweep(BackgroundThread):
 
     def _listed(self, kind: ResourceType) -> frozenset[str]:
         every = self._runtime.store.resources.catalog(kind.kind).resources
-        resources = [each for each in every if each.region == self._region] if self._region else every
+        resources = [resource for resource in every if resource.region == self._region] if self._region else every
         within = kind.within(self._region)
         found = within.reservations_in_cloud(resources) | self._past(within.projects_in_cloud(resources))
         return found | within.reservations_in_projects(self._projects(kind))
@@ -234,11 +234,11 @@ class Leftovers:
             for sweep in self._sweeps
             for id_, resource_type in sweep.unknown().items()
         ]
-        return tuple(sorted(found, key=lambda each: (each.reservation_id, each.region)))
+        return tuple(sorted(found, key=lambda leftover: (leftover.reservation_id, leftover.region)))
 
     def end(self, reservation_id: str) -> Leftover:
         """Put one on record as part of a lease that has ended, whose leftovers managers remove at once. NotFound."""
-        found = next((each for each in self.all() if each.reservation_id == reservation_id), None)
+        found = next((leftover for leftover in self.all() if leftover.reservation_id == reservation_id), None)
         if found is None:
             raise NotFound(f"no reservation {reservation_id} that is not on record has anything in the cloud")
         now = self._runtime.clock.now().replace(microsecond=0)

@@ -40,7 +40,7 @@ class UsageChecker:
     def policy(self, lease: Lease) -> UsePolicy | None:
         """Return the policy of a lease today; None if it is not looked at, or a type of it cannot be asked."""
         known = [self._runtime.types.get(r.resource_type) for r in lease.reservations]
-        if any(each is None or not each.has("probe") for each in known):
+        if any(type_ is None or not type_.has("probe") for type_ in known):
             return None
         names = frozenset(r.resource_type for r in lease.reservations)
         return self._runtime.settings.use_policies.of_lease(names, lease.project_id)

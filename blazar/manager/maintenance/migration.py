@@ -370,7 +370,7 @@ class LeaseMigrator:
 def find_pace(runtime: Runtime) -> Pace | None:
     """Return how servers of hosts are moved; None where no type does that, or where there are several regions."""
     known = [] if runtime.regions else [kind.pace for kind in runtime.types.values()]
-    return next((each for each in known if each is not None), None)
+    return next((pace for pace in known if pace is not None), None)
 
 
 def read_load(runtime: Runtime, task: Task, resource: Resource) -> Load:
@@ -407,7 +407,7 @@ def _copy_targets(plan: LeasePlan) -> Targets:
 def _find_ways(snapshot: LeaseSnapshot, plan: LeasePlan) -> list[_Way]:
     """Return the hosts that a lease is to leave and has others for, as long as it has both."""
     found = []
-    for task in filter(lambda each: _is_used(each.reservation), snapshot.tasks):
+    for task in filter(lambda task: _is_used(task.reservation), snapshot.tasks):
         held = {resource.id: resource for resource in task.resources}
         for source, targets in sorted(plan.targets.get(task.reservation.id, {}).items()):
             found += [_Way(task, held[source], held[t]) for t in targets if source in held and t in held]

@@ -95,7 +95,7 @@ class MaintenancePlanner:
 
         def candidates(piece: PromisedPiece) -> Sequence[Resource]:
             found, load = board.candidates(piece), loads.get(piece)
-            return found if load is None else [each for each in found if load.fits(each)]
+            return found if load is None else [resource for resource in found if load.fits(resource)]
 
         movable = [piece for piece in used if not loads[piece].obstacle]
         plan = pure.plan_moves(
@@ -110,10 +110,10 @@ class MaintenancePlanner:
         plans = _make_lease_plans(
             plan, board, pending, {piece: load.obstacle or NO_HOST for piece, load in loads.items()}
         )
-        searched = [each.lease_id for each in plans if each.outcome is Outcome.NEEDS_OTHER_TIME][:MOST_SEARCHED]
+        searched = [plan.lease_id for plan in plans if plan.outcome is Outcome.NEEDS_OTHER_TIME][:MOST_SEARCHED]
         if searched:
             found = self._openings(kind, store.leases.by_ids(searched), board, view, hosts, span)
-            plans = [replace(each, openings=found.get(each.lease_id, ())) for each in plans]
+            plans = [replace(plan, openings=found.get(plan.lease_id, ())) for plan in plans]
         return MaintenanceDraft(_make_impact(window, hosts, plans, board, view.catalog), tuple(plans), generations)
 
     def _loads(
@@ -123,8 +123,8 @@ class MaintenancePlanner:
 
         Hosts beyond the first ones are looked at when it is time.
         """
-        hosts = {each.id: each for each in catalog.resources}
-        leases = {each.id: each for each in self._runtime.store.leases.by_ids({piece.lease_id for piece in used})}
+        hosts = {resource.id: resource for resource in catalog.resources}
+        leases = {lease.id: lease for lease in self._runtime.store.leases.by_ids({piece.lease_id for piece in used})}
         found: dict[PromisedPiece, Load] = {}
         with scope(limit=self._runtime.settings.request_limit):
             for number, piece in enumerate(used):
@@ -190,7 +190,7 @@ class MaintenancePlanner:
             )
         except (BudgetSpent, InvalidInput):
             return ()
-        starts = {each.start for each in after.openings} | ({nearest} if nearest is not None else set())
+        starts = {opening.start for opening in after.openings} | ({nearest} if nearest is not None else set())
         return tuple(from_epoch(start) for start in sorted(starts))
 
 
@@ -205,9 +205,9 @@ class HostChoice:
     def of(self, catalog: ResourceCatalog) -> tuple[Resource, ...]:
         """Return the hosts. InvalidInput names those that are not registered, and a requirement that none meets."""
         if self.calendar_ids is not None:
-            return tuple(each for each in catalog.resources if each.id in self.calendar_ids)
+            return tuple(resource for resource in catalog.resources if resource.id in self.calendar_ids)
         if self.ids:
-            known = {each.external_id: each for each in catalog.resources}
+            known = {resource.external_id: resource for resource in catalog.resources}
             if missing := sorted(set(self.ids) - known.keys()):
                 raise InvalidInput(
                     f"hosts has {', '.join(id_[:80] for id_ in missing[:3])}, which is not registered; give ids as "
@@ -237,7 +237,7 @@ class _HeldCalendar:
     _candidates: dict[tuple[str, str, str, str], list[Resource]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        names = {each.id: each.name for each in self.view.catalog.resources}
+        names = {resource.id: resource.name for resource in self.view.catalog.resources}
         now, restricted = epoch(self.now), self.view.catalog.restricted
         for row in self.view.pieces:
             demand = self._demand(row) if self._waits(row) else None
@@ -272,7 +272,7 @@ class _HeldCalendar:
     def closed(self) -> Mapping[int, Sequence[pure.Span]]:
         """Return the other maintenance windows."""
         return {
-            id_: [(epoch(each.window.start), epoch(each.window.end)) for each in found]
+            id_: [(epoch(block.window.start), epoch(block.window.end)) for block in found]
             for id_, found in self.view.closed.items()
         }
 
@@ -348,7 +348,7 @@ class _HeldCalendar:
     def is_named(self, piece: PromisedPiece) -> bool:
         """Tell whether a lease has asked for just this resource."""
         demand = self._demand(self.rows[piece])
-        names = {each.id: each.name for each in self.view.catalog.resources}
+        names = {resource.id: resource.name for resource in self.view.catalog.resources}
         return demand is not None and names.get(piece.resource_id) in demand.required
 
     def _waits(self, row: HeldPiece) -> bool:
@@ -437,7 +437,7 @@ def _make_impact(
     board: _HeldCalendar,
     catalog: ResourceCatalog,
 ) -> Impact:
-    names = {each.id: each.external_id for each in catalog.resources}
+    names = {resource.id: resource.external_id for resource in catalog.resources}
     rows: dict[str, HeldPiece] = {}
     for row in board.rows.values():
         rows.setdefault(row.lease_id, row)
@@ -449,16 +449,16 @@ def _make_impact(
         ids,
         sorted(
             (
-                each.lease_id,
-                each.revision,
-                str(each.outcome),
-                [(m.reservation_id, m.source, m.target, m.count) for m in each.moves],
+                lease.lease_id,
+                lease.revision,
+                str(lease.outcome),
+                [(m.reservation_id, m.source, m.target, m.count) for m in lease.moves],
             )
-            for each in leases
+            for lease in leases
         ),
     ]
     digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
-    shown = tuple(sorted(leases, key=lambda each: (each.window.start, each.lease_id)))
+    shown = tuple(sorted(leases, key=lambda lease: (lease.window.start, lease.lease_id)))
     return Impact(digest, window, ids, shown)
 
 

@@ -99,13 +99,13 @@ def _find_to_replace(snapshot: LeaseSnapshot, window: Window, hosts: frozenset[i
     """Return what a lease has of hosts in maintenance in that time, or of those where it makes room."""
     pending = {r.id for r in snapshot.lease.reservations if r.status is ReservationStatus.PENDING}
     found: dict[str, set[int]] = {}
-    for each in snapshot.allocations:
-        if each.reservation_id not in pending:
+    for allocation in snapshot.allocations:
+        if allocation.reservation_id not in pending:
             continue
-        in_the_way = each.resource_id in hosts and each.window.overlaps(window)
-        makes_room = not plan.done and each.resource_id in plan.targets.get(each.reservation_id, {})
+        in_the_way = allocation.resource_id in hosts and allocation.window.overlaps(window)
+        makes_room = not plan.done and allocation.resource_id in plan.targets.get(allocation.reservation_id, {})
         if in_the_way or (makes_room and plan.makes_room):
-            found.setdefault(each.reservation_id, set()).add(each.resource_id)
+            found.setdefault(allocation.reservation_id, set()).add(allocation.resource_id)
     return {id_: frozenset(ids) for id_, ids in found.items()}
 
 

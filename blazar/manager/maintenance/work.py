@@ -88,7 +88,7 @@ class MaintenanceWork(DueWork[DueMaintenance, DueMaintenance]):
 
     def _due(self) -> Iterator[DueMaintenance]:
         found = self._store.due(self._runtime.clock.now())
-        self._seen = {each.id: self._seen[each.id] for each in found if each.id in self._seen}
+        self._seen = {due.id: self._seen[due.id] for due in found if due.id in self._seen}
         for due in found:
             now = self._runtime.clock.now()
             if due.due_at <= now or self._is_changed(due, now):
@@ -196,7 +196,7 @@ class MaintenanceWork(DueWork[DueMaintenance, DueMaintenance]):
         with scope(limit=self._runtime.settings.poll_limit):
             if maintenance.disable_service:
                 # What is registered no more is its operators' alone.
-                registered = {each.id for each in self._runtime.store.resources.catalog(kind).resources}
+                registered = {resource.id for resource in self._runtime.store.resources.catalog(kind).resources}
                 plain.close([host for host in hosts if host.id in registered], MARK + maintenance.id)
             servers = plain.occupants(hosts)
             try:

@@ -298,18 +298,18 @@ class LeaseService:
 
 def describe_unwritten(runtime: Runtime, lease: Lease, allocations: Collection[Allocation]) -> LeaseDetails:
     """Return a lease that is not written, with the resources that it would have."""
-    names = runtime.store.lease_pages.resources({each.resource_id for each in allocations})
+    names = runtime.store.lease_pages.resources({allocation.resource_id for allocation in allocations})
     resources = tuple(
         HeldResource(
-            each.reservation_id,
-            each.resource_id,
-            each.kind,
-            *names[each.resource_id],
-            count=each.count,
-            per_instance=each.per_instance,
+            allocation.reservation_id,
+            allocation.resource_id,
+            allocation.kind,
+            *names[allocation.resource_id],
+            count=allocation.count,
+            per_instance=allocation.per_instance,
             released=False,
         )
-        for each in allocations
+        for allocation in allocations
     )
     shown = replace(lease, events=tuple(e for e in lease.events if e.event_type not in HIDDEN_EVENTS))
     return LeaseDetails(shown, resources)
