@@ -206,12 +206,15 @@ def _hook_secrets(engine: Engine, options: argparse.Namespace) -> int:
     signing.check_master_lengths(masters)
     _check_newest(engine)
     resources = Store(engine).resources
-    for resource in (*resources.of_kind(GENERIC), *resources.of_kind(DEVICE)):
-        if options.resource in (resource.external_id, resource.name):
-            for secret in signing.secrets_of(masters, resource.external_id):
-                print(secret)
-            return 0
-    raise NotFound(f"no generic resource or device {options.resource} is registered")
+    registered = (*resources.of_kind(GENERIC), *resources.of_kind(DEVICE))
+    found = [r.external_id for r in registered if options.resource in (r.external_id, r.name)]
+    if not found:
+        raise NotFound(f"no generic resource or device {options.resource} is registered")
+    if len(found) > 1:
+        raise InvalidInput(f"several are called {options.resource}; give the id of one: {', '.join(found)}")
+    for secret in signing.secrets_of(masters, found[0]):
+        print(secret)
+    return 0
 
 
 def _describe_counts(counts: Mapping[str, int]) -> str:

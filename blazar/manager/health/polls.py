@@ -108,6 +108,8 @@ class ResourcePolls:
                     self._hints |= hints
             elif not self._stopping.is_set():
                 self._polling[name] = pool.submit(self._poll_region, name, hints)
+            # Nova's notifications are those of the first region; another may have hosts of the same names.
+            hints = set()
         done, late = wait(self._polling.values(), patience)
         for poll in late:
             poll.add_done_callback(self._polled_late)

@@ -149,6 +149,13 @@ class Exchanger:
                 f"{other.task.reservation.id} already; name another host to get for it",
                 at="/for",
             )
+        reservation = side.task.reservation
+        if other.gives.region != reservation.region:
+            raise Conflict(
+                f"reservation {reservation.id} lies in the region {reservation.region}, and the host of reservation "
+                f"{other.task.reservation.id} in {other.gives.region}; hosts are exchanged within a region only",
+                at="/for",
+            )
         now, window = self._runtime.clock.now(), side.lease.window
         begin = max(window.start, to_second(now))
         if window.end <= begin:
