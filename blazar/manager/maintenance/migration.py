@@ -12,6 +12,7 @@ import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from blazar.context import scope
 from blazar.manager.booking.replanning import ToReplace
@@ -19,7 +20,17 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.health.healing_decisions import HealingDecision, HealingDecisions, LeaseSnapshot
 from blazar.manager.health.replacement import Replacement
 from blazar.manager.leases.flags import set_flags
-from blazar.manager.maintenance.rebooking import Targets, describe_content
+from blazar.manager.maintenance.ways import (
+    Key,
+    Way,
+    drop_others,
+    find_in_the_way,
+    find_left_hosts,
+    find_ways,
+    is_used,
+    restrict_tasks,
+    settle_plan,
+)
 from blazar.model.base.errors import (
     CloudError,
     CloudRefused,
@@ -29,10 +40,9 @@ from blazar.model.base.errors import (
     NotFound,
     WrongState,
 )
-from blazar.model.calendar.allocations import Allocation, AllocationPlan
+from blazar.model.calendar.allocations import AllocationPlan
 from blazar.model.leases.lease import Lease
-from blazar.model.leases.reservation import Reservation
-from blazar.model.leases.states import LeaseStatus, ReservationStatus
+from blazar.model.leases.states import LeaseStatus
 from blazar.model.maintenance.windows import OPEN, LeasePlan, Maintenance, MaintenanceStatus, Outcome
 from blazar.model.resources.resource import HOST, Resource
 from blazar.resources.contract.evacuation import Load, Pace
@@ -48,9 +58,6 @@ ENDED = "it ended before all of its servers were moved"
 
 MOST_REFUSALS = 3
 """To how many choices of hosts the cloud says no before a lease waits like one that nothing fits."""
-
-Key = tuple[str, int]
-"""A reservation and a resource, by calendar id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +84,14 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """A host that a reservation is to leave, and the one that it has got for that."""
+class LeaseMigration:
+    """The migration of one lease off the ``hosts`` of a window; ``token`` is that of the claim on the window."""
 
-    task: Task
-    source: Resource
-    target: Resource
-
-    @property
-    def left(self) -> Key:
-        return self.task.reservation.id, self.source.id
-
-    @property
-    def taken(self) -> Key:
-        return self.task.reservation.id, self.target.id
+    maintenance: Maintenance
+    hosts: frozenset[int]
+    plan: LeasePlan
+    phase: Phase
+    token: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,73 +120,57 @@ class LeaseMigrator:
         """Return how servers are moved; None where that is not done."""
         return find_pace(self._runtime)
 
-    def step(
-        self, maintenance: Maintenance, hosts: frozenset[int], plan: LeasePlan, phase: Phase, token: str, *, room: int
-    ) -> int:
+    def step(self, migration: LeaseMigration, *, room: int) -> int:
         """Do what can be done now for a lease; return from how many hosts its servers are being moved.
 
         ``room`` is from how many that may begin. When the time for moves is over nothing is begun any more, and what
-        was begun is given up in order. ``token`` is that of the claim on the window. CloudUnavailable, StaleCalendar.
+        was begun is given up in order. CloudUnavailable, StaleCalendar.
         """
+        plan = migration.plan
         with scope(limit=self._runtime.settings.request_limit):
             try:
                 lease = self._runtime.store.leases.one(plan.lease_id)
             except NotFound:
-                self._plans.forget_plan(maintenance.id, plan.lease_id)
+                self._plans.forget_plan(migration.maintenance.id, plan.lease_id)
                 return 0
             try:
-                return self._step(maintenance, hosts, plan, lease, phase, token, room)
+                return self._step(migration, lease, room)
             except (Contention, WrongState) as error:
                 LOG.debug("Lease %s cannot be migrated yet: %s", plan.lease_id, error.message)
             except (Conflict, CloudRefused, NotFound) as error:
                 # What was begun is undone, and tried again. What was not found is in the cloud, or just deleted.
                 LOG.info("Lease %s cannot be migrated yet: %s", plan.lease_id, error.message)
-                self._note(maintenance, plan, error.message, token)
-            return max(1, count_begun_hosts(plan))
+                self._note(migration, error.message)
+            return max(1, plan.begun_hosts)
 
-    def _step(
-        self,
-        maintenance: Maintenance,
-        hosts: frozenset[int],
-        plan: LeasePlan,
-        lease: Lease,
-        phase: Phase,
-        token: str,
-        room: int,
-    ) -> int:
+    def _step(self, migration: LeaseMigration, lease: Lease, room: int) -> int:
+        maintenance, plan, phase = migration.maintenance, migration.plan, migration.phase
         if lease.status is LeaseStatus.UPDATING:
-            return count_begun_hosts(plan)
+            return plan.begun_hosts
         if lease.status is not LeaseStatus.ACTIVE:
             if not plan.done and lease.status is not LeaseStatus.PENDING:
-                note = ENDED if count_begun_hosts(plan) else None
-                self._save(maintenance, plan, replace(plan, done=True, note=note), token)
+                self._save(migration, replace(plan, done=True, note=ENDED if plan.begun_hosts else None))
             return 0
         allocations = self._runtime.store.calendar.of_lease(lease.id)
         snapshot = LeaseSnapshot(lease, allocations, self._runtime.tasks(lease, allocations))
-        plan = _drop_others(plan, lease)
+        plan = drop_others(plan, lease)
+        migration = replace(migration, plan=plan)
         late = maintenance.status not in OPEN or phase.is_over(self._runtime.clock.now())
-        if ways := _find_ways(snapshot, plan):
-            return self._go_on(maintenance, hosts, plan, ways, phase, token, late=late)
-        in_the_way = _find_in_the_way(snapshot, maintenance, hosts)
+        if ways := find_ways(snapshot, plan):
+            return self._go_on(migration, ways, late=late)
+        in_the_way = find_in_the_way(snapshot, maintenance, migration.hosts)
         if in_the_way and not late:
-            return self._begin(maintenance, snapshot, plan, in_the_way, token, room) if room else 0
-        if not (in_the_way or _find_left_hosts(snapshot, plan)):
+            return self._begin(migration, in_the_way, room) if room else 0
+        if not (in_the_way or find_left_hosts(snapshot, plan)):
             self._plans.forget_plan(maintenance.id, plan.lease_id)
             return 0
         note = plan.note if plan.done and plan.note else self._why_late(maintenance, phase)
-        self._save(maintenance, plan, _settle_plan(plan, in_the_way, note), token)
+        self._save(migration, settle_plan(plan, in_the_way, note))
         return 0
 
-    def _begin(
-        self,
-        maintenance: Maintenance,
-        snapshot: LeaseSnapshot,
-        plan: LeasePlan,
-        in_the_way: Collection[tuple[Task, Resource]],
-        token: str,
-        room: int,
-    ) -> int:
+    def _begin(self, migration: LeaseMigration, in_the_way: Collection[tuple[Task, Resource]], room: int) -> int:
         """Get other hosts for those of a lease whose servers can be moved; if there are none, say why."""
+        plan, maintenance_id = migration.plan, migration.maintenance.id
         loads: dict[Key, Load] = {}
         notes: list[str] = []
         for task, resource in in_the_way:
@@ -201,12 +186,12 @@ class LeaseMigrator:
             asked: set[int] = set()
 
             def decide(attempt: int) -> tuple[HealingDecision, LeasePlan]:
-                decided, after = self._with_others(maintenance, plan, loads, attempt, without=refusals.hosts)
+                decided, after = self._with_others(migration, loads, attempt, without=refusals.hosts)
                 asked.update(t for sources in after.targets.values() for found in sources.values() for t in found)
                 return decided, after
 
             try:
-                begun = self._replacement.change(decide, maintenance.id)
+                begun = self._replacement.change(decide, maintenance_id)
             except NotEnoughResources:
                 notes.append(refusals.why or NO_HOST)
             except (Contention, WrongState):
@@ -216,46 +201,40 @@ class LeaseMigrator:
                 self._refusals[plan.lease_id] = _Refusals(refusals.number + 1, refusals.hosts | asked, error.message)
                 raise
             else:
-                LOG.info("Servers of lease %s are moved for maintenance %s", plan.lease_id, maintenance.id)
-                return count_begun_hosts(begun)
-        self._save(maintenance, plan, _settle_plan(plan, in_the_way, "; ".join(notes)), token)
+                LOG.info("Servers of lease %s are moved for maintenance %s", plan.lease_id, maintenance_id)
+                return begun.begun_hosts
+        self._save(migration, settle_plan(plan, in_the_way, "; ".join(notes)))
         return 0
 
     def _with_others(
-        self,
-        maintenance: Maintenance,
-        plan: LeasePlan,
-        loads: Mapping[Key, Load],
-        attempt: int,
-        *,
-        without: frozenset[int],
+        self, migration: LeaseMigration, loads: Mapping[Key, Load], attempt: int, *, without: frozenset[int]
     ) -> tuple[HealingDecision, LeasePlan]:
         """Return a lease with another host besides each of these, as far as there are any; ``without`` these hosts.
 
         NotEnoughResources, WrongState, StaleLease.
         """
-        catalog = self._runtime.store.resources.catalog(HOST)
+        lease_id, catalog = migration.plan.lease_id, self._runtime.store.resources.catalog(HOST)
         fitting = frozenset(r.id for r in catalog.resources if all(load.fits(r) for load in loads.values())) - without
         found: dict[str, frozenset[int]] = {}
 
         def to_replace(snapshot: LeaseSnapshot) -> ToReplace:
             for task in snapshot.tasks:
                 held = frozenset(r.id for r in task.resources if (task.reservation.id, r.id) in loads)
-                if held and _is_used(task.reservation):
+                if held and is_used(task.reservation):
                     found[task.reservation.id] = held
             return found
 
-        decided = self._decisions.decide_maintenance(plan.lease_id, to_replace, attempt, only=fitting)
+        decided = self._decisions.decide_maintenance(lease_id, to_replace, attempt, only=fitting)
         snapshot = decided.snapshot
         # Read after the lease: what another manager has done for it is seen in both.
-        planned, elsewhere = self._plans.load_plan(maintenance.id, plan.lease_id)
-        planned = _drop_others(planned, snapshot.lease)
-        if snapshot.lease.status is not LeaseStatus.ACTIVE or _find_ways(snapshot, planned) or elsewhere:
-            raise WrongState(f"lease {plan.lease_id} is being migrated, or no longer in use")
+        planned, elsewhere = self._plans.load_plan(migration.maintenance.id, lease_id)
+        planned = drop_others(planned, snapshot.lease)
+        if snapshot.lease.status is not LeaseStatus.ACTIVE or find_ways(snapshot, planned) or elsewhere:
+            raise WrongState(f"lease {lease_id} is being migrated, or no longer in use")
         new = [a for a in decided.plan.allocations if a not in snapshot.allocations]
         if not new:
             raise NotEnoughResources(NO_HOST)
-        targets = _copy_targets(planned)
+        targets = planned.copy_targets()
         for id_, sources in found.items():
             kept = {a.resource_id for a in decided.plan.allocations if a.reservation_id == id_}
             others = [a.resource_id for a in new if a.reservation_id == id_]
@@ -265,18 +244,9 @@ class LeaseMigrator:
         after = replace(planned, outcome=Outcome.MIGRATED, targets=targets, done=False, content=None, note=None)
         return self._changed(snapshot, both, decided.replanned), after
 
-    def _go_on(
-        self,
-        maintenance: Maintenance,
-        hosts: frozenset[int],
-        plan: LeasePlan,
-        ways: Collection[_Way],
-        phase: Phase,
-        token: str,
-        *,
-        late: bool,
-    ) -> int:
+    def _go_on(self, migration: LeaseMigration, ways: Collection[Way], *, late: bool) -> int:
         """Move servers, and drop the hosts that have none; when it is late, those that got none in their place."""
+        maintenance, plan = migration.maintenance, migration.plan
         drop: set[Key] = set()
         notes: list[str] = []
         stuck = 0
@@ -285,7 +255,7 @@ class LeaseMigrator:
             if late:
                 progress = kind.stop_moving(way.task, way.source)
             else:
-                progress = kind.move_servers(way.task, way.source, way.target, phase.since)
+                progress = kind.move_servers(way.task, way.source, way.target, migration.phase.since)
             if isinstance(progress, NotYet):
                 notes.append(progress.reason)
                 continue
@@ -298,48 +268,39 @@ class LeaseMigrator:
                 notes.append(f"it has servers on {way.source.name} and on {way.target.name}, and keeps both")
                 stuck += 1
         if drop:
-            after = self._replacement.change(
-                lambda attempt: self._without(maintenance, hosts, plan, phase, drop, attempt, late=late),
-                maintenance.id,
-            )
+            decide = partial(self._without, migration, drop, late=late)
+            after = self._replacement.change(decide, maintenance.id)
             LOG.info("Lease %s has left %d hosts for maintenance %s", plan.lease_id, len(drop), maintenance.id)
             return 0 if after.done else len(ways) - len(drop)
         if stuck == len(ways) and maintenance.status not in OPEN:
             kept = [(way.task, way.source) for way in ways]
-            self._save(maintenance, plan, _settle_plan(plan, kept, "; ".join(notes)), token)
+            self._save(migration, settle_plan(plan, kept, "; ".join(notes)))
             return 0
-        self._note(maintenance, plan, "; ".join(notes), token)
+        self._note(migration, "; ".join(notes))
         return len(ways)
 
     def _without(
-        self,
-        maintenance: Maintenance,
-        hosts: frozenset[int],
-        plan: LeasePlan,
-        phase: Phase,
-        drop: Collection[Key],
-        attempt: int,
-        *,
-        late: bool,
+        self, migration: LeaseMigration, drop: Collection[Key], attempt: int, *, late: bool
     ) -> tuple[HealingDecision, LeasePlan]:
         """Return a lease without these hosts. WrongState if it has not both hosts of each way any more; StaleLease."""
-        snapshot = self._decisions.settled_snapshot(plan.lease_id)
-        planned, _ = self._plans.load_plan(maintenance.id, plan.lease_id)
-        ways = _find_ways(snapshot, planned)
+        lease_id, maintenance = migration.plan.lease_id, migration.maintenance
+        snapshot = self._decisions.settled_snapshot(lease_id)
+        planned, _ = self._plans.load_plan(maintenance.id, lease_id)
+        ways = find_ways(snapshot, planned)
         dropped = [key for way in ways for key in (way.left, way.taken) if key in drop]
         if snapshot.lease.status is not LeaseStatus.ACTIVE or len(dropped) < len(drop):
-            raise WrongState(f"lease {plan.lease_id} has other hosts, or is no longer in use")
+            raise WrongState(f"lease {lease_id} has other hosts, or is no longer in use")
         left = tuple(a for a in snapshot.allocations if (a.reservation_id, a.resource_id) not in drop)
-        targets = _copy_targets(planned)
+        targets = planned.copy_targets()
         for way in ways:
             if way.taken in drop:
                 targets[way.left[0]][way.left[1]] = {}
         after = replace(planned, targets=targets, note=None)
         decided = self._changed(snapshot, AllocationPlan(left), frozenset(id_ for id_, _ in drop))
-        then = replace(snapshot, lease=decided.after, allocations=left, tasks=_restrict_tasks(snapshot.tasks, left))
-        in_the_way = _find_in_the_way(then, maintenance, hosts)
-        if not _find_ways(then, after) and (late or not in_the_way):
-            after = _settle_plan(after, in_the_way, self._why_late(maintenance, phase))
+        then = replace(snapshot, lease=decided.after, allocations=left, tasks=restrict_tasks(snapshot.tasks, left))
+        in_the_way = find_in_the_way(then, maintenance, migration.hosts)
+        if not find_ways(then, after) and (late or not in_the_way):
+            after = settle_plan(after, in_the_way, self._why_late(maintenance, migration.phase))
         return decided, after
 
     def _why_late(self, maintenance: Maintenance, phase: Phase) -> str:
@@ -358,13 +319,13 @@ class LeaseMigrator:
             snapshot, set_flags(snapshot.lease, plan.allocations, snapshot.tasks, now=now), plan, reservation_ids
         )
 
-    def _note(self, maintenance: Maintenance, plan: LeasePlan, note: str, token: str) -> None:
+    def _note(self, migration: LeaseMigration, note: str) -> None:
         """Write what an operator should know of a lease: nothing else of its plan, which may be newer than ours."""
-        self._save(maintenance, plan, replace(plan, note=note), token)
+        self._save(migration, replace(migration.plan, note=note))
 
-    def _save(self, maintenance: Maintenance, before: LeasePlan, after: LeasePlan, token: str) -> None:
-        if after != before:
-            self._plans.save_plan(maintenance.id, after, token=token)
+    def _save(self, migration: LeaseMigration, after: LeasePlan) -> None:
+        if after != migration.plan:
+            self._plans.save_plan(migration.maintenance.id, after, token=migration.token)
 
 
 def find_pace(runtime: Runtime) -> Pace | None:
@@ -383,75 +344,3 @@ def read_load(runtime: Runtime, task: Task, resource: Resource) -> Load:
     if resource.evacuable:
         return Load(obstacle=f"host {resource.name} was emptied for the lease")
     return kind.load(task, resource)
-
-
-def _is_used(reservation: Reservation) -> bool:
-    return reservation.status is ReservationStatus.ACTIVE
-
-
-def count_begun_hosts(plan: LeasePlan) -> int:
-    """Return from how many hosts servers are being moved, as far as a plan says."""
-    return sum(len(found) for sources in plan.targets.values() for found in sources.values()) if plan.is_begun else 0
-
-
-def _drop_others(plan: LeasePlan, lease: Lease) -> LeasePlan:
-    """Return a plan without what it says of reservations that have gone to another lease, or are of that."""
-    targets = {id_: found for id_, found in plan.targets.items() if lease.reservation(id_) is not None}
-    return plan if len(targets) == len(plan.targets) else replace(plan, targets=targets)
-
-
-def _copy_targets(plan: LeasePlan) -> Targets:
-    return {id_: {s: dict(t) for s, t in sources.items()} for id_, sources in plan.targets.items()}
-
-
-def _find_ways(snapshot: LeaseSnapshot, plan: LeasePlan) -> list[_Way]:
-    """Return the hosts that a lease is to leave and has others for, as long as it has both."""
-    found = []
-    for task in filter(lambda task: _is_used(task.reservation), snapshot.tasks):
-        held = {resource.id: resource for resource in task.resources}
-        for source, targets in sorted(plan.targets.get(task.reservation.id, {}).items()):
-            found += [_Way(task, held[source], held[t]) for t in targets if source in held and t in held]
-    return found
-
-
-def _find_in_the_way(
-    snapshot: LeaseSnapshot, maintenance: Maintenance, hosts: frozenset[int]
-) -> list[tuple[Task, Resource]]:
-    """Return the hosts in maintenance that a lease has in use."""
-    if not snapshot.lease.window.overlaps(maintenance.window):
-        return []
-    used = (task for task in snapshot.tasks if _is_used(task.reservation))
-    return [(task, resource) for task in used for resource in task.resources if resource.id in hosts]
-
-
-def _find_left_hosts(snapshot: LeaseSnapshot, plan: LeasePlan) -> list[Key]:
-    """Return the hosts that a lease has left."""
-    held = {(a.reservation_id, a.resource_id) for a in snapshot.allocations}
-    return [(id_, s) for id_, sources in plan.targets.items() for s, t in sources.items() if t and (id_, s) not in held]
-
-
-def _restrict_tasks(tasks: Collection[Task], allocations: Collection[Allocation]) -> tuple[Task, ...]:
-    held = {(a.reservation_id, a.resource_id) for a in allocations}
-    return tuple(
-        replace(task, resources=tuple(r for r in task.resources if (task.reservation.id, r.id) in held))
-        for task in tasks
-    )
-
-
-def _settle_plan(plan: LeasePlan, kept: Collection[tuple[Task, Resource]], note: str) -> LeasePlan:
-    """Return what is stored of a lease with which nothing is done at present; ``kept`` are its hosts in maintenance."""
-    targets = _copy_targets(plan)
-    for task, resource in kept:
-        targets.setdefault(task.reservation.id, {})[resource.id] = {}
-    moved = any(found for sources in targets.values() for found in sources.values())
-    outcome = Outcome.ACTIVE if not moved else Outcome.PARTLY_MIGRATED if kept else Outcome.MIGRATED
-    return replace(
-        plan,
-        outcome=outcome,
-        targets=targets,
-        openings=(),
-        makes_room=False,
-        done=True,
-        content=describe_content(outcome, targets),
-        note=note if kept else None,
-    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -18,12 +17,10 @@ from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import LeaseStatus, ReservationStatus
-from blazar.model.maintenance.windows import KEEPING, LeasePlan, Maintenance, Outcome
+from blazar.model.maintenance.windows import KEEPING, LeasePlan, Maintenance, Outcome, Targets
 from blazar.store.booking.commit import Commit, LeaseWrite
 
 LOG = logging.getLogger(__name__)
-
-Targets = dict[str, dict[int, dict[int, int]]]
 
 
 class LeaseRebooker:
@@ -123,8 +120,7 @@ def _update_plan(plan: LeasePlan, decided: HealingDecision, to_replace: ToReplac
             return replace(plan, outcome=Outcome.ACTIVE, done=True, content=str(Outcome.ACTIVE))
         return plan if plan.done and plan.outcome is Outcome.MOVED else None
     left = _find_unreplaced(decided, to_replace)
-    earlier = plan.targets if plan.done else {}
-    targets = _match_targets(decided, to_replace, earlier)
+    targets = _match_targets(decided, to_replace, plan.copy_targets() if plan.done else {})
     moved = any(counts for sources in targets.values() for counts in sources.values())
     if plan.makes_room and left:
         # It was asked for more than it can give: it stays where it is, and nobody has to know.
@@ -144,11 +140,8 @@ def _has_started(reservation: Reservation) -> bool:
     return reservation.status is not ReservationStatus.PENDING
 
 
-def _match_targets(
-    decided: HealingDecision, to_replace: ToReplace, earlier: Mapping[str, Mapping[int, Mapping[int, int]]]
-) -> Targets:
-    """Return where each host that is left was replaced by; those that are kept have no targets."""
-    found: Targets = {id_: {s: dict(t) for s, t in sources.items()} for id_, sources in earlier.items()}
+def _match_targets(decided: HealingDecision, to_replace: ToReplace, found: Targets) -> Targets:
+    """Return where each host that is left was replaced by, as ``found`` and since; those kept have no targets."""
     before = {(a.reservation_id, a.resource_id): a.count for a in decided.snapshot.allocations}
     after = {(a.reservation_id, a.resource_id): a.count for a in decided.plan.allocations}
     for reservation_id, sources in to_replace.items():

@@ -17,7 +17,7 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.due_work import DueWork
 from blazar.manager.common.notifications import MAINTENANCE, MOVED
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.maintenance.migration import LeaseMigrator, Phase, count_begun_hosts
+from blazar.manager.maintenance.migration import LeaseMigration, LeaseMigrator, Phase
 from blazar.manager.maintenance.rebooking import LeaseRebooker
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudError, CloudUnavailable, NotFound, StaleCalendar
 from blazar.model.base.log_lines import log_level
@@ -268,14 +268,15 @@ class MaintenanceWork(DueWork[DueMaintenance, DueMaintenance]):
         elsewhere = 0
         if waiting or staying:
             others = self._plans.load_moving_elsewhere(maintenance.id, now=now, opened_since=now - pace.limit)
-            elsewhere = sum(map(count_begun_hosts, others))
+            elsewhere = sum(other.begun_hosts for other in others)
         for plan in [*going, *waiting, *staying]:
             if self._stopping.is_set():
                 return now
             self._store.check_claim(maintenance, claim.token)
             room = max(0, pace.at_once - elsewhere - moving)
             try:
-                moving += self._migrator.step(maintenance, hosts, plan, phase, claim.token, room=room)
+                migration = LeaseMigration(maintenance, hosts, plan, phase, claim.token)
+                moving += self._migrator.step(migration, room=room)
             except ClaimLost:
                 raise
             except CloudUnavailable as error:

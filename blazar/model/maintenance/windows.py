@@ -241,6 +241,9 @@ def unknown_maintenance(id_: str) -> NotFound:
     )
 
 
+Targets = dict[str, dict[int, dict[int, int]]]
+
+
 @dataclass(frozen=True, slots=True)
 class LeasePlan:
     """What is stored of a lease in a maintenance window, by calendar ids, to be carried out.
@@ -266,6 +269,15 @@ class LeasePlan:
         """Whether the lease has got hosts to which its servers are being moved."""
         moving = self.outcome is Outcome.MIGRATED and not self.done
         return moving and any(targets for sources in self.targets.values() for targets in sources.values())
+
+    @property
+    def begun_hosts(self) -> int:
+        """From how many hosts servers of the lease are being moved."""
+        return sum(len(t) for sources in self.targets.values() for t in sources.values()) if self.is_begun else 0
+
+    def copy_targets(self) -> Targets:
+        """Return the targets, to be changed."""
+        return {id_: {s: dict(t) for s, t in sources.items()} for id_, sources in self.targets.items()}
 
     @property
     def tells_of_keeping(self) -> bool:

@@ -213,7 +213,12 @@ def read_affected(connection: Connection, maintenance_id: str, *, is_open: bool)
         if plan is not None:
             shown.append((plan, row, status))
     names = _read_host_names(connection, [plan for plan, *_ in shown])
-    return tuple(_affected_lease(plan, row, status, names) for plan, row, status in shown)
+    return tuple(describe_affected(_lease_of(plan, row, status), plan, names) for plan, row, status in shown)
+
+
+def _lease_of(plan: LeasePlan, row: AnyRow, status: LeaseStatus) -> AffectedLease:
+    ids, window = (row.project_id, row.user_id), Window(row.starts_at, row.ends_at)
+    return AffectedLease(plan.lease_id, row.revision, row.name, *ids, window, str(status), plan.outcome)
 
 
 def _select_affected(maintenance_id: str) -> sa.Select[Any]:
@@ -252,33 +257,22 @@ def _read_host_names(connection: Connection, plans: Iterable[LeasePlan]) -> Mapp
     return names
 
 
-def _affected_lease(plan: LeasePlan, row: AnyRow, status: LeaseStatus, names: Mapping[int, str]) -> AffectedLease:
-    return AffectedLease(
-        plan.lease_id,
-        row.revision,
-        row.name,
-        row.project_id,
-        row.user_id,
-        Window(row.starts_at, row.ends_at),
-        str(status),
-        plan.outcome,
-        tuple(sorted({names[source] for sources in plan.targets.values() for source in sources})),
-        render_moves(plan, names),
-        plan.openings,
-        plan.makes_room,
-        plan.done,
-        plan.notified_at,
-        plan.note,
-    )
-
-
-def render_moves(plan: LeasePlan, names: Mapping[int, str]) -> tuple[HostMove, ...]:
-    """Return the moves of a plan by the ids that the API shows."""
-    return tuple(
-        HostMove(reservation, names[source], names[target], count)
-        for reservation, sources in sorted(plan.targets.items())
-        for source, targets in sorted(sources.items())
-        for target, count in sorted(targets.items())
+def describe_affected(lease: AffectedLease, plan: LeasePlan, names: Mapping[int, str]) -> AffectedLease:
+    """Return a lease with what becomes of it by a plan; ``names`` are the ids of hosts that the API shows."""
+    return replace(
+        lease,
+        hosts=tuple(sorted({names[source] for sources in plan.targets.values() for source in sources})),
+        moves=tuple(
+            HostMove(reservation, names[source], names[target], count)
+            for reservation, sources in sorted(plan.targets.items())
+            for source, targets in sorted(sources.items())
+            for target, count in sorted(targets.items())
+        ),
+        openings=plan.openings,
+        makes_room=plan.makes_room,
+        done=plan.done,
+        told_at=plan.notified_at,
+        note=plan.note,
     )
 
 
