@@ -149,10 +149,7 @@ class Resources(Protocol):
         """Read the cloud's data about a resource again. NotFound (also in the cloud), CloudError."""
 
     def unregister(self, kind: ResourceKind, resource_id: str, *, revisions: tuple[int, ...] | None = None) -> None:
-        """Unregister a resource, which returns to the cloud. NotFound; Conflict while it is allocated or in use.
-
-        PreconditionFailed if ``revisions`` are given and the resource has another one.
-        """
+        """Unregister a resource. NotFound; Conflict while it is allocated or in use; PreconditionFailed."""
 
     def move(self, kind: ResourceKind, resource_id: str, reservation_id: str) -> ResourceAllocations:
         """Replace this resource of a reservation by another; return the allocations that this one has then.

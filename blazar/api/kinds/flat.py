@@ -7,7 +7,7 @@ serves these kinds as all others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -195,20 +195,6 @@ class _Asked:
             held = resources.move(self._kind, key, reservation_id)
         return self._flat.answers.allocation(held)
 
-    def properties(self, call: Call) -> Sequence[Json]:
-        """List capabilities."""
-        # Any non-empty value counts as true: clients send True and never False.
-        everything = bool(call.query.get("all")) and call.is_operator
-        found = call.manager.resources.properties(self._kind, include_private=everything)
-        return [self._flat.answers.property_values(value, detail=bool(call.query.get("detail"))) for value in found]
-
-    def set_property(self, call: Call, name: str) -> ResourceProperty:
-        """Make a capability public or private."""
-        body = call.body()
-        if "\0" in name or len(name) > 255:
-            raise NotFound(f"no {self._flat.short} has ever had a property of this name", code="property_not_found")
-        return call.manager.resources.set_property(self._kind, name, private=body["private"])
-
     def _capabilities(self, body: Json) -> dict[str, str]:
         """Return the keys that are capabilities, as strings; InvalidInput if one has the name of another key."""
         fields = self._flat.attributes.keys() | FLAT_FIELDS.keys()
@@ -216,6 +202,22 @@ class _Asked:
         if taken := sorted(given.keys() & self._flat.answers.own_keys):
             raise InvalidInput(f"{taken[0]} is not a capability and cannot be changed; choose another key")
         return capabilities(given)
+
+
+def list_properties(call: Call, *, kind: ResourceKind, shown: Callable[..., Json]) -> Sequence[Json]:
+    """List capabilities."""
+    # Any non-empty value counts as true, as in the existing Blazar: clients send True and never False.
+    everything = bool(call.query.get("all")) and call.is_operator
+    found = call.manager.resources.properties(kind, include_private=everything)
+    return [shown(value, detail=bool(call.query.get("detail"))) for value in found]
+
+
+def set_property(call: Call, name: str, *, kind: ResourceKind, short: str) -> ResourceProperty:
+    """Make a capability public or private."""
+    body = call.body()
+    if "\0" in name or len(name) > 255:
+        raise NotFound(f"no {short} has ever had a property of this name", code="property_not_found")
+    return call.manager.resources.set_property(kind, name, private=body["private"])
 
 
 def narrowing_query(call: Call) -> dict[str, str]:
@@ -328,7 +330,7 @@ def _move_row(flat: FlatKind, rules: _Rules, shown: Route) -> Route:
 
 
 def _property_rows(flat: FlatKind, rules: _Rules) -> tuple[Route, ...]:
-    asked, answers = _Asked(flat), flat.answers
+    answers = flat.answers
     return (
         Route(
             root=Root.V1,
@@ -337,7 +339,7 @@ def _property_rows(flat: FlatKind, rules: _Rules) -> tuple[Route, ...]:
             json_twin=True,
             name=f"list_{flat.one}_properties",
             summary=f"List the capabilities of {flat.nouns}",
-            handler=asked.properties,
+            handler=partial(list_properties, kind=flat.kind, shown=answers.property_values),
             rule=rules.properties,
             render=lambda found: {"resource_properties": found},
             answers={200: an_object({"resource_properties": a_list(ref(answers.property_component))})},
@@ -352,7 +354,7 @@ def _property_rows(flat: FlatKind, rules: _Rules) -> tuple[Route, ...]:
             path=f"/{flat.many}/properties/{{name}}",
             name=f"set_{flat.one}_property",
             summary=f"Make a capability of {flat.nouns} public, or private to operators",
-            handler=asked.set_property,
+            handler=partial(set_property, kind=flat.kind, short=flat.short),
             rule=rules.patch,
             body=Body(f"{flat.title}PropertyUpdate", PROPERTY_UPDATE, ({"private": True},)),
             render=lambda changed: {"resource_property": answers.property(changed)},

@@ -16,8 +16,8 @@ from blazar.api.http.queries import filter_by, option, paging
 from blazar.api.http.readers import Choice, Flag
 from blazar.api.http.routes import ADMIN, Body, Caching, Part, Root, Route, Rule, all_of, in_path
 from blazar.api.http.shapes import LINKS, NUMBER, Json, a_list, an_object, ref
-from blazar.api.kinds.hosts.allocations import MOVE
 from blazar.api.kinds.hosts.requests import PUT as UPDATE_HOST
+from blazar.api.kinds.hosts.routes import MOVE
 from blazar.api.maintenance.components import CHANGE, CHANGES, COMPONENTS, CREATE, CREATED, KEYS
 from blazar.model.base.errors import InvalidInput, PreconditionFailed
 from blazar.model.base.moments import NOW, Duration, Moment

@@ -9,7 +9,7 @@ from blazar.api.http.queries import MOST_VALUES
 from blazar.api.http.routes import Caching, Part, Root, Route, Rule
 from blazar.api.http.shapes import NUMBER, TEXT, TEXT_OR_NULL, ZULU, Json, a_list, an_object, ref
 from blazar.api.leases.rules import BEST_EFFORT, POST
-from blazar.api.search.schemas import MOST_RESERVATIONS
+from blazar.api.search.routes import MOST_RESERVATIONS
 from blazar.model.base.clock import zulu
 from blazar.model.base.service_info import ServiceFacts
 from blazar.model.leases.states import LeaseKind

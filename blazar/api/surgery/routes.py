@@ -17,7 +17,7 @@ from blazar.api.http.queries import option
 from blazar.api.http.readers import Flag
 from blazar.api.http.routes import Body, Part, Root, Route, Rule, all_of, in_path
 from blazar.api.http.shapes import LEASE_ID, RESERVATION_ID, Json, a_list, an_object, ref
-from blazar.api.kinds.hosts.allocations import MOVE
+from blazar.api.kinds.hosts.routes import MOVE
 from blazar.api.leases.rules import DELETE, POST, PUT, View, view_of, visible
 from blazar.api.leases.v1_1 import render
 from blazar.model.base.errors import InvalidInput, NotFound, PreconditionFailed

@@ -5,20 +5,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from blazar.api.http.context import Call
+from blazar.api.http.context import Call, identifier
 from blazar.api.http.routes import ADMIN, Body, NounRows, Part, Root, Route, Rule, in_path, in_query, only_at_1_0
-from blazar.api.http.shapes import Json, a_list, an_object, enclose, in_envelope, ref
-from blazar.api.kinds.flat import PROPERTY_UPDATE
-from blazar.api.kinds.hosts import allocations, components, render, requests, v2
-from blazar.api.kinds.hosts.requests import DELETE, GET, HOST_CREATE, HOST_ID, HOST_UPDATE, POST, PUT, REFRESH
+from blazar.api.http.shapes import RESERVATION_ID, Json, a_list, an_object, enclose, in_envelope, ref
+from blazar.api.kinds.flat import NARROWING, PROPERTY_UPDATE, list_properties, narrowing_query, set_property
+from blazar.api.kinds.hosts import components, render, requests, v2
+from blazar.api.kinds.hosts.requests import (
+    ALLOCATION_UPDATE,
+    DELETE,
+    GET,
+    HOST_CREATE,
+    HOST_ID,
+    HOST_UPDATE,
+    POST,
+    PUT,
+    REFRESH,
+)
 from blazar.api.leases.v1_0.held import KindInLease
 from blazar.api.resources.handlers import Handlers, form_of
-from blazar.model.base.errors import NotFound
+from blazar.model.calendar.allocations import ResourceAllocations
 from blazar.model.resources.changes import Registration, ResourceChange
-from blazar.model.resources.resource import HOST, Resource, ResourceProperty
+from blazar.model.resources.resource import HOST, Resource
 
+LIST_ALLOCATIONS = Rule("blazar:oshosts:get_allocations", ADMIN, "List and show allocations of hosts.")
+MOVE = Rule("blazar:oshosts:reallocate", ADMIN, "Move a reservation to another host.")
 LIST_PROPERTIES = Rule("blazar:oshosts:get_resource_properties", ADMIN, "List capabilities.")
 SET_PROPERTY = Rule("blazar:oshosts:update_resource_properties", ADMIN, "Make a capability public or private.")
 
@@ -104,21 +117,25 @@ def _routes(root: Root, form: HostFormat) -> tuple[Route, ...]:
     )
 
 
-def list_properties(call: Call) -> Sequence[Json]:
-    """List capabilities."""
-    # Any non-empty value counts as true, as in the existing Blazar: clients send True and never False.
-    everything = bool(call.query.get("all")) and call.is_operator
-    detail = bool(call.query.get("detail"))
-    found = call.manager.resources.properties(HOST, include_private=everything)
-    return [render.property_values(value, detail=detail) for value in found]
+def list_allocations(call: Call) -> Sequence[ResourceAllocations]:
+    """List the allocations of all hosts."""
+    return call.manager.resources.allocations(HOST, **narrowing_query(call))
 
 
-def set_property(call: Call, name: str) -> ResourceProperty:
-    """Make a capability public or private."""
-    body = call.body()
-    if "\0" in name or len(name) > 255:
-        raise NotFound("no host has ever had a property of this name", code="property_not_found")
-    return call.manager.resources.set_property(HOST, name, private=body["private"])
+def show_allocations(call: Call, host_id: str) -> ResourceAllocations:
+    """Show the allocations of one host."""
+    return call.manager.resources.allocations(HOST, resource_id=requests.host_id(host_id), **narrowing_query(call))[0]
+
+
+def move(call: Call, host_id: str) -> ResourceAllocations:
+    """Move a reservation from this host to another."""
+    key = requests.host_id(host_id)
+    call.manager.resources.one(HOST, key)
+    return call.manager.resources.move(HOST, key, identifier(call.body()["reservation_id"]))
+
+
+def _allocation(found: ResourceAllocations) -> Json:
+    return {"allocation": render.allocation(found)}
 
 
 _REFRESH = Route(
@@ -135,6 +152,49 @@ _REFRESH = Route(
     parameters=(HOST_ID,),
     json_twin=True,
 )
+_UPDATE = Body("AllocationUpdate", ALLOCATION_UPDATE, ({"reservation_id": RESERVATION_ID},))
+_on_host = partial(Route, root=Root.V1, path="/os-hosts/{host_id}/allocation")
+_ALLOCATIONS = (
+    Route(
+        root=Root.V1,
+        method="GET",
+        path="/os-hosts/allocations",
+        name="list_allocations",
+        summary="List the allocations of all hosts",
+        handler=list_allocations,
+        rule=LIST_ALLOCATIONS,
+        render=lambda found: {"allocations": [render.allocation(allocations) for allocations in found]},
+        answers={200: an_object({"allocations": a_list(ref("Allocation"))})},
+        parameters=NARROWING,
+        json_twin=True,
+    ),
+    _on_host(
+        method="GET",
+        name="show_allocation",
+        summary="Show the allocations of a host",
+        handler=show_allocations,
+        rule=LIST_ALLOCATIONS,
+        render=_allocation,
+        answers={200: an_object({"allocation": ref("Allocation")})},
+        errors=(404,),
+        parameters=(HOST_ID, *NARROWING),
+        json_twin=True,
+    ),
+    _on_host(
+        method="PUT",
+        name="move_reservation",
+        summary="Move a reservation from this host to another",
+        handler=move,
+        rule=MOVE,
+        body=_UPDATE,
+        render=_allocation,
+        answers={200: an_object({"allocation": ref("Allocation")})},
+        errors=(404, 409),
+        # The query is ignored here; the document of 1.0 has it for both methods.
+        parameters=(HOST_ID, *NARROWING),
+        json_twin=True,
+    ),
+)
 _PROPERTIES = (
     Route(
         root=Root.V1,
@@ -142,7 +202,7 @@ _PROPERTIES = (
         path="/os-hosts/properties",
         name="list_properties",
         summary="List the capabilities of hosts",
-        handler=list_properties,
+        handler=partial(list_properties, kind=HOST, shown=render.property_values),
         rule=LIST_PROPERTIES,
         render=lambda shown: {"resource_properties": shown},
         answers={200: an_object({"resource_properties": a_list(ref("PropertyInList"))})},
@@ -158,7 +218,7 @@ _PROPERTIES = (
         path="/os-hosts/properties/{name}",
         name="set_property",
         summary="Make a capability public, or private to operators",
-        handler=set_property,
+        handler=partial(set_property, kind=HOST, short="host"),
         rule=SET_PROPERTY,
         body=Body("PropertyUpdate", PROPERTY_UPDATE, ({"private": True},)),
         render=lambda changed: {"resource_property": render.resource_property(changed)},
@@ -181,12 +241,12 @@ PART = Part(
     "hosts",
     routes=(
         *only_at_1_0(
-            (*_routes(Root.V1, V1), *allocations.ROUTES, _REFRESH, *_PROPERTIES),
+            (*_routes(Root.V1, V1), *_ALLOCATIONS, _REFRESH, *_PROPERTIES),
             instead="/v1/resources/host",
         ),
         *_routes(Root.V2, V2),
     ),
-    rules=(GET, POST, PUT, DELETE, *allocations.RULES, REFRESH, LIST_PROPERTIES, SET_PROPERTY),
+    rules=(GET, POST, PUT, DELETE, LIST_ALLOCATIONS, MOVE, REFRESH, LIST_PROPERTIES, SET_PROPERTY),
     components={**components.COMPONENTS, **v2.COMPONENTS},
     reservations=components.RESERVATIONS,
     fields=components.FIELDS,
