@@ -14,7 +14,7 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,13 +140,11 @@ class Prometheus:
         login: Login | None = None,
         timeout: float = 10.0,
         cafile: str | None = None,
-        now: Callable[[], float] = time.time,
     ) -> None:
         self._url = f"{url.rstrip('/')}/api/v1/query"
         self._template = template
         self._login = login or Login()
         self._timeout = timeout
-        self._now = now
         self._calls = OutgoingCalls(verify=cafile or True)
 
     def of_servers(self, server_ids: Collection[str]) -> Mapping[str, float]:
@@ -156,7 +154,7 @@ class Prometheus:
         found: dict[str, float] = {}
         wanted = sorted(server_ids)
         for part in (wanted[n : n + AT_ONCE] for n in range(0, len(wanted), AT_ONCE)):
-            found |= values_of(self._asked(self._template.query(part)), self._template, part, self._now())
+            found |= values_of(self._asked(self._template.query(part)), self._template, part, time.time())
         return found
 
     def check(self) -> None:

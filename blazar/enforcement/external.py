@@ -53,10 +53,14 @@ class _Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """The time limit of a call with all its attempts, and the maximum number of attempts."""
+    """The time limit of a call with all its attempts, and the maximum number of attempts.
+
+    With ``allow_on_error`` a lease is granted if there is no answer then.
+    """
 
     seconds: float = 5.0
     attempts: int = 3
+    allow_on_error: bool = False
 
 
 class Credential(requests.auth.AuthBase):
@@ -179,14 +183,12 @@ class ExternalServiceFilter:
         *,
         credential: Credential | None = None,
         patience: Patience | None = None,
-        allow_on_error: bool = False,
         verify: bool | str = True,
         knows_transfers: bool = False,
     ) -> None:
         self.endpoints = dict(endpoints)
         self.credential = credential or Credential()
         self._patience = patience or Patience()
-        self._allow_on_error = allow_on_error
         self.knows_transfers = knows_transfers
         self._calls = OutgoingCalls(verify=verify, connections=POOL)
 
@@ -201,8 +203,11 @@ class ExternalServiceFilter:
         return cls(
             _endpoints(section),
             credential=_credential(section, identity),
-            patience=Patience(section.external_service_timeout, section.external_service_attempts),
-            allow_on_error=section.external_service_on_error == "allow",
+            patience=Patience(
+                section.external_service_timeout,
+                section.external_service_attempts,
+                section.external_service_on_error == "allow",
+            ),
             verify=identity.cafile or True,
             knows_transfers=section.external_service_transfers,
         )
@@ -210,7 +215,7 @@ class ExternalServiceFilter:
     @property
     def mandatory(self) -> bool:
         """Return whether nothing is granted without an answer of the service."""
-        return not self._allow_on_error
+        return not self._patience.allow_on_error
 
     def check(self, question: Question) -> None:
         """Check a question. UsageDenied with the service's reason; EnforcementUnavailable if no answer means no."""
@@ -225,7 +230,7 @@ class ExternalServiceFilter:
             if status != 204:
                 raise NoAnswer(f"it answered {status}")
         except NoAnswer as error:
-            if self._allow_on_error:
+            if self._patience.allow_on_error:
                 LOG.warning(
                     "Lease %s of project %s is granted without an answer of the external service to %s: %s",
                     lease.id, lease.project_id, name, error.message,

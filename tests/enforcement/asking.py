@@ -13,13 +13,13 @@ ALICE = {"X-Auth-Token": "alice:physics"}
 ADMIN = {"X-Auth-Token": "root:operators:admin"}
 
 
-def asks_all(service, *, seconds: float, **requests) -> ExternalServiceFilter:
+def asks_all(service, *, seconds: float, allow_on_error: bool = False, **requests) -> ExternalServiceFilter:
     """Return a filter that asks and tells a service everything, and waits so long for each of two answers."""
     names = (CHECK_CREATE, CHECK_UPDATE, *map(str, Occasion))
     return ExternalServiceFilter(
         {name: service.url + name for name in names},
         credential=StaticToken("X-Auth-Token", TOKEN),
-        patience=Patience(seconds, 2),
+        patience=Patience(seconds, 2, allow_on_error),
         **requests,
     )
 

@@ -31,12 +31,11 @@ from tests.enforcement.conftest import TOKEN
 EVERYTHING = (CHECK_CREATE, CHECK_UPDATE, *map(str, Occasion))
 
 
-def a_filter(url: str, *, names=EVERYTHING, seconds=1.0, attempts=2, credential: Credential | None = None, **more):
+def a_filter(url: str, *, names=EVERYTHING, seconds=1.0, attempts=2, credential=None, allow_on_error=False):
     return ExternalServiceFilter(
         {name: url + name for name in names},
         credential=credential or StaticToken("X-Auth-Token", TOKEN),
-        patience=Patience(seconds, attempts),
-        **more,
+        patience=Patience(seconds, attempts, allow_on_error),
     )
 
 

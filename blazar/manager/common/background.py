@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import BlazarError
 from blazar.model.base.log_lines import Trouble, log_level
 
@@ -31,11 +30,10 @@ class BackgroundThread(ABC):
         retry: float = 1.0,
         first_pause: float = 0,
         settle: float = 0,
-        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._purpose = work
         self._retry = retry
-        self._trouble = Trouble(LOG, f"The thread {name} works", clock=clock)
+        self._trouble = Trouble(LOG, f"The thread {name} works")
         self._first_pause = first_pause
         self._settle = settle
         self._woken = threading.Event()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.claims import Claim
@@ -29,20 +29,12 @@ class DueWork(BackgroundThread, Generic[Due, Claimed]):
     least.
     """
 
-    def __init__(
-        self,
-        name: str,
-        runtime: Runtime,
-        *,
-        work: str,
-        retry: float = 1.0,
-        page: int | None = None,
-        shortest: float = 0.0,
-    ) -> None:
+    page: ClassVar[int | None] = None
+    shortest: ClassVar[float] = 0.0
+
+    def __init__(self, name: str, runtime: Runtime, *, work: str, retry: float = 1.0) -> None:
         super().__init__(name, work=work, retry=retry)
         self._runtime = runtime
-        self._page = page
-        self._shortest = shortest
 
     @abstractmethod
     def _due(self) -> Iterable[Due]:
@@ -79,9 +71,9 @@ class DueWork(BackgroundThread, Generic[Due, Claimed]):
         return done
 
     def _round(self) -> float:
-        if self.run_once() == self._page:
+        if self.run_once() == self.page:
             return 0
         now, longest = self._runtime.clock.now(), self._runtime.settings.longest_sleep
         due_at = self._next_due()
         wait = longest if due_at is None else min(longest, due_at - now)
-        return max(self._shortest, wait.total_seconds())
+        return max(self.shortest, wait.total_seconds())

@@ -65,6 +65,8 @@ Status = MaintenanceStatus
 class MaintenanceWork(DueWork[DueMaintenance, DueMaintenance]):
     """Works on the maintenance windows that are due. Any number of managers may do so."""
 
+    shortest = 0.1
+
     def __init__(
         self,
         runtime: Runtime,
@@ -73,7 +75,7 @@ class MaintenanceWork(DueWork[DueMaintenance, DueMaintenance]):
         migrator: LeaseMigrator,
     ) -> None:
         purpose = "Maintenance windows cannot be worked on"
-        super().__init__("maintenance", runtime, work=purpose, retry=SOON.total_seconds(), shortest=0.1)
+        super().__init__("maintenance", runtime, work=purpose, retry=SOON.total_seconds())
         self._store = runtime.store.maintenances
         self._plans = runtime.store.maintenance_plans
         self._kinds = kinds

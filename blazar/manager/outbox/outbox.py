@@ -55,8 +55,10 @@ class _Delivery:
 class Outbox(DueWork[OutboxMessage, OutboxMessage]):
     """Sends the messages that are due. Any number of instances may share a database."""
 
+    page = PAGE
+
     def __init__(self, runtime: Runtime) -> None:
-        super().__init__("outbox", runtime, work="Outbox messages cannot be read or sent", page=PAGE)
+        super().__init__("outbox", runtime, work="Outbox messages cannot be read or sent")
         runtime.signals.messages_written.connect(self.wake)
         self._enforcement = runtime.enforcement
         self._senders = ThreadPoolExecutor(SENDERS, thread_name_prefix="outbox")

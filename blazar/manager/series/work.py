@@ -121,8 +121,10 @@ def _leave_out_denied(
 class SeriesWork(DueWork[str, Series]):
     """Works on series that are due. Any number of managers may do so at a time."""
 
+    page = DUE
+
     def __init__(self, runtime: Runtime, booker: Booker, deletion: Deletion, waiting_list: WaitingList) -> None:
-        super().__init__("series", runtime, work="Series cannot be worked on", page=DUE)
+        super().__init__("series", runtime, work="Series cannot be worked on")
         self._booker = booker
         self._deletion = deletion
         self._new_leases = NewLeases(runtime)
