@@ -58,7 +58,7 @@ from blazar.resources.networks.registration import name_of as segment_name
 from blazar.resources.volumes import registration as pools
 from blazar.resources.volumes.kind import VolumePools
 from blazar.store.resources import inventory
-from blazar.store.sql.engine import WRITES, connect
+from blazar.store.sql.engine import WRITES, make_engine
 from blazar.store.sql.migrate import upgrade
 from blazar.store.sql.tables import allocations, events, leases, reservations
 from blazar.store.store import Store
@@ -110,7 +110,7 @@ def database(kind: str) -> Iterator[Engine]:
             with admin.connect() as connection:
                 connection.exec_driver_sql(f"CREATE DATABASE {name}")
             url = f"{base}/{name}"
-        engine = connect(url)
+        engine = make_engine(url)
         upgrade(engine)
         try:
             yield engine

@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, settings
 from oslo_policy import _checks
 from sqlalchemy.engine import Engine
 
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
 from tests.cases import cases
 from tests.tables import empty, new_sqlite
@@ -194,7 +194,7 @@ class KeptDatabases:
         """Return where the one of this kind is; each user leaves it empty."""
         if kind not in self._urls:
             url = self._drops.enter_context(contextmanager(fresh_database)(kind, Path()))
-            engine = connect(url)
+            engine = make_engine(url)
             if kind == "postgresql":
                 # What is committed needs not outlive the server.
                 with engine.connect() as connection:
@@ -222,7 +222,7 @@ def kept() -> Iterator[KeptDatabases]:
 def engine(request: pytest.FixtureRequest, tmp_path: Path, kept: KeptDatabases) -> Iterator[Engine]:
     """An engine on each of the three databases, with tables."""
     on_a_server = request.param != "sqlite"
-    engine = connect(kept.url(request.param)) if on_a_server else new_sqlite(tmp_path / "blazar.sqlite")
+    engine = make_engine(kept.url(request.param)) if on_a_server else new_sqlite(tmp_path / "blazar.sqlite")
     yield engine
     # Whatever a failed test left open in the pool locks nothing any more.
     engine.dispose()

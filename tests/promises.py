@@ -18,7 +18,7 @@ def check_promises(store: Store, *, since: datetime) -> None:
     Who has overstayed is waited for, and so counts only until the end of its own window.
     """
     for kind in (*KINDS, GENERIC, VOLUME):
-        if allocations := store.calendar.live(kind):
+        if allocations := store.calendar.load_live(kind):
             resources = {resource.id: resource for resource in store.resources.of_kind(kind)}
             check(allocations, resources, since=since)
 

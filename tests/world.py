@@ -222,9 +222,13 @@ class World:
     def refresh_hosts(self) -> frozenset[str]:
         """Poll the hosts for their data alone; return the ids of those that changed."""
         calendar, hosts = self.store.calendar, self.store.resources.catalog(HOST).resources
-        in_use = lambda: calendar.in_use(HOST, self.clock.now())  # noqa: E731
+        in_use = lambda: calendar.names_in_use(HOST, self.clock.now())  # noqa: E731
         uses = CalendarReads(
-            in_use, calendar.resource_names, lambda *_: None, self.store.leases.map_projects, calendar.find_held
+            in_use,
+            calendar.names_by_reservation,
+            lambda *_: None,
+            self.store.leases.map_projects,
+            calendar.find_promised,
         )
         polled = kinds_of(self.simulated.cloud, self.host_settings)[HOST].poll(hosts, uses)
         changed = self.store.resources.refresh(HOST, polled.details, at=self.clock.now())

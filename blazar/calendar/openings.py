@@ -113,7 +113,7 @@ class KindSearch:
         if not self._is_exact:
             return NEVER
         timeline = self.timeline
-        return timeline.now + 1 if timeline.late and not timeline.whole_only else -NEVER
+        return timeline.now + 1 if timeline.late and not timeline.without_amounts else -NEVER
 
     def candidates(self, demand: Demand) -> Sequence[Resource]:
         """Return the resources that a demand can have when they are free."""

@@ -28,13 +28,13 @@ None as amounts is the whole resource.
 class TimelineTerms:
     """How a timeline is read: from ``now`` on, with ``cleaning`` seconds kept free after every use.
 
-    They are also kept free after the use that is searched for. If ``whole_only``, nothing but whole resources is
+    They are also kept free after the use that is searched for. If ``without_amounts``, nothing but whole resources is
     searched for, and every use counts as whole.
     """
 
     now: int
     cleaning: int = 0
-    whole_only: bool = False
+    without_amounts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Timeline:
         self.uses = uses
         self.terms = terms
         self.outside = outside
-        self.now, self.cleaning, self.whole_only = terms.now, terms.cleaning, terms.whole_only
+        self.now, self.cleaning, self.without_amounts = terms.now, terms.cleaning, terms.without_amounts
         self.late = outside.late
 
     def occupancy(self, start: int, end: int) -> Occupancy:
@@ -84,10 +84,10 @@ class Timeline:
         taken: set[int] = set()
         shared: dict[int, list[Use]] = {}
         ends, starts = dict(self.outside.last_ends), dict(self.outside.first_starts)
-        whole_only = self.whole_only
-        if whole_only:
+        without_amounts = self.without_amounts
+        if without_amounts:
             self._add_whole(begin, until, taken, ends, starts)
-        for id_, uses in () if whole_only else self.uses.items():
+        for id_, uses in () if without_amounts else self.uses.items():
             for use in uses:
                 starts_at, blocks_until, _, amounts = use
                 if starts_at >= until:
@@ -104,7 +104,7 @@ class Timeline:
         if start <= self.now:
             for id_, late in self.late.items():
                 for use in late:
-                    if whole_only or use[3] is None:
+                    if without_amounts or use[3] is None:
                         taken.add(id_)
                     else:
                         shared.setdefault(id_, []).append((use[0], until - self.cleaning, use[2], use[3]))
@@ -142,7 +142,7 @@ class Timeline:
             for use in every:
                 if use[0] < until and use[1] > start:
                     found.append(use)
-                elif use[3] is None or self.whole_only:
+                elif use[3] is None or self.without_amounts:
                     if use[1] <= start:
                         before[id_] = max(use[1], before.get(id_, use[1]))
                     else:

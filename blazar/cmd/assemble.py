@@ -111,7 +111,7 @@ def database_engine(conf: cfg.ConfigOpts) -> Engine:
     """Return the engine of the configured database, not connected yet. Raises ConfigurationError and InvalidInput."""
     if not conf.database.connection:
         raise ConfigurationError("[database] connection is not set; give the SQLAlchemy URL of the database")
-    return database.connect(
+    return database.make_engine(
         conf.database.connection,
         pool_size=conf.database.max_pool_size,
         recycle=conf.database.connection_recycle_time,

@@ -26,7 +26,7 @@ from blazar.model.leases.lease import Lease
 from blazar.model.resources.resource import DEVICE, GENERIC
 from blazar.model.use.policy import UseReport
 from blazar.store.sql import migrate, revisions
-from blazar.store.sql.engine import connect, explain_failure
+from blazar.store.sql.engine import explain_failure, make_engine
 from blazar.store.store import Store
 from blazar.store.use import UnusedStore
 
@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None, *, clock: Clock | None = None) -> i
     options.clock = clock or SystemClock()
     try:
         command: Callable[[Engine, argparse.Namespace], int] = options.command
-        return command(connect(_url(options)), options)
+        return command(make_engine(_url(options)), options)
     except SQLAlchemyError as error:
         print(f"blazar-db-manage: {explain_failure(error)}", file=sys.stderr)
     except BrokenPipeError:
@@ -122,7 +122,7 @@ def _current(engine: Engine, options: argparse.Namespace) -> int:
     revision = migrate.read_revision(engine)
     about = " (the newest)" if revision == migrate.newest_revision() else ""
     if revision is not None and not revisions.is_known(revision):
-        about = f" (from {revisions.tell_origin(revision)}; this one knows up to {migrate.newest_revision()})"
+        about = f" (from {revisions.describe_origin(revision)}; this one knows up to {migrate.newest_revision()})"
     print(f"{revision or 'no tables yet'}{about}")
     return 0
 

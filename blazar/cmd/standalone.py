@@ -49,7 +49,7 @@ from blazar.model.base.errors import BlazarError, CloudUnavailable
 from blazar.model.leases.states import LeaseKind
 from blazar.model.resources.changes import Registration
 from blazar.model.resources.resource import HOST
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import UnknownTables, upgrade
 
 LOG = logging.getLogger("blazar.standalone")
@@ -163,7 +163,7 @@ def _open_database(conf: cfg.ConfigOpts, data: Path, *, demo: bool) -> Engine:
         print("Making the hosts and leases of the demo: under a minute.", file=sys.stderr, flush=True)
         with quiet():
             past.make(conf, database=database, cloud=data / CLOUD, now=datetime.now(UTC).replace(microsecond=0))
-    engine = connect(f"sqlite:///{database}")
+    engine = make_engine(f"sqlite:///{database}")
     try:
         upgrade(engine)
     except UnknownTables as error:

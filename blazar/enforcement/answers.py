@@ -43,7 +43,7 @@ class NoAnswer(BlazarError):
         self.maybe_accepted = maybe_accepted
 
 
-def read(response: requests.Response, end: float, *, whole: bool) -> bytes:
+def read_in_time(response: requests.Response, end: float, *, whole: bool) -> bytes:
     """Return the body as far as it arrived in time; NoAnswer if it is needed ``whole`` and is too long or too slow."""
     body, cut = read_body(response, most=MOST_BYTES, end=end)
     if whole and cut is not None:
@@ -52,18 +52,18 @@ def read(response: requests.Response, end: float, *, whole: bool) -> bytes:
     return body
 
 
-def reason(text: bytes, hidden: Collection[str]) -> str | None:
+def refusal_reason(text: bytes, hidden: Collection[str]) -> str | None:
     """Return the reason for the user in a refusal, on one line; None if there is none."""
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):
         return None
     texts = [body.get(key) for key in REASONS] if isinstance(body, dict) else []
-    lines = (line(text, hidden) for text in texts if isinstance(text, str))
+    lines = (one_line(text, hidden) for text in texts if isinstance(text, str))
     return next((shown for shown in lines if shown), None)
 
 
-def line(text: str, hidden: Collection[str]) -> str:
+def one_line(text: str, hidden: Collection[str]) -> str:
     """Return a string as one short, printable line with our secrets removed."""
     for secret in hidden:
         text = text.replace(secret, "***")
@@ -71,7 +71,7 @@ def line(text: str, hidden: Collection[str]) -> str:
     return shown if len(shown) <= LONGEST_REASON else f"{shown[: LONGEST_REASON - 1]}…"
 
 
-def to_hide(request: requests.PreparedRequest) -> list[str]:
+def texts_to_hide(request: requests.PreparedRequest) -> list[str]:
     """Return the strings of a request that must not be shown: its credentials, and the query of its URL."""
     sent = [request.headers.get(name) for name in ("X-Auth-Token", "Authorization")]
     query = urlsplit(request.url or "").query

@@ -36,10 +36,10 @@ class Period(Protocol):
     def words(self) -> str:
         """Return what people call one of them."""
 
-    def reach(self, window: Window) -> Window:
+    def whole_periods(self, window: Window) -> Window:
         """Return the time of all periods that touch a window."""
 
-    def within(self, total: UsageCurve, growth: UsageCurve, window: Window) -> Iterator[Window]:
+    def growing_periods(self, total: UsageCurve, growth: UsageCurve, window: Window) -> Iterator[Window]:
         """Yield the periods that overlap the window and in which usage grows, as far as they can be the worst."""
 
 
@@ -54,33 +54,33 @@ class PeriodCalendar:
         """Return what people call one of them."""
         return "a month" if self.months else "a week"
 
-    def reach(self, window: Window) -> Window:
+    def whole_periods(self, window: Window) -> Window:
         """Return the time of all periods that touch a window."""
-        return Window(self._begin(window.start), self._next(self._begin(window.end - SECOND)))
+        return Window(self._start_of_period(window.start), self._next_start(self._start_of_period(window.end - SECOND)))
 
-    def within(self, total: UsageCurve, growth: UsageCurve, window: Window) -> Iterator[Window]:
+    def growing_periods(self, total: UsageCurve, growth: UsageCurve, window: Window) -> Iterator[Window]:
         """Yield periods in which usage grows, one of which is the fullest.
 
         Where no use begins or ends for longer, each period equals the next one of its length; of two months one has 31
         days.
         """
-        reach = self.reach(window)
+        reach = self.whole_periods(window)
         first, last = epoch(reach.start), epoch(reach.end)
         starts: set[datetime] = set()
         for edge in {first, *total.instants, *growth.instants}:
             if first <= edge < last:
-                start = self._begin(datetime.fromtimestamp(edge, UTC))
-                starts |= {start, self._next(start), self._next(self._next(start))}
+                start = self._start_of_period(datetime.fromtimestamp(edge, UTC))
+                starts |= {start, self._next_start(start), self._next_start(self._next_start(start))}
         for start in sorted(start for start in starts if start < window.end):
-            period = Window(start, self._next(start))
+            period = Window(start, self._next_start(start))
             if growth.sum_between(epoch(period.start), epoch(period.end)) > 0:
                 yield period
 
-    def _begin(self, instant: datetime) -> datetime:
+    def _start_of_period(self, instant: datetime) -> datetime:
         day = instant.replace(hour=0, minute=0, second=0)
         return day.replace(day=1) if self.months else day - day.weekday() * DAY
 
-    def _next(self, start: datetime) -> datetime:
+    def _next_start(self, start: datetime) -> datetime:
         following = later(start, 32 * DAY if self.months else 7 * DAY)
         return following.replace(day=1) if self.months and following != END_OF_TIME else following
 
@@ -96,11 +96,11 @@ class Rolling:
         """Return what people call one of them."""
         return f"any {self.days} days" if self.days > 1 else "any 24 hours"
 
-    def reach(self, window: Window) -> Window:
+    def whole_periods(self, window: Window) -> Window:
         """Return the time of all periods that touch a window."""
         return Window(window.start - self.days * DAY, later(window.end, self.days * DAY))
 
-    def within(self, total: UsageCurve, growth: UsageCurve, window: Window) -> Iterator[Window]:
+    def growing_periods(self, total: UsageCurve, growth: UsageCurve, window: Window) -> Iterator[Window]:
         """Yield spans in which usage grows, one of which is the fullest."""
         for start in roll_sums(total, growth, window, self.days * 86400):
             begin = datetime.fromtimestamp(start, UTC)
@@ -164,13 +164,13 @@ class ResourceHoursFilter(LimitFilter):
         hours = read_numbers(section.max_resource_hours, OPTION, measures())
         return cls(hours, parse_period(section.resource_hours_period), unified=identity.limits)
 
-    def reach(self, window: Window) -> Window:
+    def usage_window(self, window: Window) -> Window:
         """Return the time over which the filter needs the usage of the project."""
-        return self._period.reach(window)
+        return self._period.whole_periods(window)
 
     def check(self, question: Question) -> None:
         """Deny a lease that takes more than the rest of the budget of a period."""
-        before, after = _mine(question)
+        before, after = _records_of_lease(question)
         limits = self._limits(question.wanted.project_id)
         for measure in sorted({name for record in after for name in record.measures} & limits.keys()):
             self._check(
@@ -183,7 +183,7 @@ class ResourceHoursFilter(LimitFilter):
         growth = UsageCurve([*after, *((window, -amount) for window, amount in before)])
         worst: Window | None = None
         fullest = limit * 3600
-        for period in self._period.within(total, growth, question.wanted.window):
+        for period in self._period.growing_periods(total, growth, question.wanted.window):
             sum_ = total.sum_between(epoch(period.start), epoch(period.end))
             if sum_ > fullest:
                 worst, fullest = period, sum_
@@ -205,15 +205,15 @@ class ResourceHoursFilter(LimitFilter):
             {"duration_seconds": seconds(fits)} if fits else {},
         )
         return exceeded.make_denial(
-            f"reservations, start_date, end_date: the lease would take {_up(taken)} {measure}-hours from "
+            f"reservations, start_date, end_date: the lease would take {_hours_up(taken)} {measure}-hours from "
             f"{spell(period.start)} to {spell(period.end)}, and of the {limit} that the project has in "
-            f"{self._period.words} ({name}) {_down(left)} are left for it; ask {advice}"
+            f"{self._period.words} ({name}) {_hours_down(left)} are left for it; ask {advice}"
         )
 
     def _limits(self, project_id: str) -> Mapping[str, int]:
         if self._unified is None:
             return {measure: hours for measure, hours in self._hours.items() if hours >= 0}
-        found = self._unified.of(project_id)
+        found = self._unified.limits_of(project_id)
         hours = {measure: found[limit_name(measure)] for measure in measures() if limit_name(measure) in found}
         if not hours:
             raise EnforcementUnavailable(
@@ -228,19 +228,19 @@ def limit_name(measure: str) -> str:
     return f"{PREFIX}{measure}{HOURS}"
 
 
-def _mine(question: Question) -> tuple[list[UsageRecord], list[UsageRecord]]:
+def _records_of_lease(question: Question) -> tuple[list[UsageRecord], list[UsageRecord]]:
     """Return what the lease itself has without the change, and with it; the past does not change."""
     wanted, before = question.wanted, list(question.own_usage)
     if question.current is None or wanted.window.start >= question.now:
         return before, wanted.usage_records(wanted.window)
     now = to_second(question.now)
-    after = [record for record in (_until(record, now) for record in before) if record is not None]
+    after = [record for record in (_cut_record(record, now) for record in before) if record is not None]
     if wanted.window.end > now:
         after += wanted.usage_records(Window(max(now, wanted.window.start), wanted.window.end))
     return before, after
 
 
-def _until(record: UsageRecord, now: datetime) -> UsageRecord | None:
+def _cut_record(record: UsageRecord, now: datetime) -> UsageRecord | None:
     window = record.window
     return replace(record, window=Window(window.start, min(window.end, now))) if window.start < now else None
 
@@ -250,12 +250,12 @@ def _uses_of_measure(measure: str, usage_records: Iterable[UsageRecord]) -> Uses
     return [(window, amount) for window, amount in found if amount]
 
 
-def _down(seconds: int) -> str:
+def _hours_down(seconds: int) -> str:
     """Return hours, rounded down."""
     return _format_amount(seconds * 100 // 3600)
 
 
-def _up(seconds: int) -> str:
+def _hours_up(seconds: int) -> str:
     """Return hours, rounded up."""
     return _format_amount(-(-seconds * 100 // 3600))
 

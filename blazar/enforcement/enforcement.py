@@ -141,7 +141,7 @@ class Enforcement:
         """Return the filters that ``[enforcement]`` configures; InvalidInput if a value is not possible."""
         identity = replace(identity, limits=UnifiedLimits.configured(conf, keystone=bool(identity.tokens)))
         filters = []
-        for name, kind in find(conf.enforcement.enabled_filters).items():
+        for name, kind in load_filters(conf.enforcement.enabled_filters).items():
             try:
                 conf.register_opts(kind.options, group="enforcement")
                 filters.append(kind.configured(conf.enforcement, identity))
@@ -150,13 +150,13 @@ class Enforcement:
                 raise InvalidInput(f"[enforcement] {name} cannot be used as configured: {error}") from error
         return cls(filters, identity=identity, exempt=conf.enforcement.exempt_projects)
 
-    def context(self, lease: Lease, by: Actor | None) -> Context:
+    def make_context(self, lease: Lease, by: Actor | None) -> Context:
         """Return the owner of the lease and the caller, with what is known of the cloud."""
         return Context(lease.user_id, lease.project_id, self._identity.auth_url, self._identity.region_name, by)
 
-    def reach(self, window: Window) -> Window | None:
+    def usage_window(self, window: Window) -> Window | None:
         """Return the time whose usage counts for a lease of this window, None if it is the window itself."""
-        far = [rule.reach(window) for rule in self._with_longer_usage]
+        far = [rule.usage_window(window) for rule in self._with_longer_usage]
         return Window(min(window.start for window in far), max(window.end for window in far)) if far else None
 
     def listens_to(self, occasion: Occasion) -> bool:
@@ -194,21 +194,21 @@ class Enforcement:
                     found.append(error)
         return tuple(found)
 
-    def not_asked(self, project_id: str) -> tuple[str, ...]:
+    def filters_not_asked(self, project_id: str) -> tuple[str, ...]:
         """Return the names of the filters that ``refusals`` does not ask about leases of a project."""
         if self.exempts(project_id):
             return ()
         return tuple(type(rule).__name__ for rule in self.filters if not isinstance(rule, LimitFilter))
 
-    def must_accept(self, occasion: Occasion, project_id: str) -> bool:
+    def needs_acceptance(self, occasion: Occasion, project_id: str) -> bool:
         """Return whether a project's lease is granted or changed only if the filters that hear of that accept it."""
         return occasion in self._occasions and project_id not in self._exempt
 
-    def listeners(self, occasion: Occasion) -> tuple[str, ...]:
+    def filters_listening(self, occasion: Occasion) -> tuple[str, ...]:
         """Return the names of the filters that are to be notified of an occasion."""
         return tuple(type(rule).__name__ for rule in self.filters if occasion in rule.occasions)
 
-    def commit(self, notification: FilterNotification) -> Commitment:
+    def call_commit_hooks(self, notification: FilterNotification) -> Commitment:
         """Notify filters of a change before it is committed, until one of them does not accept it."""
         known: list[str] = []
         later: dict[str, str] = {}
@@ -227,7 +227,9 @@ class Enforcement:
                 if refused and maybe_accepted:
                     known.append(name)
                 if refused:
-                    return Commitment(tuple(known), later, error if isinstance(error, UsageDenied) else _no_word(error))
+                    return Commitment(
+                        tuple(known), later, error if isinstance(error, UsageDenied) else _unanswered_error(error)
+                    )
                 later[name] = error.message if isinstance(error, BlazarError) else type(error).__name__
             else:
                 known.append(name)
@@ -260,7 +262,7 @@ class Enforcement:
         return tuple(know)
 
 
-def _no_word(error: Exception) -> EnforcementUnavailable:
+def _unanswered_error(error: Exception) -> EnforcementUnavailable:
     LOG.error(
         "Lease not granted, a filter gave no answer: %s",
         error.message if isinstance(error, BlazarError) else type(error).__name__,
@@ -275,7 +277,7 @@ def _is_mandatory(rule: Filter) -> bool:
     return bool(getattr(rule, "mandatory", False))
 
 
-def find(names: Sequence[str]) -> Mapping[str, Any]:
+def load_filters(names: Sequence[str]) -> Mapping[str, Any]:
     """Return the classes of filters by name, in order. InvalidInput lists the available names."""
     names = [FORMER.get(name, name) for name in names]
     others: dict[str, EntryPoint] = {}

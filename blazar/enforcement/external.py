@@ -224,7 +224,7 @@ class ExternalServiceFilter:
             return
         lease = question.wanted.lease
         try:
-            status, reason = self._post(self._call(name, lease.id, payload.of_question(question)))
+            status, reason = self._post(self._call(name, lease.id, payload.question_body(question)))
             if status == 403:
                 raise UsageDenied(reason or DENIED, data=EXTERNAL)
             if status != 204:
@@ -246,7 +246,9 @@ class ExternalServiceFilter:
 
     def notify(self, notification: FilterNotification) -> None:
         """Send a notification; Refused if the service refuses it permanently, Unheard if it does not confirm it."""
-        call = self._call(str(notification.occasion), notification.view.lease.id, payload.of_notification(notification))
+        call = self._call(
+            str(notification.occasion), notification.view.lease.id, payload.notification_body(notification)
+        )
         try:
             status, reason = self._post(call)
             if not 200 <= status < 300:
@@ -276,16 +278,16 @@ class ExternalServiceFilter:
             sleep=lambda seconds: time.sleep(max(0.0, min(seconds, end - time.monotonic()))),
             reraise=True,
         )
-        return retrying(self._once, call)
+        return retrying(self._post_once, call)
 
-    def _once(self, call: _Exchange) -> tuple[int, str | None]:
+    def _post_once(self, call: _Exchange) -> tuple[int, str | None]:
         try:
-            return self._sent(call)
+            return self._send(call)
         except NoAnswer as error:
             call.maybe_accepted |= error.maybe_accepted
             raise
 
-    def _sent(self, call: _Exchange) -> tuple[int, str | None]:
+    def _send(self, call: _Exchange) -> tuple[int, str | None]:
         left = call.end - time.monotonic()
         if left <= 0:
             raise NoAnswer("the time limit for its answer has passed")
@@ -297,20 +299,20 @@ class ExternalServiceFilter:
         try:
             with self._calls.post(url, call.text, auth=self.credential, seconds=left, headers=headers) as response:
                 status = response.status_code
-                text = answers.read(response, call.end, whole=status == 403) if 400 <= status < 500 else b""
-                hidden = answers.to_hide(response.request)
+                text = answers.read_in_time(response, call.end, whole=status == 403) if 400 <= status < 500 else b""
+                hidden = answers.texts_to_hide(response.request)
                 if text:
                     denial = status == 403 and call.name in (CHECK_CREATE, CHECK_UPDATE)
                     LOG.log(
                         logging.INFO if denial else logging.WARNING,
                         "External service: answered %s of lease %s with %s: %s",
-                        call.name, call.lease_id, status, answers.line(text.decode("utf-8", "replace"), hidden),
+                        call.name, call.lease_id, status, answers.one_line(text.decode("utf-8", "replace"), hidden),
                     )  # fmt: skip
                 if status == 401:
                     raise NoAnswer("it does not accept our token (401)", passing=self.credential.renew())
                 if status in PASSING:
                     raise NoAnswer(f"it answered {status}", passing=True, maybe_accepted=status not in NOT_PROCESSED)
-                return status, answers.reason(text, hidden)
+                return status, answers.refusal_reason(text, hidden)
         except NoAnswer:
             raise
         except BlazarError as error:

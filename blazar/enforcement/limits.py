@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from oslo_config import cfg, types
 
-from blazar.enforcement.sentences import next_minute, other_dates, plural, proposal, seconds, span, spell
+from blazar.enforcement.sentences import find_other_dates, next_minute, plural, propose_dates, seconds, span, spell
 from blazar.enforcement.unified import PREFIX, UnifiedLimits
 from blazar.enforcement.values import FilterNotification, Occasion, Question
 from blazar.model.base.clock import later, to_minute, to_second, zulu
@@ -144,14 +144,14 @@ class _Number:
         self._most = most
         self.unified = unified
 
-    def of(self, project_id: str, *, required: bool = True) -> int | None:
+    def limit_of(self, project_id: str, *, required: bool = True) -> int | None:
         """Return the limit of a project, None if there is none. EnforcementUnavailable.
 
         A ``required`` limit must be registered if limits come from Keystone.
         """
         if self.unified is None:
             return self._most
-        found = self.unified.of(project_id)
+        found = self.unified.limits_of(project_id)
         if self.name not in found:
             if not required:
                 return None
@@ -187,7 +187,7 @@ class MaxConcurrentLeasesFilter(LimitFilter):
         window, current = question.wanted.window, question.current
         if current is not None and current.window.covers(window):
             return
-        most = self._limit.of(question.wanted.project_id)
+        most = self._limit.limit_of(question.wanted.project_id)
         if most is None:
             return
         if most == 0:
@@ -197,11 +197,11 @@ class MaxConcurrentLeasesFilter(LimitFilter):
         uses = [(use.window, 1) for use in question.others]
         others = find_peak(window, uses)
         if others + 1 > most:
-            dates = other_dates(window, uses, most - 1)
+            dates = find_other_dates(window, uses, most - 1)
             raise Exceeded(self._limit.name, "leases", most, 1, others, _dates(dates)).make_denial(
                 f"start_date, end_date: the project has {others} other {plural(others, 'lease')} at one time between "
                 f"{spell(window.start)} and {spell(window.end)}, and may have {most} at a time "
-                f"({self._limit.name}); {proposal(dates)}, or end one of them"
+                f"({self._limit.name}); {propose_dates(dates)}, or end one of them"
             )
 
 
@@ -244,7 +244,7 @@ class MaxUnitsFilter(LimitFilter):
         others = read_numbers(section.max_units_of, "max_units_of", [name for name in measures() if name != HOST])
         return cls(_number(section.max_units), of=others, unified=identity.limits)
 
-    def reach(self, window: Window) -> Window:
+    def usage_window(self, window: Window) -> Window:
         """Return the time over which the filter needs the usage other than hosts: the window of the lease."""
         return window
 
@@ -259,7 +259,7 @@ class MaxUnitsFilter(LimitFilter):
 
     def _check(self, name: str, amount: int, question: Question) -> None:
         limit, window = self.limits[name], question.wanted.window
-        most = limit.of(question.wanted.project_id, required=name == HOST)
+        most = limit.limit_of(question.wanted.project_id, required=name == HOST)
         if most is None:
             return
         uses = [(use.window, use.hosts) for use in question.others]
@@ -270,12 +270,12 @@ class MaxUnitsFilter(LimitFilter):
         used = find_peak(window, uses)
         left = max(0, most - used)
         if amount > left:
-            dates = other_dates(window, uses, most - amount)
+            dates = find_other_dates(window, uses, most - amount)
             fits: Fits = {**({"amount": left} if left else {}), **_dates(dates)}
             raise Exceeded(limit.name, name, most, amount, used, fits).make_denial(
                 f"reservations: the lease would have {amount} {plural(amount, name)}, and of the {most} that the "
                 f"project may have at a time ({limit.name}) {left} {'is' if left == 1 else 'are'} left between "
-                f"{spell(window.start)} and {spell(window.end)}; ask for fewer, or {proposal(dates)}"
+                f"{spell(window.start)} and {spell(window.end)}; ask for fewer, or {propose_dates(dates)}"
             )
 
 
@@ -320,13 +320,15 @@ class StartWindowFilter(LimitFilter):
         # Dates of users have minutes: the current minute counts as now.
         minute = to_minute(question.now)
         if self._earliest is not None and start < minute + self._earliest:
-            raise _start("earliest_start", self._earliest, start - minute, next_minute(question.now)).make_denial(
+            raise _start_exceeded(
+                "earliest_start", self._earliest, start - minute, next_minute(question.now)
+            ).make_denial(
                 f"start_date: a lease must be requested {span(self._earliest)} ahead (earliest_start); the earliest "
                 f"start is {spell(next_minute(question.now) + self._earliest)}",
                 at="/start_date",
             )
         if self._latest is not None and start > minute + self._latest:
-            raise _start("latest_start", self._latest, start - minute, minute).make_denial(
+            raise _start_exceeded("latest_start", self._latest, start - minute, minute).make_denial(
                 f"start_date: a lease can start at most {span(self._latest)} from now (latest_start), by "
                 f"{spell(minute + self._latest)}",
                 at="/start_date",
@@ -338,7 +340,7 @@ def _too_long(longest: timedelta, asked: timedelta, end: datetime) -> Exceeded:
     return Exceeded("max_lease_duration", "seconds", seconds(longest), seconds(asked), fits=fits)
 
 
-def _start(name: str, limit: timedelta, ahead: timedelta, now: datetime) -> Exceeded:
+def _start_exceeded(name: str, limit: timedelta, ahead: timedelta, now: datetime) -> Exceeded:
     return Exceeded(name, "seconds", seconds(limit), seconds(ahead), fits={"start_date": zulu(now + limit)})
 
 

@@ -18,12 +18,12 @@ from blazar.model.leases.reservation import Reservation
 Json = dict[str, Any]
 
 
-def of_question(question: Question) -> Json:
+def question_body(question: Question) -> Json:
     """Return the body of a check."""
     return {"context": _context(question.context), **_leases(question.wanted, question.current)}
 
 
-def of_notification(notification: FilterNotification) -> Json:
+def notification_body(notification: FilterNotification) -> Json:
     """Return the body of a notification about a committed change."""
     return {
         "context": _context(notification.context),
@@ -52,7 +52,7 @@ def _lease(view: LeaseView) -> Json:
     lease = view.lease
     return {
         **describe_lease(lease, (_reservation(view, reservation) for reservation in lease.reservations), date=_date),
-        "before_end_date": _date(view.before_end) if view.before_end else None,
+        "before_end_date": _date(view.warning_time) if view.warning_time else None,
         "resource_requests": dict(view.resource_requests),
     }
 

@@ -16,7 +16,7 @@ def plural(number: int, word: str) -> str:
     return word if number == 1 else f"{word}s"
 
 
-def other_dates(window: Window, uses: Collection[tuple[Window, int]], most: int) -> Window | None:
+def find_other_dates(window: Window, uses: Collection[tuple[Window, int]], most: int) -> Window | None:
     """Return the longest part of a window in which no more than ``most`` is used; None if there is none."""
     part = find_longest_below(window, uses, most)
     if part is None:
@@ -26,7 +26,7 @@ def other_dates(window: Window, uses: Collection[tuple[Window, int]], most: int)
     return Window(start, end) if start < end else None
 
 
-def proposal(dates: Window | None) -> str:
+def propose_dates(dates: Window | None) -> str:
     """Return the advice to choose other dates, as these."""
     return "choose other dates" + (f", as from {spell(dates.start)} to {spell(dates.end)}" if dates else "")
 

@@ -129,7 +129,7 @@ class UnifiedLimits:
         timeout = section.unified_limits_timeout
         return cls(lambda: _log_in(timeout), timeout=timeout, keep=section.unified_limits_cache)
 
-    def of(self, project_id: str) -> Mapping[str, int]:
+    def limits_of(self, project_id: str) -> Mapping[str, int]:
         """Return the limits of a project by name, -1 for any number. EnforcementUnavailable."""
         now = self._clock()
         kept = self._known.get(project_id)

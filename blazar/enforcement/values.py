@@ -114,7 +114,7 @@ class LeaseView:
         ]
 
     @property
-    def before_end(self) -> datetime | None:
+    def warning_time(self) -> datetime | None:
         """Return the time of the notification before the end."""
         event = self.lease.event(EventType.BEFORE_END)
         return event.time if event else None
@@ -124,7 +124,7 @@ class LeaseView:
         """Return the fields that determine the answer, without timestamps and generations."""
         reservations = tuple((r.id, r.resource_type, r.shown_parameters) for r in self.lease.reservations)
         held = tuple((h.reservation_id, h.resource.external_id, h.count) for h in self.allocated_resources)
-        return self.lease.name, self.lease.window, self.before_end, reservations, held
+        return self.lease.name, self.lease.window, self.warning_time, reservations, held
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,5 +221,5 @@ class StatesLimits(Protocol):
 class NeedsLongerUsage(Protocol):
     """A filter that also needs usage outside the lease's window. It ``needs_use``, too."""
 
-    def reach(self, window: Window) -> Window:
+    def usage_window(self, window: Window) -> Window:
         """Return the time whose usage counts for a lease of this window."""

@@ -117,7 +117,7 @@ class FeedStore:
         used = feeds.update().where(feeds.c.id == feed.id).values(last_used_at=now)
         self._transactions.write(lambda connection: connection.execute(used))
 
-    def resource(self, name: str) -> tuple[int, str] | None:
+    def find_resource(self, name: str) -> tuple[int, str] | None:
         """Return the calendar id and the label of a registered resource, by label or id; None if there is none."""
         query = sa.select(resources.c.id, resources.c.label).where(
             resources.c.live == 1, sa.or_(resources.c.label == name, resources.c.external_id == name)

@@ -72,6 +72,6 @@ class Store:
         self.maintenances = MaintenanceStore(self.transactions, catalogs)
         self.maintenance_plans = MaintenancePlanStore(self.transactions)
 
-    def erase(self) -> bool:
+    def overwrite_deleted(self) -> bool:
         """Write over what was deleted or replaced in files that are our own; return whether it is gone from them."""
-        return self.transactions.erase()
+        return self.transactions.overwrite_deleted()

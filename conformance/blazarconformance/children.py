@@ -77,7 +77,9 @@ def what_does_not_fit_whole_is_not_booked_in_part(trial: Trial) -> None:
         scene.lease(*([trial.harness.request] * (fits + 1)), start=LATER)
     except NotEnoughResources:
         require(not scene.manager.leases.all(None), "the lease that was refused is there.")
-        require(not scene.store.calendar.live(trial.kind.kind), "resources are promised to a lease that was refused.")
+        require(
+            not scene.store.calendar.load_live(trial.kind.kind), "resources are promised to a lease that was refused."
+        )
         same(trial, before, "after a lease that was refused")
         return
     require(False, f"a lease of one more than {fits} was made.")

@@ -16,7 +16,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from sqlalchemy.util import LRUCache
 
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
 
 _statements: LRUCache[Any, Any] = LRUCache(1500)
@@ -30,7 +30,7 @@ def new_sqlite(path: Path) -> Engine:
 
 def sqlite_engine(path: Path) -> Engine:
     """Return an engine on a SQLite database that is there."""
-    engine = connect(f"sqlite:///{path}")
+    engine = make_engine(f"sqlite:///{path}")
     event.listen(engine, "connect", _need_not_outlive_the_machine)
     # Statements are remembered by dialect. This one has no state of a connection, and nothing listens to it.
     engine.dialect = _migrated()[1].dialect
@@ -70,7 +70,7 @@ def _migrated() -> tuple[bytes, Engine]:
     """Return a SQLite database at the newest revision, and the engine that made it, whose dialect all share."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "blazar.sqlite"
-        engine = connect(f"sqlite:///{path}")
+        engine = make_engine(f"sqlite:///{path}")
         upgrade(engine)
         # The last one who leaves a database writes all of it into the one file.
         engine.dispose()

@@ -45,7 +45,7 @@ def _refused(scene: Scene, start: timedelta = LATER, hours: float = 2) -> Blazar
 
 
 def _check_promises(scene: Scene) -> None:
-    allocations = scene.store.calendar.live(scene.trial.kind.kind)
+    allocations = scene.store.calendar.load_live(scene.trial.kind.kind)
     resources = {each.id: each for each in scene.manager.resources.all(scene.trial.kind.kind)}
     by_resource: dict[int, list[Allocation]] = {}
     for each in allocations:

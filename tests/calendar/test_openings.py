@@ -65,7 +65,7 @@ class Stock:
         return {}
 
     def kind_search(self, budget: Budget) -> KindSearch:
-        whole_only = all(demand.whole for demand in self.demands)
+        without_amounts = all(demand.whole for demand in self.demands)
         uses, late, after = defaultdict(list), defaultdict(list), {}
         for u in self.uses:
             known = ZERO + u.start, ZERO + u.end + self.cleaning, u.count, u.per_instance
@@ -73,17 +73,17 @@ class Stock:
                 late[u.resource].append(known)
             elif u.start < RANGE + self.cleaning:
                 uses[u.resource].append(known)
-            elif whole_only or u.per_instance is None:
+            elif without_amounts or u.per_instance is None:
                 after[u.resource] = min(ZERO + u.start, after.get(u.resource, ZERO + u.start))
         outside = OutsideUses(late, first_starts=after)
-        timeline = Timeline(sort_uses(uses), TimelineTerms(ZERO, self.cleaning, whole_only), outside)
+        timeline = Timeline(sort_uses(uses), TimelineTerms(ZERO, self.cleaning, without_amounts), outside)
         return KindSearch(self.demands, timeline, self.resources, self.find, budget)
 
     def occupancy(self, start: int, end: int) -> Occupancy:
         """Return the occupancy of a window, from allocations alone."""
         before, after = timedelta(seconds=self.cleaning), timedelta(seconds=self.cleaning)
         asked = Window(at(start), at(end))
-        whole_only = all(demand.whole for demand in self.demands)
+        without_amounts = all(demand.whole for demand in self.demands)
         allocations = []
         for u in self.uses:
             if u.late and start > 0:
@@ -91,7 +91,7 @@ class Stock:
             last = max(end, u.start + 1) if u.late else u.end
             window = Window(at(u.start) - before, at(last) + after)
             # For servers, what is shared before or after the window is no reason to take another host.
-            if whole_only or u.per_instance is None or window.overlaps(asked):
+            if without_amounts or u.per_instance is None or window.overlaps(asked):
                 allocations.append(Allocation(self.kind, u.resource, "l", "r", window, u.count, u.per_instance))
         return Occupancy.of_allocations(asked, allocations)
 
@@ -344,7 +344,7 @@ def test_a_whole_month_of_a_thousand_hosts_needs_one_placement_for_each_opening(
     resources = [a_host(n) for n in range(1, 1001)]
     kind = KindSearch(
         [Demand(HOST, 501, 501)],
-        Timeline(sort_uses(uses), TimelineTerms(ZERO, whole_only=True)),
+        Timeline(sort_uses(uses), TimelineTerms(ZERO, without_amounts=True)),
         resources,
         lambda requirement: resources,
         budget,

@@ -69,8 +69,8 @@ class Case:
         uses = defaultdict(list)
         for p in self.promises:
             uses[p.host].append((ZERO + p.start, ZERO + p.end + self.cleaning, p.count, p.per_instance))
-        whole_only = all(demand.whole for demand in self.demands)
-        timeline = Timeline(sort_uses(uses), TimelineTerms(ZERO, self.cleaning, whole_only))
+        without_amounts = all(demand.whole for demand in self.demands)
+        timeline = Timeline(sort_uses(uses), TimelineTerms(ZERO, self.cleaning, without_amounts))
         return KindSearch(self.demands, timeline, self.hosts, self.find, Budget(1000))
 
     def find(self, requirement):
@@ -307,7 +307,7 @@ def test_a_long_series_on_many_hosts_is_planned_in_bounded_time():
     found = recurrence.occurrences(Window(at(0), at(400 * day)))
     kind = KindSearch(
         (Demand(HOST, 20, 20),),
-        Timeline(sort_uses(uses), TimelineTerms(ZERO, whole_only=True)),
+        Timeline(sort_uses(uses), TimelineTerms(ZERO, without_amounts=True)),
         hosts,
         lambda _: hosts,
         Budget(9),

@@ -28,7 +28,7 @@ from blazar.cmd.demo.stage import DemoClock
 from blazar.cmd.standalone import with_own_policy
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.resources.resource import DEVICE, HOST
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.store import Store
 from tests.cmd.test_standalone import begun, call
 
@@ -39,7 +39,7 @@ NOW = datetime(2030, 6, 12, 15, 20, 7, tzinfo=UTC)
 def made(folder, days: int, now: datetime = NOW) -> Store:
     conf = config.load([], program="blazar-test", files=[], conf=cfg.ConfigOpts())
     past.make(conf, database=folder / "blazar.sqlite", cloud=folder / "cloud.json", now=now, days=days)
-    return Store(connect(f"sqlite:///{folder / 'blazar.sqlite'}"), cleaning_time=timedelta(0))
+    return Store(make_engine(f"sqlite:///{folder / 'blazar.sqlite'}"), cleaning_time=timedelta(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def demo(tmp_path_factory) -> Demo:
     stage.set_limits(conf)
     clock = DemoClock(NOW)
     cloud = open_cloud(folder / "cloud.json", clock=clock)
-    engine = connect(f"sqlite:///{folder / 'blazar.sqlite'}")
+    engine = make_engine(f"sqlite:///{folder / 'blazar.sqlite'}")
     manager = assemble.manager(conf, engine=engine, clouds={"": cloud}, clock=clock)
     app = create_app(
         manager,

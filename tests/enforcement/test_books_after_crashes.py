@@ -12,7 +12,7 @@ import pytest
 
 from blazar.context import current
 from blazar.enforcement import CloudIdentity, FilterNotification, NotDelivered, NotificationRefused, Occasion, Question
-from blazar.enforcement.payload import of_notification, of_question
+from blazar.enforcement.payload import notification_body, question_body
 from blazar.model.base.errors import BlazarError, UsageDenied
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
@@ -62,14 +62,14 @@ class Service:
 
     def check(self, question: Question) -> None:
         try:
-            self.books.hear("/check-update" if question.current else "/check-create", of_question(question), None)
+            self.books.hear("/check-update" if question.current else "/check-create", question_body(question), None)
         except strict.Denied as denied:
             raise UsageDenied(str(denied)) from None
 
     def notify(self, notification: FilterNotification) -> None:
         self.death.step()
         try:
-            self.books.hear(f"/{notification.occasion}", of_notification(notification), current().request_id)
+            self.books.hear(f"/{notification.occasion}", notification_body(notification), current().request_id)
         except strict.Denied as denied:
             raise NotificationRefused(str(denied)) from None
         self.death.step()

@@ -153,8 +153,8 @@ def test_periods_have_names(text, words):
 def test_even_the_longest_lease_is_looked_at_in_no_time(period):
     ages = Window(NOON, END_OF_TIME)
     load = UsageCurve([(ages, 1)])
-    assert len(list(period.within(load, load, ages))) < 10
-    reach = period.reach(ages)
+    assert len(list(period.growing_periods(load, load, ages))) < 10
+    reach = period.whole_periods(ages)
     assert reach.covers(ages)
 
 
@@ -186,7 +186,7 @@ def test_a_calendar_finds_the_fullest_period_by_any_count(others, window, amount
         day = end
     found = [
         total.sum_between(int(p.start.timestamp()), int(p.end.timestamp()))
-        for p in period.within(total, growth, window)
+        for p in period.growing_periods(total, growth, window)
     ]
     assert max(found, default=None) == best
-    assert all(period.reach(window).covers(p) for p in period.within(total, growth, window))
+    assert all(period.whole_periods(window).covers(p) for p in period.growing_periods(total, growth, window))

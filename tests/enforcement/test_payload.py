@@ -11,7 +11,7 @@ import pytest
 from blazar.api.leases.v1_0.render import lease as shown_by_the_api
 from blazar.cmd import config, standalone
 from blazar.enforcement import CloudIdentity, Occasion
-from blazar.enforcement.payload import of_notification, of_question
+from blazar.enforcement.payload import notification_body, question_body
 from blazar.manager.common.notifications import render_payload as notified
 from tests.manager.enforcement.recording import RecordingFilter
 from tests.resources.instances.test_flavors import offer
@@ -32,7 +32,7 @@ def world(sqlite, books) -> World:
 
 
 def of_all(books: RecordingFilter) -> list[dict]:
-    return [*map(of_question, books.asked), *map(of_notification, books.told)]
+    return [*map(question_body, books.asked), *map(notification_body, books.told)]
 
 
 def test_hosts_ask_for_the_sum_of_their_inventories(sqlite, books):
@@ -57,7 +57,7 @@ def test_flavors_ask_for_their_own_classes_too(sqlite, books):
     specs = {"hw:cpu_policy": "dedicated", "resources:CUSTOM_FPGA": "1"}
     offer(world, "fpga", vcpus=2, memory_mb=1024, disk_gb=0, extra_specs=specs)
     world.lease(flavored(2, "fpga"), start=HOUR)
-    assert of_question(books.asked[0])["lease"]["resource_requests"] == {
+    assert question_body(books.asked[0])["lease"]["resource_requests"] == {
         "PCPU": 4,
         "MEMORY_MB": 2048,
         "CUSTOM_FPGA": 2,
@@ -75,7 +75,7 @@ def test_volumes_ask_for_their_size_and_number(sqlite, books):
 def test_reservations_of_a_lease_add_up_and_addresses_have_no_class(world, books):
     world.register_addresses(10, 11)
     world.lease(instances(1, vcpus=1), addresses(2), instances(2, vcpus=3), start=HOUR)
-    assert of_question(books.asked[0])["lease"]["resource_requests"] == {
+    assert question_body(books.asked[0])["lease"]["resource_requests"] == {
         "VCPU": 7,
         "MEMORY_MB": 3 * 2048,
         "DISK_GB": 30,
@@ -86,7 +86,7 @@ def test_a_change_names_what_was_asked_for_before_and_after(world, books):
     lease = world.lease(instances(1, vcpus=2), start=HOUR)
     world.resize(lease, amount=3)
     world.run()
-    for body in (of_question(books.asked[-1]), of_notification(books.told[-1])):
+    for body in (question_body(books.asked[-1]), notification_body(books.told[-1])):
         assert [body[key]["resource_requests"]["VCPU"] for key in ("current_lease", "lease")] == [2, 6]
 
 
@@ -108,7 +108,7 @@ def test_ids_are_those_that_the_api_shows(world, books):
     world.run()
     shown = [{key: r[key] for key in IDS} for r in shown_by_the_api(world.now(lease))["reservations"]]
     assert [ids["flavor_id"] for ids in shown] == [r.id for r in lease.reservations]
-    told = of_notification(books.told[-1])["lease"]["reservations"]
+    told = notification_body(books.told[-1])["lease"]["reservations"]
     assert [{key: r[key] for key in IDS} for r in told] == shown
     notified_of = notified(world.notifier.told[-1][1])["reservations"]
     assert [{key: r[key] for key in IDS} for r in notified_of] == shown
@@ -118,7 +118,7 @@ def test_ids_are_those_that_the_api_shows(world, books):
 def test_a_check_of_a_new_lease_names_the_flavor_that_was_asked_for(world, books):
     offer(world, "odd")
     world.lease(instances(1), flavored(1, "odd"), start=HOUR)
-    asked = of_question(books.asked[0])["lease"]["reservations"]
+    asked = question_body(books.asked[0])["lease"]["reservations"]
     assert [r["flavor_id"] for r in asked] == [None, "odd"]
 
 
@@ -130,7 +130,7 @@ def test_the_cloud_has_a_url_and_a_name_also_where_there_is_no_keystone(sqlite, 
     assert isinstance(identity, CloudIdentity)
     world = World(sqlite, filters=[books], identity=identity)
     world.lease(start=HOUR)
-    context = of_question(books.asked[0])["context"]
+    context = question_body(books.asked[0])["context"]
     assert (context["auth_url"], context["region_name"]) == (f"http://127.0.0.1:{port}", "standalone")
 
 
@@ -139,7 +139,7 @@ def test_all_occasions_are_told_with_the_same_members(world, books):
     world.change(lease, end=NOON + 9 * HOUR)
     world.manager.leases.delete(lease.id)
     world.run()
-    bodies = {str(notification.occasion): of_notification(notification) for notification in books.told}
+    bodies = {str(notification.occasion): notification_body(notification) for notification in books.told}
     common = {"context", "lease_id", "lease", "occurred_at"}
     assert {name: body.keys() - common for name, body in bodies.items()} == {
         str(Occasion.CREATED): set(),

@@ -65,8 +65,8 @@ def limits(keystone: Keystone, **more) -> UnifiedLimits:
 
 
 def test_a_projects_own_limit_counts_more_than_the_registered_one(keystone):
-    assert limits(keystone).of("physics") == {"blazar:leases": 2, "blazar:hosts": 5, "blazar:host_hours": 100}
-    assert limits(keystone).of("history")["blazar:hosts"] == 3
+    assert limits(keystone).limits_of("physics") == {"blazar:leases": 2, "blazar:hosts": 5, "blazar:host_hours": 100}
+    assert limits(keystone).limits_of("history")["blazar:hosts"] == 3
 
 
 def test_limits_are_remembered_for_a_while_and_by_project(keystone):
@@ -74,17 +74,17 @@ def test_limits_are_remembered_for_a_while_and_by_project(keystone):
     ours = limits(keystone, keep=30, clock=lambda: now[0])
     for instant, project in ((0, "physics"), (29, "physics"), (29, "art"), (31, "physics"), (31, "art")):
         now[0] = instant
-        ours.of(project)
+        ours.limits_of(project)
     assert (keystone.asked, keystone.logins) == (["physics", "art", "physics"], 1)
     keystone.registered["blazar:leases"] = 9
     now[0] = 62
-    assert ours.of("physics")["blazar:leases"] == 9
+    assert ours.limits_of("physics")["blazar:leases"] == 9
 
 
 def test_without_remembering_every_question_is_asked(keystone):
     ours = limits(keystone, keep=0)
-    ours.of("physics")
-    ours.of("physics")
+    ours.limits_of("physics")
+    ours.limits_of("physics")
     assert keystone.asked == ["physics", "physics"]
 
 
@@ -93,11 +93,11 @@ def test_no_answer_is_a_503_that_says_to_try_again_and_the_next_question_finds_k
     ours = limits(keystone)
     keystone.fails = error
     with pytest.raises(EnforcementUnavailable, match="Keystone, which has the limits .* try again later") as refused:
-        ours.of("physics")
+        ours.limits_of("physics")
     assert refused.value.status == 503
     assert f"limits of project physics: {type(error).__name__}" in caplog.text
     keystone.fails = None
-    assert ours.of("physics")["blazar:hosts"] == 5
+    assert ours.limits_of("physics")["blazar:hosts"] == 5
     assert keystone.logins == 2
 
 
@@ -106,9 +106,9 @@ def test_keystone_is_waited_for_only_so_long_and_no_longer_than_the_request_has(
     keystone.hangs.clear()
     begun = time.monotonic()
     with pytest.raises(EnforcementUnavailable):
-        limits(keystone, timeout=0.2).of("physics")
+        limits(keystone, timeout=0.2).limits_of("physics")
     with scope(limit=timedelta(seconds=0.2)), pytest.raises(EnforcementUnavailable):
-        limits(keystone, timeout=60).of("physics")
+        limits(keystone, timeout=60).limits_of("physics")
     assert time.monotonic() - begun < 2
     keystone.hangs.set()
 

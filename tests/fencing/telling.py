@@ -179,7 +179,7 @@ def check_all_returns(stage: Stage) -> None:
     stage.run(stage.second, stage.clock.now() + 5 * MINUTE)
     assert stage.store.leases.of_project(None) == ()
     check_at_rest(stage.store, stage.cloud, now=stage.clock.now(), offered=OFFERED)
-    assert not any(stage.store.calendar.live(kind) for kind in KINDS)
+    assert not any(stage.store.calendar.load_live(kind) for kind in KINDS)
 
 
 def walk(

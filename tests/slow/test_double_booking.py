@@ -28,7 +28,7 @@ from blazar.model.leases.requests import LeaseChange, LeaseRequest, ReservationC
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.resources.resource import HOST
 from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
 from tests.oracle import BESIDE_HOSTS, STACK
 from tests.people import PeopledCloud
@@ -87,7 +87,7 @@ ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
 def a_world(url: str, cloud_file: Path, *, register: bool = False) -> World:
     clock = ManualClock()
     cloud = PeopledCloud(FileStorage(cloud_file, of_size(HOSTS)), clock=clock)
-    return World(connect(url), hosts=HOSTS, clock=clock, cloud=cloud, register=register)
+    return World(make_engine(url), hosts=HOSTS, clock=clock, cloud=cloud, register=register)
 
 
 def racer(url: str, cloud_file: Path, barrier: Any, pipe: Connection) -> None:
@@ -122,7 +122,7 @@ def request(start: datetime, name: str) -> LeaseRequest:
 @contextmanager
 def racers(database_url: str, tmp_path: Path) -> Iterator[tuple[World, list[Connection]]]:
     """Start the processes; yield a world to look at and the pipes to them."""
-    upgrade(connect(database_url))
+    upgrade(make_engine(database_url))
     cloud_file = tmp_path / "cloud.json"
     world = a_world(database_url, cloud_file, register=True)
     world.register_addresses(*ADDRESSES)
@@ -198,7 +198,7 @@ def one_round(world: World, pipes: list[Connection], start: datetime) -> Counter
 
 
 def allocations(world: World) -> list:
-    return list(world.store.calendar.live(HOST))
+    return list(world.store.calendar.load_live(HOST))
 
 
 def nobody_shares(world: World) -> None:

@@ -24,7 +24,7 @@ from blazar.model.leases.requests import LeaseChange, LeaseRequest, ReservationC
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.resources.changes import Registration
 from blazar.model.resources.resource import DEVICE, FLOATING_IP, GENERIC, NETWORK, VOLUME
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
 from tests.manager.regions.world import REGIONS, TwoRegions
 from tests.oracle import STACK
@@ -49,7 +49,7 @@ HOSTS = 2
 
 def a_world(url: str, folder: Path, *, register: bool = False) -> TwoRegions:
     storages = tuple(FileStorage(folder / f"{region}.json", of_size(HOSTS)) for region in REGIONS)
-    return TwoRegions(connect(url), hosts=HOSTS, register=register, storages=(storages[0], storages[1]))
+    return TwoRegions(make_engine(url), hosts=HOSTS, register=register, storages=(storages[0], storages[1]))
 
 
 def register_everything(world: TwoRegions) -> None:
@@ -71,7 +71,7 @@ def register_everything(world: TwoRegions) -> None:
 @contextmanager
 def racers(database_url: str, folder: Path) -> Iterator[tuple[TwoRegions, list[Connection]]]:
     """Start the processes; yield a world to look at and the pipes to them."""
-    upgrade(connect(database_url))
+    upgrade(make_engine(database_url))
     world = a_world(database_url, folder, register=True)
     register_everything(world)
     world.engine.dispose()

@@ -24,7 +24,7 @@ from blazar.model.leases.details import LeaseFilter, LeaseState
 from blazar.model.leases.requests import IdempotencyKey, LeaseRequest
 from blazar.model.resources.resource import HOST
 from blazar.resources.hosts.options import HostSettings
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
 from blazar.store.store import Store
 from tests.people import PeopledCloud
@@ -42,7 +42,7 @@ def manager_of(folder: Path, database_url: str) -> ManagerService:
     faults = Faults(latency=timedelta(milliseconds=8))
     cloud = PeopledCloud(FileStorage(folder / "cloud.json", of_size(2)), clock=SystemClock(), faults=faults).cloud
     settings = HostSettings()
-    store = Store(connect(database_url))
+    store = Store(make_engine(database_url))
     types = tuple(make(cloud, settings) for make in TYPES)
     return ManagerService(
         store, SystemClock(), SETTINGS, Plugins(types, kinds_of(cloud, settings), RecordingNotifier())
@@ -75,7 +75,7 @@ def _book(folder: Path, database_url: str, number: int, ready: Event, booked: Ev
 
 @pytest.mark.timeout(1200)
 def test_a_key_makes_one_lease_whenever_the_process_is_killed(tmp_path, database_url):
-    engine = connect(database_url)
+    engine = make_engine(database_url)
     upgrade(engine)
     engine.dispose()
     manager_of(tmp_path, database_url).resources.register(HOST, host_request(name="node-1"))

@@ -38,7 +38,7 @@ from blazar.model.resources.changes import Registration
 from blazar.model.resources.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, VOLUME
 from blazar.resources.floating_ips.registration import mark
 from blazar.resources.hosts.options import HostSettings
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
 from blazar.store.sql.tables import events
 from blazar.store.store import Store
@@ -168,7 +168,7 @@ def a_manager(url: str, cloud_file: Path, service_url: str) -> ManagerService:
     cloud = simulated(cloud_file).cloud
     settings = HostSettings()
     return ManagerService(
-        Store(connect(url, pool_size=5)),
+        Store(make_engine(url, pool_size=5)),
         SystemClock(),
         SETTINGS,
         Plugins(
@@ -265,7 +265,7 @@ def service() -> Iterator[Service]:
 
 def test_after_any_crash_every_lease_gets_where_it_should_and_nothing_is_lost(postgresql_url, tmp_path, service):
     cloud_file = tmp_path / "cloud.json"
-    engine = connect(postgresql_url)
+    engine = make_engine(postgresql_url)
     upgrade(engine)
     first = a_manager(postgresql_url, cloud_file, service.url)
     for number in range(1, HOSTS + 1):

@@ -39,7 +39,7 @@ from blazar.model.surgery import MergeRequest, PartRequest, SplitRequest, SwapRe
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.type import PhysicalHost
 from blazar.resources.instances.virtual import VirtualInstance
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
 from blazar.store.store import Store
 from tests.conftest import fresh_database
@@ -104,7 +104,7 @@ def simulated(cloud_file: Path) -> PeopledCloud:
 def a_manager(url: str, cloud_file: Path, seed: int | None = None) -> ManagerService:
     """Return a manager, which with a ``seed`` kills itself at one of the points."""
     cloud, settings = simulated(cloud_file).cloud, HostSettings()
-    store = Store(connect(url, pool_size=8))
+    store = Store(make_engine(url, pool_size=8))
     types = tuple(make(cloud, settings) for make in (PhysicalHost, VirtualInstance))
     plugins = Plugins(types, {HOST: kinds_of(cloud, settings)[HOST]}, RecordingNotifier())
     observed = store if seed is None else ObservedStore(store, dying(random.Random(seed)))
@@ -229,7 +229,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 def test_wherever_a_manager_is_killed_nobody_is_forgotten_or_served_twice(url, tmp_path):
     cloud_file = tmp_path / "cloud.json"
-    engine = connect(url)
+    engine = make_engine(url)
     upgrade(engine)
     first = a_manager(url, cloud_file)
     for number in range(1, HOSTS + 1):

@@ -24,7 +24,7 @@ from blazar.model.leases.history import Verb
 from blazar.model.leases.requests import IdempotencyKey
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.surgery import MergeRequest, Operated, Partner, PartRequest, SplitRequest, SwapRequest, Terms
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
 from tests.conftest import fresh_database
 from tests.manager.surgery.steps import HOUR, OPERATOR, booked
@@ -95,7 +95,7 @@ OPERATIONS = {
 def a_world(url: str, cloud_file: Path, on_call: Callable[[str, str], None] | None = None, **more: bool) -> World:
     clock = ManualClock()
     cloud = PeopledCloud(FileStorage(cloud_file, of_size(HOSTS)), clock=clock, faults=Faults(on_call=on_call))
-    return World(connect(url), hosts=HOSTS, clock=clock, cloud=cloud, **more)
+    return World(make_engine(url), hosts=HOSTS, clock=clock, cloud=cloud, **more)
 
 
 def operate_and_die(url: str, cloud_file: Path, now: datetime, name: str, ids: Ids, key: str, last: int) -> None:
@@ -137,7 +137,7 @@ def told(world: World, ids: Ids, verb: Verb) -> list[int]:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_wherever_a_manager_is_killed_an_operation_is_done_or_not(url, tmp_path, name):
     cloud_file = tmp_path / "cloud.json"
-    upgrade(connect(url))
+    upgrade(make_engine(url))
     world = a_world(url, cloud_file, register=True)
     operation = OPERATIONS[name]
     verb = operation.verb

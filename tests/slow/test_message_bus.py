@@ -39,7 +39,7 @@ from blazar.model.resources.resource import HOST
 from blazar.rpc import server as rpc
 from blazar.rpc.client import RemoteManager
 from blazar.rpc.server import PREFETCH, Endpoint
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
 from tests.conftest import RABBITMQ, missing
 from tests.world import NOON, World, a_host
@@ -271,7 +271,7 @@ def test_an_operator_lists_three_hundred_of_the_longest_leases(serve, monkeypatc
 def main(folder: str, topic: str) -> None:
     """Be a manager on RabbitMQ until killed."""
     conf = configured(Path(folder), topic)
-    engine = connect(f"sqlite:///{folder}/blazar.sqlite")
+    engine = make_engine(f"sqlite:///{folder}/blazar.sqlite")
     upgrade(engine)
     world = World(engine)
     # It has the time of this machine, but for where leases are: the world's hosts are booked by its own clock.

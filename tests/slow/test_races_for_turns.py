@@ -18,7 +18,7 @@ from blazar.clouds.simulated import FileStorage, of_size
 from blazar.manager.common.settings import Settings
 from blazar.model.base.errors import BlazarError
 from blazar.model.leases.states import LeaseStatus
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
 from tests.conftest import fresh_database
 from tests.people import PeopledCloud
@@ -39,7 +39,7 @@ def a_world(url: str, cloud_file: Path, *, register: bool = False) -> World:
     clock = ManualClock()
     cloud = PeopledCloud(FileStorage(cloud_file, of_size(HOSTS)), clock=clock)
     settings = Settings(claim_ttl=timedelta(seconds=30), promises=0)
-    return World(connect(url), hosts=HOSTS, clock=clock, cloud=cloud, register=register, settings=settings)
+    return World(make_engine(url), hosts=HOSTS, clock=clock, cloud=cloud, register=register, settings=settings)
 
 
 def racer(url: str, cloud_file: Path, role: str, barrier: Any, pipe: Connection) -> None:
@@ -90,7 +90,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 def test_what_is_given_back_goes_to_who_waits_once_and_to_nobody_else(url, tmp_path):
-    engine = connect(url)
+    engine = make_engine(url)
     upgrade(engine)
     cloud_file = tmp_path / "cloud.json"
     world = a_world(url, cloud_file, register=True)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 import sqlalchemy as sa
 
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from tests.conftest import fresh_database
 from tests.soak.cutter import Cutter, Spared
 from tests.soak.run import soak
@@ -44,7 +44,7 @@ def ask(engine):
 @pytest.mark.parametrize("database", ["postgresql", "mariadb"])
 def test_all_connections_are_cut_but_those_of_who_checks(database, tmp_path):
     with contextmanager(fresh_database)(database, tmp_path) as url:
-        ours, theirs, deeds = connect(url), connect(url), Counter()
+        ours, theirs, deeds = make_engine(url), make_engine(url), Counter()
         spared = Spared(ours)
         assert (ask(ours), ask(theirs)) == (7, 7)
         cutter = Cutter(url, 0.1, spared, deeds)
@@ -63,7 +63,9 @@ def test_all_connections_are_cut_but_those_of_who_checks(database, tmp_path):
 
 def test_nobody_cuts_unless_asked(tmp_path):
     deeds = Counter()
-    cutter = Cutter("postgresql://nowhere.invalid/x", None, Spared(connect("postgresql://nowhere.invalid/x")), deeds)
+    cutter = Cutter(
+        "postgresql://nowhere.invalid/x", None, Spared(make_engine("postgresql://nowhere.invalid/x")), deeds
+    )
     cutter.start()
     cutter.join(10)
     assert not cutter.is_alive()

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import Engine, make_url
 
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from tests.conftest import SERVERS
 
 OTHERS = {
@@ -52,7 +52,7 @@ class Cutter(threading.Thread):
         kind = self._url.get_backend_name()
         base, maintenance = SERVERS["postgresql" if kind == "postgresql" else "mariadb"]
         # A session of another database: it would cut itself.
-        engine = connect(f"{base}/{maintenance}", pool_size=1).execution_options(isolation_level="AUTOCOMMIT")
+        engine = make_engine(f"{base}/{maintenance}", pool_size=1).execution_options(isolation_level="AUTOCOMMIT")
         try:
             while not self.stopping.wait(self._every):
                 self._deeds["connections cut"] += self.cut(engine)

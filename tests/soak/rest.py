@@ -104,7 +104,7 @@ def give_all_back(plan: Plan, store: Store, watch: Watch, admin: Api) -> None:
                 raise AssertionError(f"{open_} series and maintenance windows do not end")
             if left := store.leases.of_project(None):
                 raise AssertionError(f"leases do not end: {left}")
-            if held := [a for kind in (*KINDS, GENERIC, VOLUME) for a in store.calendar.live(kind)]:
+            if held := [a for kind in (*KINDS, GENERIC, VOLUME) for a in store.calendar.load_live(kind)]:
                 raise AssertionError(f"more is promised than there are leases: {held}")
             check_at_rest(store, plan.cloud(), now=datetime.now(UTC), offered=OFFERED)
             check_maintenance(store, plan.cloud(), datetime.now(UTC))

@@ -23,7 +23,7 @@ import kombu
 
 from blazar.clouds.simulated.volume_state import PoolState
 from blazar.model.leases.states import EndReason
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
 from blazar.store.store import Store
 from tests.conftest import RABBITMQ, fresh_database
@@ -241,7 +241,7 @@ def soak(
 
 
 def _soak(plan: Plan, minutes: float, cut: float | None) -> Report:
-    engine = connect(plan.database_url, pool_size=CLIENTS + 4)
+    engine = make_engine(plan.database_url, pool_size=CLIENTS + 4)
     spared = Spared(engine)
     upgrade(engine)
     store = Store(engine)

@@ -88,7 +88,7 @@ class Watch(threading.Thread):
         promised: list[object] = []
         for kind in (*KINDS, GENERIC, VOLUME):
             resources = {resource.id: resource for resource in self._store.resources.of_kind(kind)}
-            allocations = self._store.calendar.live(kind)
+            allocations = self._store.calendar.load_live(kind)
             check(allocations, resources, since=datetime.now(UTC))
             promised += allocations
             for allocation in allocations:

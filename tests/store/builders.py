@@ -79,7 +79,7 @@ def promised(
 
 
 def generations(store: Store, hosts: Collection[Resource]) -> dict[int, int]:
-    with store.calendar.view_window(HOST, hours(0, 1), whole_only=True, now=NOON, besides=None) as view:
+    with store.calendar.view_window(HOST, hours(0, 1), without_amounts=True, now=NOON, besides=None) as view:
         return dict(view.generations([host.id for host in hosts]))
 
 
@@ -111,6 +111,6 @@ def taken(
     besides: str | None = None,
 ) -> frozenset[int]:
     """The hosts that are not wholly free in a window."""
-    with store.calendar.view_window(HOST, window, whole_only=whole, now=now, besides=besides) as view:
+    with store.calendar.view_window(HOST, window, without_amounts=whole, now=now, besides=besides) as view:
         occupancy = view.snapshot.occupancy
         return occupancy.taken | frozenset(occupancy.peaks)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy.engine import Engine
 
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from tests.conftest import KeptDatabases
 from tests.tables import empty, new_sqlite
 
@@ -20,7 +20,7 @@ def kept_engine(
     if request.param == "sqlite":
         engine = new_sqlite(tmp_path_factory.mktemp("store") / "blazar.sqlite")
     else:
-        engine = connect(kept.url(request.param))
+        engine = make_engine(kept.url(request.param))
     yield engine
     engine.dispose()
 

@@ -96,7 +96,9 @@ def test_a_user_who_should_have_left_is_in_the_way_of_those_who_come_now_only(st
 
 def test_a_late_user_counts_with_what_it_has_and_until_the_window_ends(store, host):
     booked(store, hours(0, 1), host, per_instance=HALF)
-    with store.calendar.view_window(HOST, hours(2, 3), whole_only=False, now=NOON + 2 * HOUR, besides=None) as view:
+    with store.calendar.view_window(
+        HOST, hours(2, 3), without_amounts=False, now=NOON + 2 * HOUR, besides=None
+    ) as view:
         assert view.snapshot.occupancy.count_free(host, HALF) == 1
 
 
@@ -130,7 +132,7 @@ def test_the_room_beside_a_window_is_known_with_the_cleaning_time(whole, engine)
     given_up = booked(store, hours(1, 2), gone)
     store.leases.save(given_up, given_up, release=[given_up.reservations[0].id], at=NOON)
     booked(store, hours(1, 2), shared, per_instance=HALF)
-    with store.calendar.view_window(HOST, hours(5, 7), whole_only=whole, now=NOON, besides=None) as view:
+    with store.calendar.view_window(HOST, hours(5, 7), without_amounts=whole, now=NOON, besides=None) as view:
         occupancy = view.snapshot.occupancy
     expected = {before.id: 2 * HOUR, after.id: HOUR, both.id: HOUR / 2, shared.id: 2 * HOUR}
     if not whole:
@@ -147,14 +149,14 @@ def test_the_reading_costs_three_statements_however_much_there_is(store, engine)
     for whole in (True, False):
         with (
             counted(engine) as statements,
-            store.calendar.view_window(HOST, hours(0, 9), whole_only=whole, now=NOON, besides=None) as view,
+            store.calendar.view_window(HOST, hours(0, 9), without_amounts=whole, now=NOON, besides=None) as view,
         ):
             assert view.generations([host.id for host in hosts])[hosts[5].id] == 0
         assert statements.count == 3
 
 
 def test_generations_belong_to_what_the_view_showed(store, host):
-    with store.calendar.view_window(HOST, hours(0, 1), whole_only=True, now=NOON, besides=None) as view:
+    with store.calendar.view_window(HOST, hours(0, 1), without_amounts=True, now=NOON, besides=None) as view:
         booked(store, hours(0, 1), host)
         seen = view.generations([host.id])
     lease = a_lease(hours(0, 1))
@@ -218,7 +220,7 @@ def test_a_change_that_loses_a_race_writes_nothing(store):
         rebook(store, lease, longer, AllocationPlan(wanted, generations(store, [second])), at=NOON)
     assert store.leases.one(lease.id) == renamed
     assert history(store, lease) == [(0, 2, None)]
-    assert [a.lease_id for a in store.calendar.live(HOST, resource_id=second.id)] == [rival.id]
+    assert [a.lease_id for a in store.calendar.load_live(HOST, resource_id=second.id)] == [rival.id]
 
 
 def test_an_end_before_its_time_is_recorded_and_cleaned_up_after(host, engine):
@@ -291,12 +293,12 @@ def test_a_part_that_is_being_cleaned_is_in_the_way_only_where_there_is_no_room_
 def test_live_allocations_can_be_asked_for_by_host_lease_reservation_and_time(store):
     first, second = a_host(store, 1), a_host(store, 2)
     early, late = booked(store, hours(0, 1), first), booked(store, hours(2, 3), first, second)
-    assert [a.lease_id for a in store.calendar.live(HOST)] == [early.id, late.id, late.id]
-    assert [a.lease_id for a in store.calendar.live(HOST, resource_id=second.id)] == [late.id]
-    assert [a.lease_id for a in store.calendar.live(HOST, lease_id=early.id)] == [early.id]
-    (one,) = store.calendar.live(HOST, reservation_id=early.reservations[0].id)
+    assert [a.lease_id for a in store.calendar.load_live(HOST)] == [early.id, late.id, late.id]
+    assert [a.lease_id for a in store.calendar.load_live(HOST, resource_id=second.id)] == [late.id]
+    assert [a.lease_id for a in store.calendar.load_live(HOST, lease_id=early.id)] == [early.id]
+    (one,) = store.calendar.load_live(HOST, reservation_id=early.reservations[0].id)
     assert one.window == early.window
-    assert {a.lease_id for a in store.calendar.live(HOST, ending_after=NOON + 2 * HOUR)} == {late.id}
+    assert {a.lease_id for a in store.calendar.load_live(HOST, ending_after=NOON + 2 * HOUR)} == {late.id}
 
 
 def test_units_come_back_as_they_were_promised(store, host):
@@ -316,7 +318,7 @@ def test_more_or_less_of_a_host_is_a_change_and_no_departure(host, engine):
     assert store.calendar.of_lease(lease.id) == (other,)
     # What it had before stays on record, and in nobody's way.
     assert history(store, lease) == [(0, 2, None), (0, 1, 1)]
-    assert [a.lease_id for a in store.calendar.live(HOST, resource_id=host.id)] == [lease.id]
+    assert [a.lease_id for a in store.calendar.load_live(HOST, resource_id=host.id)] == [lease.id]
 
 
 def test_late_users_of_a_part_are_in_the_way_only_where_there_is_no_room_beside_them(store):
@@ -362,7 +364,7 @@ def test_a_lease_may_have_less_of_a_host_for_longer_while_it_is_changed(host, en
     updating = rebook(store, lease, lease, AllocationPlan(both), at=at)
     assert set(store.calendar.of_lease(lease.id)) == set(both)
     assert taken(store, hours(1, 4)) == {host.id}
-    with store.calendar.view_window(HOST, hours(2.5, 4), whole_only=False, now=at, besides=None) as view:
+    with store.calendar.view_window(HOST, hours(2.5, 4), without_amounts=False, now=at, besides=None) as view:
         assert view.snapshot.occupancy.count_free(host, HALF) == 1
     rebook(store, updating, longer, AllocationPlan((planned,)), at=at)
     assert store.calendar.of_lease(lease.id) == (planned,)

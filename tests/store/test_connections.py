@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import Conflict, InvalidInput, StoreUnavailable
 from blazar.model.calendar.allocations import AllocationPlan
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
 from blazar.store.store import Store
 from tests.conftest import fresh_database
@@ -35,7 +35,7 @@ from tests.store.builders import HOST, NOON, a_host, a_lease, book, booked, hour
     ],
 )
 def test_urls_of_older_drivers_serve_as_well(url, driver):
-    assert connect(url).driver == driver
+    assert make_engine(url).driver == driver
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_urls_of_older_drivers_serve_as_well(url, driver):
 )
 def test_a_url_that_cannot_serve_is_refused_with_a_sentence_and_without_its_secret(url, says):
     with pytest.raises(InvalidInput, match=says) as refusal:
-        connect(url)
+        make_engine(url)
     assert "secret" not in refusal.value.message
 
 
 def test_a_database_without_tables_is_a_503_and_the_log_says_why(database_url, caplog):
-    engine = connect(database_url)
+    engine = make_engine(database_url)
     with pytest.raises(StoreUnavailable):
         Store(engine).leases.of_project(None)
     assert "leases" in caplog.text
@@ -98,7 +98,7 @@ def far(request, tmp_path):
     with contextmanager(fresh_database)(request.param, tmp_path) as text:
         url, made = make_url(text), []
         proxy = Proxy(url.host, url.port)
-        engine = connect(url.set(host="127.0.0.1", port=proxy.port).render_as_string(False))
+        engine = make_engine(url.set(host="127.0.0.1", port=proxy.port).render_as_string(False))
         event.listen(engine, "connect", lambda *connection: made.append(connection))
         yield engine, proxy, made
         engine.dispose()
@@ -228,10 +228,10 @@ def test_a_transaction_that_nobody_ended_is_rolled_back_when_its_connection_is_r
 @pytest.fixture
 def narrow(database_url):
     """An engine that keeps two connections, and the list of what was connected."""
-    first = connect(database_url)
+    first = make_engine(database_url)
     upgrade(first)
     first.dispose()
-    engine, made = connect(database_url, pool_size=2), []
+    engine, made = make_engine(database_url, pool_size=2), []
     event.listen(engine, "connect", lambda *connection: made.append(connection))
     yield engine, made
     engine.dispose()
@@ -264,7 +264,9 @@ def test_beside_long_transactions_there_is_a_connection_all_the_same(narrow, mon
     store, lease = Store(engine), a_lease(hours(0, 1))
     with ExitStack() as stack:
         for _ in range(2):
-            stack.enter_context(store.calendar.view_window(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None))
+            stack.enter_context(
+                store.calendar.view_window(HOST, hours(0, 3), without_amounts=False, now=NOON, besides=None)
+            )
         book(store, lease, AllocationPlan())
         assert store.leases.one(lease.id) == lease
         assert len(made) == 3
@@ -282,7 +284,7 @@ def test_the_certificates_of_authorities_are_not_read_for_every_connection(far, 
 
 @pytest.mark.slow
 def test_a_database_that_writes_times_in_another_way_is_read_all_the_same(postgresql_url):
-    first = connect(postgresql_url)
+    first = make_engine(postgresql_url)
     upgrade(first)
     with first.connect() as connection:
         name = connection.engine.url.database
@@ -290,11 +292,11 @@ def test_a_database_that_writes_times_in_another_way_is_read_all_the_same(postgr
         connection.exec_driver_sql(f"ALTER DATABASE {name} SET timezone TO 'Asia/Tokyo'")
         connection.commit()
     first.dispose()
-    engine = connect(postgresql_url)
+    engine = make_engine(postgresql_url)
     store = Store(engine)
     host, half = a_host(store), Amounts.of({"VCPU": 8})
     for window in (hours(0, 2), hours(2, 4)):
         booked(store, window, host, per_instance=half)
-    with store.calendar.view_window(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None) as view:
+    with store.calendar.view_window(HOST, hours(0, 3), without_amounts=False, now=NOON, besides=None) as view:
         assert view.snapshot.occupancy.peaks == {host.id: half}
     engine.dispose()

@@ -42,7 +42,7 @@ def store(sqlite):
 def test_what_was_replaced_is_in_no_file_after_it_is_erased(store, sqlite):
     write_and_replace(store)
     assert files_with(sqlite, SECRET)
-    assert store.erase()
+    assert store.overwrite_deleted()
     assert files_with(sqlite, SECRET) == set()
 
 
@@ -61,9 +61,9 @@ def test_somebody_who_reads_an_earlier_state_is_waited_for_a_moment_and_keeps_no
     with store.transactions.reading() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM notes").scalar_one() == 2
         write_and_replace(store)
-        assert not store.erase()
+        assert not store.overwrite_deleted()
         write_and_replace(store)
-    assert store.erase()
+    assert store.overwrite_deleted()
     assert files_with(sqlite, SECRET) == set()
     with closing(sqlite.raw_connection()) as connection:
         assert connection.cursor().execute("PRAGMA busy_timeout").fetchone() == (30000,)
@@ -73,11 +73,11 @@ def test_a_database_that_cannot_be_written_is_said_as_such(store, monkeypatch, s
     def fail(connection):
         raise sqlite.dialect.loaded_dbapi.OperationalError("disk I/O error")
 
-    monkeypatch.setattr("blazar.store.sql.transactions.checkpoint", fail)
+    monkeypatch.setattr("blazar.store.sql.transactions.empty_write_ahead_log", fail)
     with pytest.raises(StoreUnavailable):
-        store.erase()
+        store.overwrite_deleted()
 
 
 def test_other_databases_clean_up_by_themselves(engine):
     store = Store(engine)
-    assert store.erase()
+    assert store.overwrite_deleted()

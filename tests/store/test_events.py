@@ -64,7 +64,7 @@ def test_of_each_project_the_first_is_due_before_the_second_of_any_and_starts_ap
         due = store.events.due(NOON + 0.95 * HOUR, 3)
     assert statements.count == 1
     assert [event.lease_id for event in due] == [many[0].id, many[1].id, one.id]
-    assert [(event.project_id, event.empty, event.starts) for event in due[1:]] == [
+    assert [(event.project_id, event.empty, event.is_start) for event in due[1:]] == [
         ("many", False, True),
         ("one", False, True),
     ]

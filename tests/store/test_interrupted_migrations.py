@@ -13,7 +13,7 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 
 from blazar.store.sql import migrate
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from tests.conftest import fresh_database
 from tests.world import World, a_series
 
@@ -26,7 +26,7 @@ _CHANGE = re.compile(r"\s*(?!ALTER TABLE \S+ MODIFY)(ALTER|CREATE|DROP)\b", re.I
 @pytest.fixture
 def engine(tmp_path):
     for url in fresh_database("mariadb", tmp_path):
-        engine = connect(url)
+        engine = make_engine(url)
         yield engine
         engine.dispose()
 

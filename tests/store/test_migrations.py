@@ -10,7 +10,7 @@ from blazar.cmd.db_manage import main
 from blazar.model.base.errors import Conflict
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.store.sql import migrate
-from blazar.store.sql.engine import WRITES, connect
+from blazar.store.sql.engine import WRITES, make_engine
 from blazar.store.sql.tables import metadata
 from blazar.store.store import Store
 from tests.conftest import fresh_database
@@ -19,7 +19,7 @@ from tests.world import World
 
 
 def test_migrations_make_the_tables_that_the_code_works_with(database_url):
-    engine = connect(database_url)
+    engine = make_engine(database_url)
     migrate.upgrade(engine)
     assert migrate.find_differences(engine) == []
     assert migrate.read_revision(engine) == migrate.newest_revision()
@@ -28,7 +28,7 @@ def test_migrations_make_the_tables_that_the_code_works_with(database_url):
 
 @pytest.mark.slow
 def test_migrations_go_back_with_data_in_the_tables_and_forward_again(database_url):
-    engine = connect(database_url)
+    engine = make_engine(database_url)
     migrate.upgrade(engine)
     World(engine).lease()
     migrate.downgrade(engine, "base")
@@ -39,7 +39,7 @@ def test_migrations_go_back_with_data_in_the_tables_and_forward_again(database_u
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(database_url):
-    engine = connect(database_url)
+    engine = make_engine(database_url)
     if engine.dialect.name == "mysql":
         pytest.skip("MariaDB cannot undo changes of tables")
     migrate.upgrade(engine)
@@ -57,7 +57,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(database_url):
 @pytest.mark.slow
 def test_texts_compare_byte_by_byte_in_every_table_of_mariadb(tmp_path):
     for url in fresh_database("mariadb", tmp_path):
-        engine = connect(url)
+        engine = make_engine(url)
         migrate.upgrade(engine)
         with engine.connect() as connection:
             found = connection.execute(
@@ -75,7 +75,7 @@ def test_texts_compare_byte_by_byte_in_every_table_of_mariadb(tmp_path):
     ["upgrade", "upgrade 1001", "downgrade base", "stamp head", "check", "past-leases", "purge --before 2020-01-01"],
 )
 def test_a_database_from_before_the_first_release_is_refused_and_not_touched(database_url, command, capsys):
-    engine = connect(database_url)
+    engine = make_engine(database_url)
     with engine.execution_options(**{WRITES: True}).begin() as connection:
         connection.exec_driver_sql("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
         connection.exec_driver_sql("INSERT INTO alembic_version VALUES ('0028')")
@@ -91,7 +91,7 @@ def test_a_database_from_before_the_first_release_is_refused_and_not_touched(dat
 
 
 def test_a_database_with_tables_of_somebody_else_is_refused_and_not_touched(database_url):
-    engine = connect(database_url)
+    engine = make_engine(database_url)
     with engine.execution_options(**{WRITES: True}).begin() as connection:
         connection.exec_driver_sql("CREATE TABLE occurrences (anything INTEGER)")
     with pytest.raises(migrate.ForeignTables, match=r"is not empty.*\(occurrences\).*give .* an empty database"):
@@ -117,7 +117,7 @@ EXISTING = {
 def test_a_database_of_the_existing_blazar_is_recognised_by_every_command_and_not_touched(
     database_url, statements, capsys
 ):
-    engine = connect(database_url)
+    engine = make_engine(database_url)
     with engine.execution_options(**{WRITES: True}).begin() as connection:
         for statement in statements:
             connection.exec_driver_sql(statement)

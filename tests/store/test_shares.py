@@ -41,7 +41,7 @@ def become(
 
 def shares(store: Store, hosts, *, besides: str = "none", project: str = "physics"):
     """Return what the project has of the hosts at noon, by their order."""
-    found = store.calendar.shares(project, [h.id for h in hosts], besides=besides, now=NOON)
+    found = store.calendar.project_shares(project, [h.id for h in hosts], besides=besides, now=NOON)
     return [sum(each.get("VCPU") for each in found.get(h.id, {}).values()) for h in hosts]
 
 

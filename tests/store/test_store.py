@@ -20,7 +20,7 @@ from blazar.model.leases.states import LeaseStatus
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.requirements import parse_requirement
 from blazar.model.resources.resource import HOST
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.sql.tables import UTC_TIME
 from blazar.store.store import Store
 from tests.statements import counted
@@ -45,7 +45,7 @@ def again(world: World, lease, **changes):
 def test_a_booking_holds_only_against_the_generations_it_was_decided_on(world):
     lease = world.lease()
     (held,) = world.store.calendar.of_lease(lease.id)
-    with world.store.calendar.view_window(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
+    with world.store.calendar.view_window(HOST, lease.window, without_amounts=True, now=NOON, besides=None) as view:
         seen = view.generations([held.resource_id])
     second, third = again(world, lease), again(world, lease)
 
@@ -57,7 +57,7 @@ def test_a_booking_holds_only_against_the_generations_it_was_decided_on(world):
     with pytest.raises(StaleCalendar):
         book_again(third)
     assert {stored.id for stored in world.store.leases.of_project(None)} == {lease.id, second.id}
-    assert len(world.store.calendar.live(HOST)) == 2
+    assert len(world.store.calendar.load_live(HOST)) == 2
 
 
 def test_a_time_is_stored_without_its_zone_to_the_microsecond(engine):
@@ -81,7 +81,7 @@ def test_a_time_of_another_zone_is_stored_in_utc_and_one_without_a_zone_refused(
 def test_of_two_bookings_at_the_same_moment_one_wins(world):
     lease = world.lease()
     (held,) = world.store.calendar.of_lease(lease.id)
-    with world.store.calendar.view_window(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
+    with world.store.calendar.view_window(HOST, lease.window, without_amounts=True, now=NOON, besides=None) as view:
         seen = view.generations([held.resource_id])
     outcomes = []
     gate = threading.Barrier(6)
@@ -204,9 +204,9 @@ def test_what_is_released_blocks_no_longer_than_the_cleaning_takes(world):
     lease = world.lease(start=timedelta(hours=1))
     reservation = lease.reservations[0].id
     Store(world.engine, cleaning_time=timedelta(hours=1)).leases.save(lease, lease, release=[reservation], at=NOON)
-    with world.store.calendar.view_window(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
+    with world.store.calendar.view_window(HOST, lease.window, without_amounts=True, now=NOON, besides=None) as view:
         assert view.snapshot.occupancy.taken == frozenset()
-    assert world.store.calendar.live(HOST) == ()
+    assert world.store.calendar.load_live(HOST) == ()
 
 
 def test_past_leases_are_kept_for_the_record(world):
@@ -221,7 +221,7 @@ def test_past_leases_are_kept_for_the_record(world):
 
 
 def test_a_database_that_is_gone_is_a_503_and_tells_no_secret():
-    store = Store(connect("postgresql+psycopg://user:secret@127.0.0.1:1/none"))
+    store = Store(make_engine("postgresql+psycopg://user:secret@127.0.0.1:1/none"))
     with pytest.raises(StoreUnavailable) as failure:
         store.leases.of_project(None)
     assert failure.value.status == 503

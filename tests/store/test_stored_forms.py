@@ -80,7 +80,7 @@ def read_back(lease: Lease) -> Lease:
     ]
     texts = [[read(column, row[column.name]) for column in columns] for columns, row in made]
     first = 1 + len(lease.reservations)
-    (found,) = rows.assemble(texts[:1], texts[1:first], texts[first:])
+    (found,) = rows.assemble_leases(texts[:1], texts[1:first], texts[first:])
     return found
 
 

@@ -16,7 +16,7 @@ from blazar.manager.leases import lifecycle
 from blazar.model.leases.lease import SavedState
 from blazar.model.leases.states import EventType
 from blazar.model.use.policy import LeaseUse, Usage
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.store import Store
 from tests.web.conftest import ADMIN, ALICE, serious, standalone
 from tests.web.service import asked
@@ -28,7 +28,7 @@ class Strict:
 
     def __init__(self, pages: str, database: Path) -> None:
         self.pages = pages
-        self._store = Store(connect(f"sqlite:///{database}"))
+        self._store = Store(make_engine(f"sqlite:///{database}"))
 
     def warn(self, lease: dict[str, object]) -> None:
         """Warn its owner two hours before its release, as a look six hours after its start does."""

@@ -165,8 +165,8 @@ class Overlay:
 
     def _search(self, kind: ResourceKind, demands: Sequence[Demand], project_id: str) -> KindSearch:
         inventory = self._calendar.get(kind, Inventory(()))
-        whole_only = all(demand.whole for demand in demands)
-        terms = TimelineTerms(self._now, inventory.cleaning, whole_only)
+        without_amounts = all(demand.whole for demand in demands)
+        terms = TimelineTerms(self._now, inventory.cleaning, without_amounts)
         timeline = Timeline(self._uses.get(kind, {}), terms, OutsideUses(inventory.late))
         matching = self._candidates.matching(kind, project_id)
         return KindSearch(demands, timeline, inventory.resources, matching, Budget(NEVER))

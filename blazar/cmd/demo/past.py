@@ -24,7 +24,7 @@ from blazar.model.base.errors import BlazarError
 from blazar.model.leases.requests import LeaseChange
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.resources.resource import HOST
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
 from blazar.store.store import Store
 
@@ -50,7 +50,7 @@ def make(conf: cfg.ConfigOpts, *, database: Path, cloud: Path, now: datetime, da
     unfinished = database.with_name(database.name + ".unfinished")
     for suffix in ("", "-wal", "-shm"):
         unfinished.with_name(unfinished.name + suffix).unlink(missing_ok=True)
-    engine = connect(f"sqlite:///{unfinished}")
+    engine = make_engine(f"sqlite:///{unfinished}")
     upgrade(engine)
     clock = DemoClock(now - timedelta(days=days))
     simulated = SimulatedCloud(MemoryStorage(make_cloud()), clock=clock)

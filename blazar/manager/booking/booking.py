@@ -81,8 +81,10 @@ def plan_allocations(
     for kind in _kinds(requests):
         mine = [request for request in requests if request.demand.kind == kind]
         demands = [request.demand for request in mine]
-        whole_only, besides = all(demand.whole for demand in demands), None if is_new else lease_id
-        with runtime.store.calendar.view_window(kind, window, whole_only=whole_only, now=now, besides=besides) as view:
+        without_amounts, besides = all(demand.whole for demand in demands), None if is_new else lease_id
+        with runtime.store.calendar.view_window(
+            kind, window, without_amounts=without_amounts, now=now, besides=besides
+        ) as view:
             placement = place(
                 demands,
                 view.snapshot,
@@ -206,7 +208,7 @@ class Booker:
         if proposal.claim is None:
             return commit
         until, token = self._runtime.claims.begin(proposal.claim), proposal.claim.token
-        return replace(commit, leases=[write.claimed(token, until) for write in commit.leases])
+        return replace(commit, leases=[write.with_claim(token, until) for write in commit.leases])
 
 
 def _with_saved(commit: Commit, saved: Sequence[Lease]) -> Commit:

@@ -102,7 +102,7 @@ class Replanner:
         kind = self._runtime.types[task.reservation.resource_type]
         try:
             complete = with_capabilities(task, catalog)
-            return kind.demand_again(complete, task.reservation.parameters, known=catalog.keys())
+            return kind.demand_again(complete, task.reservation.parameters, known=catalog.property_names())
         except InvalidInput:
             # It asks for a property that no resource has any longer.
             return None

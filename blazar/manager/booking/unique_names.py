@@ -21,7 +21,7 @@ def check_names(runtime: Runtime, lease: Lease) -> None:
     """
 
     def named(resource_type: str, parameter: str) -> tuple[NamedReservation, ...]:
-        return runtime.store.leases.find_named(lease.project_id, resource_type, parameter, lease.window)
+        return runtime.store.leases.find_named_reservations(lease.project_id, resource_type, parameter, lease.window)
 
     _check(runtime, lease, named)
 
@@ -40,7 +40,7 @@ def find_taken_names(
 
     @cache
     def named(resource_type: str, parameter: str) -> tuple[NamedReservation, ...]:
-        found = runtime.store.leases.find_named(leases[0].project_id, resource_type, parameter, span)
+        found = runtime.store.leases.find_named_reservations(leases[0].project_id, resource_type, parameter, span)
         return tuple(reservation for reservation in found if reservation.lease_id not in without)
 
     for lease in leases:

@@ -256,9 +256,11 @@ class ChangeDecisions:
             # them would tell by its answer which resource has which value.
             catalog, before = catalog_of(kind.kind), self._requirement(task.reservation)
             granted = (
-                property_keys(before) & catalog.keys() if self._requirement(reservation) == before else frozenset()
+                property_keys(before) & catalog.property_names()
+                if self._requirement(reservation) == before
+                else frozenset()
             )
-            known = (catalog.keys() if private else catalog.keys_of(after.project_id)) | granted
+            known = (catalog.property_names() if private else catalog.property_names_for(after.project_id)) | granted
             with pointing_at(places.get(reservation.id)):
                 complete = with_capabilities(was, catalog)
                 demand = kind.demand_again(complete, reservation.parameters, known=known)

@@ -89,7 +89,7 @@ class ChangeGrant:
 
     def must_accept(self, found: DecidedChange) -> bool:
         """Tell whether a filter has to accept the change before it is made."""
-        return self.runtime.enforcement.must_accept(Occasion.UPDATED, found.lease.project_id)
+        return self.runtime.enforcement.needs_acceptance(Occasion.UPDATED, found.lease.project_id)
 
     def messages(self, found: DecidedChange, after: Lease) -> tuple[OutboxMessage, ...]:
         """Return what filters are told of a change that leads to ``after``: held, if one has to accept it first."""

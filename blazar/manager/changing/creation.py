@@ -17,7 +17,7 @@ from blazar.manager.events.cloud_changes import CloudChanges, prepare_reservatio
 from blazar.manager.events.evacuation import add_evacuation
 from blazar.manager.leases import lifecycle
 from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
-from blazar.manager.outbox.messages import commit_messages, plan_messages
+from blazar.manager.outbox.messages import call_commit_hooks, plan_messages
 from blazar.model.base.errors import NotEnoughResources, StaleLease
 from blazar.model.calendar.allocations import AllocationPlan
 from blazar.model.leases.lease import Event, Lease
@@ -125,7 +125,7 @@ class CreationGrant:
         lease, runtime = self._new.lease, self._runtime
         bounds = runtime.bounds_of(lease.project_id)
         if bounds.depends_on_project:
-            so_far = runtime.store.calendar.count_so_far(lease.project_id, runtime.clock.now())
+            so_far = runtime.store.calendar.count_leases(lease.project_id, runtime.clock.now())
             bounds.check_project(*so_far, more=len(lease.reservations))
 
     def propose(self, plan: AllocationPlan) -> Proposal[AllocationPlan]:
@@ -201,7 +201,7 @@ class Creation:
         creation = _creation_of(booked)
         booked = self._runtime.store.leases.save(booked, booked, at=self._runtime.clock.now(), messages=held)
         with self._changes.undone_on_failure(booked, creation, claim):
-            return booked, commit_messages(self._runtime, held)
+            return booked, call_commit_hooks(self._runtime, held)
 
 
 def _creation_of(lease: Lease) -> Event:

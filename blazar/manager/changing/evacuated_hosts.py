@@ -56,7 +56,7 @@ class HostsToEvacuate:
         kind = self._runtime.types[lease.reservations[0].resource_type]
         assert kind.room_limit is not None
         with self._runtime.store.calendar.view_window(
-            demand.kind, lease.window, whole_only=True, now=self._runtime.clock.now(), besides=None
+            demand.kind, lease.window, without_amounts=True, now=self._runtime.clock.now(), besides=None
         ) as view:
             taken = view.snapshot.occupancy.taken.union(view.snapshot.occupancy.peaks)
             every = [r for r in view.catalog.matching(demand.requirement) if r.is_open_to(lease.project_id)]
@@ -82,7 +82,7 @@ class HostsToEvacuate:
 
         That is before the cloud is asked; the booking makes sure of it.
         """
-        self._runtime.store.bookings.check_makes_no_room(project_id)
+        self._runtime.store.bookings.check_not_evacuating(project_id)
 
 
 def _refusal(found: NotEnough, ready: int) -> NotEnoughResources:

@@ -209,7 +209,7 @@ class NewLeases:
         kind, resources = wanted.kind, self._runtime.store.resources
 
         def known(catalog: ResourceCatalog) -> frozenset[str]:
-            return catalog.keys() if request.operator else catalog.keys_of(request.project_id)
+            return catalog.property_names() if request.operator else catalog.property_names_for(request.project_id)
 
         latest = resources.latest_catalog(kind.kind)
         try:

@@ -36,7 +36,7 @@ from blazar.manager.leases import lifecycle
 from blazar.manager.leases.flags import derive_degraded, mark_missing
 from blazar.manager.leases.ordering import put_givers_first, sort_by_waits
 from blazar.manager.leases.references import waits_at_start
-from blazar.manager.outbox.messages import commit_messages
+from blazar.manager.outbox.messages import call_commit_hooks
 from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.queue.queue_guard import QueueGuard
 from blazar.model.base.errors import BlazarError, Conflict, Contention, StaleCalendar, pointing_at
@@ -300,7 +300,7 @@ class Updates:
 
         updating = self._changes.finish(updating, lifecycle.update_of(updating).id, claim, note, what="changed")
         with self._changes.undone_on_failure(updating, lifecycle.update_of(updating), claim):
-            return updating, commit_messages(self._runtime, held)
+            return updating, call_commit_hooks(self._runtime, held)
 
 
 def settle_change(updating: Lease, wanted: Lease, event_id: str, now: datetime) -> Lease:

@@ -86,7 +86,7 @@ class KeyExpiry(BackgroundThread):
         """Forget what is old; return how many keys, and histories of leases, that were."""
         keys = self._in_portions(lambda: self._keys.purge(self._clock.now() - self._retention, PORTION), PORTION)
         histories = self._forget_histories()
-        if not self._store.erase():
+        if not self._store.overwrite_deleted():
             LOG.debug("What was forgotten stays in the log of the database until nobody reads it")
         return keys + histories
 

@@ -101,7 +101,7 @@ class Runtime:
         self, project_id: str, besides: str, resource_ids: Collection[int]
     ) -> Mapping[int, Mapping[str, Amounts]]:
         now = self.clock.now()
-        return self.store.calendar.shares(project_id, resource_ids, besides=besides, now=now)
+        return self.store.calendar.project_shares(project_id, resource_ids, besides=besides, now=now)
 
     def reads_history(self, lease: Lease) -> bool:
         """Return whether a type of a reservation of a lease must know its history."""
@@ -115,7 +115,7 @@ class Runtime:
         """Return the history of the reservations whose types must know it; no statement if there are none."""
         if not self.reads_history(lease):
             return {}
-        used = self.store.calendar.load_turns(lease.id)
+        used = self.store.calendar.load_assignment_counts(lease.id)
         return {r.id: used.get(r.id, {}) for r in lease.reservations if self._reads_history(r)}
 
 

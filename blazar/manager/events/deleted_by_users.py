@@ -38,7 +38,7 @@ class DeletedByUsers:
     def run_once(self) -> int:
         """Look once; return how many leases have changed. One statement if there is nothing new."""
         types = [name for name, kind in self._runtime.types.items() if kind.has("gone")]
-        every = self._runtime.store.cloud_objects.in_use(types) if types else ()
+        every = self._runtime.store.cloud_objects.objects_in_use(types) if types else ()
         default = self._runtime.regions.default
         here = [objects for objects in every if (objects.region or default) == (self._region or default)]
         by_type: defaultdict[str, list[CloudObjects]] = defaultdict(list)

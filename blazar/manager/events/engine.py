@@ -165,7 +165,7 @@ class Engine(BackgroundThread):
 
     def _belongs(self, event: DueEvent, lane: Lane) -> bool:
         region = event.region if event.region in self._regions else SEVERAL
-        return event.starts is lane.starts and (lane.region is None or lane.region == region)
+        return event.is_start is lane.starts and (lane.region is None or lane.region == region)
 
     def _assign_threads(self) -> None:
         """Give events to free threads; an event for which no thread could be started waits for its turn again."""

@@ -101,8 +101,8 @@ class Evacuator:
 def find_elsewhere(runtime: Runtime) -> Elsewhere:
     """Return where servers must not be moved to: hosts that leases will have, and last those that they could have."""
     hosts = {host.id: host for host in runtime.store.resources.catalog(HOST).resources if host.evacuable}
-    held = runtime.store.calendar.find_held(hosts.keys())
-    emptied = runtime.store.calendar.find_held(held, status=LeaseStatus.IN_PROGRESS) if held else ()
+    held = runtime.store.calendar.find_promised(hosts.keys())
+    emptied = runtime.store.calendar.find_promised(held, status=LeaseStatus.IN_PROGRESS) if held else ()
     return Elsewhere(
         frozenset(host.name for id_, host in hosts.items() if id_ in held),
         frozenset(host.name for id_, host in hosts.items() if id_ not in held),

@@ -127,7 +127,7 @@ class Healing:
         NotFound if the reservation does not hold it; NotEnoughResources if there is no other; Conflict if it is in use;
         WrongState.
         """
-        held = self._runtime.store.calendar.live(host.kind, resource_id=host.id, reservation_id=reservation_id)
+        held = self._runtime.store.calendar.load_live(host.kind, resource_id=host.id, reservation_id=reservation_id)
         if not held:
             raise NotFound(
                 f"reservation {reservation_id[:80]} has no allocation on {host.kind} {host.name}", at="/reservation_id"

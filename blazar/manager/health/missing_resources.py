@@ -35,7 +35,7 @@ class MissingResources:
         Return whether that was new for any. No poll may have seen the host fail: it can have been away between two.
         Contention if a lease is busy, after all others are done.
         """
-        held = self._runtime.store.calendar.live(host.kind, resource_id=host.id)
+        held = self._runtime.store.calendar.load_live(host.kind, resource_id=host.id)
         noted, busy = False, []
         for lease_id in sorted({a.lease_id for a in held if a.reservation_id in reservation_ids}):
             try:

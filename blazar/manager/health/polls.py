@@ -83,11 +83,11 @@ class ResourcePolls:
         """Return what the calendar knows of the use of a kind, or of it in a region, to be read on demand."""
         calendar, clock = self._runtime.store.calendar, self._clock
         return CalendarReads(
-            lambda: calendar.in_use(kind, clock.now(), region=region or None),
-            calendar.resource_names,
+            lambda: calendar.names_in_use(kind, clock.now(), region=region or None),
+            calendar.names_by_reservation,
             self._returned,
             self._runtime.store.leases.map_projects,
-            calendar.find_held,
+            calendar.find_promised,
         )
 
     def poll(self, patience: float | None) -> bool:

@@ -170,7 +170,7 @@ class HeldCalendar:
         if known is None or known.has("children"):
             return None
         try:
-            demand = known.demand(parameters, known=self.view.catalog.keys())
+            demand = known.demand(parameters, known=self.view.catalog.property_names())
         except BlazarError:
             return None
         return in_region(demand, region) if region else demand

@@ -192,7 +192,7 @@ class MaintenanceService:
                 'requirement is empty; give one that names the hosts, such as ["==", "$rack", "r1"], or hosts',
                 at="/requirement",
             )
-        unknown = sorted(property_keys(wanted) - self._runtime.store.resources.catalog(HOST).keys())
+        unknown = sorted(property_keys(wanted) - self._runtime.store.resources.catalog(HOST).property_names())
         if unknown:
             raise InvalidInput(
                 f"requirement names {unknown[0][:80]!r}, which no host has as a property",

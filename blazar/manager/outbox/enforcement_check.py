@@ -89,7 +89,7 @@ class EnforcementCheck:
                 lease.project_id,
                 lease.window,
                 besides=lease.id if part_of is None else part_of.id,
-                reach=enforcement.reach(lease.window),
+                reach=enforcement.usage_window(lease.window),
                 now=now,
             )
         gone = None if examined.instead_of is None else examined.instead_of.id
@@ -97,7 +97,7 @@ class EnforcementCheck:
         if part_of is not None:
             others = (*others, HostUse(part_of.id, part_of.window, 0))
         question = Question(
-            enforcement.context(lease, examined.actor),
+            enforcement.make_context(lease, examined.actor),
             now,
             make_view(store, lease, examined.allocations),
             make_view(store, *examined.before) if examined.before else None,

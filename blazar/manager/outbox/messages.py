@@ -43,7 +43,7 @@ def make_messages(
     if not runtime.enforcement.listens_to(occasion):
         return ()
     now = runtime.clock.now()
-    context = runtime.enforcement.context(lease, by)
+    context = runtime.enforcement.make_context(lease, by)
     was = make_view(runtime.store, *before) if before else None
     notification = FilterNotification(occasion, context, now, make_view(runtime.store, lease, allocations), was)
     return (OutboxMessage(str(uuid.uuid4()), lease.id, stored.dump(notification), created_at=now, due_at=now),)
@@ -60,17 +60,17 @@ def plan_messages(
 ) -> tuple[OutboxMessage, ...]:
     """Return the outbox messages of a planned change: held, if a filter must accept the change first.
 
-    A held message is written first, on its own; then it is sent (``commit_messages``), and the result is written with
+    A held message is written first, on its own; then it is sent (``call_commit_hooks``), and the result is written with
     the lease. A manager that undoes the request in between, this one or another, finds the message and sends a
     reversal of what may have been accepted (``make_reversals``).
     """
     messages = make_messages(runtime, occasion, lease, allocations, by=by, before=before)
-    if not runtime.enforcement.must_accept(occasion, lease.project_id):
+    if not runtime.enforcement.needs_acceptance(occasion, lease.project_id):
         return messages
     return tuple(replace(message, due_at=HELD_BY_REQUEST) for message in messages)
 
 
-def commit_messages(runtime: Runtime, held: Collection[OutboxMessage]) -> tuple[OutboxMessage, ...]:
+def call_commit_hooks(runtime: Runtime, held: Collection[OutboxMessage]) -> tuple[OutboxMessage, ...]:
     """Send held messages that are written; return what to write of them with the change.
 
     UsageDenied, EnforcementUnavailable: then the change must not be made.
@@ -89,7 +89,7 @@ def _commit(runtime: Runtime, message: OutboxMessage) -> OutboxMessage:
         raise
     limit = None if seconds is None else timedelta(seconds=seconds)
     with scope(request_id=f"req-{message.id}", limit=limit):
-        outcome = runtime.enforcement.commit(notification)
+        outcome = runtime.enforcement.call_commit_hooks(notification)
     now = runtime.clock.now()
     if outcome.error is None and not outcome.later:
         return replace(message, delivered_to=outcome.known, finished=True)
@@ -104,7 +104,7 @@ def _commit(runtime: Runtime, message: OutboxMessage) -> OutboxMessage:
         due_at = now + runtime.settings.first_retry
         return replace(message, delivered_to=outcome.known, reason=reason, attempts=1, due_at=due_at)
     nothing_to_do = tuple(
-        name for name in runtime.enforcement.listeners(notification.occasion) if name not in outcome.known
+        name for name in runtime.enforcement.filters_listening(notification.occasion) if name not in outcome.known
     )
     reason = outcome.error.message
     LOG.warning("%s of lease %s was rejected or not answered: %s", notification.occasion, message.lease_id, reason)

@@ -235,7 +235,7 @@ class SnapshotReader:
         calendar, promised = _take_out_promised(
             self._calendar({demand.kind for demand in demands}, now, without), promised
         )
-        held = store.waiting_list.load_held(calendar.keys(), now - REMEMBERED) if wanted else ()
+        held = store.waiting_list.load_booked_uses(calendar.keys(), now - REMEMBERED) if wanted else ()
         pieces = tuple(_read_pieces(held, calendar))
         rates = replace(RATES, project_weights=self._runtime.settings.project_weights)
         usage = ProjectUsage(_sum_uses(pieces, now), rates)
@@ -267,10 +267,10 @@ class SnapshotReader:
                 continue
             latest = self._runtime.store.resources.latest_catalog(kind.kind) or read_again(kind.kind)
             try:
-                demand = kind.demand(reservation.parameters, known=latest.keys())
+                demand = kind.demand(reservation.parameters, known=latest.property_names())
             except InvalidInput:
                 # It may ask for a property that is newer than what this process has read.
-                demand = kind.demand(reservation.parameters, known=read_again(kind.kind).keys())
+                demand = kind.demand(reservation.parameters, known=read_again(kind.kind).property_names())
             yield PlacementRequest(
                 reservation.id, in_region(demand, reservation.region) if reservation.region else demand
             )

@@ -93,7 +93,7 @@ class FeedService:
         return content
 
     def _of_resource(self, feed: Feed, name: str) -> Feed:
-        found = self._feeds.resource(name)
+        found = self._feeds.find_resource(name)
         if found is None:
             raise InvalidInput(
                 f"resource {name[:80]!r} is not registered; give the label or the id of one that is",

@@ -298,7 +298,7 @@ class LeaseService:
 
 def describe_unwritten(runtime: Runtime, lease: Lease, allocations: Collection[Allocation]) -> LeaseDetails:
     """Return a lease that is not written, with the resources that it would have."""
-    names = runtime.store.lease_pages.resources({allocation.resource_id for allocation in allocations})
+    names = runtime.store.lease_pages.resource_names({allocation.resource_id for allocation in allocations})
     resources = tuple(
         HeldResource(
             allocation.reservation_id,

@@ -51,7 +51,7 @@ class ResourceRegistry:
             in_cloud = plain.find(request)
             if in_cloud.external_id in RESERVED_IDS:
                 raise InvalidInput(f"the id {in_cloud.external_id} has a meaning of its own in paths of the API")
-            if self._store.named(plain.kind, in_cloud.name, region=in_cloud.region) is not None:
+            if self._store.find_by_name(plain.kind, in_cloud.name, region=in_cloud.region) is not None:
                 raise Conflict(f"{noun(plain.kind)} {in_cloud.name} is registered already", code="already_registered")
             details = plain.details(in_cloud)
             made = plain.enter(in_cloud)
@@ -211,7 +211,7 @@ class ResourceRegistry:
         """Ensure that an unregistered resource has left: a refresh may have prepared it meanwhile."""
         if not plain.has("enter"):
             return
-        if self._store.named(resource.kind, resource.name, region=resource.region) is not None:
+        if self._store.find_by_name(resource.kind, resource.name, region=resource.region) is not None:
             # It was registered again, and belongs there.
             return
         try:

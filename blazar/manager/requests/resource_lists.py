@@ -91,7 +91,7 @@ def list_page(
         "sort_key": property_of_order(question),
     }
     for parameter, names in named.items() if catalog.resources else ():
-        if unknown := sorted(names - catalog.keys()):
+        if unknown := sorted(names - catalog.property_names()):
             raise InvalidInput(
                 f"{parameter} names {unknown[0][:80]!r}, which no resource has as a property",
                 code="unknown_property",

@@ -131,7 +131,7 @@ class ResourceService:
         """Return live allocations by resource; for a given lease or reservation, past ones, too."""
         resources = self.all(kind) if resource_id is None else (self.one(kind, resource_id),)
         narrowed = lease_id is not None or reservation_id is not None
-        allocations = self._runtime.store.calendar.live(
+        allocations = self._runtime.store.calendar.load_live(
             kind,
             resource_id=None if resource_id is None else resources[0].id,
             lease_id=lease_id,

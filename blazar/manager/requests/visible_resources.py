@@ -50,7 +50,7 @@ class Visible:
         self._catalog = catalog
         self._shape = shape
         self.public = shape.public
-        known = catalog.keys() if viewer.private else catalog.keys_of(viewer.project_id)
+        known = catalog.property_names() if viewer.private else catalog.property_names_for(viewer.project_id)
         self.capabilities = catalog.capabilities & known
         # Where all see names, the other attributes are for operators: the URL of a hook may have a secret in it.
         named = viewer.names and (viewer.private or not shape.named)

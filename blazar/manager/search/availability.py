@@ -245,7 +245,7 @@ class AvailabilityService:
             now=now,
             besides=wanted.besides,
             use_of=wanted.project_id if enforcement.needs_use else None,
-            reach=enforcement.reach(range_) if enforcement.needs_use else None,
+            reach=enforcement.usage_window(range_) if enforcement.needs_use else None,
             count_of=wanted.project_id if bounds.depends_on_project else None,
         )
         budget = Budget(settings.search_placements, check=deadline.check)
@@ -328,5 +328,5 @@ class AvailabilityService:
             searched_until=searched_until,
             complete=complete,
             openings=openings,
-            not_checked=self._runtime.enforcement.not_asked(question.asked_by.project_id),
+            not_checked=self._runtime.enforcement.filters_not_asked(question.asked_by.project_id),
         )

@@ -192,7 +192,7 @@ class FreeTime:
         self.budget.check()
         lease = replace(self.lease, window=window)
         question = Question(
-            limits.enforcement.context(lease, limits.actor),
+            limits.enforcement.make_context(lease, limits.actor),
             limits.now,
             LeaseView(lease.without_secrets, allocated),
             limits.current,

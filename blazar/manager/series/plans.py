@@ -150,7 +150,7 @@ def _add_waiting(timeline: Timeline, taken: Mapping[int, Sequence[Use]]) -> Time
     """Return a timeline with what those who wait are to get."""
     if not taken:
         return timeline
-    if timeline.whole_only:
+    if timeline.without_amounts:
         taken = {id_: [(start, end, 1, None) for start, end, *_ in uses] for id_, uses in taken.items()}
     return timeline.add_uses(taken)
 
@@ -197,7 +197,7 @@ class SeriesCheck:
                 bounds.check_project(so_far[0] + granted, so_far[1] + granted * more, more=more)
                 if shown is not None:
                     question = Question(
-                        enforcement.context(lease, actor),
+                        enforcement.make_context(lease, actor),
                         self.runtime.clock.now(),
                         shown,
                         None,
@@ -217,5 +217,9 @@ class SeriesCheck:
     def _read(self, project_id: str, windows: Sequence[Window]) -> None:
         span = Window(min(window.start for window in windows), max(window.end for window in windows))
         self.use = self.runtime.store.calendar.read_project_use(
-            project_id, span, besides="", reach=self.runtime.enforcement.reach(span), now=self.runtime.clock.now()
+            project_id,
+            span,
+            besides="",
+            reach=self.runtime.enforcement.usage_window(span),
+            now=self.runtime.clock.now(),
         )

@@ -25,7 +25,7 @@ from blazar.manager.common.notifications import CREATED
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.cloud_changes import prepare_reservations
 from blazar.manager.leases import lifecycle
-from blazar.manager.outbox.messages import commit_messages, plan_messages
+from blazar.manager.outbox.messages import call_commit_hooks, plan_messages
 from blazar.manager.series.occurrences import (
     copy_for_occurrence,
     find_first_to_come,
@@ -308,14 +308,14 @@ class SeriesWork(DueWork[str, Series]):
             if lease.id not in known:
                 granted = _finish_creation(lease, self._runtime.clock.now())
                 messages += plan_messages(self._runtime, Occasion.CREATED, granted, held.get(lease.id, ()), by=by)
-        if not enforcement.must_accept(Occasion.CREATED, series.project_id):
+        if not enforcement.needs_acceptance(Occasion.CREATED, series.project_id):
             return tuple(messages)
         self._runtime.store.series_work.write_messages(series.id, claim.token, messages, now=self._runtime.clock.now())
         by_lease = {message.lease_id: message for message in messages} | known
         done: list[OutboxMessage] = []
         for lease in ready:
             try:
-                done += commit_messages(self._runtime, (by_lease[lease.id],))
+                done += call_commit_hooks(self._runtime, (by_lease[lease.id],))
             except UsageDenied as error:
                 self._refuse(series, claim, lease, error)
         return tuple(done)

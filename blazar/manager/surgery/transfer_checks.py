@@ -122,7 +122,7 @@ class GrantToProject(ChangeGrant):
 
     def must_accept(self, found: DecidedChange) -> bool:
         """Tell whether a filter has to accept the lease of the other project."""
-        return self.runtime.enforcement.must_accept(Occasion.CREATED, found.draft.after.project_id)
+        return self.runtime.enforcement.needs_acceptance(Occasion.CREATED, found.draft.after.project_id)
 
     def messages(self, found: DecidedChange, after: Lease) -> tuple[OutboxMessage, ...]:
         """Return that the other project has a new lease, and that the one of the first has ended."""
@@ -145,7 +145,7 @@ class GrantToProject(ChangeGrant):
         after = found.draft.after
         runtime, bounds = self.runtime, self.runtime.bounds_of(after.project_id)
         if bounds.depends_on_project:
-            so_far = runtime.store.calendar.count_so_far(after.project_id, runtime.clock.now())
+            so_far = runtime.store.calendar.count_leases(after.project_id, runtime.clock.now())
             bounds.check_project(*so_far, more=len(after.reservations))
         if runtime.enforcement.enabled:
             self.enforcement_check.check(Examined(self._taker(after), after, found.plan.allocations))

@@ -112,7 +112,7 @@ class QueueRounds:
         if plan.start_now or plan.promise or plan.advance:
             # If this manager dies now, another one makes the next plan soon.
             due_at = snapshot.now + UNDER_WAY
-            state = self._runtime.store.waiting_list.carry_out(state, due_at=due_at, updates=())
+            state = self._runtime.store.waiting_list.record_plan(state, due_at=due_at, updates=())
         try:
             # First, as what they leave may be granted to others.
             if self._advance_all(round_, snapshot, plan, state) and self._grant_all(round_, snapshot, plan, state):
@@ -215,7 +215,7 @@ class QueueRounds:
         due = min([*coming, *ends, *backoffs, *again, snapshot.now + DAILY])
         with suppress(StaleCalendar):
             # Another manager has planned meanwhile, and tells more.
-            self._runtime.store.waiting_list.carry_out(
+            self._runtime.store.waiting_list.record_plan(
                 state, due_at=due, updates=[update for update in updates if update is not None]
             )
 

@@ -68,7 +68,7 @@ def replace(
     # Match the same allocation first, then another window, then another size: so that each row changes least.
     _, others = _match_rows(held, new, lambda allocation: allocation)
     moved, others = _match_rows(others, new, lambda allocation: allocation.assignment)
-    resized, gone = _match_rows(others, new, _where)
+    resized, gone = _match_rows(others, new, _key_of)
     past = [row for row, _ in resized if row.since < to_second(at)]
     begun = [row.key for row in past]
     for part in chunks([row.key for row in gone]):
@@ -182,6 +182,6 @@ def release_leases(connection: Connection, lease_ids: Collection[str], *, at: da
         release(connection, allocations.c.lease_id.in_(part), at=at, cleaning=cleaning)
 
 
-def _where(allocation: Allocation) -> tuple[int, str]:
+def _key_of(allocation: Allocation) -> tuple[int, str]:
     """Return the resource and the reservation of an allocation."""
     return allocation.resource_id, allocation.reservation_id

@@ -56,7 +56,7 @@ class BookingStore:
             for write in changed:
                 saved[write.after.id] = lease_writes.save(connection, write)
                 if write.after.deleted_at is not None:
-                    idempotency.forget_undone(connection, write.before, write.after)
+                    idempotency.forget_key_of_undone(connection, write.before, write.after)
             if commit.redated:
                 lease_writes.save_dates(connection, commit.redated)
             if new:
@@ -78,10 +78,10 @@ class BookingStore:
             # The first two bookings of a project whose use is limited, or that lock it, make the same row.
             raise StaleCalendar("the project was granted another lease or change in the meantime") from error
 
-    def check_makes_no_room(self, project_id: str) -> None:
+    def check_not_evacuating(self, project_id: str) -> None:
         """Raise NotEnoughResources while servers are moved away for a lease of the project."""
         with self._transactions.reading() as connection:
-            _check_evacuation(connection, project_id)
+            _check_not_evacuating(connection, project_id)
 
     def _write_resources(
         self, connection: Connection, commit: Commit, new: Sequence[LeaseWrite], saved: Mapping[str, Lease]
@@ -114,7 +114,9 @@ class BookingStore:
             come = [allocation for write in (*commit.redated, *new) for allocation in write.allocations]
             allocation_writes.insert(connection, come, self._cleaning_time)
             told += [(None, write.after, history.list_new_moves(write.allocations)) for write in new]
-        history.write(connection, told, at=at, sure=commit.joint, others=_others(commit) if commit.joint else None)
+        history.write(
+            connection, told, at=at, sure=commit.joint, others=_other_leases(commit) if commit.joint else None
+        )
 
 
 def _check(connection: Connection, commit: Commit) -> None:
@@ -138,7 +140,7 @@ def _check_bounds(connection: Connection, commit: Commit) -> None:
     """Check the last of the new leases, which are alike, as if it was booked after those before it. UsageDenied."""
     lease, others = commit.new[0].after, len(commit.new) - 1
     more = len(lease.reservations) if commit.more is None else commit.more
-    so_far, reservations = project_use.count(connection, lease.project_id, commit.at)
+    so_far, reservations = project_use.count_leases(connection, lease.project_id, commit.at)
     commit.bounds.check_project(so_far + others, reservations + more * others, more=more)
 
 
@@ -153,7 +155,7 @@ def _read_holdings(connection: Connection, commit: Commit) -> Mapping[str, Colle
     return found
 
 
-def _others(commit: Commit) -> Mapping[str, str]:
+def _other_leases(commit: Commit) -> Mapping[str, str]:
     """Return the other lease of each one in an operation on two."""
     ids = [write.after.id for write in commit.leases]
     return dict(zip(ids, reversed(ids), strict=True)) if len(ids) == 2 else {}
@@ -167,7 +169,7 @@ def _write_plans(connection: Connection, commit: Commit) -> None:
         plans.write_plan(connection, *commit.maintained)
 
 
-def _check_evacuation(connection: Connection, project_id: str) -> None:
+def _check_not_evacuating(connection: Connection, project_id: str) -> None:
     """Raise NotEnoughResources while room is being made for a lease of the project.
 
     One statement, which uses the index of a project's leases.
@@ -192,12 +194,12 @@ def _check_evacuation(connection: Connection, project_id: str) -> None:
 
 
 def _claim_evacuation(connection: Connection, project_id: str) -> None:
-    """Check as ``_check_evacuation`` does, with nobody else in between until the transaction is over.
+    """Check as ``_check_not_evacuating`` does, with nobody else in between until the transaction is over.
 
     NotEnoughResources. Clash if another transaction has just made the row that is locked here, for the first time.
     """
     project_use.lock_use(connection, project_id)
-    _check_evacuation(connection, project_id)
+    _check_not_evacuating(connection, project_id)
 
 
 def _check_plan(connection: Connection, version: int) -> None:

@@ -29,7 +29,7 @@ class LeaseWrite:
         """The lease as it is once it is written."""
         return self.after if self.before is None else replace(self.after, revision=self.before.revision + 1)
 
-    def claimed(self, token: str, until: datetime) -> LeaseWrite:
+    def with_claim(self, token: str, until: datetime) -> LeaseWrite:
         """Return it with the claim of this token on an event lasting until then."""
         events = [replace(e, due_at=until) if e.claimed_by == token else e for e in self.after.events]
         return replace(self, after=replace(self.after, events=tuple(events)))

@@ -60,7 +60,7 @@ def forget(connection: Connection, made_id: str) -> None:
     connection.execute(idempotency_keys.delete().where(idempotency_keys.c.lease_id == made_id))
 
 
-def forget_undone(connection: Connection, before: Lease | None, after: Lease) -> None:
+def forget_key_of_undone(connection: Connection, before: Lease | None, after: Lease) -> None:
     """Forget the key of a lease that was refused, and is undone by this write, so that it can be tried again."""
     if (
         before is not None

@@ -51,7 +51,7 @@ def save_cloud_ids(connection: Connection, prepared: Sequence[Lease]) -> None:
         if reservation.cloud_ids.values
     ]
     if rows:
-        connection.execute(_change_of(reservations, ("cloud_ids",)), rows)
+        connection.execute(_update_of(reservations, ("cloud_ids",)), rows)
 
 
 def save(connection: Connection, write: LeaseWrite) -> Lease:
@@ -62,7 +62,7 @@ def save(connection: Connection, write: LeaseWrite) -> Lease:
     changed = {name: value for name, value in lease_row(after).items() if value != known[name]}
     values = {f"new_{name}": value for name, value in {**changed, "revision": after.revision}.items()}
     written = connection.execute(
-        _change_of_lease(tuple(sorted({*changed, "revision"}))), {"key": before.id, "known": before.revision, **values}
+        _update_of_leases(tuple(sorted({*changed, "revision"}))), {"key": before.id, "known": before.revision, **values}
     )
     if not written.rowcount:
         raise StaleLease(f"lease {before.id} has changed since revision {before.revision}")
@@ -77,33 +77,33 @@ def _save_reservations(connection: Connection, before: Lease, after: Lease) -> N
     changed = [
         reservation_row(after.id, position, r) for position, r in enumerate(after.reservations) if r != known.get(r.id)
     ]
-    _update(connection, reservations, changed)
+    _update_rows(connection, reservations, changed)
 
 
 def _save_events(connection: Connection, before: Lease, after: Lease) -> None:
     known = {e.id: e for e in before.events}
     rows = [(e, event_row(after.id, position, e)) for position, e in enumerate(after.events) if e != known.get(e.id)]
-    _update(connection, events, [row for e, row in rows if e.id in known])
+    _update_rows(connection, events, [row for e, row in rows if e.id in known])
     new = [row for e, row in rows if e.id not in known]
     if new:
         connection.execute(_INSERT_EVENT, new)
 
 
-def _update(connection: Connection, table: sa.Table, rows: list[dict[str, object]]) -> None:
+def _update_rows(connection: Connection, table: sa.Table, rows: list[dict[str, object]]) -> None:
     if not rows:
         return
     names = tuple(name for name in rows[0] if name not in ("id", "lease_id"))
     values = [{"key": row["id"], **{f"new_{name}": row[name] for name in names}} for row in rows]
-    connection.execute(_change_of(table, names), values[0] if len(values) == 1 else values)
+    connection.execute(_update_of(table, names), values[0] if len(values) == 1 else values)
 
 
 @lru_cache(maxsize=128)
-def _change_of_lease(names: tuple[str, ...]) -> sa.Update:
-    return _change_of(leases, names).where(leases.c.revision == sa.bindparam("known"))
+def _update_of_leases(names: tuple[str, ...]) -> sa.Update:
+    return _update_of(leases, names).where(leases.c.revision == sa.bindparam("known"))
 
 
 @lru_cache(maxsize=128)
-def _change_of(table: sa.Table, names: tuple[str, ...]) -> sa.Update:
+def _update_of(table: sa.Table, names: tuple[str, ...]) -> sa.Update:
     """Return the update of these columns of a row; cached, as building it takes longer than sending it."""
     values = {name: sa.bindparam(f"new_{name}", type_=table.c[name].type) for name in names}
     return table.update().where(table.c.id == sa.bindparam("key")).values(values)

@@ -51,7 +51,7 @@ def read_earlier_users(
     shared = {
         resource_id for _, resource_id, per_instance, mine, _ in found if per_instance is not None and mine is not None
     }
-    full = _full(connection, shared, before, now, cleaning) if shared else frozenset()
+    full = _find_full(connection, shared, before, now, cleaning) if shared else frozenset()
     users = {
         EarlierUser(who, clean_at)
         for who, resource_id, per_instance, mine, clean_at in found
@@ -108,7 +108,7 @@ _LATE_OR_CLEANED = sa.union_all(
 )
 
 
-def _full(
+def _find_full(
     connection: Connection, ids: Collection[int], at: datetime, now: datetime, cleaning: timedelta
 ) -> frozenset[int]:
     """Return the resources of which more is taken at an instant, including late users, than they have.

@@ -47,7 +47,7 @@ def read_occupancy(
     kind: ResourceKind,
     window: Window,
     *,
-    whole_only: bool,
+    without_amounts: bool,
     now: datetime,
     besides: str | None,
     cleaning: timedelta,
@@ -61,7 +61,7 @@ def read_occupancy(
     """
     begin = max(window.start, to_second(now))
     span = Window(begin, max(window.end, begin + _SECOND))
-    query = _select_promised(whole_only, begun=window.start <= now, besides=besides is not None)
+    query = _select_promised(without_amounts, begun=window.start <= now, besides=besides is not None)
     values = {"kind": str(kind), "now": now, "begin": begin, "end": later(span.end, cleaning), "besides": besides}
     rows = connection.execute(query, values).all()
     ends: dict[int, str] = {}
@@ -69,7 +69,7 @@ def read_occupancy(
     begin_of_room, end_of_room = _naive(window.start), _naive(later(window.end, cleaning))
     room = Room(begin_of_room, end_of_room, _LazyInstants(ends), _LazyInstants(starts))
     taken: set[int] = set()
-    if whole_only:
+    if without_amounts:
         for resource_id, start, end in rows:
             if end is not None:
                 ends[resource_id] = end
@@ -95,7 +95,7 @@ def read_occupancy(
 
 
 @cache
-def _select_promised(whole_only: bool, *, begun: bool, besides: bool) -> sa.CompoundSelect[Any]:
+def _select_promised(without_amounts: bool, *, begun: bool, besides: bool) -> sa.CompoundSelect[Any]:
     """Return the statement for what is promised in a window and for the uses nearest to it.
 
     Cached: building it costs more than executing it.
@@ -105,21 +105,21 @@ def _select_promised(whole_only: bool, *, begun: bool, besides: bool) -> sa.Comp
     of_kind = [allocations.c.kind == sa.bindparam("kind", type_=allocations.c.kind.type)]
     if besides:
         of_kind.append(allocations.c.lease_id != sa.bindparam("besides", type_=allocations.c.lease_id.type))
-    columns: tuple[Any, ...] = _WHOLE_COLUMNS if whole_only else _USE_COLUMNS
+    columns: tuple[Any, ...] = _WHOLE_COLUMNS if without_amounts else _USE_COLUMNS
     promised = sa.select(*columns).where(*of_kind, allocations.c.blocks_until > begin, allocations.c.starts_at < end)
     late = sa.select(*columns).where(*of_kind, *late_use_conditions(now, begin))
-    before = _select_nearest(whole_only, before=True).where(
+    before = _select_nearest(without_amounts, before=True).where(
         *of_kind, allocations.c.blocks_until > now, allocations.c.blocks_until <= begin
     )
-    after = _select_nearest(whole_only, before=False).where(
+    after = _select_nearest(without_amounts, before=False).where(
         *of_kind, allocations.c.blocks_until > end, allocations.c.starts_at >= end
     )
-    closed = _select_closed(whole_only, begin, end, besides=besides)
-    return sa.union_all(promised.distinct() if whole_only else promised, late if begun else before, after, closed)
+    closed = _select_closed(without_amounts, begin, end, besides=besides)
+    return sa.union_all(promised.distinct() if without_amounts else promised, late if begun else before, after, closed)
 
 
 def _select_closed(
-    whole_only: bool, begin: sa.ColumnElement[datetime], end: sa.ColumnElement[datetime], *, besides: bool
+    without_amounts: bool, begin: sa.ColumnElement[datetime], end: sa.ColumnElement[datetime], *, besides: bool
 ) -> sa.Select[Any]:
     """Return the resources in maintenance in a window, in the columns of the uses inside it: nobody gets them.
 
@@ -128,7 +128,7 @@ def _select_closed(
     m = maintenance_resources.c
     nothing = sa.cast(sa.null(), sa.Text())
     columns: tuple[Any, ...] = (nothing, nothing)
-    if not whole_only:
+    if not without_amounts:
         instants = (sa.cast(m.starts_at, sa.Text()), sa.cast(m.blocks_until, sa.Text()))
         columns = (*instants, sa.literal_column("1"), nothing)
     query = sa.select(m.resource_id, *columns).where(
@@ -161,7 +161,7 @@ def late_use_conditions(
     return (a.released_at.is_(None), a.ends_at <= now, clean_at <= begin)
 
 
-def _select_nearest(whole_only: bool, *, before: bool) -> sa.Select[Any]:
+def _select_nearest(without_amounts: bool, *, before: bool) -> sa.Select[Any]:
     """Return the nearest use of each resource on one side of a window, in the columns of the uses inside it.
 
     For shared use only whole uses count: beside shared ones there may be capacity, and resources that are shared at one
@@ -172,7 +172,7 @@ def _select_nearest(whole_only: bool, *, before: bool) -> sa.Select[Any]:
     # As strings, too: few of them are inspected.
     nothing, text = sa.cast(sa.null(), sa.Text()), sa.cast(instant, sa.Text())
     columns = (nothing, text) if before else (text, nothing)
-    if whole_only:
+    if without_amounts:
         return sa.select(by_resource, *columns).group_by(by_resource)
     whole = sa.select(by_resource, *columns, sa.literal_column("0"), nothing)
     return whole.where(allocations.c.per_instance.is_(None)).group_by(by_resource)

@@ -73,7 +73,7 @@ def select_counted(now: datetime) -> sa.ColumnElement[bool]:
     return sa.and_(leases.c.ends_at > now, leases.c.deleted_at.is_(None), leases.c.status.not_in(GIVEN_BACK))
 
 
-def count(connection: Connection, project_id: str, now: datetime) -> tuple[int, int]:
+def count_leases(connection: Connection, project_id: str, now: datetime) -> tuple[int, int]:
     """Return the number of leases of a project that have not ended, and the number of their reservations.
 
     One statement, which uses the index of a project's leases by end and that of reservations by lease.

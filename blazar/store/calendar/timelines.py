@@ -29,7 +29,7 @@ def read_timeline(
     kind: ResourceKind,
     window: Window,
     *,
-    whole_only: bool,
+    without_amounts: bool,
     now: datetime,
     besides: Collection[str],
     cleaning: timedelta,
@@ -40,14 +40,14 @@ def read_timeline(
     """
     second_now = to_second(now)
     begin = max(window.start, second_now)
-    query = _select_promised(connection.dialect.name, whole_only, late=window.start <= now, besides=bool(besides))
+    query = _select_promised(connection.dialect.name, without_amounts, late=window.start <= now, besides=bool(besides))
     values: dict[str, object] = {"kind": str(kind), "now": now, "begin": begin, "end": later(window.end, cleaning)}
     if besides:
         values["besides"] = sorted(besides)
     rows = connection.execute(query, values).all()
-    uses, outside = _parse_whole(rows, epoch(begin)) if whole_only else _parse_uses(rows, epoch(begin))
+    uses, outside = _parse_whole(rows, epoch(begin)) if without_amounts else _parse_uses(rows, epoch(begin))
     return Timeline(
-        sort_uses(uses), TimelineTerms(epoch(second_now), int(cleaning.total_seconds()), whole_only), outside
+        sort_uses(uses), TimelineTerms(epoch(second_now), int(cleaning.total_seconds()), without_amounts), outside
     )
 
 
@@ -88,7 +88,7 @@ def _parse_uses(rows: Iterable[AnyRow], first: int) -> tuple[Mapping[int, list[U
 
 
 @cache
-def _select_promised(dialect: str, whole_only: bool, *, late: bool, besides: bool) -> sa.CompoundSelect[Any]:
+def _select_promised(dialect: str, without_amounts: bool, *, late: bool, besides: bool) -> sa.CompoundSelect[Any]:
     """Return the statement for what is promised in a range and for the uses nearest to it.
 
     Rows of uses in the range, and of late users, have a start and an end; of the nearest use before the range only the
@@ -101,15 +101,15 @@ def _select_promised(dialect: str, whole_only: bool, *, late: bool, besides: boo
     of_kind = [a.kind == sa.bindparam("kind", type_=a.kind.type)]
     if besides:
         of_kind.append(a.lease_id.not_in(sa.bindparam("besides", expanding=True, type_=a.lease_id.type)))
-    sizes = () if whole_only else (a.count, sa.cast(a.per_instance, sa.Text()))
-    nothing = () if whole_only else (sa.cast(_NOTHING, sa.Integer()), sa.cast(_NOTHING, sa.Text()))
+    sizes = () if without_amounts else (a.count, sa.cast(a.per_instance, sa.Text()))
+    nothing = () if without_amounts else (sa.cast(_NOTHING, sa.Integer()), sa.cast(_NOTHING, sa.Text()))
     no_instant = sa.cast(_NOTHING, sa.BigInteger())
     used = sa.select(a.resource_id, epoch_seconds(dialect, a.starts_at), epoch_seconds(dialect, a.blocks_until), *sizes)
     parts = [used.where(*of_kind, a.blocks_until > begin, a.starts_at < end)]
     if late:
         parts.append(used.where(*of_kind, *late_use_conditions(now, begin)))
     # For shared use only whole uses count, as in ``occupancy``.
-    whole = [] if whole_only else [a.per_instance.is_(None)]
+    whole = [] if without_amounts else [a.per_instance.is_(None)]
     last_end = epoch_seconds(dialect, sa.func.max(a.blocks_until))
     first_start = epoch_seconds(dialect, sa.func.min(a.starts_at))
     parts += (
@@ -119,13 +119,18 @@ def _select_promised(dialect: str, whole_only: bool, *, late: bool, besides: boo
         sa.select(a.resource_id, first_start, no_instant, *nothing)
         .where(*of_kind, *whole, a.blocks_until > end, a.starts_at >= end)
         .group_by(a.resource_id),
-        _select_closed(dialect, whole_only, begin, end, besides=besides),
+        _select_closed(dialect, without_amounts, begin, end, besides=besides),
     )
     return sa.union_all(*parts)
 
 
 def _select_closed(
-    dialect: str, whole_only: bool, begin: sa.ColumnElement[datetime], end: sa.ColumnElement[datetime], *, besides: bool
+    dialect: str,
+    without_amounts: bool,
+    begin: sa.ColumnElement[datetime],
+    end: sa.ColumnElement[datetime],
+    *,
+    besides: bool,
 ) -> sa.Select[Any]:
     """Return the times of resources in maintenance, in the columns of uses: nobody gets them.
 
@@ -133,7 +138,7 @@ def _select_closed(
     """
     m = maintenance_resources.c
     where = [m.kind == sa.bindparam("kind", type_=m.kind.type), m.blocks_until > begin, m.starts_at < end]
-    sizes: tuple[Any, ...] = () if whole_only else (sa.literal_column("1"), sa.cast(_NOTHING, sa.Text()))
+    sizes: tuple[Any, ...] = () if without_amounts else (sa.literal_column("1"), sa.cast(_NOTHING, sa.Text()))
     if not besides:
         return sa.select(
             m.resource_id, epoch_seconds(dialect, m.starts_at), epoch_seconds(dialect, m.blocks_until), *sizes

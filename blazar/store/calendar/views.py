@@ -81,7 +81,7 @@ class CalendarStore:
 
     @contextmanager
     def view_window(
-        self, kind: ResourceKind, window: Window, *, whole_only: bool, now: datetime, besides: str | None
+        self, kind: ResourceKind, window: Window, *, without_amounts: bool, now: datetime, besides: str | None
     ) -> Iterator[CalendarView]:
         """Open the calendar of a kind for a window, without the allocations of the lease ``besides``.
 
@@ -91,7 +91,13 @@ class CalendarStore:
         with self._transactions.reading() as connection:
             catalog = self._catalogs.read(connection, kind)
             occupancy = read_occupancy(
-                connection, kind, window, whole_only=whole_only, now=now, besides=besides, cleaning=self._cleaning_time
+                connection,
+                kind,
+                window,
+                without_amounts=without_amounts,
+                now=now,
+                besides=besides,
+                cleaning=self._cleaning_time,
             )
             generations = partial(read_generations, connection)
             yield CalendarView(Snapshot(catalog.resources, occupancy), catalog, generations)
@@ -117,19 +123,19 @@ class CalendarStore:
         """
         timelines, catalogs = {}, {}
         with self._transactions.reading() as connection:
-            for kind, whole_only in kinds.items():
+            for kind, without_amounts in kinds.items():
                 catalogs[kind] = self._catalogs.read(connection, kind)
                 timelines[kind] = read_timeline(
                     connection,
                     kind,
                     window,
-                    whole_only=whole_only,
+                    without_amounts=without_amounts,
                     now=now,
                     besides=({besides} if besides else set()).union(without),
                     cleaning=self._cleaning_time,
                 )
             use = None if use_of is None else _read_project_use(connection, use_of, window, besides or "", reach, now)
-            so_far = (0, 0) if count_of is None else project_use.count(connection, count_of, now)
+            so_far = (0, 0) if count_of is None else project_use.count_leases(connection, count_of, now)
             of_kinds = resources.c.kind.in_([str(kind) for kind in kinds])
             query = sa.select(resources.c.id, resources.c.generation).where(of_kinds, resources.c.live == 1)
             known = {row[0]: row[1] for row in connection.execute(query)} if generations else {}
@@ -145,7 +151,7 @@ class CalendarStore:
         """Return the live allocations of a lease."""
         return tuple(allocation_of(row) for row in self._transactions.select(_OF_LEASE, {"lease_id": lease_id}))
 
-    def live(
+    def load_live(
         self,
         kind: ResourceKind,
         *,
@@ -160,7 +166,7 @@ class CalendarStore:
         with self._transactions.reading() as connection:
             return read_live_allocations(connection, kind, narrowed, ending_after=ending_after)
 
-    def find_held(self, resource_ids: Collection[int], *, status: LeaseStatus | None = None) -> frozenset[int]:
+    def find_promised(self, resource_ids: Collection[int], *, status: LeaseStatus | None = None) -> frozenset[int]:
         """Return those of these resources, by calendar id, that a lease (of a status) has or will have.
 
         One statement.
@@ -188,7 +194,7 @@ class CalendarStore:
                 found[reservation_id].add(resource_id)
         return {reservation_id: frozenset(ids) for reservation_id, ids in found.items()}
 
-    def load_turns(self, lease_id: str) -> Mapping[str, Mapping[int, int]]:
+    def load_assignment_counts(self, lease_id: str) -> Mapping[str, Mapping[int, int]]:
         """Return how often each resource was assigned to each reservation of a lease, or its count changed.
 
         By reservation and calendar id; what was released before it began does not count. One statement.
@@ -207,7 +213,7 @@ class CalendarStore:
                 found[reservation_id][resource_id] = count
         return found
 
-    def resource_names(self, reservation_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
+    def names_by_reservation(self, reservation_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
         """Return the names of the resources that reservations have, by reservation; those with none are left out."""
         found: dict[str, set[str]] = defaultdict(set)
         query = sa.select(allocations.c.reservation_id, resources.c.name).join(
@@ -220,7 +226,9 @@ class CalendarStore:
                     found[reservation_id].add(name)
         return {reservation_id: frozenset(names) for reservation_id, names in found.items()}
 
-    def in_use(self, kind: ResourceKind, now: datetime, *, region: str | None = None) -> Mapping[str, frozenset[str]]:
+    def names_in_use(
+        self, kind: ResourceKind, now: datetime, *, region: str | None = None
+    ) -> Mapping[str, frozenset[str]]:
         """Return the names of the resources of a kind that reservations in use have, by reservation; one statement.
 
         ``region``: only those in that region.
@@ -247,7 +255,7 @@ class CalendarStore:
                 found[reservation_id].add(name)
         return {reservation_id: frozenset(names) for reservation_id, names in found.items()}
 
-    def shares(
+    def project_shares(
         self, project_id: str, resource_ids: Collection[int], *, besides: str, now: datetime
     ) -> Mapping[int, Mapping[str, Amounts]]:
         """Return what a project has at present of shared resources, by calendar id and reservation, without one.
@@ -264,10 +272,10 @@ class CalendarStore:
         with self._transactions.reading() as connection:
             return read_earlier_users(connection, lease_id, before=before, now=now, cleaning=self._cleaning_time)
 
-    def count_so_far(self, project_id: str, now: datetime) -> tuple[int, int]:
+    def count_leases(self, project_id: str, now: datetime) -> tuple[int, int]:
         """Return the number of leases of a project that have not ended, and of their reservations."""
         with self._transactions.reading() as connection:
-            return project_use.count(connection, project_id, now)
+            return project_use.count_leases(connection, project_id, now)
 
     def read_project_use(
         self, project_id: str, window: Window, *, besides: str, reach: Window | None = None, now: datetime

@@ -28,7 +28,7 @@ from blazar.store.sql.rows import (
     LEASE_COLUMNS,
     RESERVATION_COLUMNS,
     allocation_of,
-    assemble,
+    assemble_leases,
     chunks,
 )
 from blazar.store.sql.tables import allocations, events, leases, metadata, reservations, resources
@@ -99,7 +99,7 @@ class LeaseStore:
                 raise unknown_lease(lease_id)
             kept = connection.execute(_RESERVATIONS_OF_ONE, this).all()
             due = connection.execute(_EVENTS_OF_ONE, this).all()
-        (found,) = assemble(rows, kept, due)
+        (found,) = assemble_leases(rows, kept, due)
         if not including_deleted:
             check_owner(found)
         return found
@@ -211,7 +211,7 @@ class LeaseStore:
                     found[reservation_id] = ReservationOwner(lease_id, over)
         return found
 
-    def find_named(
+    def find_named_reservations(
         self, project_id: str, resource_type: str, parameter: str, window: Window
     ) -> tuple[NamedReservation, ...]:
         """Return what pending and active reservations of a type in leases that overlap a window have as a parameter.
@@ -366,7 +366,7 @@ def read_leases(
         .where(*where, *shown)
         .order_by(events.c.position)
     ).all()
-    return assemble(rows, kept, due)
+    return assemble_leases(rows, kept, due)
 
 
 def read_allocations(connection: Connection, lease_ids: Collection[str]) -> Mapping[str, tuple[Allocation, ...]]:

@@ -35,7 +35,7 @@ from blazar.model.leases.states import HIDDEN_EVENTS, EventStatus, EventType, Le
 from blazar.model.leases.stored import gone_of
 from blazar.model.resources.resource import NAMED_KINDS, ResourceKind
 from blazar.store.sql.paging import follow_place, order_columns, parse_instant
-from blazar.store.sql.rows import EVENT_COLUMNS, LEASE_COLUMNS, RESERVATION_COLUMNS, assemble
+from blazar.store.sql.rows import EVENT_COLUMNS, LEASE_COLUMNS, RESERVATION_COLUMNS, assemble_leases
 from blazar.store.sql.tables import UTC_TIME, UtcTime, allocations, events, leases, reservations, resources
 from blazar.store.sql.transactions import Transactions
 
@@ -152,7 +152,7 @@ class LeasePages:
         check_owner(found.lease)
         return found
 
-    def resources(self, ids: Collection[int]) -> Mapping[int, tuple[str, str, str]]:
+    def resource_names(self, ids: Collection[int]) -> Mapping[int, tuple[str, str, str]]:
         """Return external id, name and label of resources, in one statement."""
         columns = (resources.c.id, resources.c.external_id, resources.c.name, resources.c.label)
         rows = self._transactions.select(sa.select(*columns).where(resources.c.id.in_(sorted(ids))))
@@ -160,9 +160,9 @@ class LeasePages:
 
     def page(self, wanted: LeaseFilter, page: Page, *, now: datetime) -> LeasePage:
         """Return a page in at most five statements. InvalidInput if the marker names no lease of the project."""
-        where = [*_STATES[wanted.state], *_where(wanted, now)]
+        where = [*_STATES[wanted.state], *_filter_conditions(wanted, now)]
         key = SORT_KEYS[page.sort_key]
-        query = sa.select(*LEASE_COLUMNS).where(*where, *_after(page, key, wanted.project_id))
+        query = sa.select(*LEASE_COLUMNS).where(*where, *_follow_position(page, key, wanted.project_id))
         query = query.order_by(*order_columns(page, key, leases.c.id))
         with self._transactions.reading() as connection:
             rows = connection.execute(query.limit(page.limit + 1)).all()
@@ -175,7 +175,7 @@ class LeasePages:
         return LeasePage(items, _position(items[-1].lease, page.sort_key) if more else None, count)
 
 
-def _where(wanted: LeaseFilter, now: datetime) -> list[sa.ColumnElement[bool]]:
+def _filter_conditions(wanted: LeaseFilter, now: datetime) -> list[sa.ColumnElement[bool]]:
     where = [_condition(condition, now) for condition in wanted.conditions]
     if wanted.project_id is not None:
         where.append(leases.c.project_id == wanted.project_id)
@@ -217,20 +217,20 @@ def _condition(condition: Condition, now: datetime) -> sa.ColumnElement[bool]:
     return _COMPARED[condition.operator](column, values[0])
 
 
-def _after(page: Page, key: sa.ColumnElement[Any], project_id: str | None) -> list[sa.ColumnElement[bool]]:
+def _follow_position(page: Page, key: sa.ColumnElement[Any], project_id: str | None) -> list[sa.ColumnElement[bool]]:
     """Return what selects the leases after the place where the page begins."""
     match page.after:
         case None:
             return []
         case Position(value, id_):
-            place: Any = _value_of(value, key)
+            place: Any = _parse_sort_value(value, key)
         case id_:
             mine = () if project_id is None else (leases.c.project_id == project_id,)
             place = sa.select(key).where(leases.c.id == id_, *mine).correlate(None).scalar_subquery()
     return [follow_place(page, key, leases.c.id, place, id_)]
 
 
-def _value_of(text: str | None, key: sa.ColumnElement[Any]) -> Any:
+def _parse_sort_value(text: str | None, key: sa.ColumnElement[Any]) -> Any:
     if text is None:
         raise unknown_marker()
     return parse_instant(text) if isinstance(key.type, UtcTime) else text
@@ -271,7 +271,9 @@ def details_of(connection: Connection, rows: Sequence[Any], wanted: LeaseFilter)
         hidden = [str(kind) for kind in HIDDEN_EVENTS]
         theirs = sa.select(*EVENT_COLUMNS).where(events.c.lease_id.in_(ids), events.c.event_type.not_in(hidden))
         due = connection.execute(theirs.order_by(events.c.time, events.c.id)).all()
-    return tuple(LeaseDetails(_end_deleted(lease), held.get(lease.id, ())) for lease in assemble(rows, kept, due))
+    return tuple(
+        LeaseDetails(_end_deleted(lease), held.get(lease.id, ())) for lease in assemble_leases(rows, kept, due)
+    )
 
 
 def _end_deleted(lease: Lease) -> Lease:
@@ -292,11 +294,11 @@ def _read_holdings(connection: Connection, ids: Collection[str]) -> Mapping[str,
     found: dict[str, dict[tuple[str, int], HeldResource]] = defaultdict(dict)
     for row in rows:
         if row.released_at is None or row.reservation_id not in live:
-            found[row.lease_id][row.reservation_id, row.resource_id] = _resource(row)
+            found[row.lease_id][row.reservation_id, row.resource_id] = _holding_of(row)
     return {lease_id: tuple(parts.values()) for lease_id, parts in found.items()}
 
 
-def _resource(row: Any) -> HeldResource:
+def _holding_of(row: Any) -> HeldResource:
     return HeldResource(
         row.reservation_id,
         row.resource_id,
@@ -328,7 +330,7 @@ class CloudObjectStore:
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
 
-    def in_use(self, resource_types: Collection[str]) -> tuple[CloudObjects, ...]:
+    def objects_in_use(self, resource_types: Collection[str]) -> tuple[CloudObjects, ...]:
         """Return what reservations in use of active leases have made, by the order of their ids; one statement."""
         query = (
             sa.select(

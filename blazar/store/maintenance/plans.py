@@ -335,7 +335,7 @@ class MaintenancePlanStore:
         """Write what has become of a lease that keeps its hosts; StaleCalendar if the claim with a token is lost."""
         if token is not None:
             # Who takes the claim over reads what is written here.
-            WINDOWS.fence(connection, maintenance_id, token)
+            WINDOWS.write_claimed(connection, maintenance_id, token)
         write_plan(connection, maintenance_id, plan)
 
     @atomic

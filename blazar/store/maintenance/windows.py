@@ -46,7 +46,7 @@ from blazar.store.sql.transactions import Transactions, atomic
 from blazar.store.work.claims import WINDOWS
 
 _BEGUN = tuple(map(str, BEGUN))
-_NEXT_DUE = WINDOWS.next_due()
+_NEXT_DUE = WINDOWS.select_next_due()
 _OPEN_HOSTS = sa.select(maintenance_resources.c.resource_id, maintenance_resources.c.maintenance_id).join(
     maintenance_windows, maintenance_windows.c.id == maintenance_resources.c.maintenance_id
 )
@@ -279,7 +279,7 @@ class MaintenanceStore:
         """
         r, known = maintenance_resources.c, maintenance_windows.c.revision == before.revision
         values = {"status": str(status), "revision": before.revision + 1, "updated_at": at}
-        WINDOWS.fence(connection, before.id, token, known, **values)
+        WINDOWS.write_claimed(connection, before.id, token, known, **values)
         if servers:
             connection.execute(
                 maintenance_resources.update()

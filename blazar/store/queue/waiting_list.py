@@ -131,7 +131,7 @@ class WaitingListStore:
         with self._transactions.reading() as connection:
             return read_leases(connection, list(_WAITING), requests=True)
 
-    def load_held(self, kinds: Collection[ResourceKind], since: datetime) -> tuple[Held, ...]:
+    def load_booked_uses(self, kinds: Collection[ResourceKind], since: datetime) -> tuple[Held, ...]:
         """Return what leases have of kinds, and had since an instant; one statement."""
         a = allocations.c
         # The end of what is released becomes that instant; a lease that is deleted keeps the end that it had.
@@ -153,7 +153,7 @@ class WaitingListStore:
             for id_, project, kind, begin, end, n, unit, released in self._transactions.select(query)
         )
 
-    def carry_out(self, state: ListState, *, due_at: datetime | None, updates: Collection[QueueUpdate]) -> ListState:
+    def record_plan(self, state: ListState, *, due_at: datetime | None, updates: Collection[QueueUpdate]) -> ListState:
         """Record a plan made of a state, and what it says of those that go on waiting; return the state after it.
 
         What it says of a lease that has stopped waiting since is left out. StaleCalendar if there was another plan.

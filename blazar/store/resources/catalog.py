@@ -47,11 +47,11 @@ class ResourceCatalog:
         self._found = lru_cache(maxsize=REMEMBERED_REQUIREMENTS)(self._find)
         self._open = lru_cache(maxsize=REMEMBERED_PROJECTS)(self._known_to)
 
-    def keys(self) -> frozenset[str]:
+    def property_names(self) -> frozenset[str]:
         """Return the names of all properties that a resource has: for operators."""
         return self._keys
 
-    def keys_of(self, project_id: str) -> frozenset[str]:
+    def property_names_for(self, project_id: str) -> frozenset[str]:
         """Return the names of all properties that a project may know: none that only others' resources have."""
         return self._open(project_id if self.restricted else "")
 

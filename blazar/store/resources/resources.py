@@ -62,7 +62,7 @@ class ResourceStore:
         with self._transactions.reading() as connection:
             return inventory.load_resource(connection, kind, external_id)
 
-    def named(self, kind: ResourceKind, name: str, *, region: str = "") -> Resource | None:
+    def find_by_name(self, kind: ResourceKind, name: str, *, region: str = "") -> Resource | None:
         """Return a registered resource of a region by its name."""
         with self._transactions.reading() as connection:
             found = inventory.load_resources(connection, kind, resources.c.name == name, resources.c.region == region)
@@ -103,7 +103,7 @@ class ResourceStore:
             try:
                 return self._transactions.write(insert_resource)
             except Clash as error:
-                if self.named(kind, name, region=region) is not None or self._is_registered(kind, external_id):
+                if self.find_by_name(kind, name, region=region) is not None or self._is_registered(kind, external_id):
                     sentence = f"{noun(kind)} {name} is registered already"
                     raise Conflict(sentence, code="already_registered") from error
                 # The same property was added concurrently: now it exists. Or the label is taken: the next one is not.

@@ -75,7 +75,7 @@ class SeriesWorkStore:
     def load_new_allocations(self, series_id: str) -> Mapping[str, tuple[Allocation, ...]]:
         """Return what the leases of a series that are being created have, by lease; one statement."""
         query = sa.select(*ALLOCATION_COLUMNS).join(leases, leases.c.id == allocations.c.lease_id)
-        live = (*_creating(series_id), allocations.c.released_at.is_(None))
+        live = (*_creation_conditions(series_id), allocations.c.released_at.is_(None))
         found: dict[str, list[Allocation]] = defaultdict(list)
         with self._transactions.reading() as connection:
             for row in connection.execute(query.where(*live).order_by(allocations.c.id)):
@@ -103,7 +103,7 @@ class SeriesWorkStore:
     ) -> None:
         """Let go of a series, on which there is work again then; ``failed``: this attempt counts. ClaimLost."""
         attempts = series.c.attempts + 1 if failed else 0
-        _hold(connection, series_id, token, now, **_release_row(due_at, attempts))
+        _write_claimed(connection, series_id, token, now, **_release_row(due_at, attempts))
 
     @atomic
     def insert_occurrences(
@@ -117,7 +117,7 @@ class SeriesWorkStore:
         now: datetime,
     ) -> None:
         """Insert occurrences that have come near, in two statements. ClaimLost."""
-        _hold(connection, series_id, token, now, booked_until=booked_until)
+        _write_claimed(connection, series_id, token, now, booked_until=booked_until)
         if found:
             connection.execute(occurrences.insert(), [occurrence_row(series_id, occurrence) for occurrence in found])
 
@@ -140,7 +140,7 @@ class SeriesWorkStore:
             _write_unfit(connection, series_id, unfit)
 
         return self._bookings.commit(
-            commit, fence=lambda connection: _hold(connection, series_id, token, commit.at), rows=rows
+            commit, fence=lambda connection: _write_claimed(connection, series_id, token, commit.at), rows=rows
         )
 
     @atomic
@@ -148,7 +148,7 @@ class SeriesWorkStore:
         self, connection: Connection, series_id: str, token: str, messages: Collection[OutboxMessage], *, now: datetime
     ) -> None:
         """Write outbox messages before they are sent. ClaimLost."""
-        _hold(connection, series_id, token, now)
+        _write_claimed(connection, series_id, token, now)
         outbox.write_messages(connection, messages, at=now)
 
     @atomic
@@ -167,8 +167,8 @@ class SeriesWorkStore:
 
         ``ready`` are those leases as they have been prepared. One transaction, whose statements do not grow with them.
         """
-        _hold(connection, series_id, token, now, status=str(SeriesStatus.ACTIVE), **_release_row(due_at))
-        created = sa.select(leases.c.id).where(*_creating(series_id))
+        _write_claimed(connection, series_id, token, now, status=str(SeriesStatus.ACTIVE), **_release_row(due_at))
+        created = sa.select(leases.c.id).where(*_creation_conditions(series_id))
         lease_writes.save_cloud_ids(connection, ready)
         connection.execute(
             events.update()
@@ -181,10 +181,10 @@ class SeriesWorkStore:
             .where(events.c.lease_id.in_(created), events.c.event_type.in_(timetable))
             .values(due_at=events.c.time)
         )
-        state_log.note_pending(connection, _creating(series_id), f"series {series_id}")
+        state_log.note_pending(connection, _creation_conditions(series_id), f"series {series_id}")
         connection.execute(
             leases.update()
-            .where(*_creating(series_id))
+            .where(*_creation_conditions(series_id))
             .values(status=str(LeaseStatus.PENDING), revision=leases.c.revision + 1, updated_at=now)
         )
         outbox.write_messages(connection, messages, at=now)
@@ -205,7 +205,7 @@ class SeriesWorkStore:
         values: dict[str, Any] = {"status": str(status), "template": template_json(template), **_release_row(None)}
         if deleted:
             values["deleted_at"] = now
-        _hold(connection, series_id, token, now, **values)
+        _write_claimed(connection, series_id, token, now, **values)
 
     @atomic
     def undo_leases(
@@ -221,9 +221,9 @@ class SeriesWorkStore:
         if left is not None:
             values = {"status": str(SeriesStatus.FAILED), "reason": reason, "template": template_json(left)}
             values |= _release_row(None)
-        _hold(connection, series_id, token, now, **values)
+        _write_claimed(connection, series_id, token, now, **values)
         undone = (OccurrenceState.PLANNED, OccurrenceState.BOOKED) if ends else (OccurrenceState.PLANNED,)
-        of_created = occurrences.c.lease_id.in_(sa.select(leases.c.id).where(*_creating(series_id)))
+        of_created = occurrences.c.lease_id.in_(sa.select(leases.c.id).where(*_creation_conditions(series_id)))
         connection.execute(
             occurrences.update()
             .where(
@@ -236,7 +236,7 @@ class SeriesWorkStore:
                 lease_id=None,
             )
         )
-        _undo_leases(connection, _creating(series_id), reason, now=now)
+        _undo_leases(connection, _creation_conditions(series_id), reason, now=now)
 
     @atomic
     def refuse_occurrence(
@@ -250,9 +250,11 @@ class SeriesWorkStore:
         now: datetime,
     ) -> None:
         """Undo the lease of one occurrence that is being created; the occurrence is unfit. ClaimLost."""
-        _hold(connection, series_id, token, now)
+        _write_claimed(connection, series_id, token, now)
         _write_unfit(connection, series_id, [unfit])
-        _undo_leases(connection, [*_creating(series_id), leases.c.id == lease.id], unfit.reason or "", now=now)
+        _undo_leases(
+            connection, [*_creation_conditions(series_id), leases.c.id == lease.id], unfit.reason or "", now=now
+        )
 
 
 _BOOKED = (
@@ -304,7 +306,7 @@ def _undo_leases(
     )
 
 
-def _creating(series_id: str) -> list[sa.ColumnElement[bool]]:
+def _creation_conditions(series_id: str) -> list[sa.ColumnElement[bool]]:
     return [
         leases.c.series_id == series_id,
         leases.c.status == str(LeaseStatus.CREATING),
@@ -312,9 +314,9 @@ def _creating(series_id: str) -> list[sa.ColumnElement[bool]]:
     ]
 
 
-def _hold(connection: Connection, series_id: str, token: str, now: datetime, **values: Any) -> None:
+def _write_claimed(connection: Connection, series_id: str, token: str, now: datetime, **values: Any) -> None:
     """Write to a series that is claimed with the token; ClaimLost if it is not any more."""
-    SERIES.fence(connection, series_id, token, updated_at=now, revision=series.c.revision + 1, **values)
+    SERIES.write_claimed(connection, series_id, token, updated_at=now, revision=series.c.revision + 1, **values)
 
 
 def _release_row(due_at: datetime | None, attempts: object = 0) -> dict[str, Any]:

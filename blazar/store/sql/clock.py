@@ -64,9 +64,9 @@ class DatabaseClock:
             return
         with self._lock:
             self._anchor = instant, asked_at + took / 2
-        self._tell(abs(self._local.now() - self.now()))
+        self._log_difference(abs(self._local.now() - self.now()))
 
-    def _tell(self, difference: timedelta) -> None:
+    def _log_difference(self, difference: timedelta) -> None:
         if difference > NOTABLE and not self._told:
             LOG.warning(
                 "Clock of this machine differs from that of the database by %.0f s; leases start and end by the "

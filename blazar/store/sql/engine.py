@@ -36,7 +36,7 @@ CHECKPOINT_MILLISECONDS = 500
 _SQLITE_WAITS = "busy_timeout=30000"
 
 
-def connect(
+def make_engine(
     url: str, *, pool_size: int = 20, recycle: int = 1800, overflow: int = 20, pool_timeout: float = 30
 ) -> Engine:
     """Return an engine for a SQLAlchemy URL of SQLite, PostgreSQL (psycopg) or MariaDB/MySQL (pymysql).
@@ -47,7 +47,7 @@ def connect(
     invalid, or of another database, or of one in memory, which the threads of a process cannot share.
     """
     try:
-        parsed = _with_our_driver(_parse(url))
+        parsed = _with_our_driver(_parse_url(url))
         backend = parsed.get_backend_name()
         pool = {"pool_size": pool_size, "max_overflow": overflow, "pool_timeout": pool_timeout, "pool_recycle": recycle}
         # Errors go to the log, and secrets of users are among the parameters of statements.
@@ -64,7 +64,7 @@ def connect(
         replace_lost_connections(engine)
     if backend in ("mysql", "mariadb"):
         _check_for_pymysql(engine, parsed)
-        event.listen(engine, "do_connect", _sharing_contexts(engine))
+        event.listen(engine, "do_connect", _share_tls_context(engine))
     if backend in _BEGIN:
         event.listen(engine, "begin", _BEGIN[backend])
     return engine
@@ -90,7 +90,7 @@ def _check_for_pymysql(engine: Engine, url: URL) -> None:
             raise InvalidInput(f"the database URL has the parameter {name}, which PyMySQL does not have; remove it")
 
 
-def _parse(url: str) -> URL:
+def _parse_url(url: str) -> URL:
     try:
         return make_url(url)
     except ValueError as error:
@@ -148,7 +148,7 @@ def _sqlite_pragmas(connection: Any, _: object) -> None:
     connection.execute("PRAGMA secure_delete=ON")
 
 
-def checkpoint(connection: Any) -> bool:
+def empty_write_ahead_log(connection: Any) -> bool:
     """Empty the write-ahead log of SQLite, of a connection without a transaction; return False if a reader needs it."""
     cursor = connection.cursor()
     # Writers wait as long as this waits for readers.
@@ -161,14 +161,14 @@ def checkpoint(connection: Any) -> bool:
     return not busy
 
 
-def for_reading(engine: Engine) -> Engine:
+def make_read_engine(engine: Engine) -> Engine:
     """Return the engine for reads; that of PostgreSQL sets the mode without a statement of its own."""
     if engine.dialect.name != "postgresql":
         return engine
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
-def _sharing_contexts(engine: Engine) -> Callable[..., Any]:
+def _share_tls_context(engine: Engine) -> Callable[..., Any]:
     """Return a function that connects to MariaDB and MySQL with one TLS context for all connections.
 
     The driver creates one for each, and reads the certificates of all authorities for it, even if it checks none; that

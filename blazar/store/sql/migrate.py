@@ -21,7 +21,7 @@ from blazar.store.sql.revisions import (
     EMPTY_ONE,
     FOLDER,
     ForeignTables,
-    check_ours,
+    check_tables_ours,
     explain_revision,
     is_known,
     newest_revision,
@@ -54,7 +54,7 @@ class UnknownTables(InvalidInput):
 
 def upgrade(engine: Engine, revision: str = "head") -> None:
     """Upgrade the database; an empty one gets all tables. ForeignTables if it has tables that we did not create."""
-    tables = check_ours(engine)
+    tables = check_tables_ours(engine)
     # A table of revisions without one is what an interrupted first migration leaves on MariaDB.
     if (found := sorted(tables & metadata.tables.keys())) and "alembic_version" not in tables:
         raise ForeignTables(
@@ -74,7 +74,7 @@ def check_revision(engine: Engine) -> None:
 
 def downgrade(engine: Engine, revision: str) -> None:
     """Downgrade the database to a revision; ``base`` is the empty database."""
-    check_ours(engine)
+    check_tables_ours(engine)
     check_revision(engine)
     with _connection(engine) as connection:
         command.downgrade(_config(connection), revision)
@@ -82,7 +82,7 @@ def downgrade(engine: Engine, revision: str) -> None:
 
 def stamp(engine: Engine, revision: str) -> None:
     """Record the revision of the database, without a change of its tables. UnknownTables."""
-    check_ours(engine)
+    check_tables_ours(engine)
     check_revision(engine)
     with _connection(engine) as connection:
         command.stamp(_config(connection), revision)
@@ -95,7 +95,7 @@ def list_revisions() -> list[tuple[str, str]]:
 
 def find_differences(engine: Engine) -> list[object]:
     """Return how the database differs from the tables of the code; empty if it does not."""
-    check_ours(engine)
+    check_tables_ours(engine)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         return list(compare_metadata(context, metadata))
@@ -103,7 +103,7 @@ def find_differences(engine: Engine) -> list[object]:
 
 def new_revision(engine: Engine, message: str) -> None:
     """Write a new migration script for the differences; its number is the next one."""
-    check_ours(engine)
+    check_tables_ours(engine)
     number = str(int(newest_revision()) + 1)
     with _connection(engine) as connection:
         command.revision(_config(connection), message=message, rev_id=number, autogenerate=True)

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from blazar.model.base.errors import BlazarError
-from blazar.store.sql.engine import connect
+from blazar.store.sql.engine import make_engine
 
 LOG = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class ForeignTables(BlazarError):
     """The database is not ours; the message says whose it is and what to do."""
 
 
-def check_ours(engine: Engine) -> frozenset[str]:
+def check_tables_ours(engine: Engine) -> frozenset[str]:
     """Return the names of the tables; ForeignTables if the database is that of the existing Blazar."""
     looked = sa.inspect(engine)
     tables = frozenset(looked.get_table_names())
@@ -55,9 +55,9 @@ def find_foreign_tables(url: str) -> ForeignTables | None:
     For a process that does not use the database itself.
     """
     try:
-        engine = connect(url, pool_size=1)
+        engine = make_engine(url, pool_size=1)
         try:
-            check_ours(engine)
+            check_tables_ours(engine)
         finally:
             engine.dispose()
     except ForeignTables as error:
@@ -69,7 +69,7 @@ def find_foreign_tables(url: str) -> ForeignTables | None:
 
 def read_revision(engine: Engine) -> str | None:
     """Return the revision of the database; None for a database without one. ForeignTables."""
-    if _VERSIONS.name not in check_ours(engine):
+    if _VERSIONS.name not in check_tables_ours(engine):
         return None
     with engine.connect() as connection:
         return connection.execute(sa.select(_VERSIONS.c.version_num)).scalar_one_or_none()
@@ -81,7 +81,7 @@ def explain_revision(found: str | None, *, program: str = "blazar-db-manage --co
     if found == newest:
         return None
     if found is not None and not is_known(found):
-        if tell_origin(found) == NEWER:
+        if describe_origin(found) == NEWER:
             return (
                 f"the database is from a newer version of Blazar: its tables are at revision {found}, and this version "
                 f"knows up to {newest}. Install that version again; or go back with the command of that version, "
@@ -102,7 +102,7 @@ def is_known(found: str | None) -> bool:
     return found is None or any((FOLDER / "versions").glob(f"{glob.escape(found)}_*.py"))
 
 
-def tell_origin(found: str) -> str:
+def describe_origin(found: str) -> str:
     """Return which version a revision is from that is not known."""
     unreleased = found.isdecimal() and len(found) == len(FIRST) and found < FIRST
     return "a version before the first release" if unreleased else NEWER

@@ -132,7 +132,7 @@ def chunks(items: Collection[T]) -> Iterator[list[T]]:
     return (every[start : start + CHUNK] for start in range(0, len(every), CHUNK))
 
 
-def assemble(lease_rows: Rows, reservation_rows: Rows, event_rows: Rows) -> tuple[Lease, ...]:
+def assemble_leases(lease_rows: Rows, reservation_rows: Rows, event_rows: Rows) -> tuple[Lease, ...]:
     """Return leases with their reservations and events, each in the order of its rows."""
     kept: dict[str, list[Reservation]] = defaultdict(list)
     for row in reservation_rows:

@@ -94,7 +94,7 @@ def note_pending(connection: Connection, which: Sequence[sa.ColumnElement[bool]]
     connection.info.setdefault(_KEY, []).extend(changes)
 
 
-def note_changes(connection: Connection) -> list[StateChange]:
+def noted_changes(connection: Connection) -> list[StateChange]:
     """Return what the transaction does to leases."""
     changes: list[StateChange] = connection.info.pop(_KEY, [])
     return changes

@@ -22,7 +22,7 @@ from blazar.context import may_change
 from blazar.model.base.errors import BlazarError, Conflict, InvalidInput, StoreUnavailable
 from blazar.model.base.log_lines import Trouble
 from blazar.store.sql import state_log
-from blazar.store.sql.engine import WRITES, checkpoint, for_reading
+from blazar.store.sql.engine import WRITES, empty_write_ahead_log, make_read_engine
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class Transactions:
         self, engine: Engine, *, history_entries: int = HISTORY_ENTRIES, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.engine = engine
-        self._reading = for_reading(engine)
+        self._reading = make_read_engine(engine)
         self._writing = engine.execution_options(**{WRITES: True, KEPT_ENTRIES: history_entries})
         # A connection beyond those of the pool is closed after one use, and costs the database a process: so a burst of
         # short transactions uses the pool only. A thread that waits behind long ones still gets an extra connection.
@@ -88,7 +88,7 @@ class Transactions:
             with self._reading.connect() as connection:
                 yield connection
         except (SQLAlchemyError, PoolTimeout) as error:
-            raise self._translated(error, self._unreadable) from error
+            raise self._translate_error(error, self._unreadable) from error
         finally:
             if mine:
                 self._places.release()
@@ -118,10 +118,10 @@ class Transactions:
         attempt = 0
         while True:
             try:
-                with self._turn, self._place(), self._writing.begin() as connection:
+                with self._turn, self._wait_for_connection(), self._writing.begin() as connection:
                     state_log.forget_changes(connection)
                     found = work(connection)
-                    changes = state_log.note_changes(connection)
+                    changes = state_log.noted_changes(connection)
                     # The commit may take effect although its answer is lost.
                     may_change()
                 if changes:
@@ -131,12 +131,12 @@ class Transactions:
                 return found
             except (SQLAlchemyError, PoolTimeout) as error:
                 attempt += 1
-                if not _is_bad_luck(error) or attempt == ATTEMPTS or time.monotonic() >= until:
-                    raise self._translated(error, self._unwritable) from error
+                if not _is_worth_retrying(error) or attempt == ATTEMPTS or time.monotonic() >= until:
+                    raise self._translate_error(error, self._unwritable) from error
             # Full jitter: transactions that conflicted once should not conflict again.
             time.sleep(random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))))
 
-    def erase(self) -> bool:
+    def overwrite_deleted(self) -> bool:
         """Write over what was deleted or replaced in the files of SQLite; return whether it is gone from all of them.
 
         It is not while somebody reads an earlier state. Other databases clean up by themselves.
@@ -144,13 +144,13 @@ class Transactions:
         if self.engine.dialect.name != "sqlite":
             return True
         try:
-            with self._turn, self._place(), closing(self.engine.raw_connection()) as connection:
-                return checkpoint(connection)
+            with self._turn, self._wait_for_connection(), closing(self.engine.raw_connection()) as connection:
+                return empty_write_ahead_log(connection)
         except self.engine.dialect.loaded_dbapi.Error as error:
-            raise self._translated(error, self._unwritable) from error
+            raise self._translate_error(error, self._unwritable) from error
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
+    def _wait_for_connection(self) -> Iterator[None]:
         """Wait for one of the pooled connections, for a limited time."""
         mine = self._places.acquire(timeout=PLACE_SECONDS)
         try:
@@ -159,7 +159,7 @@ class Transactions:
             if mine:
                 self._places.release()
 
-    def _translated(self, error: Exception, trouble: Trouble) -> BlazarError:
+    def _translate_error(self, error: Exception, trouble: Trouble) -> BlazarError:
         # The statement and its parameters are logged at debug level only: they may contain what users wrote.
         LOG.debug("Database error", exc_info=error)
         if isinstance(error, IntegrityError):
@@ -200,7 +200,7 @@ def atomic(method: Callable[Concatenate[StoreT, Connection, P], T]) -> Callable[
     return write
 
 
-def _is_bad_luck(error: BaseException) -> bool:
+def _is_worth_retrying(error: BaseException) -> bool:
     if not isinstance(error, DBAPIError) or isinstance(error, IntegrityError):
         return False
     origin = error.orig

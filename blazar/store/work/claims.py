@@ -24,7 +24,7 @@ from blazar.store.sql.tables import events, maintenance_windows, outbox, series
 from blazar.store.sql.transactions import Transactions, atomic
 
 
-def _lose_claim(id_: str) -> BlazarError:
+def _claim_error(id_: str) -> BlazarError:
     return ClaimLost(f"another manager works on {id_}")
 
 
@@ -33,7 +33,7 @@ class ClaimedTable:
     """A table whose rows are claimed; ``lost`` returns the error for a row that is not claimed any more."""
 
     table: sa.Table
-    lost: Callable[[str], BlazarError] = _lose_claim
+    lost: Callable[[str], BlazarError] = _claim_error
 
     def claim(
         self, connection: Connection, id_: str, token: str, *due: sa.ColumnElement[bool], until: datetime, **values: Any
@@ -42,7 +42,9 @@ class ClaimedTable:
         change = self.table.update().where(self.table.c.id == id_, *due)
         return bool(connection.execute(change.values(claimed_by=token, due_at=until, **values)).rowcount)
 
-    def fence(self, connection: Connection, id_: str, token: str, *also: sa.ColumnElement[bool], **values: Any) -> None:
+    def write_claimed(
+        self, connection: Connection, id_: str, token: str, *also: sa.ColumnElement[bool], **values: Any
+    ) -> None:
         """Write to a row that is claimed with a token, and lock it; the error ``lost`` if it is not any more."""
         mine = self.table.update().where(self.table.c.id == id_, self.table.c.claimed_by == token, *also)
         if not connection.execute(mine.values(**{"claimed_by": token, **values})).rowcount:
@@ -50,25 +52,25 @@ class ClaimedTable:
 
     def release(self, connection: Connection, id_: str, token: str, *, due_at: datetime | None, **values: Any) -> None:
         """End a claim, and write when there is work next; the error ``lost`` if it is another's."""
-        self.fence(connection, id_, token, **{"claimed_by": None, "due_at": due_at, **values})
+        self.write_claimed(connection, id_, token, **{"claimed_by": None, "due_at": due_at, **values})
 
-    def next_due(self, *also: sa.ColumnElement[bool]) -> sa.Select[datetime | None]:
+    def select_next_due(self, *also: sa.ColumnElement[bool]) -> sa.Select[datetime | None]:
         """Return the query of when the next row is due, or its claim expires; of one without row: None."""
         due_at = self.table.c.due_at
         return sa.select(sa.func.min(due_at, type_=due_at.type)).where(due_at.is_not(None), *also)
 
 
-def _lose_series(id_: str) -> BlazarError:
+def _series_error(id_: str) -> BlazarError:
     return ClaimLost(f"series {id_} was deleted, or another manager works on it")
 
 
-def _lose_window(id_: str) -> BlazarError:
+def _window_error(id_: str) -> BlazarError:
     return StaleCalendar(f"the maintenance window {id_} was changed, or is worked on by another manager")
 
 
 EVENTS = ClaimedTable(events)
-SERIES = ClaimedTable(series, _lose_series)
-WINDOWS = ClaimedTable(maintenance_windows, _lose_window)
+SERIES = ClaimedTable(series, _series_error)
+WINDOWS = ClaimedTable(maintenance_windows, _window_error)
 MESSAGES = ClaimedTable(outbox)
 
 RENEWED = (EVENTS, SERIES, WINDOWS)

@@ -33,7 +33,7 @@ class DueEvent:
     region: str = ""
 
     @property
-    def starts(self) -> bool:
+    def is_start(self) -> bool:
         """Return whether a user waits for it."""
         return self.event_type in AWAITED_EVENTS
 
@@ -112,7 +112,7 @@ def _select_due_by_region() -> sa.Select[Any]:
 
 _DUE = _select_due()
 _DUE_BY_REGION = _select_due_by_region()
-_NEXT_DUE = EVENTS.next_due()
+_NEXT_DUE = EVENTS.select_next_due()
 
 
 class EventStore:
@@ -134,7 +134,7 @@ class EventStore:
             for lease_id, event_id, event_type, due_at, project_id, empty, begun, *region in rows
         ]
         # Of events due at the same instant ends come first: a start may be waiting for one.
-        return tuple(sorted(found, key=lambda event: (event.empty, event.due_at, event.starts)))
+        return tuple(sorted(found, key=lambda event: (event.empty, event.due_at, event.is_start)))
 
     def next_due(self) -> datetime | None:
         """Return when the next event is due, which may be in the past; None if there is none."""

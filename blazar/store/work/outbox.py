@@ -42,7 +42,7 @@ _DUE = (
     .order_by(outbox.c.due_at, outbox.c.number)
     .limit(sa.bindparam("most", type_=sa.Integer()))
 )
-_NEXT_DUE = MESSAGES.next_due(_first_of_its_lease())
+_NEXT_DUE = MESSAGES.select_next_due(_first_of_its_lease())
 
 
 class OutboxStore:

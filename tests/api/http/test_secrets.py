@@ -20,7 +20,7 @@ from blazar.api.http.routes import Root
 from blazar.api.parts import all_parts
 from blazar.clouds.ports.stacks import StackRefused
 from blazar.enforcement import Occasion
-from blazar.enforcement.payload import of_notification, of_question
+from blazar.enforcement.payload import notification_body, question_body
 from blazar.manager.common.notifications import render_payload
 from blazar.manager.series.work import CHUNK
 from blazar.model.base.errors import CloudRefused
@@ -132,8 +132,8 @@ class Service:
                 for who in ("reader", "operator"):
                     self.ask("GET", url, who=who, version=version)
         told = [render_payload(lease) for _, lease in self.world.notifier.told]
-        asked = [of_question(each) for each in self.books.asked]
-        committed = [of_notification(each) for each in self.books.told]
+        asked = [question_body(each) for each in self.books.asked]
+        committed = [notification_body(each) for each in self.books.told]
         assert MARK not in repr((told, asked, committed, self.books.asked, self.books.told))
         places = {place for place, row in self._rows() if MARK in row}
         assert places <= ({"reservations", "series"} if needed else set())

@@ -10,7 +10,7 @@ import pytest
 
 from blazar.enforcement.budget import ResourceHoursFilter, parse_period
 from blazar.enforcement.limits import MaxConcurrentLeasesFilter, MaxLeaseDurationFilter, MaxUnitsFilter
-from blazar.enforcement.payload import of_question
+from blazar.enforcement.payload import question_body
 from blazar.model.base.errors import UsageDenied
 from blazar.model.leases.requests import ReservationChange
 from blazar.model.leases.states import LeaseStatus
@@ -103,7 +103,7 @@ def test_filters_see_the_addresses_that_a_reservation_is_to_have(world, books):
     world.register_addresses(10, 11)
     lease = world.lease(a_host(), addresses(2), start=HOUR)
     (question,) = books.asked
-    body = of_question(question)["lease"]["reservations"]
+    body = question_body(question)["lease"]["reservations"]
     assert [len(reservation["allocations"]) for reservation in body] == [1, 2]
     shown = sorted(body[1]["allocations"], key=lambda a: a["floating_ip_address"])
     first, _ = world.manager.resources.all(FLOATING_IP)

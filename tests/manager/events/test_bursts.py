@@ -29,7 +29,7 @@ def start(world: World, *, between=lambda: None) -> list[bool]:
     due = world.store.events.due(world.clock.now(), 99)
     worker.read_ahead.read(due)
     between()
-    return [worker.process(event.lease_id, event.event_id) for event in due if event.starts]
+    return [worker.process(event.lease_id, event.event_id) for event in due if event.is_start]
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_a_lease_whose_cloud_is_ready_does_not_wait_for_all_others_of_a_burst_to
     turns, seen = FairTurns(1), []
     # One thread, which gets an event of few that are read at a time; each takes a second.
     for _ in range(26):
-        turns.offer(event for event in world.store.events.due(world.clock.now(), 4) if event.starts)
+        turns.offer(event for event in world.store.events.due(world.clock.now(), 4) if event.is_start)
         if (event := turns.take()) is not None:
             world.manager.engine.worker.process(event.lease_id, event.event_id)
             turns.done(event)

@@ -93,7 +93,7 @@ class Turns(RuleBasedStateMachine):
         self.to(max([world.clock.now(), *ends]) + 4 * DAY)
         left = {lease.status for lease in world.store.leases.of_project(None)}
         assert left <= {LeaseStatus.TERMINATED, LeaseStatus.TIMED_OUT}
-        assert not world.store.calendar.live(HOST)
+        assert not world.store.calendar.load_live(HOST)
         assert world.pool() == {f"node-{number}" for number in range(1, HOSTS + 1)}
         assert world.reservation_aggregates() == []
         assert all(host.enabled for host in world.simulated.compute.hypervisors())

@@ -91,7 +91,7 @@ def test_slots_in_use_stay_and_free_ones_move(replacing):
 
 def all_fail(world: World) -> None:
     """Let all hosts that leases hold count as failed."""
-    held = {a.resource_id for a in world.store.calendar.live(HOST)}
+    held = {a.resource_id for a in world.store.calendar.load_live(HOST)}
     world.store.resource_health.set_failed(HOST, dict.fromkeys(held, "its rack has no power"), at=world.clock.now())
 
 

@@ -63,7 +63,7 @@ def test_managers_that_heal_at_the_same_time_book_nothing_twice_and_tell_of_it_o
         thread.join()
     while world.manager.monitor.heal():
         pass
-    promised = [a.resource_id for a in world.store.calendar.live(HOST)]
+    promised = [a.resource_id for a in world.store.calendar.load_live(HOST)]
     assert len(promised) == len(set(promised))
     # Four hosts are down, and one was free: of five that are well and taken nobody lost any.
     missing = [lease for lease in (*leases, full) if flags(world, lease)[0]]

@@ -184,7 +184,7 @@ class AddressLife(RuleBasedStateMachine):
         if not hasattr(self, "world"):
             return
         now = self.world.clock.now()
-        live = [a for a in self.world.store.calendar.live(FLOATING_IP) if a.window.end > now]
+        live = [a for a in self.world.store.calendar.load_live(FLOATING_IP) if a.window.end > now]
         for index, one in enumerate(live):
             for other in live[index + 1 :]:
                 assert one.resource_id != other.resource_id or not one.window.overlaps(other.window), (one, other)
@@ -203,7 +203,7 @@ class AddressLife(RuleBasedStateMachine):
         names = {r.id: r.attributes["floating_ip_address"] for r in self.world.store.resources.of_kind(FLOATING_IP)}
         promised = {
             (names[a.resource_id], f"reservation:{a.reservation_id}")
-            for a in self.world.store.calendar.live(FLOATING_IP)
+            for a in self.world.store.calendar.load_live(FLOATING_IP)
         }
         for found in self.floating_ips():
             if found.id not in self.strangers:
@@ -220,7 +220,7 @@ class AddressLife(RuleBasedStateMachine):
             assert (lease.status, {r.status for r in lease.reservations}) == (LeaseStatus.TERMINATED, over), lease
             assert lease.event(EventType.END).due_at is None
         assert {found.id for found in world.simulated.network.floating_ips()} == self.strangers.keys()
-        assert world.store.calendar.live(FLOATING_IP) == ()
+        assert world.store.calendar.load_live(FLOATING_IP) == ()
 
 
 AddressLife.TestCase.settings = settings(

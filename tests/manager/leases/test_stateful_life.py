@@ -361,7 +361,7 @@ class Life(RuleBasedStateMachine):
         names = {r.id: r.name for r in self.world.store.resources.of_kind(HOST)}
         promised = {
             (names[a.resource_id], resource_class(a.reservation_id)): a.count
-            for a in self.world.store.calendar.live(HOST)
+            for a in self.world.store.calendar.load_live(HOST)
         }
         with self.world.simulated.inspect() as state:
             for host, totals in state.inventories.items():
@@ -465,7 +465,7 @@ class Life(RuleBasedStateMachine):
         # Who was moved out in time lives on, on the one host that nobody can reserve.
         left = [server for server in world.simulated.operators.list_servers() if not is_preemptible(server)]
         assert {server.host for server in left} <= {f"node-{HOSTS + 1}"}
-        assert world.store.calendar.live(HOST) == ()
+        assert world.store.calendar.load_live(HOST) == ()
 
 
 def reachable(status: LeaseStatus) -> frozenset[LeaseStatus]:

@@ -144,7 +144,7 @@ class Mixed(RuleBasedStateMachine):
         self.world.run_to(self.world.clock.now() + timedelta(days=2))
         assert {lease.status for lease in self.world.manager.leases.all(None)} <= {LeaseStatus.TERMINATED}
         assert not any(
-            self.world.store.calendar.live(kind) for kind in (*resource.KINDS, resource.GENERIC, resource.VOLUME)
+            self.world.store.calendar.load_live(kind) for kind in (*resource.KINDS, resource.GENERIC, resource.VOLUME)
         )
         with self.world.simulated.inspect() as state:
             assert not any(thing.users for thing in state.things.values())

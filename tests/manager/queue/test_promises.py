@@ -109,7 +109,7 @@ def test_a_lease_with_many_hosts_that_ended_early_is_one_lease(engine):
     world.run()
     ((end, released_at),) = {
         (each.end, each.released_at)
-        for each in world.store.waiting_list.load_held([HOST], NOON)
+        for each in world.store.waiting_list.load_booked_uses([HOST], NOON)
         if each.lease_id == large.id
     }
     assert (end, released_at) == (NOON + HOUR, NOON + 30 * MINUTE), "what was booked is charged in part"

@@ -54,7 +54,7 @@ def held(two: TwoRegions, lease: Lease) -> list[tuple[str, str]]:
 
 def picture(two: TwoRegions) -> dict[tuple[str, str], object]:
     """Return all that is known of each host: what is stored, who has it when, and how it is in its cloud."""
-    promised = two.store.calendar.live(HOST)
+    promised = two.store.calendar.load_live(HOST)
 
     def look(host: Resource) -> object:
         users = {(each.reservation_id, each.window) for each in promised if each.resource_id == host.id}

@@ -58,7 +58,7 @@ def test_all_of_a_lease_in_a_region_works_on_every_database(engine):
         Actor("curie", "physics"), (hosts_in("R2", 2),), duration=Duration(seconds=3600), earliest=NOW
     )
     assert two.manager.availability.find(question).openings[0].regions == ("R2",)
-    assert two.store.resources.named(HOST, "node-1", region="R2").external_id == "R2:1"
+    assert two.store.resources.find_by_name(HOST, "node-1", region="R2").external_id == "R2:1"
     assert two.store.regions.list_used() == {"R1", "R2"}
     two.manager.monitor.run_once()
     two.run_to(there.window.end)
@@ -143,7 +143,7 @@ class RegionalMixed(Mixed):
             of = {each.id: each.region for each in self.two.store.resources.of_kind(HOST)}
             with self.engine.connect() as connection:
                 regions = dict(connection.execute(REGIONS_OF).tuples().all())
-            for held in self.two.store.calendar.live(HOST):
+            for held in self.two.store.calendar.load_live(HOST):
                 assert of[held.resource_id] == regions[held.reservation_id]
 
     def attempt(self, act: Callable[[], Lease]) -> Lease | None:

@@ -24,6 +24,6 @@ def booked(world: World) -> Counter[int]:
     """Return for how many seconds how much of each resource is promised, by calendar id."""
     found: Counter[int] = Counter()
     for kind in KINDS:
-        for each in world.store.calendar.live(kind):
+        for each in world.store.calendar.load_live(kind):
             found[each.resource_id] += each.count * int(each.window.duration.total_seconds())
     return found
