@@ -109,17 +109,8 @@ class ManagerService:
         self.clock = clock
         self.claims = Claims(store, clock, settings.claim_ttl)
         by_name = {type_.resource_type: type_ for type_ in types}
-        runtime = Runtime(
-            store,
-            clock,
-            self.claims,
-            settings,
-            plugins.notifier,
-            by_name,
-            plugins.regions,
-            plugins.metrics,
-            plugins.enforcement,
-        )
+        shared = (by_name, plugins.regions, plugins.metrics, plugins.enforcement)
+        runtime = Runtime(store, clock, self.claims, settings, plugins.notifier, *shared)
         self.outbox = Outbox(runtime)
         booker = Booker(runtime, self.outbox)
         replanner = Replanner(runtime)

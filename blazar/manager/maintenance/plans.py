@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -31,7 +31,6 @@ from blazar.resources.contract.evacuation import Load
 from blazar.resources.contract.values import Task
 from blazar.store.maintenance.held_pieces import HeldPiece
 from blazar.store.maintenance.plans import describe_affected
-from blazar.store.maintenance.windows import PlanningView
 from blazar.store.resources.catalog import ResourceCatalog
 
 MOST_SEARCHED = 20
@@ -78,21 +77,20 @@ class MaintenancePlanner:
         none. What is over by now does not count: a window that has begun is planned from now on. CloudError if leases
         in use are to be migrated: the cloud is asked which servers they have.
         """
-        store = self._runtime.store
-        with store.maintenances.open_planning(kind, now, besides=besides) as view:
+        with self._runtime.store.maintenances.open_planning(kind, now, besides=besides) as view:
             hosts = choose.of(view.catalog)
             generations = view.generations([host.id for host in hosts])
         board = HeldCalendar(self._runtime, kind, view, now)
         span = max(epoch(window.start), epoch(now)), epoch(window.end)
         ids = frozenset(host.id for host in hosts)
         used = board.used(ids, span) if active is ActivePolicy.MIGRATE else []
-        loads = self._loads(used, board, view.catalog)
+        loads = self._loads(used, board)
 
         def candidates(piece: PromisedPiece) -> Sequence[Resource]:
             found, load = board.candidates(piece), loads.get(piece)
             return found if load is None else [resource for resource in found if load.fits(resource)]
 
-        movable = [piece for piece in used if not loads[piece].obstacle]
+        notes = {piece: load.obstacle or NO_HOST for piece, load in loads.items()}
         plan = pure.plan_moves(
             board.held,
             candidates if used else board.candidates,
@@ -100,25 +98,17 @@ class MaintenancePlanner:
             span,
             ids,
             move=pending is PendingPolicy.MOVE,
-            used=movable,
+            used=[piece for piece in used if not loads[piece].obstacle],
         )
-        plans = _make_lease_plans(
-            plan, board, pending, {piece: load.obstacle or NO_HOST for piece, load in loads.items()}
-        )
-        searched = [plan.lease_id for plan in plans if plan.outcome is Outcome.NEEDS_OTHER_TIME][:MOST_SEARCHED]
-        if searched:
-            found = self._openings(kind, store.leases.by_ids(searched), board, view, hosts, span)
-            plans = [replace(plan, openings=found.get(plan.lease_id, ())) for plan in plans]
-        return MaintenanceDraft(_make_impact(window, hosts, plans, board, view.catalog), tuple(plans), generations)
+        plans = self._with_openings(_make_lease_plans(plan, board, pending, notes), board, hosts, span)
+        return MaintenanceDraft(_make_impact(window, hosts, plans, board), tuple(plans), generations)
 
-    def _loads(
-        self, used: Sequence[PromisedPiece], board: HeldCalendar, catalog: ResourceCatalog
-    ) -> Mapping[PromisedPiece, Load]:
+    def _loads(self, used: Sequence[PromisedPiece], board: HeldCalendar) -> Mapping[PromisedPiece, Load]:
         """Return what the servers of leases in use have of hosts, or why these keep them.
 
         Hosts beyond the first ones are looked at when it is time.
         """
-        hosts = {resource.id: resource for resource in catalog.resources}
+        hosts = {resource.id: resource for resource in board.view.catalog.resources}
         leases = {lease.id: lease for lease in self._runtime.store.leases.by_ids({piece.lease_id for piece in used})}
         found: dict[PromisedPiece, Load] = {}
         with scope(limit=self._runtime.settings.request_limit):
@@ -135,34 +125,26 @@ class MaintenancePlanner:
                     found[piece] = read_load(self._runtime, Task(lease, reservation, (host,), {host.id: 1}), host)
         return found
 
-    def _openings(
-        self,
-        kind: ResourceKind,
-        leases: Iterable[Lease],
-        board: HeldCalendar,
-        view: PlanningView,
-        hosts: Collection[Resource],
-        span: pure.Span,
-    ) -> Mapping[str, tuple[datetime, ...]]:
-        """Return starts near their own at which leases fit, if they have nothing else than resources of the kind."""
+    def _with_openings(
+        self, plans: Sequence[LeasePlan], board: HeldCalendar, hosts: Collection[Resource], span: pure.Span
+    ) -> Sequence[LeasePlan]:
+        """Return plans with starts near their own at which leases fit that find no host, and have nothing else."""
+        searched = [plan.lease_id for plan in plans if plan.outcome is Outcome.NEEDS_OTHER_TIME][:MOST_SEARCHED]
+        if not searched:
+            return plans
         uses = board.uses
         for host in hosts:
             uses[host.id] = sorted([*uses.get(host.id, ()), (*span, 1, None)], key=lambda use: use[0])
         found = {}
-        for lease in leases:
-            demands = board.demands_of(lease)
-            if demands:
-                found[lease.id] = self._near(lease, kind, demands, board.without(lease.id, uses), view.catalog)
-        return found
+        for lease in self._runtime.store.leases.by_ids(searched):
+            if demands := board.demands_of(lease):
+                found[lease.id] = self._near(lease, demands, board.without(lease.id, uses), board)
+        return [replace(plan, openings=found.get(plan.lease_id, ())) for plan in plans]
 
     def _near(
-        self,
-        lease: Lease,
-        kind: ResourceKind,
-        demands: Sequence[Demand],
-        uses: Mapping[int, Sequence[Use]],
-        catalog: ResourceCatalog,
+        self, lease: Lease, demands: Sequence[Demand], uses: Mapping[int, Sequence[Use]], board: HeldCalendar
     ) -> tuple[datetime, ...]:
+        catalog = board.view.catalog
         now = epoch(self._runtime.clock.now())
         whole = all(demand.whole for demand in demands)
         cleaning = int(self._runtime.store.calendar.cleaning_time.total_seconds())
@@ -276,14 +258,8 @@ def _decide_outcome(moves: Sequence[pure.PieceMove], stuck: Sequence[HeldPiece],
     return Outcome.STAYS if pending is PendingPolicy.LEAVE else Outcome.NEEDS_OTHER_TIME
 
 
-def _make_impact(
-    window: Window,
-    hosts: Sequence[Resource],
-    plans: Sequence[LeasePlan],
-    board: HeldCalendar,
-    catalog: ResourceCatalog,
-) -> Impact:
-    names = {resource.id: resource.external_id for resource in catalog.resources}
+def _make_impact(window: Window, hosts: Sequence[Resource], plans: Sequence[LeasePlan], board: HeldCalendar) -> Impact:
+    names = {resource.id: resource.external_id for resource in board.view.catalog.resources}
     rows: dict[str, HeldPiece] = {}
     for row in board.rows.values():
         rows.setdefault(row.lease_id, row)

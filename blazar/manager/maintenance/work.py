@@ -8,7 +8,7 @@ or found done, by another one. That a host was disabled by us is known from its 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 
@@ -259,15 +259,9 @@ class MaintenanceWork(DueWork[DueMaintenance, DueMaintenance]):
         now, phase = self._runtime.clock.now(), Phase.of(maintenance, pace)
         plans = self._plans.load_plans(maintenance.id)
         going = [plan for plan in plans if plan.is_begun]
-        waiting = [plan for plan in plans if plan.outcome in _MIGRATED and not plan.done and not plan.is_begun]
-        staying = [plan for plan in plans if plan.done and plan.outcome in _STARTED]
-        if maintenance.status in OPEN and now < phase.since:
-            waiting, staying = [], []
-        elif now >= phase.until or not self._is_turn(maintenance, now):
-            staying = []
-        moving = 0
+        waiting, staying = self._select_to_begin(maintenance, plans, phase, now)
+        moving = elsewhere = 0
         unavailable: list[CloudUnavailable] = []
-        elsewhere = 0
         if waiting or staying:
             others = self._plans.load_moving_elsewhere(maintenance.id, now=now, opened_since=now - pace.limit)
             elsewhere = sum(other.begun_hosts for other in others)
@@ -296,6 +290,17 @@ class MaintenanceWork(DueWork[DueMaintenance, DueMaintenance]):
         if now < phase.since:
             return phase.since
         return min(now + AGAIN, phase.until)
+
+    def _select_to_begin(
+        self, maintenance: Maintenance, plans: Iterable[LeasePlan], phase: Phase, now: datetime
+    ) -> tuple[list[LeasePlan], list[LeasePlan]]:
+        """Return the plans for leases in use that wait for their migration, and those that stay and are tried again."""
+        if maintenance.status in OPEN and now < phase.since:
+            return [], []
+        waiting = [plan for plan in plans if plan.outcome in _MIGRATED and not plan.done and not plan.is_begun]
+        if now >= phase.until or not self._is_turn(maintenance, now):
+            return waiting, []
+        return waiting, [plan for plan in plans if plan.done and plan.outcome in _STARTED]
 
     def _is_turn(self, maintenance: Maintenance, now: datetime) -> bool:
         """Tell whether it is time to try again to migrate what stays, and note that it is done."""

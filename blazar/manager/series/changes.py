@@ -146,9 +146,8 @@ class SeriesChanger:
         first = find_first_changed(found.occurrences, change.since, now)
         earlier = [occurrence.recurrence_id for occurrence in found.occurrences if occurrence.recurrence_id < first]
         if earlier and change.start is not None and change.start <= max(earlier):
-            sentence = (
-                f"start: it is not after {spell(max(earlier))}, the occurrence before the change; choose a later one"
-            )
+            before_it = spell(max(earlier))
+            sentence = f"start: it is not after {before_it}, the occurrence before the change; choose a later one"
             raise InvalidInput(sentence, at="/start")
         recurrence = resume_from(before.recurrence, first, change, max(earlier, default=None))
         template = self._change_template(before.template, change)
@@ -157,20 +156,15 @@ class SeriesChanger:
         limits = self._runtime.settings.series
         fit = change.fit or before.fit
         every = check_series(recurrence, fit, limits, now, since=first)
+        following = replace(before, id=new_id, previous_id=before.id, created_at=now, revision=0)
         new = replace(
-            before,
-            id=new_id if earlier else before.id,
+            following if earlier else replace(before, revision=before.revision + 1),
             name=change.name or before.name,
             recurrence=recurrence,
             template=template,
             fit=fit,
             booked_until=None if recurrence.rule.has_end else to_second(now) + limits.horizon,
             updated_at=now,
-            **(
-                {"previous_id": before.id, "created_at": now, "revision": 0}
-                if earlier
-                else {"revision": before.revision + 1}
-            ),
         )
         old = replace(before, recurrence=cut_before(before.recurrence, first), booked_until=None, updated_at=now)
         leases = {lease.id: lease for lease in store.leases(series_id, LeaseStatus.PENDING)}

@@ -143,20 +143,8 @@ class Exchanger:
 
         Both leases count as if they had nothing: what else they have is not this host.
         """
-        if other.gives.id in {allocation.resource_id for allocation in side.found.allocations}:
-            raise Conflict(
-                f"the lease of reservation {side.task.reservation.id} has the host of reservation "
-                f"{other.task.reservation.id} already; name another host to get for it",
-                at="/for",
-            )
-        reservation = side.task.reservation
-        if other.gives.region != reservation.region:
-            raise Conflict(
-                f"reservation {reservation.id} lies in the region {reservation.region}, and the host of reservation "
-                f"{other.task.reservation.id} in {other.gives.region}; hosts are exchanged within a region only",
-                at="/for",
-            )
-        now, window = self._runtime.clock.now(), side.lease.window
+        _check_exchangeable(side, other)
+        now, window, wanted = self._runtime.clock.now(), side.lease.window, other.gives.id
         begin = max(window.start, to_second(now))
         if window.end <= begin:
             raise StaleLease(f"lease {side.lease.id} has ended meanwhile")
@@ -169,16 +157,12 @@ class Exchanger:
             without=[other.lease.id],
             generations=True,
         )
-        requirement = type_.requirement(side.task.reservation.parameters)
-        occupancy = view.timelines[type_.kind].occupancy(epoch(begin), epoch(window.end))
-        wanted = other.gives.id
-        only = match_visible(view.catalogs[type_.kind], Selectable(side.lease.project_id, only=frozenset({wanted})))
+        catalog, timeline = view.catalogs[type_.kind], view.timelines[type_.kind]
+        demand = Demand(type_.kind, 1, 1, type_.requirement(side.task.reservation.parameters))
+        snapshot = Snapshot(catalog.resources, timeline.occupancy(epoch(begin), epoch(window.end)))
+        only = match_visible(catalog, Selectable(side.lease.project_id, only=frozenset({wanted})))
         try:
-            place(
-                [Demand(type_.kind, 1, 1, requirement)],
-                Snapshot(view.catalogs[type_.kind].resources, occupancy),
-                matching=only,
-            )
+            place([demand], snapshot, matching=only)
         except NotEnoughResources as error:
             raise NotEnoughResources(
                 f"the host of reservation {other.task.reservation.id} cannot serve reservation "
@@ -192,3 +176,20 @@ class Exchanger:
         allocations, now = side.getting(gets), side.found.now
         after = set_flags(side.lease, allocations, self._runtime.tasks(side.lease, allocations), now=now)
         return LeaseWrite(side.lease, mark_changed(after, side.lease, now), allocations)
+
+
+def _check_exchangeable(side: _Side, other: _Side) -> None:
+    """Raise Conflict if a lease has the other's host already, or reserves in another region."""
+    reservation, host = side.task.reservation, other.gives
+    if host.id in {allocation.resource_id for allocation in side.found.allocations}:
+        raise Conflict(
+            f"the lease of reservation {reservation.id} has the host of reservation {other.task.reservation.id} "
+            "already; name another host to get for it",
+            at="/for",
+        )
+    if host.region != reservation.region:
+        raise Conflict(
+            f"reservation {reservation.id} lies in the region {reservation.region}, and the host of reservation "
+            f"{other.task.reservation.id} in {host.region}; hosts are exchanged within a region only",
+            at="/for",
+        )

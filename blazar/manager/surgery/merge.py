@@ -224,25 +224,14 @@ class Merger:
             raise Conflict(f"the other lease is {other.status}, and has to begin only after this one", at="/with")
         into: dict[str, str] = {}
         for reservation in other.reservations:
-            like = next(
-                (
-                    r
-                    for r in one.reservations
-                    if r.id not in into.values()
-                    and r.status in LIVE
-                    and _kind_of(r) == _kind_of(reservation)
-                    and r.parameters == reservation.parameters
-                    and _holdings_of(first, r.id) == _holdings_of(second, reservation.id)
-                ),
-                None,
-            )
+            like = _find_counterpart(reservation, first, second, besides=into.values())
             if like is None or reservation.parent is not None or self._runtime.references(reservation):
                 raise Conflict(
                     f"reservation {reservation.id} has no counterpart in this lease with the same type, parameters and "
                     "resources, or refers to others; swap hosts or change the parameters first",
                     at="/with",
                 )
-            into[reservation.id] = like.id
+            into[reservation.id] = like
         if {r.id for r in one.reservations} != set(into.values()):
             raise Conflict(
                 "this lease has reservations without a counterpart in the other one, which would get more time; split "
@@ -284,6 +273,18 @@ def _warning(lease: Lease, known: Event | None, other: Event | None) -> datetime
 def _check_alike(one: Lease, other: Lease) -> None:
     if one.project_id != other.project_id:
         raise Conflict("the leases belong to different projects; only leases of one project are merged", at="/with")
+
+
+def _find_counterpart(
+    reservation: Reservation, first: LeaseToChange, second: LeaseToChange, *, besides: Collection[str]
+) -> str | None:
+    """Return the reservation of the first lease that is and has the same as one of the second; None if none is left."""
+    holdings = _holdings_of(second, reservation.id)
+    for one in first.lease.reservations:
+        alike = _kind_of(one) == _kind_of(reservation) and one.parameters == reservation.parameters
+        if alike and one.status in LIVE and one.id not in besides and _holdings_of(first, one.id) == holdings:
+            return one.id
+    return None
 
 
 def _kind_of(reservation: Reservation) -> tuple[str, str]:

@@ -66,29 +66,33 @@ def divide_by_units(
         if reservation.id in moved:
             gone.append(reservation)
         elif (cut := cuts.get(reservation.id)) is not None:
-            kept.append(
-                _keep_notes_on(
-                    replace(reservation, parameters=cut.kept, updated_at=now), reservation.lost_ids - cut.resources
-                )
-            )
-            second = replace(
-                reservation, id=renamed[reservation.id], parameters=cut.gone, cloud_ids=Content({}), created_at=now
-            )
-            gone.append(_keep_notes_on(replace(second, updated_at=None), cut.resources))
+            first_part, second_part = _cut_reservation(reservation, cut, renamed[reservation.id], now)
+            kept.append(first_part)
+            gone.append(second_part)
         else:
             kept.append(reservation)
     first = replace(lease, reservations=tuple(kept), updated_at=now)
     second_lease = _make_second(lease, second_id, name, tuple(gone), new_id, now)
     first_has, second_has = [], []
-    for each_ in allocations:
-        cut = cuts.get(each_.reservation_id)
-        if each_.reservation_id in moved:
-            second_has.append(replace(each_, lease_id=second_id))
-        elif cut is not None and each_.resource_id in cut.resources:
-            second_has.append(replace(each_, lease_id=second_id, reservation_id=renamed[each_.reservation_id]))
+    for allocation in allocations:
+        cut, id_ = cuts.get(allocation.reservation_id), allocation.reservation_id
+        if id_ in moved:
+            second_has.append(replace(allocation, lease_id=second_id))
+        elif cut is not None and allocation.resource_id in cut.resources:
+            second_has.append(replace(allocation, lease_id=second_id, reservation_id=renamed[id_]))
         else:
-            first_has.append(each_)
+            first_has.append(allocation)
     return Parts(first, second_lease, tuple(first_has), tuple(second_has), moved, renamed)
+
+
+def _cut_reservation(
+    reservation: Reservation, cut: ReservationCut, second_id: str, now: datetime
+) -> tuple[Reservation, Reservation]:
+    first = replace(reservation, parameters=cut.kept, updated_at=now)
+    second = replace(
+        reservation, id=second_id, parameters=cut.gone, cloud_ids=Content({}), created_at=now, updated_at=None
+    )
+    return _keep_notes_on(first, reservation.lost_ids - cut.resources), _keep_notes_on(second, cut.resources)
 
 
 def divide_by_time(
