@@ -161,7 +161,7 @@ def test_a_budget_of_what_nobody_counts_is_refused(tmp_path):
 def test_other_units_are_limited_by_name(tmp_path):
     lines = ("enabled_filters = MaxUnitsFilter", "max_units_of = instance:3")
     (made,) = filters(tmp_path, *lines)
-    assert made.limits["instance"].of("anybody") == 3
+    assert made.limits["instance"].limit_of("anybody") == 3
     assert refusal(tmp_path, lines[0], "max_units_of = host:3") == (
         "[enforcement] max_units_of names host, which is not a measure; available are: floatingip, network, device, "
         "instance, vcpu, gigabyte, generic, volume"
