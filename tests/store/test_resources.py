@@ -46,8 +46,8 @@ def at_once(count, work):
 def test_a_host_comes_back_as_it_was_registered(store):
     host = a_host(store, 1, gpu="a100", rack="7")
     assert store.resources.one(HOST, "1") == host
-    assert store.resource_names.find_by_name(HOST, "node-1") == host
-    assert store.resource_names.find_by_name(HOST, "NODE-1") is None
+    assert store.resources.find_by_name(HOST, "node-1") == host
+    assert store.resources.find_by_name(HOST, "NODE-1") is None
     assert host.capabilities == {"gpu": "a100", "rack": "7"}
     with pytest.raises(NotFound, match=r"\{'host_id': '2'\} not found"):
         store.resources.one(HOST, "2")

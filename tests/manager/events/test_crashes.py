@@ -258,7 +258,7 @@ def test_a_lease_without_reservations_starts_in_one_write(a_world):
     lease = world.manager.leases.create(LeaseRequest("empty", "curie", "physics", NOON + HOUR, NOON + 2 * HOUR))
     world.clock.to(NOON + HOUR)
     with counted(world.engine) as statements:
-        event = next(event for event in world.store.events.due(NOON + HOUR, 9) if event.starts)
+        event = next(event for event in world.store.events.due(NOON + HOUR, 9) if event.is_start)
         world.manager.engine.worker.process(event.lease_id, event.event_id)
     assert event.empty
     assert statements.count == 6
