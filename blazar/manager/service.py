@@ -10,7 +10,6 @@ from datetime import datetime
 from blazar.clouds.ports.compute import Metrics
 from blazar.enforcement import Enforcement
 from blazar.manager.booking.booking import Booker
-from blazar.manager.booking.replanning import Replanner
 from blazar.manager.changing.creation import Creation
 from blazar.manager.changing.deletion import Deletion
 from blazar.manager.changing.updates import Updates
@@ -26,7 +25,6 @@ from blazar.manager.events.starts import StartReplacements
 from blazar.manager.events.sweep import Leftovers, Sweep
 from blazar.manager.events.worker import Worker
 from blazar.manager.health.healing import Healing
-from blazar.manager.health.healing_decisions import HealingDecisions
 from blazar.manager.health.missing_resources import MissingResources
 from blazar.manager.health.monitor import Monitor
 from blazar.manager.health.replacement import Replacement
@@ -113,15 +111,14 @@ class ManagerService:
         runtime = Runtime(store, clock, self.claims, settings, plugins.notifier, *shared)
         self.outbox = Outbox(runtime)
         booker = Booker(runtime, self.outbox)
-        replanner = Replanner(runtime)
-        replacements = StartReplacements(runtime, replanner, booker)
+        replacements = StartReplacements(runtime, booker)
         worker = Worker(runtime, replacements, extendable_until=self._extendable_until)
         changes = CloudChanges(runtime, worker)
         self.engine = Engine(runtime, worker)
         self.sweeps = tuple(Sweep(runtime, region) for region in plugins.regions)
         self.sweep = self.sweeps[0]
         self.leftovers = Leftovers(runtime, self.sweeps)
-        self._add_resources(runtime, kinds, replanner, booker, changes)
+        self._add_resources(runtime, kinds, booker, changes)
         updates = Updates(runtime, booker, changes, self.outbox, self._healing)
         creation = Creation(runtime, changes)
         deletion = Deletion(runtime, worker)
@@ -146,23 +143,17 @@ class ManagerService:
         self.parts: tuple[BackgroundThread, ...] = (self.engine, *requested, *kept, *self.sweeps)
 
     def _add_resources(
-        self,
-        runtime: Runtime,
-        kinds: Mapping[ResourceKind, Kind],
-        replanner: Replanner,
-        booker: Booker,
-        changes: CloudChanges,
+        self, runtime: Runtime, kinds: Mapping[ResourceKind, Kind], booker: Booker, changes: CloudChanges
     ) -> None:
         """Add what cares for resources: registration, health, and maintenance."""
-        self._healing = Healing(runtime, replanner, booker, changes)
+        self._healing = Healing(runtime, booker, changes)
         self.missing_resources = MissingResources(runtime, booker)
         states = ResourceStates(runtime.store, runtime.clock, runtime.settings)
         self.monitor = Monitor(runtime, kinds, states, self._healing, self.missing_resources)
         self.enabler = ResourceEnabler(runtime, enabled=self.monitor.heal_soon)
         self.resources = ResourceService(runtime, kinds, self._healing, self.monitor, self.enabler)
-        decisions = HealingDecisions(runtime, replanner)
-        rebooker = LeaseRebooker(runtime, booker, decisions)
-        migrator = LeaseMigrator(runtime, decisions, Replacement(runtime, decisions, booker, changes))
+        rebooker = LeaseRebooker(runtime, booker)
+        migrator = LeaseMigrator(runtime, Replacement(runtime, booker, changes))
         self.maintenance_work = MaintenanceWork(runtime, kinds, rebooker, migrator)
         self.maintenances = MaintenanceService(runtime, wake=self.maintenance_work.wake)
 

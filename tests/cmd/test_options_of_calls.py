@@ -222,7 +222,7 @@ def test_limits_of_keystone_are_waited_for_as_long_as_the_file_says(limits, keys
     keystone.hangs.clear()
     begun = time.monotonic()
     with pytest.raises(EnforcementUnavailable):
-        limits("unified_limits_timeout = 0.2").of("physics")
+        limits("unified_limits_timeout = 0.2").limits_of("physics")
     assert 0.1 < time.monotonic() - begun < 2
     keystone.hangs.set()
 
@@ -234,7 +234,7 @@ def test_limits_of_keystone_are_cached_as_long_as_the_file_says(limits, keystone
     ours._clock = lambda: now[0]
     for instant in (0, 49, 51, 52):
         now[0] = instant
-        ours.of("physics")
+        ours.limits_of("physics")
     assert len(keystone.asked) == asked
 
 

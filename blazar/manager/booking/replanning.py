@@ -35,77 +35,72 @@ class Replan:
     replanned: frozenset[str]
 
 
-class Replanner:
-    """Finds replacements for resources of reservations."""
+def replan_allocations(
+    runtime: Runtime,
+    tasks: Collection[Task],
+    allocations: Collection[Allocation],
+    to_replace: ToReplace,
+    *,
+    now: datetime,
+    attempt: int,
+    avoid: bool = False,
+    besides: frozenset[int] = frozenset(),
+    only: frozenset[int] | None = None,
+) -> Replan:
+    """Return the allocations of a lease with those ``to_replace`` replaced; failed ones are never chosen.
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+    ``avoid``: the resources in ``to_replace`` are healthy, but must not be chosen again, nor those ``besides``.
+    ``only`` are the resources to choose from; None: all. First all replacements are placed beside all that is kept;
+    if that fails, reservations that have not started may exchange resources; if that fails too, each in turn gets
+    as much as there is.
+    """
+    ids = [task.reservation.id for task in tasks]
+    held = {id_: tuple(a for a in allocations if a.reservation_id == id_) for id_ in ids}
+    excluded = besides.union(*to_replace.values()) if avoid else besides
+    generations: dict[int, int] = {}
+    affected = [task for task in tasks if to_replace.get(task.reservation.id)]
+    for kind in sorted({kind for task in affected if (kind := _kind_of(runtime, task))}):
+        mine = [task for task in tasks if _kind_of(runtime, task) == kind and held[task.reservation.id]]
+        catalog = runtime.store.resources.catalog(kind)
+        reservations = [_hold(runtime, task, held[task.reservation.id], to_replace, catalog) for task in mine]
+        search = _ReplacementSearch(runtime, kind, reservations, excluded, now, attempt, only)
+        held |= search.placed()
+        generations |= search.generations
+    before = {allocation.assignment for allocation in allocations}
+    after = tuple(allocation for parts in held.values() for allocation in parts)
+    new = [allocation for allocation in after if allocation.assignment not in before]
+    taken = {allocation.resource_id for allocation in new}
+    fresh = {id_: generation for id_, generation in generations.items() if id_ in taken}
+    return Replan(AllocationPlan(after, fresh), frozenset(allocation.reservation_id for allocation in new))
 
-    def replan(
-        self,
-        tasks: Collection[Task],
-        allocations: Collection[Allocation],
-        to_replace: ToReplace,
-        *,
-        now: datetime,
-        attempt: int,
-        avoid: bool = False,
-        besides: frozenset[int] = frozenset(),
-        only: frozenset[int] | None = None,
-    ) -> Replan:
-        """Return the allocations of a lease with those ``to_replace`` replaced; failed ones are never chosen.
 
-        ``avoid``: the resources in ``to_replace`` are healthy, but must not be chosen again, nor those ``besides``.
-        ``only`` are the resources to choose from; None: all. First all replacements are placed beside all that is kept;
-        if that fails, reservations that have not started may exchange resources; if that fails too, each in turn gets
-        as much as there is.
-        """
-        ids = [task.reservation.id for task in tasks]
-        held = {id_: tuple(a for a in allocations if a.reservation_id == id_) for id_ in ids}
-        excluded = besides.union(*to_replace.values()) if avoid else besides
-        generations: dict[int, int] = {}
-        affected = [task for task in tasks if to_replace.get(task.reservation.id)]
-        for kind in sorted({kind for task in affected if (kind := self._kind(task))}):
-            mine = [task for task in tasks if self._kind(task) == kind and held[task.reservation.id]]
-            catalog = self._runtime.store.resources.catalog(kind)
-            reservations = [
-                self._held_reservation(task, held[task.reservation.id], to_replace, catalog) for task in mine
-            ]
-            search = _ReplacementSearch(self._runtime, kind, reservations, excluded, now, attempt, only)
-            held |= search.placed()
-            generations |= search.generations
-        before = {allocation.assignment for allocation in allocations}
-        after = tuple(allocation for parts in held.values() for allocation in parts)
-        new = [allocation for allocation in after if allocation.assignment not in before]
-        taken = {allocation.resource_id for allocation in new}
-        fresh = {id_: generation for id_, generation in generations.items() if id_ in taken}
-        return Replan(AllocationPlan(after, fresh), frozenset(allocation.reservation_id for allocation in new))
+def _kind_of(runtime: Runtime, task: Task) -> ResourceKind | None:
+    kind = runtime.types.get(task.reservation.resource_type)
+    return None if kind is None else kind.kind
 
-    def _kind(self, task: Task) -> ResourceKind | None:
-        kind = self._runtime.types.get(task.reservation.resource_type)
-        return None if kind is None else kind.kind
 
-    def _held_reservation(
-        self, task: Task, held: tuple[Allocation, ...], to_replace: ToReplace, catalog: ResourceCatalog
-    ) -> _HeldReservation:
-        shed = to_replace.get(task.reservation.id, frozenset())
-        demand = self._demand(task, shed, catalog)
-        if demand is not None and demand.required:
-            # Resources that were requested by name cannot be replaced; they stay.
-            shed -= {resource.id for resource in task.resources if resource.name in demand.required}
-        return _HeldReservation(task, held, shed, demand)
+def _hold(
+    runtime: Runtime, task: Task, held: tuple[Allocation, ...], to_replace: ToReplace, catalog: ResourceCatalog
+) -> _HeldReservation:
+    shed = to_replace.get(task.reservation.id, frozenset())
+    demand = _make_demand(runtime, task, shed, catalog)
+    if demand is not None and demand.required:
+        # Resources that were requested by name cannot be replaced; they stay.
+        shed -= {resource.id for resource in task.resources if resource.name in demand.required}
+    return _HeldReservation(task, held, shed, demand)
 
-    def _demand(self, task: Task, to_replace: frozenset[int], catalog: ResourceCatalog) -> Demand | None:
-        """Return the demand of a reservation; None if it keeps its resources, or its request is no longer valid."""
-        if not to_replace and task.reservation.status is not ReservationStatus.PENDING:
-            return None
-        kind = self._runtime.types[task.reservation.resource_type]
-        try:
-            complete = with_capabilities(task, catalog)
-            return kind.demand_again(complete, task.reservation.parameters, known=catalog.property_names())
-        except InvalidInput:
-            # It asks for a property that no resource has any longer.
-            return None
+
+def _make_demand(runtime: Runtime, task: Task, to_replace: frozenset[int], catalog: ResourceCatalog) -> Demand | None:
+    """Return the demand of a reservation; None if it keeps its resources, or its request is no longer valid."""
+    if not to_replace and task.reservation.status is not ReservationStatus.PENDING:
+        return None
+    kind = runtime.types[task.reservation.resource_type]
+    try:
+        complete = with_capabilities(task, catalog)
+        return kind.demand_again(complete, task.reservation.parameters, known=catalog.property_names())
+    except InvalidInput:
+        # It asks for a property that no resource has any longer.
+        return None
 
 
 @dataclass(frozen=True, slots=True)

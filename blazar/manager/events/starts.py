@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from blazar.context import current
 from blazar.manager.booking.booking import Booker, Proposal
-from blazar.manager.booking.replanning import Replanner, ToReplace
+from blazar.manager.booking.replanning import ToReplace, replan_allocations
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.actions import EventWork, act_in_order, update_lease_of
@@ -107,9 +107,8 @@ class Starter:
 class StartReplacements:
     """Replaces failed resources of a lease whose start event we have claimed."""
 
-    def __init__(self, runtime: Runtime, replanner: Replanner, booker: Booker) -> None:
+    def __init__(self, runtime: Runtime, booker: Booker) -> None:
         self._runtime = runtime
-        self._replanner = replanner
         self._booker = booker
 
     def replace_failed(self, lease_id: str, to_replace: ToReplace, claim: Claim) -> Lease:
@@ -131,7 +130,7 @@ class StartReplacements:
             raise ClaimLost(f"this manager no longer has the claim on the start of lease {lease_id}")
         allocations = self._runtime.store.calendar.of_lease(lease_id)
         tasks = self._runtime.tasks(lease, allocations)
-        replan = self._replanner.replan(tasks, allocations, to_replace, now=now, attempt=attempt)
+        replan = replan_allocations(self._runtime, tasks, allocations, to_replace, now=now, attempt=attempt)
         after = set_flags(lease, replan.plan.allocations, tasks, now=now)
         if after is lease and not replan.replanned:
             return Proposal(lease, None)

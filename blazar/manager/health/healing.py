@@ -20,7 +20,6 @@ from functools import partial
 
 from blazar.context import by_itself, scope
 from blazar.manager.booking.booking import Booker, Proposal
-from blazar.manager.booking.replanning import Replanner
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.cloud_changes import CloudChanges
 from blazar.manager.health.healing_decisions import IN_USE, HealingDecision, HealingDecisions
@@ -49,12 +48,12 @@ LONGEST_BACKOFF = timedelta(minutes=10)
 class Healing:
     """Replaces failed resources of leases."""
 
-    def __init__(self, runtime: Runtime, replanner: Replanner, booker: Booker, changes: CloudChanges) -> None:
+    def __init__(self, runtime: Runtime, booker: Booker, changes: CloudChanges) -> None:
         self._runtime = runtime
         self._booker = booker
-        self._decisions = HealingDecisions(runtime, replanner)
+        self._decisions = HealingDecisions(runtime)
         self._report = partial(report_flags, runtime)
-        self._replacement = Replacement(runtime, self._decisions, booker, changes)
+        self._replacement = Replacement(runtime, booker, changes)
         self.next_try: datetime | None = None
         """When the first lease that waited in the last run can be retried."""
         self._stopping = threading.Event()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from blazar.manager.booking.replanning import Replanner, ToReplace, check_not_moving, find_moving_reservations
+from blazar.manager.booking.replanning import ToReplace, check_not_moving, find_moving_reservations, replan_allocations
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases import lifecycle
 from blazar.manager.leases.flags import FLAGGED, find_failed, set_flags
@@ -45,9 +45,8 @@ class HealingDecision:
 class HealingDecisions:
     """Decides on leases with failed resources, from the lease and the calendar as they are."""
 
-    def __init__(self, runtime: Runtime, replanner: Replanner) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._replanner = replanner
 
     def decide(self, lease_id: str, attempt: int) -> HealingDecision | None:
         """Decide on what has failed before the start; None if the lease is being worked on."""
@@ -113,8 +112,15 @@ class HealingDecisions:
         now = self._runtime.clock.now()
         plan, replanned = AllocationPlan(snapshot.allocations), frozenset[str]()
         if to_replace and now < snapshot.lease.window.end:
-            replan = self._replanner.replan(
-                snapshot.tasks, snapshot.allocations, to_replace, now=now, attempt=attempt, avoid=avoid, only=only
+            replan = replan_allocations(
+                self._runtime,
+                snapshot.tasks,
+                snapshot.allocations,
+                to_replace,
+                now=now,
+                attempt=attempt,
+                avoid=avoid,
+                only=only,
             )
             plan, replanned = replan.plan, replan.replanned
         used = {r.id for r in snapshot.lease.reservations if r.status is ReservationStatus.ACTIVE}

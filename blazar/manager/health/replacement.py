@@ -27,9 +27,9 @@ from blazar.store.booking.commit import Commit, LeaseWrite
 class Replacement:
     """Replaces and assigns resources of leases in use."""
 
-    def __init__(self, runtime: Runtime, decisions: HealingDecisions, booker: Booker, changes: CloudChanges) -> None:
+    def __init__(self, runtime: Runtime, booker: Booker, changes: CloudChanges) -> None:
         self._runtime = runtime
-        self._decisions = decisions
+        self._decisions = HealingDecisions(runtime)
         self._booker = booker
         self._changes = changes
 

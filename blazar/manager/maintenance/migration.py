@@ -106,11 +106,11 @@ class _Refusals:
 class LeaseMigrator:
     """Moves leases in use, each a step at a time."""
 
-    def __init__(self, runtime: Runtime, decisions: HealingDecisions, replacement: Replacement) -> None:
+    def __init__(self, runtime: Runtime, replacement: Replacement) -> None:
         self._runtime = runtime
         self._store = runtime.store.maintenances
         self._plans = runtime.store.maintenance_plans
-        self._decisions = decisions
+        self._decisions = HealingDecisions(runtime)
         self._replacement = replacement
         # By lease: what could not be done of late. It need not be known to other managers, which find out.
         self._refusals: dict[str, _Refusals] = {}

@@ -26,10 +26,10 @@ LOG = logging.getLogger(__name__)
 class LeaseRebooker:
     """Carries out the plans for leases, each in one transaction; a plan that no longer fits is made again."""
 
-    def __init__(self, runtime: Runtime, booker: Booker, decisions: HealingDecisions) -> None:
+    def __init__(self, runtime: Runtime, booker: Booker) -> None:
         self._runtime = runtime
         self._booker = booker
-        self._decisions = decisions
+        self._decisions = HealingDecisions(runtime)
 
     def carry_out(self, maintenance: Maintenance, hosts: frozenset[int], plan: LeasePlan) -> bool:
         """Move a lease as far as possible; return False if it is busy and has to be tried again."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from blazar.manager.booking.lease_changes import ChangeDraft, DecidedChange, find_changed_in_use
-from blazar.manager.booking.replanning import Replanner, check_not_moving
+from blazar.manager.booking.replanning import check_not_moving, replan_allocations
 from blazar.manager.changing.change_decisions import mark_changed_by_itself
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases.flags import set_flags
@@ -37,7 +37,6 @@ class Swapper:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._replanner = Replanner(runtime)
 
     def check_free(self, lease_id: str, request: SwapRequest, terms: Terms) -> None:
         """Raise Conflict if servers of the lease run on the host that is given up; asks the cloud, outside any turn."""
@@ -74,7 +73,8 @@ class Swapper:
         task, host = self._given_up(found, request, terms)
         check_not_moving(self._runtime, lease, found.allocations, [request.reservation_id])
         only = None if request.target is None else frozenset({self._target(found, request, terms).id})
-        replan = self._replanner.replan(
+        replan = replan_allocations(
+            self._runtime,
             found.tasks,
             found.allocations,
             {task.reservation.id: frozenset({host.id})},
