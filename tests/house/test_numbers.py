@@ -143,7 +143,7 @@ def floors(room: str) -> int:
 
 
 COUNTED = {
-    "lines": (lambda: sum(module.lines for module in modules()), 84_900, 78_000),
+    "lines": (lambda: sum(module.lines for module in modules()), 84_850, 78_000),
     "files": (lambda: len(modules()), 542, 480),
     "long files": (lambda: files_of(lambda module: module.lines > LONG_FILE), 0, 0),
     "crumbs": (
@@ -160,7 +160,7 @@ COUNTED = {
     "methods of the largest class": (methods_of_largest_class, 20, 20),
     "arguments of the widest constructor": (widest_constructor, 5, 5),
     "lines of the longest function": (lambda: max(length(one) for m in modules() for one in m.functions), 50, 50),
-    "long functions": (long_functions, 7, 7),
+    "long functions": (long_functions, 6, 6),
     "names of more than one class": (names_used_twice, 4, 4),
     "functions named by a participle or a preposition": (participles, 3, 3),
     "loops over each": (loops_over_each, 0, 0),

@@ -237,7 +237,7 @@ class AvailabilityService:
     def _free_time(self, wanted: _SoughtLease, asker: Actor, range_: Window, now: datetime) -> FreeTime:
         """Read what is promised in a range, and what the project has then, in one transaction."""
         settings, enforcement = self._runtime.settings, self._runtime.enforcement
-        deadline = Deadline(self._runtime.clock, settings.search_limit)
+        budget = Budget(settings.search_placements, check=Deadline(self._runtime.clock, settings.search_limit).check)
         bounds = self._runtime.bounds_of(wanted.project_id) if wanted.is_new else Bounds()
         seen = self._runtime.store.calendar.view_range(
             find_whole_kinds(wanted.requests),
@@ -248,7 +248,6 @@ class AvailabilityService:
             reach=enforcement.usage_window(range_) if enforcement.needs_use else None,
             count_of=wanted.project_id if bounds.depends_on_project else None,
         )
-        budget = Budget(settings.search_placements, check=deadline.check)
         kinds = {
             kind: KindSearch(
                 [request.demand for request in wanted.requests if request.demand.kind == kind],
