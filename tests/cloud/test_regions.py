@@ -102,7 +102,7 @@ def lateness(service: Deployment, lease: str, event: str) -> float:
 
 def test_while_a_region_is_down_the_other_is_punctual_and_it_catches_up(two: tuple[Deployment, list[Proxy]]):
     service, proxies = two
-    here, there = service.book(("compute-1", 6, 16), ("compute-3", 6, 3600))
+    here, there = service.book(("compute-1", 15, 25), ("compute-3", 15, 3600))
     for proxy in proxies:
         proxy.cut()
     try:
@@ -145,7 +145,7 @@ def test_a_burst_of_requests_on_a_region_that_begins_to_hang_keeps_no_others_wai
     two: tuple[Deployment, list[Proxy]],
 ):
     service, proxies = two
-    here, there = service.book(("compute-1", 6, 16), ("compute-3", 6, 3600))
+    here, there = service.book(("compute-1", 15, 25), ("compute-3", 15, 3600))
 
     def find(region: str) -> Answer:
         """Ask for a host that is not there, for which Nova of that region is asked."""

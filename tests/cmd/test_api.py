@@ -131,7 +131,6 @@ def test_a_message_bus_that_does_not_let_us_in_is_said_at_the_start_and_no_reaso
     assert program.said.count("Message bus cannot be used") == 1
 
 
-@pytest.mark.slow
 def test_a_port_that_is_taken_is_told_in_one_sentence(start, taken):
     program = start("api", *BUS, "host = 127.0.0.1", f"port = {taken}", "unread = 1", *LOGIN)
     assert program.ended() == 1
@@ -148,7 +147,6 @@ def test_a_wrong_value_is_told_in_one_sentence(start):
     assert sentence.startswith("blazar-api: [api] threads cannot be '0'")
 
 
-@pytest.mark.slow
 def test_it_serves_until_it_is_told_to_stop(start):
     program = start("api", *BUS, "host = 127.0.0.1", "port = 0", *LOGIN)
     program.says("blazar-api is listening on 127.0.0.1")
@@ -202,7 +200,6 @@ print(answer.status, file=__import__("sys").stderr)
 """
 
 
-@pytest.mark.slow
 def test_the_wsgi_module_reads_the_folder_that_is_named_and_no_arguments_of_its_host(tmp_path):
     (tmp_path / "blazar.conf").write_text("\n".join([*BUS, *LOGIN]), encoding="utf-8")
     program = Program("-c", ASK, "--workers", "4", OS_BLAZAR_CONFIG_DIR=str(tmp_path))

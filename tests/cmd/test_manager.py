@@ -160,7 +160,6 @@ def test_a_file_that_is_not_there_is_named_in_one_sentence(start):
     assert "/no/such/blazar.conf" in sentence
 
 
-@pytest.mark.slow
 def test_the_process_gives_up_with_one_sentence_after_what_it_logged(start, working):
     program = start("manager", *working(password="wrong-horse"), "no_such_option = 1")
     assert program.ended() == 1
@@ -179,7 +178,6 @@ def test_without_a_freepool_it_works_and_says_what_is_missing(start, working, st
     assert "Traceback" not in program.said
 
 
-@pytest.mark.slow
 def test_a_message_bus_that_is_not_there_is_waited_for_and_keeps_nobody_from_stopping(start, working, closed):
     program = start("manager", *working(bus=f"rabbit://guest:se-cret@127.0.0.1:{closed}/"))
     assert "refused" in program.says("oslo.messaging")
@@ -210,7 +208,6 @@ def test_queues_with_other_properties_are_told_with_the_options_that_set_them():
     assert "rabbit_quorum_queue in [oslo_messaging_rabbit]" in told
 
 
-@pytest.mark.slow
 def test_a_hangup_takes_over_what_may_change_and_a_slip_in_the_file_ends_nobodys_work(start, working, file):
     program = start("manager", *working())
     program.says("has started, with the service user in project")

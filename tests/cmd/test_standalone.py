@@ -60,7 +60,6 @@ def call(url: str, body: object = None) -> dict:
         return json.load(answer)
 
 
-@pytest.mark.slow
 def test_the_first_lease_is_one_command_and_what_is_kept_is_for_nobody_else(tmp_path):
     (tmp_path / "data").mkdir(mode=0o755)
     program, url = begun(tmp_path)
@@ -106,7 +105,6 @@ def heard(connection: socket.socket) -> HTTPResponse:
     return answer
 
 
-@pytest.mark.slow
 def test_a_second_region_can_be_added_later_and_stays_and_one_can_be_down(tmp_path):
     def regions(url: str) -> dict[str, int]:
         return Counter(host["region"] for host in call(f"{url}/v1/os-hosts")["hosts"])

@@ -34,7 +34,6 @@ def check(file, capsys):
     return run
 
 
-@pytest.mark.slow
 def test_when_all_is_well_it_says_so(check, working, capsys, file):
     assert check(*working()) == (0, {})
     main(["--config-file", file(*working()), "upgrade", "check"])
@@ -75,7 +74,6 @@ def test_a_policy_file_in_json_that_a_service_reads_is_a_warning(check, working,
     assert "Policy rules" in found
 
 
-@pytest.mark.slow
 def test_a_policy_file_in_json_that_no_service_reads_is_a_warning(check, working, tmp_path):
     (tmp_path / "policy.json").write_text('{"blazar:leases:get": "!"}', encoding="utf-8")
     code, found = check(*working())
@@ -85,14 +83,12 @@ def test_a_policy_file_in_json_that_no_service_reads_is_a_warning(check, working
     assert check(*working()) == (0, {})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", "{}", "{ }\n", "# nothing\n", "---\n", "null\n"], ids=repr)
 def test_a_policy_file_without_rules_is_well(check, working, tmp_path, text):
     (tmp_path / "policy.yaml").write_text(text, encoding="utf-8")
     assert check(*working()) == (0, {})
 
 
-@pytest.mark.slow
 def test_it_says_which_newer_rules_a_policy_file_leaves_at_their_default(capsys, file, working, tmp_path):
     text = '"blazar:leases:post": "role:booker"\n"blazar:series:post": "role:teacher"\n'
     (tmp_path / "policy.yaml").write_text(text, encoding="utf-8")
@@ -107,7 +103,6 @@ def test_it_says_which_newer_rules_a_policy_file_leaves_at_their_default(capsys,
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -124,7 +119,6 @@ def test_a_rule_that_does_nothing_is_a_warning(capsys, file, working, tmp_path, 
     assert words in said
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["role:admin or", "(role:admin", "nonsense", "role:admin or nonsense", "! or role admin", "rule: admin"]
 )
@@ -137,7 +131,6 @@ def test_a_rule_that_cannot_be_understood_is_a_failure(capsys, check, working, t
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", ["!", "@", "not role:reader", "! or role:admin", "role:a! or user_id:!b", "[]"])
 def test_a_rule_that_is_understood_is_none(check, working, tmp_path, text):
     (tmp_path / "policy.yaml").write_text(f'"blazar:leases:post": "{text}"\n'.replace('"[]"', '["role:x"]'))
@@ -161,7 +154,6 @@ def test_a_database_that_cannot_serve_is_a_failure(check, working, tmp_path, url
     assert words in found["Database"]
 
 
-@pytest.mark.slow
 def test_a_message_bus_that_lets_us_in_is_a_success(check, working):
     try:
         socket.create_connection(("127.0.0.1", 5672), timeout=5).close()
@@ -237,7 +229,6 @@ def test_a_wrong_password_is_a_failure_and_nothing_more_is_asked(check, working,
     assert stub.asked == ["POST /v3/auth/tokens"]
 
 
-@pytest.mark.slow
 def test_the_login_of_the_api_is_tried_too_where_there_is_one(check, working, stub):
     assert check(*working(), *login_at(stub, PASSWORD)) == (0, {})
     code, found = check(*working(), *login_at(stub, "wrong-horse"))
@@ -277,7 +268,6 @@ def test_a_missing_freepool_is_a_failure(check, working, stub):
     assert "'freepool' does not exist; create it" in found["Freepool"]
 
 
-@pytest.mark.slow
 def test_a_freepool_with_a_zone_is_a_failure(check, working, stub):
     stub.aggregates[0]["availability_zone"] = "az-1"
     code, found = check(*working())
@@ -326,7 +316,6 @@ def test_a_database_of_a_newer_version_is_a_failure_with_the_way_back(check, wor
     assert found["Database"].startswith("Failure: the database is from a newer version of Blazar")
 
 
-@pytest.mark.slow
 def test_the_database_of_the_existing_blazar_is_a_failure(check, working, their_database):
     code, found = check(*working(database=their_database))
     assert (code, list(found)) == (2, ["Database"])
@@ -342,7 +331,6 @@ def test_a_service_user_without_a_role_in_users_projects_is_a_warning_with_the_c
     assert command in found["Projects"]
 
 
-@pytest.mark.slow
 def test_projects_with_leases_in_which_the_service_user_has_no_role_are_named(check, working, tmp_path):
     engine = new_sqlite(tmp_path / "leases.sqlite")
     world = World(engine)
@@ -374,7 +362,6 @@ def in_regions(working, *names):
     return [*working(), "[cloud]", f"regions = {', '.join(names)}", "timeout = 5"]
 
 
-@pytest.mark.slow
 def test_the_services_of_each_region_are_checked(check, working, stub):
     stub.regions = ("r", "s")
     code, found = check(*in_regions(working, "r", "s"))
@@ -395,7 +382,6 @@ def test_a_region_that_the_catalog_does_not_have_is_a_failure_and_the_others_are
     assert all("no way into" in text for _, text in lost.values())
 
 
-@pytest.mark.slow
 def test_a_region_with_resources_that_is_not_configured_is_a_failure(check, working, stub, tmp_path):
     world = World(new_sqlite(tmp_path / "regions.sqlite"))
     world.store.regions.adopt_region("gone")
@@ -406,7 +392,6 @@ def test_a_region_with_resources_that_is_not_configured_is_a_failure(check, work
     )
 
 
-@pytest.mark.slow
 def test_a_service_that_only_some_types_need_is_a_warning_if_these_are_enabled(check, working, stub):
     stub.statuses |= {"/volume": 403, "/heat": 403}
     code, found = check(*working())
@@ -418,7 +403,6 @@ def test_a_service_that_only_some_types_need_is_a_warning_if_these_are_enabled(c
     assert check(*working(), "plugins = physical.host.plugin") == (0, {})
 
 
-@pytest.mark.slow
 def test_without_glance_there_are_no_images_of_servers(check, working, stub):
     stub.statuses["/image"] = 403
     code, found = check(*working(), "plugins = physical.host.plugin")
@@ -427,7 +411,6 @@ def test_without_glance_there_are_no_images_of_servers(check, working, stub):
     assert check(*working(), "plugins = virtual.floatingip.plugin") == (0, {})
 
 
-@pytest.mark.slow
 def test_leftovers_are_listed_and_what_is_none_is_not_ended(working, file, capsys):
     conf = file(*working(), "plugins = physical.host.plugin")
     assert main(["--config-file", conf, "leftovers"]) == 0

@@ -238,7 +238,6 @@ def test_a_host_on_which_the_servers_have_no_room_is_no_choice(world):
     assert world.hosts_of(lease) == {old}
 
 
-@pytest.mark.slow
 def test_a_move_that_hangs_is_given_up_in_time_and_the_lease_is_as_before(world):
     lease, old, _ = used_by_one_that_hangs(world)
     made = migrated(world, old)
@@ -254,7 +253,6 @@ def test_a_move_that_hangs_is_given_up_in_time_and_the_lease_is_as_before(world)
     check_promises(world.store, since=world.clock.now())
 
 
-@pytest.mark.slow
 def test_servers_on_both_hosts_keep_both_until_one_of_them_is_empty(world):
     lease = used(world)
     (old,) = world.hosts_of(lease)
@@ -275,7 +273,6 @@ def test_servers_on_both_hosts_keep_both_until_one_of_them_is_empty(world):
     assert outcomes(shown(world, made)) == {lease.id: Outcome.MIGRATED}
 
 
-@pytest.mark.slow
 def test_a_window_that_is_cancelled_meanwhile_leaves_all_in_order(world):
     lease, old, _ = used_by_one_that_hangs(world)
     made = migrated(world, old)
@@ -318,7 +315,6 @@ def test_a_window_whose_time_is_changed_meanwhile_goes_on_with_what_has_begun(wo
     assert outcomes(shown(world, made)) == {lease.id: Outcome.MIGRATED}
 
 
-@pytest.mark.slow
 def test_a_lease_that_ends_meanwhile_returns_both_hosts(world):
     lease, old, _ = used_by_one_that_hangs(world)
     made = migrated(world, old)
@@ -383,7 +379,6 @@ def test_two_windows_over_one_host_move_the_servers_once(world):
     assert left == [[Outcome.MIGRATED], []]
 
 
-@pytest.mark.slow
 def test_a_reservation_that_goes_to_another_lease_meanwhile_is_migrated_there(world):
     lease = world.lease(a_host(), instances(), hours=12)
     world.run()
@@ -451,7 +446,6 @@ def two_leases(world):
     return one, boot(world, first, one, "first"), other, boot(world, second, other, "second")
 
 
-@pytest.mark.slow
 def test_what_stays_is_tried_again_while_servers_of_another_lease_move(larger):
     one, hanging, other, locked = two_leases(larger)
     larger.simulated.operators.spoil_move(hanging, MoveFault.HANGS)
@@ -466,7 +460,6 @@ def test_what_stays_is_tried_again_while_servers_of_another_lease_move(larger):
     assert where(larger)["second"] not in (one, other)
 
 
-@pytest.mark.slow
 def test_a_lease_for_which_the_cloud_fails_does_not_keep_the_others(larger, monkeypatch):
     one, _, other, _ = two_leases(larger)
     made = migrated(larger, one, other)
@@ -493,7 +486,6 @@ def test_a_lease_is_put_in_order_also_if_its_host_cannot_be_disabled(world):
     assert world.hosts_of(lease) == pool(world, lease) == {old}
 
 
-@pytest.mark.slow
 def test_what_the_cloud_does_not_find_for_a_moment_does_not_end_a_move(world):
     lease = used(world)
     (old,) = world.hosts_of(lease)
