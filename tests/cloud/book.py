@@ -38,7 +38,7 @@ def main() -> None:
     conf = config.load(["--config-file", sys.argv[1]], program="book", conf=cfg.CONF)
     bus = transport(conf)
     manager = RemoteManager(conf, bus)
-    now = datetime.now(UTC)
+    now = datetime.now(UTC).replace(microsecond=0)
     print(json.dumps([manager.leases.create(request(wish, now)).id for wish in json.load(sys.stdin)]))
     bus.cleanup()
 
