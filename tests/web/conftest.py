@@ -26,6 +26,8 @@ ALICE = "alice:physics:member"
 ADMIN = "admin:demo:admin"
 # How long a test waits for the browser, in seconds: a busy machine may take that long.
 PATIENCE_IN_BROWSER = 30
+# How many hosts a crowded service has.
+CROWD = 1000
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -138,7 +140,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     port = free_port()
     node = needed("Node", "node")
     log = tmp_path_factory.mktemp("mock") / "log"
-    sizes = {"PORT": str(port), "HOSTS": "1000", "LEASES": "20000"}
+    sizes = {"PORT": str(port), "HOSTS": str(CROWD), "LEASES": "20000"}
     yield from started([node, "web/dev/mock.mjs"], f"http://127.0.0.1:{port}/ui/", log, **sizes)
 
 

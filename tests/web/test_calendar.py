@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.web.conftest import ADMIN, ALICE, drawn, serious
+from tests.web.conftest import ADMIN, ALICE, CROWD, drawn, serious
 from tests.web.service import VERSION, asked
 
 HEADERS = {"Content-Type": "application/json", "X-Auth-Token": ALICE, "OpenStack-API-Version": VERSION}
@@ -505,6 +505,8 @@ def measured(page: Page, address: str) -> dict:
         head = page.locator(f'.line-group[data-key="{key}"]')
         head.evaluate("one => one.click()")
         expect(head).to_have_attribute("aria-expanded", "true")
+    # Their rows are read one group after the other; what is scrolled is all of them.
+    expect(page.get_by_role("treegrid")).to_have_attribute("aria-rowcount", str(CROWD + len(keys)))
     drawn(page)
     shown = page.evaluate("window.shown")
     page.wait_for_timeout(500)
@@ -519,10 +521,7 @@ def measured(page: Page, address: str) -> dict:
     for zoom in ("Month", "Day", "Week"):
         page.get_by_role("button", name=zoom, exact=True).click()
     page.wait_for_timeout(300)
-    # The rows of open groups come after the heads: a machine at work takes longer than that.
-    expect(page.get_by_role("treegrid")).to_have_attribute("aria-rowcount", re.compile(r"\d{4}"))
-    rows = int(page.get_by_role("treegrid").get_attribute("aria-rowcount") or 0)
-    return {"shown_ms": shown, "rows": rows, "longest_ms": max(page.evaluate("window.tasks"), default=0)}
+    return {"shown_ms": shown, "longest_ms": max(page.evaluate("window.tasks"), default=0)}
 
 
 def slowness() -> float:
@@ -544,6 +543,5 @@ def test_a_thousand_hosts_are_shown_and_scrolled_without_waiting(crowded, page_o
         if run["shown_ms"] < 1500 and run["longest_ms"] <= 100:
             break
     print(runs)
-    assert runs[-1]["rows"] > 1000
     assert any(run["shown_ms"] < 1500 * run["busy"] for run in runs), runs
     assert any(run["longest_ms"] <= 100 * run["busy"] for run in runs), runs
