@@ -23,6 +23,7 @@ def test_operators_have_room_made_where_nothing_is_free(empty, page_of):
     leased(empty, ALICE, "theirs", 1)
     page = page_of(empty + "?min=2", ADMIN)
     offer = page.get_by_role("region", name="Make room")
+    expect(offer).to_be_visible()
     assert serious(page) == []
     offer.get_by_role("button", name="Make room").click()
     dialog = page.get_by_role("dialog", name="Make room")
