@@ -20,7 +20,7 @@ from blazar.clouds.simulated.service import Calls, Durations, Faults, look_up
 from blazar.clouds.simulated.state import NetworkState, PortState, RouterState, SubnetState, TrunkState
 from blazar.clouds.simulated.storage import StateStorage
 from blazar.clouds.simulated.volume_state import PoolState, VolumeState, VolumeTypeState
-from blazar.clouds.simulated.volumes import add_volume, delete, volume_of
+from blazar.clouds.simulated.volumes import add_volume, begin_to_delete, volume_of
 from blazar.model.base.clock import Clock
 from blazar.model.base.errors import BlazarError, Conflict, NotFound
 
@@ -190,7 +190,7 @@ class VolumeUsers:
     def delete(self, volume_id: str) -> None:
         """Delete a volume; NotFound, Conflict."""
         with self._storage.open(to_change=True) as state:
-            delete(state, volume_id, self._clock.now(), ends_at=self._clock.now())
+            begin_to_delete(state, volume_id, self._clock.now(), ends_at=self._clock.now())
 
     def snapshot(self, volume_id: str) -> None:
         """Make a snapshot of a volume."""
@@ -319,7 +319,7 @@ class SimulatedMetrics:
         self.failure: BlazarError | None = None
         self.asked: list[frozenset[str]] = []
 
-    def of_servers(self, server_ids: Collection[str]) -> Mapping[str, float]:
+    def measure_servers(self, server_ids: Collection[str]) -> Mapping[str, float]:
         """Return what is set for these servers."""
         self.asked.append(frozenset(server_ids))
         if self.failure is not None:

@@ -66,7 +66,7 @@ class QueryTemplate:
         return self.text.replace(PLACE, "|".join(sorted(server_ids)))
 
 
-def values_of(answer: Any, template: QueryTemplate, server_ids: Collection[str], now: float) -> Mapping[str, float]:
+def read_values(answer: Any, template: QueryTemplate, server_ids: Collection[str], now: float) -> Mapping[str, float]:
     """Return the certain values of an answer by server. CloudUnavailable if it says nothing at all."""
     if not isinstance(answer, dict) or answer.get("status") != "success":
         raise CloudUnavailable("Prometheus did not answer the query")
@@ -75,7 +75,7 @@ def values_of(answer: Any, template: QueryTemplate, server_ids: Collection[str],
     data = answer.get("data")
     if not isinstance(data, dict) or data.get("resultType") != "vector" or not isinstance(data.get("result"), list):
         raise CloudUnavailable("Prometheus did not answer with a vector; the query must give one value for each server")
-    series = [_of_series(series, template.label) for series in data["result"]]
+    series = [_read_series(series, template.label) for series in data["result"]]
     if any(id_ not in server_ids for id_, _, _ in series):
         raise CloudUnavailable(
             f"Prometheus answered with a series whose label {template.label} has none of the servers that it was asked "
@@ -89,7 +89,7 @@ def values_of(answer: Any, template: QueryTemplate, server_ids: Collection[str],
     }
 
 
-def _of_series(series: Any, label: str) -> tuple[str, float, float]:
+def _read_series(series: Any, label: str) -> tuple[str, float, float]:
     """Return the server, value and time of a series; not a number for a value that is none."""
     try:
         labels, (at, text) = series["metric"], series["value"]
@@ -147,21 +147,21 @@ class Prometheus:
         self._timeout = timeout
         self._calls = OutgoingCalls(verify=cafile or True)
 
-    def of_servers(self, server_ids: Collection[str]) -> Mapping[str, float]:
+    def measure_servers(self, server_ids: Collection[str]) -> Mapping[str, float]:
         """Return the value of each server that has one, by one query for every 200. CloudUnavailable."""
         if len(server_ids) > MOST:
             raise CloudUnavailable(f"the lease has more than {MOST} running servers, which are not measured")
         found: dict[str, float] = {}
         wanted = sorted(server_ids)
         for part in (wanted[n : n + AT_ONCE] for n in range(0, len(wanted), AT_ONCE)):
-            found |= values_of(self._asked(self._template.query(part)), self._template, part, time.time())
+            found |= read_values(self._ask(self._template.query(part)), self._template, part, time.time())
         return found
 
     def check(self) -> None:
         """Ask for a server that is not there. CloudUnavailable if the answer to that would not be understood."""
-        self.of_servers([NOBODY])
+        self.measure_servers([NOBODY])
 
-    def _asked(self, query: str) -> object:
+    def _ask(self, query: str) -> object:
         left = current().remaining()
         seconds = self._timeout if left is None else min(self._timeout, left)
         if seconds <= 0:
@@ -170,7 +170,7 @@ class Prometheus:
         sent = {"query": query, "timeout": f"{seconds:.3f}s"}
         try:
             with self._calls.post(self._url, sent, auth=self._login, seconds=seconds) as response:
-                text = _whole(response, end)
+                text = _read_whole(response, end)
                 if response.status_code != 200:
                     raise CloudUnavailable(f"Prometheus answered {response.status_code}{_advice(response.status_code)}")
         except FAILURES as error:
@@ -183,7 +183,7 @@ class Prometheus:
             raise CloudUnavailable("Prometheus gave an answer that is not JSON") from None
 
 
-def _whole(response: requests.Response, end: float) -> bytes:
+def _read_whole(response: requests.Response, end: float) -> bytes:
     body, cut = read_body(response, most=MOST_BYTES, end=end)
     if cut is Cut.TOO_LONG:
         raise CloudUnavailable(f"Prometheus gave an answer of more than {MOST_BYTES} bytes")

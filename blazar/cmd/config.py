@@ -90,7 +90,7 @@ def load(
     conf.register_cli_opts(DEFAULT_CLI_OPTIONS)
     for group, options in GROUPS.items():
         conf.register_opts(options, group=None if group == "DEFAULT" else group)
-    cloud.register(conf)
+    cloud.register_keystone_options(conf)
     log.register_options(conf)
     log.set_defaults(default_log_levels=[*log.get_default_log_levels(), "alembic=WARN", "waitress.queue=ERROR"])
     _parse(conf, arguments, program, files)

@@ -16,7 +16,7 @@ from keystoneauth1.session import Session
 from keystonemiddleware import opts
 from oslo_config import cfg
 
-from blazar.clouds.openstack.options import verification
+from blazar.clouds.openstack.options import tls_verification
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import explain_refusal, oslo_messaging
 
@@ -40,7 +40,7 @@ def log_in_to_keystone(conf: cfg.ConfigOpts) -> None:
     cert = (section.certfile, section.keyfile) if section.certfile and section.keyfile else section.certfile
     try:
         login = loading.load_auth_from_conf_options(conf, GROUP)
-        Session(auth=login, verify=verification(conf, GROUP), cert=cert, timeout=PATIENCE).get_token()
+        Session(auth=login, verify=tls_verification(conf, GROUP), cert=cert, timeout=PATIENCE).get_token()
     except ksa.Unauthorized as error:
         raise ConfigurationError(
             f"Keystone does not accept the user of [{GROUP}]: wrong user, password, project or domain ({error})"

@@ -103,7 +103,7 @@ def _assemble(conf: cfg.ConfigOpts, tables: Engine, stopping: threading.Event) -
         tokens=ServiceUser(access.session),
         cafile=conf.cafile,
     )
-    project_id = _patiently(access.check, conf, stopping)
+    project_id = _patiently(access.log_in, conf, stopping)
     if stopping.is_set():
         return None
     regions = config.regions(conf)

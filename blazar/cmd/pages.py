@@ -17,7 +17,7 @@ from blazar.api.web.origin import origin_of
 from blazar.api.web.pages import Pages, read_built
 from blazar.api.web.sessions import Sessions, StandaloneSession
 from blazar.api.web.signing_in import Clocks, SessionSettings
-from blazar.clouds.openstack.options import verification
+from blazar.clouds.openstack.options import tls_verification
 from blazar.cmd.config import ConfigurationError
 from blazar.model.base.clock import SystemClock
 
@@ -87,4 +87,4 @@ def _keystone(conf: cfg.ConfigOpts) -> Keystone:
     if plugin is None or not getattr(plugin, "auth_url", None):
         raise ConfigurationError("[keystone_authtoken] has no auth_url, where users of the web pages could sign in")
     cert = (section.certfile, section.keyfile) if section.certfile and section.keyfile else section.certfile
-    return Keystone(plugin.auth_url, verify=verification(conf, GUARD), cert=cert)
+    return Keystone(plugin.auth_url, verify=tls_verification(conf, GUARD), cert=cert)

@@ -209,7 +209,7 @@ def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     try:
         regions = config.regions(conf)
         access = Access(credentials(conf))
-        project_id = access.check()
+        project_id = access.log_in()
     except BlazarError as error:
         yield Finding("Keystone", CheckVerdict.FAILURE, error.message)
         return
@@ -301,7 +301,7 @@ def _projects(conf: cfg.ConfigOpts, access: Access, own: str) -> Iterator[Findin
     if not plugins & (WITH_GROUPS | IN_PROJECTS):
         return
     try:
-        others = access.projects() - {own}
+        others = access.projects_with_role() - {own}
     except BlazarError as error:
         yield Finding("Projects", CheckVerdict.WARNING, error.message)
         return

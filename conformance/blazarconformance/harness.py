@@ -40,7 +40,7 @@ class _Watched:
             return found
 
         def call(*arguments: Any, **more: Any) -> Any:
-            with self._faults.around(name):
+            with self._faults.apply_around(name):
                 return found(*arguments, **more)
 
         return call

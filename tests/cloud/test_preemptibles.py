@@ -32,7 +32,7 @@ def spot(compute: Any, operator: Servers, mine: Servers) -> Iterator[str]:
     id_ = str(uuid.uuid4())
     compute.create_flavor(Flavor(id_, f"spot-{id_}", 4, 512, 1, extra_specs={"blazar:preemptible": "true"}))
     for servers in (operator, mine):
-        compute.give_flavor(id_, servers.show_project())
+        compute.grant_flavor(id_, servers.show_project())
     yield id_
     compute.delete_flavor(id_)
 

@@ -38,7 +38,7 @@ def a_flavor(cloud):
         cloud.compute.create_flavor(Flavor(flavor_id, f"flavor {flavor_id}", **{**sizes, **more}))
         made.append(flavor_id)
         for project in projects:
-            cloud.compute.give_flavor(flavor_id, project)
+            cloud.compute.grant_flavor(flavor_id, project)
         return flavor_id
 
     yield make

@@ -137,4 +137,4 @@ def test_what_cannot_be_promised_is_refused_and_leaves_nothing(
     assert 400 <= answer.status < 500, answer
     assert sentence in str(answer.body)
     assert service.call("demo", "GET", "/leases")["leases"] == []
-    assert storage.cloud.stacks.stacks_with(storage.project, "blazar") == ()
+    assert storage.cloud.stacks.stacks_tagged(storage.project, "blazar") == ()

@@ -133,7 +133,7 @@ def heat(started: tuple[Deployment, HeatProxy]) -> HeatProxy:
 def stacks(lease: Mapping[str, Any]) -> tuple[Stack, ...]:
     """Return the stacks of a lease, as Heat lists them."""
     cloud = open_cloud(openstack.access("blazar"))
-    return cloud.stacks.stacks_with(lease["project_id"], f"reservation:{lease['reservations'][0]['id']}")
+    return cloud.stacks.stacks_tagged(lease["project_id"], f"reservation:{lease['reservations'][0]['id']}")
 
 
 def dates() -> dict[str, str]:

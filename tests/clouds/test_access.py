@@ -552,7 +552,7 @@ def test_an_old_nova_tells_no_hints_and_that_is_no_failure(web):
 def test_a_wrong_password_is_told_as_such(web):
     web.post(f"{KEYSTONE}/auth/tokens", status_code=401, json={"error": {"message": "Requires authentication."}})
     with pytest.raises(CloudRefused, match="does not accept the service user"):
-        an_access().check()
+        an_access().log_in()
     with pytest.raises(CloudUnavailable, match="no way into Nova"):
         an_access().compute.get("/servers/1")
 
@@ -561,7 +561,7 @@ def test_a_keystone_that_is_away_is_told_as_such(web):
     web.get(KEYSTONE, exc=requests.exceptions.ConnectionError)
     web.post(f"{KEYSTONE}/auth/tokens", exc=requests.exceptions.ConnectionError)
     with pytest.raises(CloudUnavailable, match="Keystone cannot be reached"):
-        an_access().check()
+        an_access().log_in()
 
 
 def test_no_secret_reaches_the_log(web, nova, caplog):

@@ -49,7 +49,7 @@ def waited_in_vain(breaker, clock, seconds=20.0):
 
 def answered(breaker):
     with breaker.call() as call:
-        call.answered()
+        call.note_answer()
 
 
 def opened(breaker, clock):
@@ -73,7 +73,7 @@ def test_one_call_looks_whether_it_is_back_and_the_others_go_on_when_it_is(break
     with breaker.call() as look:
         with pytest.raises(CloudUnavailable), breaker.call():
             raise AssertionError("one is enough")
-        look.answered()
+        look.note_answer()
     answered(breaker)
     assert "Nova of R2 answers again" in caplog.text
 
@@ -115,7 +115,7 @@ def test_a_service_that_has_just_stopped_to_answer_is_waited_for_by_few(breaker,
 def test_a_service_with_many_calls_that_answers_is_called_by_all(breaker, clock):
     calls = [breaker.call() for _ in range(10 * WAITING)]
     for call in calls:
-        call.__enter__().answered()
+        call.__enter__().note_answer()
         clock.now += 1
         answered(breaker)
     for call in calls:

@@ -60,7 +60,7 @@ class Others:
     def _call(self, bulkhead: Bulkhead) -> None:
         with scope(pool=self.pool):
             try:
-                with bulkhead.place():
+                with bulkhead.admit_call():
                     self._let_go.wait(10 * SLACK)
             except CloudUnavailable as error:
                 self.errors.append(error.message)
@@ -117,8 +117,8 @@ def test_a_service_that_answers_is_called_by_more_than_one_that_has_not_yet(othe
     crowd = others(pool)
     crowd.call(nova, 12)
     assert pool.crowd.calls.total() == 4
-    nova.answered()
-    with scope(pool=pool), Bulkhead("Heat of R1", "R1").place():
+    nova.note_answer()
+    with scope(pool=pool), Bulkhead("Heat of R1", "R1").admit_call():
         pass
     crowd.until(lambda: pool.crowd.calls.total() == ThreadLimits.of(pool).of_service)
     assert crowd.errors == []
@@ -131,15 +131,15 @@ def test_calls_wait_as_long_as_the_patience_when_all_threads_are_busy(others):
     crowd.call(nova, THREADS)
     assert crowd.errors == []
     clock.now += 61
-    with scope(pool=pool), pytest.raises(CloudUnavailable, match="answers too slowly"), nova.place():
+    with scope(pool=pool), pytest.raises(CloudUnavailable, match="answers too slowly"), nova.admit_call():
         raise AssertionError("no call is made")
 
 
 def test_a_thread_that_has_no_pool_is_not_bound_and_each_pool_has_places_of_its_own(nova, others):
     others(replace(REQUESTS, crowd=Crowd())).call(nova, 12)
-    with nova.place():
+    with nova.admit_call():
         pass
-    with scope(pool=Pool("start-R2", 2)), nova.place():
+    with scope(pool=Pool("start-R2", 2)), nova.admit_call():
         pass
 
 
@@ -149,7 +149,7 @@ def test_a_thread_that_calls_again_and_again_takes_no_place_before_one_that_wait
     bulkhead = Bulkhead("Nova")
 
     def call(who: str) -> None:
-        with scope(pool=patient), bulkhead.place():
+        with scope(pool=patient), bulkhead.admit_call():
             made.append(who)
 
     def waits() -> bool:
@@ -157,7 +157,7 @@ def test_a_thread_that_calls_again_and_again_takes_no_place_before_one_that_wait
             return bool(patient.crowd.line)
 
     for number in range(20):
-        with scope(pool=patient), bulkhead.place():
+        with scope(pool=patient), bulkhead.admit_call():
             other = threading.Thread(target=call, args=(f"waits {number}",))
             other.start()
             last = time.monotonic() + SLACK
@@ -174,7 +174,7 @@ def test_a_call_waits_no_longer_than_the_time_for_its_request(nova, others):
     with (
         scope(pool=patient, limit=timedelta(seconds=0.1)),
         pytest.raises(CloudUnavailable, match="the time for this request is over"),
-        nova.place(),
+        nova.admit_call(),
     ):
         raise AssertionError("no call is made")
 

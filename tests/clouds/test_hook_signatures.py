@@ -25,7 +25,7 @@ def test_a_receiver_verifies_every_message_with_the_secret_that_it_was_given(
 ):
     key = signing.derive_secret(master, thing_id)
     (secret,) = signing.secrets_of([master], thing_id)
-    headers = signing.headers([key], message_id=message_id, timestamp=timestamp, body=body)
+    headers = signing.sign([key], message_id=message_id, timestamp=timestamp, body=body)
     assert verified(secret, headers, body, now=timestamp + 10)
     assert len(base64.b64decode(secret.removeprefix("whsec_"))) >= 24
 
@@ -33,10 +33,10 @@ def test_a_receiver_verifies_every_message_with_the_secret_that_it_was_given(
 @given(data=st.data(), body=st.binary(min_size=1, max_size=100), timestamp=TIMES)
 def test_whatever_is_changed_on_the_way_the_signature_no_longer_fits(data, body, timestamp):
     key = signing.derive_secret("m" * 32, "thing")
-    sent = dict(signing.headers([key], message_id="r:t:start:1", timestamp=timestamp, body=body))
+    sent = dict(signing.sign([key], message_id="r:t:start:1", timestamp=timestamp, body=body))
     where = data.draw(st.integers(0, len(body) - 1))
     forged = body[:where] + bytes([body[where] ^ data.draw(st.integers(1, 255))]) + body[where + 1 :]
-    secret = signing.as_text(key)
+    secret = signing.secret_text(key)
     assert not verified(secret, sent, forged, now=timestamp)
     assert not verified(secret, {**sent, "webhook-id": "r:t:start:2"}, body, now=timestamp)
     assert not verified(secret, {**sent, "webhook-timestamp": str(timestamp + 1)}, body, now=timestamp)
@@ -51,7 +51,7 @@ def test_no_receiver_can_forge_a_message_to_another(one, other, master):
 def test_while_a_master_secret_is_replaced_receivers_with_the_old_and_with_the_new_one_verify():
     old, new = "o" * 32, "n" * 32
     keys = [signing.derive_secret(master, "thing") for master in (new, old)]
-    headers = signing.headers(keys, message_id="r:t:end:1", timestamp=1_900_000_000, body=b"{}")
+    headers = signing.sign(keys, message_id="r:t:end:1", timestamp=1_900_000_000, body=b"{}")
     for secret in signing.secrets_of([new, old], "thing"):
         assert verified(secret, headers, b"{}", now=1_900_000_000)
     (stranger,) = signing.secrets_of(["x" * 32], "thing")
@@ -61,7 +61,7 @@ def test_while_a_master_secret_is_replaced_receivers_with_the_old_and_with_the_n
 def test_the_example_of_the_specification_has_this_signature():
     # The secret, id, time and payload that the reference libraries of Standard Webhooks test with.
     key = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-    headers = signing.headers(
+    headers = signing.sign(
         [key], message_id="msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp=1614265330, body=b'{"test": 2432232314}'
     )
     assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
@@ -69,4 +69,4 @@ def test_the_example_of_the_specification_has_this_signature():
 
 def test_an_id_that_would_part_the_signed_text_is_a_bug():
     with pytest.raises(ValueError, match="full stop"):
-        signing.headers([b"k"], message_id="a.b", timestamp=1, body=b"")
+        signing.sign([b"k"], message_id="a.b", timestamp=1, body=b"")

@@ -97,12 +97,12 @@ def test_a_role_that_is_taken_away_is_missed_at_the_next_call(web, keystone):
 def test_a_check_believes_for_minutes_what_it_saw(web, keystone, monkeypatch):
     access = an_access()
     projects = open_cloud(access).projects
-    projects.check("physics")
+    projects.check_role("physics")
     keystone.roles.clear()
-    projects.check("physics")
+    projects.check_role("physics")
     monkeypatch.setattr(access_module, "RECENT_SECONDS", -1.0)
     with pytest.raises(RoleMissing):
-        projects.check("physics")
+        projects.check_role("physics")
 
 
 def test_a_keystone_that_fails_is_no_missing_role(web, keystone):

@@ -75,7 +75,7 @@ def series(id_: str, value: Any, *, label: str = "uuid", age: float = 0) -> dict
 
 
 def ask(service: Service, *ids: str, **more: Any) -> dict[str, float]:
-    return dict(Prometheus(service.url, TEMPLATE, **more).of_servers(ids or (A, B)))
+    return dict(Prometheus(service.url, TEMPLATE, **more).measure_servers(ids or (A, B)))
 
 
 def test_one_query_asks_for_all_servers_and_each_has_its_value(service):
@@ -179,7 +179,7 @@ def test_however_slowly_an_answer_drips_there_is_one_time_limit(head):
     with speaking(drip) as url:
         begun = time.monotonic()
         with pytest.raises(CloudUnavailable, match="did not answer in time"):
-            Prometheus(url, TEMPLATE, timeout=0.3).of_servers([A])
+            Prometheus(url, TEMPLATE, timeout=0.3).measure_servers([A])
         assert time.monotonic() - begun < 2
         over.set()
 
@@ -187,9 +187,9 @@ def test_however_slowly_an_answer_drips_there_is_one_time_limit(head):
 def test_a_connection_that_breaks_is_no_answer():
     half = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}"
     with speaking(lambda wire: wire.sendall(half)) as url, pytest.raises(CloudUnavailable):
-        Prometheus(url, TEMPLATE).of_servers([A])
+        Prometheus(url, TEMPLATE).measure_servers([A])
     with pytest.raises(CloudUnavailable, match="cannot be reached"):
-        Prometheus(url, TEMPLATE).of_servers([A])
+        Prometheus(url, TEMPLATE).measure_servers([A])
 
 
 def test_many_servers_cost_a_bounded_number_of_queries(service):

@@ -125,13 +125,13 @@ def test_a_device_that_users_made_up_is_not_part_of_the_path(web, segments):
 
 def test_a_port_loses_owner_device_and_host(web, segments):
     web.put(f"{NEUTRON}/ports/a", json={})
-    segments.disown_port("a")
+    segments.clear_port_owner("a")
     (request,) = sent(web, "/ports/a")
     assert request.json() == {"port": {"device_owner": "", "device_id": "", "binding:host_id": None}}
 
 
 def test_a_trunk_is_enabled(web, segments):
     web.put(f"{NEUTRON}/trunks/t", json={})
-    segments.enable_trunk("t", enabled=True)
+    segments.set_trunk_enabled("t", enabled=True)
     (request,) = sent(web, "/trunks/t")
     assert request.json() == {"trunk": {"admin_state_up": True}}

@@ -35,7 +35,7 @@ class Moving:
         return [self.port.moves_of(server)[-1].phase for server in servers]
 
     def abort(self, server):
-        self.port.begin_abort(server, self.port.moves_of(server)[-1].id)
+        self.port.begin_move_abort(server, self.port.moves_of(server)[-1].id)
 
     def there(self, host="node-3"):
         return {occupant.id: occupant.status for occupant in self.port.occupants(host)}
@@ -122,7 +122,7 @@ def test_a_move_beyond_the_point_of_return_cannot_be_aborted_only_awaited(moving
     assert moving.phases(server) == [MovePhase.COMPLETED]
     assert moving.there() == {server: "ACTIVE"}
     with pytest.raises(Conflict):
-        moving.port.begin_abort(server, "4711")
+        moving.port.begin_move_abort(server, "4711")
 
 
 @pytest.mark.parametrize("refusal", ["no room", "disabled", "down", "freepool", "anti-affinity"])

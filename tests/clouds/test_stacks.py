@@ -87,12 +87,12 @@ def test_a_creation_whose_answer_is_lost_is_not_repeated(web, stacks):
 def test_a_stack_that_is_deleted_is_none_while_heat_still_lists_it(web, stacks):
     web.get(f"{HEAT}/stacks", json={"stacks": [listed("1", "DELETE_COMPLETE")]})
     assert stacks.stack("p", "1") is None
-    assert stacks.stacks_with("p", "a") == stacks.stack_resources("p", "1") == ()
+    assert stacks.stacks_tagged("p", "a") == stacks.stack_resources("p", "1") == ()
 
 
 def test_states_are_told_apart_from_actions(web, stacks):
     web.get(f"{HEAT}/stacks", json={"stacks": [listed("1", "DELETE_IN_PROGRESS", tags=["a"]), listed("2", "ODD")]})
-    assert stacks.stacks_with("p", "a") == (
+    assert stacks.stacks_tagged("p", "a") == (
         Stack("1", "s", "DELETE", "IN_PROGRESS", "", frozenset({"a"})),
         Stack("2", "s", "ODD", ""),
     )

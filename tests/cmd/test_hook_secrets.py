@@ -31,7 +31,7 @@ def test_it_prints_the_secrets_of_a_resource_and_the_newest_first(world, tmp_pat
     world.register_thing("microscope-2")
     assert printed(world, tmp_path, getattr(thing, by), f"master_secrets = {NEW},{OLD}") == 0
     said = capsys.readouterr().out.split()
-    assert said == [signing.as_text(signing.derive_secret(each, thing.external_id)) for each in (NEW, OLD)]
+    assert said == [signing.secret_text(signing.derive_secret(each, thing.external_id)) for each in (NEW, OLD)]
 
 
 @pytest.mark.sample(1)

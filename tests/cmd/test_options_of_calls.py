@@ -246,7 +246,7 @@ def _measurements(load: Callable[..., Any], url: str, *lines: str) -> Any:
 
 def test_prometheus_is_asked_where_and_what_the_file_says(load, service):
     service.says(series(A, "0.25", label="id"))
-    assert _measurements(load, service.url).of_servers([A]) == {A: 0.25}
+    assert _measurements(load, service.url).measure_servers([A]) == {A: 0.25}
     assert service.heard[0]["path"] == "/prom/api/v1/query"
     assert service.asked == [f'sum by (id) (load{{id=~"{A}"}})']
 
@@ -262,7 +262,7 @@ def test_prometheus_is_asked_where_and_what_the_file_says(load, service):
 def test_prometheus_is_told_who_asks_as_the_file_says(load, service, monkeypatch, lines, header):
     # Over the loopback nobody listens in.
     monkeypatch.setattr(prometheus, "check_url", lambda *_, **__: None)
-    _measurements(load, service.url, *lines).of_servers([A])
+    _measurements(load, service.url, *lines).measure_servers([A])
     assert service.heard[0].get("authorization") == header
 
 
@@ -271,5 +271,5 @@ def test_prometheus_is_waited_for_as_long_as_the_file_says(load):
     with receiver(silent) as heard:
         begun = time.monotonic()
         with pytest.raises(CloudUnavailable, match="did not answer in time"):
-            _measurements(load, f"http://127.0.0.1:{heard.port}/", "prometheus_timeout = 0.3").of_servers([A])
+            _measurements(load, f"http://127.0.0.1:{heard.port}/", "prometheus_timeout = 0.3").measure_servers([A])
         assert 0.2 < time.monotonic() - begun < 3

@@ -134,9 +134,9 @@ class RealBuilder:
     def clean(self) -> None:
         """Delete what was made, also by a run that was killed."""
         for trunk in self._named("trunks"):
-            self.cloud.segments.enable_trunk(trunk, enabled=True)
+            self.cloud.segments.set_trunk_enabled(trunk, enabled=True)
             for port in self._neutron.get(f"/trunks/{trunk}", params={"fields": "port_id"})["trunk"].values():
-                self.cloud.segments.disown_port(port)
+                self.cloud.segments.clear_port_owner(port)
             self.cloud.segments.delete_trunk(trunk)
         for router in self._named("routers"):
             self._neutron.call("PUT", f"/routers/{router}", body={"router": {"routes": []}})

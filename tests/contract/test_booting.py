@@ -233,7 +233,7 @@ def test_a_server_without_a_host_fails_with_a_reason(nova):
     try:
         with pytest.raises(CloudRefused):
             nova.cloud.booting.begin_boot(nova.project, a_request(nova, flavor_id=id_))
-        compute.give_flavor(id_, nova.project)
+        compute.grant_flavor(id_, nova.project)
         made = nova.cloud.booting.begin_boot(nova.project, a_request(nova, flavor_id=id_))
         failed = settled(nova, made)
         assert (failed.status, failed.project_id) == ("ERROR", nova.project)

@@ -135,7 +135,7 @@ def test_servers_are_listed_by_host_and_deleted_whatever_their_state(site, compu
     assert {server.id for server in compute.servers_on(host)} == {server.id for server in servers}
     assert [server.id for server in compute.servers_on(host) if server.locked] == [servers[1].id]
     assert {server.project_id for server in compute.servers_on(host)} == {site.project}
-    counts = compute.server_counts()
+    counts = compute.count_servers()
     assert (counts[host], counts[other]) == (3, 1)
     for server in servers:
         compute.begin_server_deletion(server.id)
@@ -172,11 +172,11 @@ def test_a_snapshot_belongs_to_the_servers_project_and_is_found_by_reservation(s
     assert (image.name, image.project_id) == ("reserved_work", site.project)
     assert image.metadata["blazar:server"] == server.id
     assert compute.images_of_reservation("r2") == ()
-    compute.give_image(image.id, "somebody-else")
+    compute.set_image_owner(image.id, "somebody-else")
     assert compute.images_of_reservation(reservation)[0].project_id == "somebody-else"
     for call in (
         lambda: compute.begin_snapshot("3e5e19b5-4ee1-4d0c-b1ee-000000000000", "x", {}),
-        lambda: compute.give_image("3e5e19b5-4ee1-4d0c-b1ee-000000000000", "p"),
+        lambda: compute.set_image_owner("3e5e19b5-4ee1-4d0c-b1ee-000000000000", "p"),
     ):
         with pytest.raises(NotFound):
             call()
@@ -207,9 +207,12 @@ def test_a_stopped_server_moves_cold_and_stays_when_that_is_confirmed(site, comp
     compute.begin_migration(server.id, other, live=False)
     site.soon(lambda: compute.servers_on(other), lambda there: [s.status for s in there] == ["VERIFY_RESIZE"])
     assert compute.migrations_of(server.id)[-1] == Migration(other, live=False, state=MigrationState.TO_CONFIRM)
-    assert (compute.moves_from(host), compute.moves_from(other)) == ({server.id: MigrationState.TO_CONFIRM}, {})
+    assert (compute.unfinished_moves_from(host), compute.unfinished_moves_from(other)) == (
+        {server.id: MigrationState.TO_CONFIRM},
+        {},
+    )
     compute.confirm_migration(server.id)
-    assert compute.moves_from(host) == {}
+    assert compute.unfinished_moves_from(host) == {}
     site.soon(lambda: compute.servers_on(other), lambda there: [s.status for s in there] == ["SHUTOFF"])
     assert compute.migrations_of(server.id)[-1].state is MigrationState.DONE
 

@@ -92,7 +92,7 @@ def test_a_live_move_is_recorded_from_its_source_to_its_target(site, evacuation)
     site.soon(lambda: evacuation.occupants(other), lambda there: [o.task_state for o in there] == [None])
     assert evacuation.occupants(host) == ()
     with pytest.raises(Conflict):
-        evacuation.begin_abort(server.id, move.id)
+        evacuation.begin_move_abort(server.id, move.id)
     # Placement has taken the server to the target, and the move has left nothing on the source.
     rooms = site.soon(lambda: evacuation.rooms([host, other]), lambda found: not found[host].consumers)
     assert set(rooms[other].consumers) == {server.id}
@@ -169,10 +169,10 @@ def test_a_move_that_hangs_is_aborted_and_so_is_one_that_is_queued_behind_it(sit
     assert set(rooms[other].consumers) == {hanging.id, queued.id, last.id}
     assert set(rooms[host].consumers) == {move.consumer for move in found}
 
-    evacuation.begin_abort(queued.id, found[1].id)
+    evacuation.begin_move_abort(queued.id, found[1].id)
     assert over(site, queued.id).phase is MovePhase.CANCELLED
     assert phase(hanging) == [MovePhase.RUNNING]
-    evacuation.begin_abort(hanging.id, found[0].id)
+    evacuation.begin_move_abort(hanging.id, found[0].id)
     assert over(site, hanging.id).phase is MovePhase.CANCELLED
     # The way is free for the last one.
     assert over(site, last.id).phase is MovePhase.COMPLETED
@@ -190,7 +190,7 @@ def test_a_move_beyond_the_point_of_return_cannot_be_aborted_and_completes(site,
     assert (move.can_be_aborted, move.is_open) == (False, True)
     assert [move.id for move in evacuation.open_moves(host)] == [move.id]
     with pytest.raises(Conflict):
-        evacuation.begin_abort(server.id, move.id)
+        evacuation.begin_move_abort(server.id, move.id)
     site.finish_move(server.id)
     assert over(site, server.id).phase is MovePhase.COMPLETED
     in_order(site, {server.id: other})
@@ -203,9 +203,9 @@ def test_what_does_not_exist_cannot_be_moved_or_aborted(site, evacuation):
     with pytest.raises(NotFound):
         evacuation.begin_move(NOWHERE, site.hosts[1], live=True)
     with pytest.raises(NotFound):
-        evacuation.begin_abort(NOWHERE, "4711")
+        evacuation.begin_move_abort(NOWHERE, "4711")
     with pytest.raises((Conflict, NotFound)):
-        evacuation.begin_abort(server.id, "4711")
+        evacuation.begin_move_abort(server.id, "4711")
     assert evacuation.moves_of(NOWHERE) == ()
     assert evacuation.open_moves("no-such-node") == ()
 

@@ -90,9 +90,9 @@ def test_what_cannot_be_is_refused(site, network, wrong, error):
 
 def test_tags_are_replaced_and_searched_for(site, network):
     one, two = made(site, 10), made(site, 11)
-    network.tag_floating_ip(one.id, ["blazar", "reservation:a"])
-    network.tag_floating_ip(two.id, ["blazar", "reservation:b", "old"])
-    network.tag_floating_ip(two.id, ["blazar", "reservation:b"])
+    network.set_address_tags(one.id, ["blazar", "reservation:a"])
+    network.set_address_tags(two.id, ["blazar", "reservation:b", "old"])
+    network.set_address_tags(two.id, ["blazar", "reservation:b"])
     (found,) = network.floating_ips(tag="reservation:a")
     assert (found.id, found.tags) == (one.id, {"blazar", "reservation:a"})
     (other,) = network.floating_ips(tag="reservation:b")
@@ -123,7 +123,7 @@ def test_a_floating_ip_that_does_not_exist_is_not_found(network):
         with pytest.raises(NotFound):
             call()
     with pytest.raises((NotFound, CloudUnavailable)):
-        network.tag_floating_ip(GONE, ["blazar"])
+        network.set_address_tags(GONE, ["blazar"])
 
 
 def test_what_has_an_address_and_is_no_floating_ip_is_told(site, network):

@@ -61,6 +61,6 @@ def a_real_domain() -> Iterator[Domain]:
 
 def test_the_service_may_act_in_a_project_once_it_has_a_role_there(domain):
     with pytest.raises(RoleMissing, match=domain.project):
-        domain.cloud.projects.check(domain.project)
+        domain.cloud.projects.check_role(domain.project)
     domain.grant()
-    domain.cloud.projects.check(domain.project)
+    domain.cloud.projects.check_role(domain.project)

@@ -107,13 +107,13 @@ def test_extra_specs_are_set_and_taken_away_one_by_one(compute, reservation):
 def test_a_project_gets_access_to_a_flavor_and_loses_it(site, compute, reservation):
     compute.create_flavor(a_flavor(reservation))
     assert compute.flavor_access(reservation) == frozenset()
-    compute.give_flavor(reservation, site.project)
+    compute.grant_flavor(reservation, site.project)
     with pytest.raises(Conflict):
-        compute.give_flavor(reservation, site.project)
+        compute.grant_flavor(reservation, site.project)
     assert compute.flavor_access(reservation) == {site.project}
-    compute.take_flavor(reservation, site.project)
+    compute.revoke_flavor(reservation, site.project)
     with pytest.raises(NotFound):
-        compute.take_flavor(reservation, site.project)
+        compute.revoke_flavor(reservation, site.project)
     assert compute.flavor_access(reservation) == frozenset()
 
 
@@ -121,8 +121,8 @@ def test_a_flavor_that_does_not_exist_is_not_found(site, compute, reservation):
     for call in (
         lambda: compute.delete_flavor(reservation),
         lambda: compute.flavor_access(reservation),
-        lambda: compute.give_flavor(reservation, site.project),
-        lambda: compute.take_flavor(reservation, site.project),
+        lambda: compute.grant_flavor(reservation, site.project),
+        lambda: compute.revoke_flavor(reservation, site.project),
         lambda: compute.set_flavor_specs(reservation, {"a": "1"}),
         lambda: compute.set_flavor_specs(reservation, {"a": None}),
     ):
@@ -189,13 +189,13 @@ def test_inventories_of_several_reservations_lie_beside_each_other(placement, ho
 
 
 def test_the_hosts_that_have_some_of_a_class_are_found_by_the_class(placement, host, resource_class):
-    assert placement.hosts_with_free(resource_class) == frozenset()
+    assert placement.hosts_with_unused(resource_class) == frozenset()
     placement.create_resource_class(resource_class)
-    assert placement.hosts_with_free(resource_class) == frozenset()
+    assert placement.hosts_with_unused(resource_class) == frozenset()
     placement.set_inventory(host, resource_class, 2)
-    assert placement.hosts_with_free(resource_class) == {host}
+    assert placement.hosts_with_unused(resource_class) == {host}
     placement.delete_inventory(host, resource_class)
-    assert placement.hosts_with_free(resource_class) == frozenset()
+    assert placement.hosts_with_unused(resource_class) == frozenset()
 
 
 def test_a_host_without_a_provider_has_no_inventory(placement, resource_class):
@@ -218,7 +218,7 @@ def open_reservation(site, compute, placement, host, reservation, resource_class
     compute.create_flavor(Flavor(reservation, f"reservation:{reservation}", 1, 64, 0, extra_specs=specs))
     aggregate = compute.create_aggregate(reservation, None, {"reservation": reservation})
     compute.add_host(aggregate.id, host)
-    compute.give_flavor(reservation, site.project)
+    compute.grant_flavor(reservation, site.project)
     yield reservation
     for server in compute.servers_of_flavor(reservation):
         compute.begin_server_deletion(server.id)

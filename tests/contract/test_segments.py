@@ -88,8 +88,8 @@ def test_a_segment_that_cannot_be_is_refused(builder, wrong):
 
 def test_tags_and_descriptions_are_replaced_and_searched_for(builder, segments, vlan):
     found = made(builder, vlan)
-    segments.tag_network(found.id, ["blazar", "reservation:a"])
-    segments.describe_network(found.id, "for the course")
+    segments.set_network_tags(found.id, ["blazar", "reservation:a"])
+    segments.set_description(found.id, "for the course")
     (seen,) = segments.segment_networks(tag="reservation:a")
     assert (seen.id, seen.tags, seen.description) == (found.id, {"blazar", "reservation:a"}, "for the course")
     assert segments.segment_networks(description="reservation:x", id=found.id) == ()
@@ -98,20 +98,20 @@ def test_tags_and_descriptions_are_replaced_and_searched_for(builder, segments, 
 def test_what_does_not_exist_is_not_found(builder, segments):
     gone = nowhere()
     for call in (
-        lambda: segments.describe_network(gone, "x"),
+        lambda: segments.set_description(gone, "x"),
         lambda: segments.delete_network(gone),
         lambda: segments.delete_port(gone),
-        lambda: segments.disown_port(gone),
+        lambda: segments.clear_port_owner(gone),
         lambda: segments.remove_routes(gone, [RouterRoute("10.0.0.0/24", "10.9.0.9")]),
         lambda: segments.remove_interface(gone, gone),
         lambda: segments.delete_trunk(gone),
-        lambda: segments.enable_trunk(gone, enabled=True),
+        lambda: segments.set_trunk_enabled(gone, enabled=True),
         lambda: segments.remove_sub_ports(gone, [gone]),
     ):
         with pytest.raises(NotFound):
             call()
     with pytest.raises((NotFound, CloudUnavailable)):
-        segments.tag_network(gone, ["blazar"])
+        segments.set_network_tags(gone, ["blazar"])
     assert segments.segment_networks(id=gone) == segments.ports_on(gone) == segments.routers([gone]) == ()
     assert segments.cidrs(gone) == segments.trunks_with([gone]) == ()
 
@@ -190,11 +190,11 @@ def test_a_trunk_stays_while_it_is_disabled_or_its_parent_is_bound(builder, segm
     for refused in (lambda: segments.delete_trunk(trunk), lambda: segments.remove_sub_ports(trunk, [sub])):
         with pytest.raises(Conflict):
             refused()
-    segments.enable_trunk(trunk, enabled=True)
+    segments.set_trunk_enabled(trunk, enabled=True)
     segments.remove_sub_ports(trunk, [sub])
     with pytest.raises(Conflict):
         segments.delete_trunk(trunk)
-    segments.disown_port(parent)
+    segments.clear_port_owner(parent)
     segments.delete_trunk(trunk)
 
 
@@ -243,7 +243,7 @@ def test_a_port_that_says_it_is_of_a_router_leaves_without_its_owner(simulated, 
     for refused in (lambda: segments.delete_port(port), lambda: segments.delete_network(here)):
         with pytest.raises(Conflict):
             refused()
-    segments.disown_port(port)
+    segments.clear_port_owner(port)
     assert segments.ports_on(here) == (Port(port),)
     segments.delete_port(port)
     segments.delete_network(here)

@@ -105,7 +105,7 @@ def real_heat() -> Iterator[Heat]:
     def clean() -> None:
         for port in admin.network.get("/ports", params={"name": "test-stacks"})["ports"]:
             remove(port["id"])
-        for stack in cloud.stacks.stacks_with(project, "reservation:test-stacks"):
+        for stack in cloud.stacks.stacks_tagged(project, "reservation:test-stacks"):
             cloud.stacks.begin_stack_deletion(project, stack.id)
             assert heat.settled(stack.id) is None
 
@@ -147,7 +147,7 @@ def test_a_preview_tells_what_a_stack_would_take_without_making_it(heat):
     assert price(heat.cloud.stacks.preview_stack(heat.project, plan)) == StackPrice(
         (ServerPrice("tiny", 1),), (VolumePrice("", 4, 1),), (AddressPrice("public", 1),)
     )
-    assert all(stack.name != plan.name for stack in heat.cloud.stacks.stacks_with(heat.project, "blazar"))
+    assert all(stack.name != plan.name for stack in heat.cloud.stacks.stacks_tagged(heat.project, "blazar"))
 
 
 def test_groups_files_and_parameters_are_expanded(heat):
@@ -215,7 +215,7 @@ def test_a_template_that_cannot_be_is_refused_with_the_reason(heat, resources, w
         with pytest.raises(StackRefused) as refused:
             call(heat.plan(resources))
         assert words in refused.value.explanation
-    assert heat.cloud.stacks.stacks_with(heat.project, "reservation:test-stacks") == ()
+    assert heat.cloud.stacks.stacks_tagged(heat.project, "reservation:test-stacks") == ()
 
 
 def test_a_stack_is_found_by_id_and_tag_and_deleted_with_all_that_it_made(heat):
@@ -225,8 +225,8 @@ def test_a_stack_is_found_by_id_and_tag_and_deleted_with_all_that_it_made(heat):
     found = heat.settled(made)
     assert (found.id, found.name, found.action, found.state) == (made, plan.name, "CREATE", "COMPLETE")
     assert found.tags == TAGS
-    assert stacks.stacks_with(project, "reservation:test-stacks") == (found,)
-    assert stacks.stacks_with(project, "reservation:another") == ()
+    assert stacks.stacks_tagged(project, "reservation:test-stacks") == (found,)
+    assert stacks.stacks_tagged(project, "reservation:another") == ()
     assert (stacks.stacks_named(project, plan.name), stacks.stacks_named(project, "another")) == ((found,), ())
     resources = {r.name: r for r in stacks.stack_resources(project, made)}
     assert {r.name: (r.type, r.state) for r in resources.values()} == {
@@ -241,7 +241,7 @@ def test_a_stack_is_found_by_id_and_tag_and_deleted_with_all_that_it_made(heat):
     assert heat.settled(made) is None
     assert heat.gone(resources["one"].physical_id)
     assert heat.gone(resources["net"].physical_id)
-    assert stacks.stacks_with(project, "reservation:test-stacks") == stacks.stack_resources(project, made) == ()
+    assert stacks.stacks_tagged(project, "reservation:test-stacks") == stacks.stack_resources(project, made) == ()
     with pytest.raises(NotFound):
         stacks.begin_stack_deletion(project, made)
 
@@ -303,7 +303,7 @@ def test_nothing_is_asked_in_a_project_without_a_role(tmp_path):
     for call in (
         lambda: stacks.preview_stack("closed", plan),
         lambda: stacks.begin_stack("closed", plan, tags=TAGS),
-        lambda: stacks.stacks_with("closed", "x"),
+        lambda: stacks.stacks_tagged("closed", "x"),
         lambda: stacks.stack("closed", "x"),
         lambda: stacks.begin_stack_deletion("closed", "x"),
         lambda: stacks.stack_resources("closed", "x"),

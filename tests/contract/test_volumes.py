@@ -25,7 +25,7 @@ def volumes(storage):
 @pytest.fixture
 def open_storage(storage, volumes) -> Storage:
     """One whose project may use its type."""
-    volumes.give_volume_type(storage.type_id, storage.project)
+    volumes.grant_volume_type(storage.type_id, storage.project)
     return storage
 
 
@@ -34,7 +34,7 @@ def test_pools_say_how_much_cinder_lets_volumes_have(volumes):
     thick, thin = by_name[THICK], by_name[THIN]
     assert (thick.name.partition("#")[2], thick.backend_name, thick.total_gb) == (THICK, "fake", 100)
     assert (thick.capacity_gb({}), thin.capacity_gb({})) == (90, 200)
-    assert thick.room_gb({}) <= 90
+    assert thick.unprovisioned_gb({}) <= 90
     assert not volumes.has_backups()
 
 
@@ -50,14 +50,14 @@ def test_a_project_uses_a_private_type_only_with_access(storage, volumes):
     with pytest.raises(NotFound):
         made(storage)
     assert is_refused(lambda: storage.create(1))
-    volumes.give_volume_type(storage.type_id, storage.project)
+    volumes.grant_volume_type(storage.type_id, storage.project)
     with pytest.raises(Conflict):
-        volumes.give_volume_type(storage.type_id, storage.project)
+        volumes.grant_volume_type(storage.type_id, storage.project)
     assert volumes.volume_type_access(storage.type_id) == {storage.project}
     found = ready(storage, made(storage).id)
-    volumes.take_volume_type(storage.type_id, storage.project)
+    volumes.revoke_volume_type(storage.type_id, storage.project)
     with pytest.raises(NotFound):
-        volumes.take_volume_type(storage.type_id, storage.project)
+        volumes.revoke_volume_type(storage.type_id, storage.project)
     assert volumes.volume_type_access(storage.type_id) == frozenset()
     assert volumes.volume(found.id) == found
     with pytest.raises(NotFound):
@@ -74,10 +74,10 @@ def test_a_volume_is_of_the_project_and_has_its_mark_from_the_first_call(open_st
     assert set(volumes.volumes_of_type(open_storage.type_id)) == {found, theirs}
     assert set(volumes.volumes_of_type(open_storage.type_id, project_id=open_storage.project)) == {found, theirs}
     assert volumes.volumes_of_type(open_storage.type_id, project_id=nowhere()) == ()
-    assert volumes.volumes_marked("blazar:reservation", "r-1", project_id=open_storage.project) == (found,)
-    assert volumes.volumes_marked("blazar:reservation", "r-2", project_id=open_storage.project) == ()
-    assert found in volumes.own_volumes()
-    assert theirs not in volumes.own_volumes()
+    assert volumes.volumes_with("blazar:reservation", "r-1", project_id=open_storage.project) == (found,)
+    assert volumes.volumes_with("blazar:reservation", "r-2", project_id=open_storage.project) == ()
+    assert found in volumes.service_volumes()
+    assert theirs not in volumes.service_volumes()
 
 
 def test_a_quota_by_type_limits_users_and_service_alike(open_storage, volumes):
@@ -179,8 +179,8 @@ def test_what_does_not_exist_is_not_found(storage, volumes):
     unknown = Volume(gone, NAME, storage.project, storage.type_id, 1, "available", True)
     for call in (
         lambda: volumes.volume_type_access(gone),
-        lambda: volumes.give_volume_type(gone, storage.project),
-        lambda: volumes.take_volume_type(gone, storage.project),
+        lambda: volumes.grant_volume_type(gone, storage.project),
+        lambda: volumes.revoke_volume_type(gone, storage.project),
         lambda: volumes.begin_volume_growth(gone, 2),
         lambda: volumes.begin_detachment(gone, gone),
         lambda: volumes.drop_attachment(gone),
@@ -209,7 +209,7 @@ def test_what_does_not_exist_is_not_found(storage, volumes):
     ],
 )  # fmt: skip
 def test_the_room_of_a_pool_follows_the_rule_of_cinders_scheduler(pool, specs, expected):
-    assert (pool.capacity_gb(specs), pool.room_gb(specs)) == expected
+    assert (pool.capacity_gb(specs), pool.unprovisioned_gb(specs)) == expected
 
 
 def test_a_type_without_a_pool_leads_to_all_of_its_backend_and_one_without_a_backend_anywhere():

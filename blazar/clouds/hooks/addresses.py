@@ -52,7 +52,7 @@ class Allowed:
 
     def check_url(self, url: str) -> SplitResult:
         """Return the parts of a URL that may be called, as far as the URL itself tells. InvalidInput."""
-        parts = _parts(url)
+        parts = _split_url(url)
         if parts.scheme == "http" and not self.http:
             raise InvalidInput(
                 "hook_url begins with http://; give an https:// URL, or have the operator set [generic] allow_http",
@@ -63,7 +63,7 @@ class Allowed:
             address = ipaddress.ip_address(host)
         except ValueError:
             # Its addresses are not known before a connection is made.
-            if self.hosts and not self.networks and not self._names(host):
+            if self.hosts and not self.networks and not self._lists_host(host):
                 raise InvalidInput(
                     f"hook_url: host {host[:80]} is not in [generic] allowed_hosts", at="/hook_url"
                 ) from None
@@ -74,16 +74,16 @@ class Allowed:
 
     def obstacle(self, host: str, address: Address) -> str | None:
         """Return why a connection to an address of a host must not be made; None if it may."""
-        forms = _forms(address)
+        forms = _add_embedded_ipv4(address)
         if all(any(form in network for network in self.networks) for form in forms):
             return None
-        if special := next((found for form in forms if (found := _special(form)) is not None), None):
+        if special := next((found for form in forms if (found := _describe_special(form)) is not None), None):
             return f"{address} is {special}, and no network of [generic] allowed_networks has it"
-        if not (self.hosts or self.networks) or self._names(host):
+        if not (self.hosts or self.networks) or self._lists_host(host):
             return None
         return f"{host[:80]} ({address}) is neither in allowed_hosts nor in allowed_networks of [generic]"
 
-    def _names(self, host: str) -> bool:
+    def _lists_host(self, host: str) -> bool:
         name = host.lower().rstrip(".")
         if name in self.hosts:
             return True
@@ -91,7 +91,7 @@ class Allowed:
         return any("*." + ".".join(labels[number:]) in self.hosts for number in range(1, len(labels)))
 
 
-def _parts(url: str) -> SplitResult:
+def _split_url(url: str) -> SplitResult:
     problem = None
     try:
         parts = urlsplit(url)
@@ -117,7 +117,7 @@ def _host(parts: SplitResult) -> str:
     return parts.hostname
 
 
-def _forms(address: Address) -> tuple[Address, ...]:
+def _add_embedded_ipv4(address: Address) -> tuple[Address, ...]:
     """Return an address, and the IPv4 address that an IPv6 address stands for."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
@@ -127,7 +127,7 @@ def _forms(address: Address) -> tuple[Address, ...]:
     return (address,)
 
 
-def _special(address: Address) -> str | None:
+def _describe_special(address: Address) -> str | None:
     if address in METADATA:
         return "the address of a metadata service"
     if address.is_loopback or address.is_unspecified or address in THIS_NETWORK:

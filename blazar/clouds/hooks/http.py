@@ -91,7 +91,7 @@ class HttpHooks:
             raise CloudRefused(error.message) from error
         body = json.dumps({"type": str(call.action), "timestamp": zulu(call.at), "data": call.data}).encode()
         secrets = [signing.derive_secret(master, thing) for master in self._masters for thing in call.things]
-        signed = signing.headers(secrets, message_id=call.message_id, timestamp=int(self._now()), body=body)
+        signed = signing.sign(secrets, message_id=call.message_id, timestamp=int(self._now()), body=body)
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json",
@@ -101,22 +101,22 @@ class HttpHooks:
             **signed,
         }
         try:
-            status, retry_after, text = self._exchanged(parts, headers, body, seconds)
+            status, retry_after, text = self._exchange(parts, headers, body, seconds)
         except _NotAllowed as error:
             raise CloudRefused(str(error)) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             # Without the library's own message, which may have the URL.
-            raise CloudUnavailable(f"its hook {_why(error)}") from None
-        return answer_of(call.action, status, retry_after, text, datetime.fromtimestamp(self._now(), UTC))
+            raise CloudUnavailable(f"its hook {_describe_error(error)}") from None
+        return read_answer(call.action, status, retry_after, text, datetime.fromtimestamp(self._now(), UTC))
 
-    def _exchanged(
+    def _exchange(
         self, parts: SplitResult, headers: dict[str, str], body: bytes, seconds: float
     ) -> tuple[int, str | None, bytes | None]:
         """Return status, ``Retry-After`` and body (None if not whole or too long) of an answer that came in time."""
         deadline = time.monotonic() + seconds
         host, port = str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80)
-        raw = self._connected(host, port, deadline)
-        with _cut_at(raw, deadline) as late, closing(self._wrapped(raw, parts.scheme, host)) as wire:
+        raw = self._connect(host, port, deadline)
+        with _shut_down_at(raw, deadline) as late, closing(self._wrap_in_tls(raw, parts.scheme, host)) as wire:
             connection = http.client.HTTPConnection(host, port)
             connection.sock = wire
             path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -133,9 +133,9 @@ class HttpHooks:
                     text = None
             return response.status, response.getheader("Retry-After"), text
 
-    def _connected(self, host: str, port: int, deadline: float) -> socket.socket:
+    def _connect(self, host: str, port: int, deadline: float) -> socket.socket:
         """Return a connection to the first address of a host that answers, if every address of it is allowed."""
-        found = _places(host, port, deadline)
+        found = _resolve_host(host, port, deadline)
         for *_, place in found:
             address = ipaddress.ip_address(str(place[0]).partition("%")[0])
             if (obstacle := self._allowed.obstacle(host, address)) is not None:
@@ -156,7 +156,7 @@ class HttpHooks:
             return wire
         raise failure
 
-    def _wrapped(self, raw: socket.socket, scheme: str, host: str) -> socket.socket:
+    def _wrap_in_tls(self, raw: socket.socket, scheme: str, host: str) -> socket.socket:
         if scheme == "http":
             return raw
         try:
@@ -168,7 +168,7 @@ class HttpHooks:
             raise
 
 
-def _places(host: str, port: int, deadline: float) -> Sequence[tuple[Any, ...]]:
+def _resolve_host(host: str, port: int, deadline: float) -> Sequence[tuple[Any, ...]]:
     """Return the addresses of a host; TimeoutError at the deadline, OSError, ValueError.
 
     Nothing can stop a look-up, which takes as long as the resolver's own limits say: its thread is left alone then.
@@ -196,7 +196,7 @@ class _NotAllowed(Exception):
 
 
 @contextmanager
-def _cut_at(raw: socket.socket, deadline: float) -> Iterator[threading.Event]:
+def _shut_down_at(raw: socket.socket, deadline: float) -> Iterator[threading.Event]:
     """Shut a connection down at the deadline, whatever is being waited for; an error after that is a TimeoutError."""
     late = threading.Event()
     # A handle of our own: TLS takes over the one that it wraps.
@@ -222,7 +222,7 @@ def _cut_at(raw: socket.socket, deadline: float) -> Iterator[threading.Event]:
         handle.close()
 
 
-def _why(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     match error:
         case ssl.SSLError():
             return "has a certificate that cannot be trusted, or TLS fails"
@@ -252,15 +252,15 @@ MAY_BE_UNUSABLE = frozenset({HookAction.START, HookAction.HEALTH})
 """What a hook may answer 409 to because of the state of its resource."""
 
 
-def answer_of(
+def read_answer(
     action: HookAction, status: int, retry_after: str | None, body: bytes | None, now: datetime
 ) -> HookAnswer:
     """Return what an answer means; ``body`` None if it is too long, or did not arrive whole. CloudUnavailable."""
     if status == 202:
-        return HookAnswer(HookResult.NOT_YET, "it is not ready yet (202)", after=after_of(retry_after, now))
+        return HookAnswer(HookResult.NOT_YET, "it is not ready yet (202)", after=read_retry_after(retry_after, now))
     if 200 <= status < 300:
-        return HookAnswer(HookResult.DONE, content=None if status == 204 else content_of(body))
-    said = _sentence(body)
+        return HookAnswer(HookResult.DONE, content=None if status == 204 else read_content(body))
+    said = _read_refusal(body)
     if status >= 500 or status in PASSING:
         raise CloudUnavailable(f"its hook answered {status}{said}")
     if 300 <= status < 400:
@@ -272,7 +272,7 @@ def answer_of(
     return HookAnswer(HookResult.REFUSED, f"its hook refuses the call ({status}){said}")
 
 
-def after_of(retry_after: str | None, now: datetime) -> timedelta:
+def read_retry_after(retry_after: str | None, now: datetime) -> timedelta:
     """Return the time of a ``Retry-After``, seconds or a date, within the bounds."""
     wanted = USUAL
     text = (retry_after or "").strip()
@@ -287,10 +287,10 @@ def after_of(retry_after: str | None, now: datetime) -> timedelta:
     return min(LATEST, max(SOONEST, wanted))
 
 
-def content_of(body: bytes | None) -> Json | None:
+def read_content(body: bytes | None) -> Json | None:
     """Return the JSON object of an answer if any database can store it and any client read it; else None."""
     try:
-        found = json.loads(body or b"", parse_constant=_no_number)
+        found = json.loads(body or b"", parse_constant=_refuse_constant)
         if not isinstance(found, dict) or not found or not _is_plain(found, 0):
             return None
         # Half a surrogate pair is no text.
@@ -300,7 +300,7 @@ def content_of(body: bytes | None) -> Json | None:
     return found
 
 
-def _no_number(text: str) -> Any:
+def _refuse_constant(text: str) -> Any:
     raise ValueError(f"{text} is not JSON")
 
 
@@ -320,9 +320,9 @@ def _is_plain(value: object, depth: int) -> bool:
     return False
 
 
-def _sentence(body: bytes | None) -> str:
+def _read_refusal(body: bytes | None) -> str:
     """Return what a refusal says, as the end of a sentence: one short printable line."""
-    content = content_of(body)
+    content = read_content(body)
     said = next(
         (t for key in ("message", "error", "detail", "reason") if isinstance(t := (content or {}).get(key), str)), ""
     )

@@ -37,17 +37,17 @@ def derive_secret(master: str, thing_id: str) -> bytes:
     return hmac.digest(master.encode(), LABEL + thing_id.encode(), "sha256")
 
 
-def as_text(secret: bytes) -> str:
+def secret_text(secret: bytes) -> str:
     """Return a secret as receivers are given it."""
     return PREFIX + base64.b64encode(secret).decode()
 
 
 def secrets_of(masters: Sequence[str], thing_id: str) -> tuple[str, ...]:
     """Return the secrets of a thing as its receiver is given them, that of the first master secret first."""
-    return tuple(as_text(derive_secret(master, thing_id)) for master in masters)
+    return tuple(secret_text(derive_secret(master, thing_id)) for master in masters)
 
 
-def headers(secrets: Sequence[bytes], *, message_id: str, timestamp: int, body: bytes) -> Mapping[str, str]:
+def sign(secrets: Sequence[bytes], *, message_id: str, timestamp: int, body: bytes) -> Mapping[str, str]:
     """Return the headers of a signed message; the timestamp is of this attempt."""
     if "." in message_id:
         raise ValueError(f"the id {message_id!r} has a full stop, which parts the signed text")

@@ -48,22 +48,22 @@ class ProjectLogin(Token):  # type: ignore[misc]  # a library without types
         if not self.auth_url:
             raise RoleMissing("the service user logs in without the URL of Keystone, so it has no role in any project")
         try:
-            return self._exchanged(session, **more)
+            return self._exchange_token(session, **more)
         except ksa.Unauthorized as error:
             # Its own token may have been revoked: Keystone says the same then. The list renews it if need be.
             if self.project_id not in self._projects():
-                raise self._missing(error) from error
+                raise self._role_missing(error) from error
         except (ksa.Forbidden, ksa.NotFound) as error:
-            raise self._missing(error) from error
-        return self._exchanged(session, **more)
+            raise self._role_missing(error) from error
+        return self._exchange_token(session, **more)
 
-    def _exchanged(self, session: Session, **more: Any) -> AccessInfoV3:
+    def _exchange_token(self, session: Session, **more: Any) -> AccessInfoV3:
         self.auth_methods[0].token = self._own.get_token()
         found = super().get_auth_ref(session, **more)
         self.seen_at = monotonic()
         return found
 
-    def _missing(self, error: Exception) -> RoleMissing:
+    def _role_missing(self, error: Exception) -> RoleMissing:
         return RoleMissing(
             f"the service user has no role in project {self.project_id}, or may not exchange its token: {brief(error)}"
         )
@@ -135,8 +135,8 @@ class Access:
         self._breakers: dict[str, Breaker] = {}
         for scheme in ("http://", "https://"):
             self._transport.mount(scheme, HTTPAdapter(pool_maxsize=POOL))
-        self.session = self._session(credentials.auth)
-        connection = self._connection(self.session)
+        self.session = self._make_session(credentials.auth)
+        connection = self._make_connection(self.session)
         self.compute = self._service("Nova", lambda: connection.compute)
         self.placement = self._service("Placement", lambda: connection.placement)
         self.image = self._service("Glance", lambda: connection.image)
@@ -155,7 +155,7 @@ class Access:
         with self._lock:
             found = self._projects.get(project_id)
             if found is None:
-                found = self._projects[project_id] = self._made_for(project_id)
+                found = self._projects[project_id] = self._make_in_project(project_id)
             self._projects.move_to_end(project_id)
             while len(self._projects) > PROJECTS:
                 self._projects.popitem(last=False)
@@ -165,10 +165,10 @@ class Access:
             raise CloudUnavailable(f"Keystone cannot be reached: {brief(error)}") from error
         return found
 
-    def _made_for(self, project_id: str) -> InProject:
-        plugin = ProjectLogin(self.session, str(self._auth_url or ""), project_id, self.projects)
-        session = self._session(plugin)
-        connection = self._connection(session)
+    def _make_in_project(self, project_id: str) -> InProject:
+        plugin = ProjectLogin(self.session, str(self._auth_url or ""), project_id, self.projects_with_role)
+        session = self._make_session(plugin)
+        connection = self._make_connection(session)
         return InProject(
             session,
             plugin,
@@ -179,7 +179,7 @@ class Access:
             orchestration=self._service("Heat", lambda: connection.orchestration),
         )
 
-    def _session(self, auth: BaseIdentityPlugin) -> Session:
+    def _make_session(self, auth: BaseIdentityPlugin) -> Session:
         credentials = self._credentials
         return Session(
             auth=auth,
@@ -191,7 +191,7 @@ class Access:
             app_version=__version__,
         )
 
-    def _connection(self, session: Session) -> Connection:
+    def _make_connection(self, session: Session) -> Connection:
         credentials = self._credentials
         settings: dict[str, Any] = {f"{name}_interface": value for name, value in credentials.interfaces.items()}
         return Connection(
@@ -202,7 +202,7 @@ class Access:
             **settings,
         )
 
-    def check(self) -> str:
+    def log_in(self) -> str:
         """Log in and return the id of the service user's project. CloudUnavailable, CloudRefused."""
         try:
             return str(self.session.get_project_id())
@@ -218,7 +218,7 @@ class Access:
         except (ksa.ClientException, requests.RequestException) as error:
             raise CloudUnavailable(f"Keystone cannot be reached: {brief(error)}") from error
 
-    def projects(self) -> frozenset[str]:
+    def projects_with_role(self) -> frozenset[str]:
         """Return the ids of the projects in which the service user has a role. CloudUnavailable, CloudRefused."""
         url = str(self._auth_url or "").rstrip("/")
         if not url:
@@ -250,12 +250,12 @@ class ServiceUser:
     """Tokens of the service user, cached by the session until they expire."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self._make_session = session
 
     def token(self) -> str:
         """Return a valid token; CloudUnavailable if Keystone issues none."""
         try:
-            return str(self._session.get_token())
+            return str(self._make_session.get_token())
         except (ksa.ClientException, requests.RequestException) as error:
             raise CloudUnavailable(
                 f"Keystone does not issue a token for the service user ({type(error).__name__})"
@@ -263,4 +263,4 @@ class ServiceUser:
 
     def renew(self) -> None:
         """Discard the cached token."""
-        self._session.invalidate()
+        self._make_session.invalidate()

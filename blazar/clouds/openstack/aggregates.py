@@ -36,20 +36,20 @@ class OpenStackAggregates:
     def hypervisors(self) -> tuple[Hypervisor, ...]:
         """Return all hypervisors."""
         found = list(self._nova.pages("/os-hypervisors/detail", "hypervisors", microversion=HYPERVISORS))
-        zones = self._zones()
+        zones = self._read_zones()
         return tuple(_hypervisor(item, zones) for item in found)
 
     def hypervisor(self, *, id: str | None = None, hostname: str | None = None) -> Hypervisor:
         """Return the hypervisor with exactly this id or hostname."""
         if id is None:
-            id = self._id_of(hostname or "")
+            id = self._hypervisor_id(hostname or "")
         if not id.isdigit():
             raise NotFound(f"the cloud has no hypervisor {id!r}")
         try:
             answer = self._nova.get(f"/os-hypervisors/{id}", microversion=HYPERVISORS)
         except NotFound:
             raise NotFound(f"the cloud has no hypervisor {id}") from None
-        return _hypervisor(answer["hypervisor"], self._zones())
+        return _hypervisor(answer["hypervisor"], self._read_zones())
 
     def disable_service(self, service_name: str, reason: str) -> None:
         """Disable the nova-compute of a host with a reason."""
@@ -61,7 +61,7 @@ class OpenStackAggregates:
         body = {"host": service_name, "binary": _COMPUTE}
         self._nova.call("PUT", "/os-services/enable", body=body, microversion=SERVICES)
 
-    def _id_of(self, hostname: str) -> str:
+    def _hypervisor_id(self, hostname: str) -> str:
         """Return the id of the hypervisor with exactly this name; Nova's own search also finds parts of names."""
         try:
             answer = self._nova.get(f"/os-hypervisors/{quote(hostname, safe='')}/search", microversion=HYPERVISORS)
@@ -72,7 +72,7 @@ class OpenStackAggregates:
                 return str(item["id"])
         raise NotFound(f"the cloud has no hypervisor {hostname!r}")
 
-    def _zones(self) -> Mapping[str, str]:
+    def _read_zones(self) -> Mapping[str, str]:
         """Return the zone that the cloud shows for each compute host."""
         if not self._az_aware:
             return {}
@@ -111,7 +111,7 @@ class OpenStackAggregates:
         if not metadata:
             self._nova.get(f"/os-aggregates/{aggregate_id}", microversion=AGGREGATES)
             return
-        self._act(aggregate_id, {"set_metadata": {"metadata": dict(metadata)}})
+        self._post_action(aggregate_id, {"set_metadata": {"metadata": dict(metadata)}})
 
     def delete_aggregate(self, aggregate_id: int) -> None:
         """Delete an aggregate that has no hosts."""
@@ -123,13 +123,13 @@ class OpenStackAggregates:
 
     def add_host(self, aggregate_id: int, service_name: str) -> None:
         """Add a host to an aggregate."""
-        self._act(aggregate_id, {"add_host": {"host": service_name}})
+        self._post_action(aggregate_id, {"add_host": {"host": service_name}})
 
     def remove_host(self, aggregate_id: int, service_name: str) -> None:
         """Take a host out of an aggregate."""
-        self._act(aggregate_id, {"remove_host": {"host": service_name}})
+        self._post_action(aggregate_id, {"remove_host": {"host": service_name}})
 
-    def _act(self, aggregate_id: int, action: Mapping[str, Any]) -> None:
+    def _post_action(self, aggregate_id: int, action: Mapping[str, Any]) -> None:
         self._nova.call("POST", f"/os-aggregates/{aggregate_id}/action", body=action, microversion=AGGREGATES)
 
 

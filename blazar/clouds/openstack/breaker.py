@@ -35,7 +35,7 @@ class BreakerCall:
         self.began = began
         self.is_answered = False
 
-    def answered(self) -> None:
+    def note_answer(self) -> None:
         """Note that the service has answered, whatever it says."""
         self.is_answered = True
 
@@ -70,13 +70,13 @@ class Breaker:
     @contextmanager
     def call(self) -> Iterator[BreakerCall]:
         """Make a call within this, and note its answer. CloudUnavailable, and no call, if it would wait in vain."""
-        with self._bulkhead.place():
+        with self._bulkhead.admit_call():
             call = BreakerCall(self._enter())
             try:
                 yield call
             finally:
                 if call.is_answered:
-                    self._bulkhead.answered()
+                    self._bulkhead.note_answer()
                 self._leave(call)
 
     def _enter(self) -> float:

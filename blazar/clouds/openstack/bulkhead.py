@@ -119,7 +119,7 @@ class Bulkhead:
         self._seen: dict[str, _Seen] = {}
 
     @contextmanager
-    def place(self) -> Iterator[None]:
+    def admit_call(self) -> Iterator[None]:
         """Make a call within this. CloudUnavailable, and no call, if too many wait. Without a pool: no bound."""
         pool = current().pool
         if pool is None:
@@ -131,7 +131,7 @@ class Bulkhead:
         finally:
             self._leave(pool)
 
-    def answered(self) -> None:
+    def note_answer(self) -> None:
         """Note that the service has answered a call."""
         self._answered_at = self._clock()
 

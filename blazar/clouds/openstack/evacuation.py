@@ -38,7 +38,7 @@ class OpenStackEvacuation:
         A call for each host, and the list of all server groups if there is a server: Nova finds none by its members.
         """
         items = [item for name in service_names for item in self._servers_on(name)]
-        groups = self._groups() if items else {}
+        groups = self._read_server_groups() if items else {}
         return tuple(_occupant(item, groups.get(item["id"])) for item in items)
 
     def _servers_on(self, service_name: str) -> list[Json]:
@@ -48,14 +48,14 @@ class OpenStackEvacuation:
         except VersionMissing:
             return list(self._nova.pages("/servers/detail", "servers", microversion=MOVES, params=query))
 
-    def _groups(self) -> Mapping[str, OccupantGroup]:
+    def _read_server_groups(self) -> Mapping[str, OccupantGroup]:
         """Return the group of each server that is in one; Nova's list of servers does not tell."""
         found = (OccupantGroup(g["id"], g["policy"], frozenset(g["members"])) for g in group_pages(self._nova))
         return {member: group for group in found for member in group.members}
 
     def moves_of(self, server_id: str) -> tuple[Move, ...]:
         """Return the moves of a server."""
-        return _in_order(self._moves({"instance_uuid": server_id}))
+        return _parse_moves(self._moves({"instance_uuid": server_id}))
 
     def open_moves(self, service_name: str) -> tuple[Move, ...]:
         """Return the moves from a host or to it that are not over: a call for each status that such a move may have."""
@@ -64,13 +64,13 @@ class OpenStackEvacuation:
         for status in OPEN_STATUSES:
             for item in self._moves({"host": service_name, "status": status}):
                 found[str(item["id"])] = item
-        return _in_order(list(found.values()))
+        return _parse_moves(list(found.values()))
 
     def moves_since(self, service_name: str, since: datetime) -> tuple[Move, ...]:
         """Return the moves from a host that began since then; Nova tells those that have changed since."""
         query = {"host": service_name, "changes-since": zulu(since)}
         items = [item for item in self._moves(query) if item["migration_type"] in _OURS]
-        found = _in_order(items)
+        found = _parse_moves(items)
         return tuple(move for move in found if move.source == service_name and move.started_at >= to_second(since))
 
     def owners(self, server_ids: Collection[str]) -> Mapping[str, ServerOwner]:
@@ -101,7 +101,7 @@ class OpenStackEvacuation:
         path = f"/servers/{quote(server_id, safe='')}/action"
         self._nova.call("POST", path, body=action, microversion=MOVES)
 
-    def begin_abort(self, server_id: str, move_id: str) -> None:
+    def begin_move_abort(self, server_id: str, move_id: str) -> None:
         """Begin to abort a live migration, which Nova refuses with 400 in a status that does not allow it."""
         path = f"/servers/{quote(server_id, safe='')}/migrations/{quote(move_id, safe='')}"
         try:
@@ -115,7 +115,7 @@ class OpenStackEvacuation:
             raise
 
 
-def _in_order(items: list[Json]) -> tuple[Move, ...]:
+def _parse_moves(items: list[Json]) -> tuple[Move, ...]:
     return tuple(_move(item) for item in sorted(items, key=lambda item: int(item["id"])))
 
 

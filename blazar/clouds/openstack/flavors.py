@@ -80,11 +80,11 @@ class OpenStackFlavors:
         answer = self._nova.get(f"{_path(flavor_id)}/os-flavor-access", microversion=FLAVORS)
         return frozenset(str(item["tenant_id"]) for item in answer["flavor_access"])
 
-    def give_flavor(self, flavor_id: str, project_id: str) -> None:
+    def grant_flavor(self, flavor_id: str, project_id: str) -> None:
         """Let a project use a private flavor."""
         self._change_access(flavor_id, {"addTenantAccess": {"tenant": project_id}})
 
-    def take_flavor(self, flavor_id: str, project_id: str) -> None:
+    def revoke_flavor(self, flavor_id: str, project_id: str) -> None:
         """Let a project no longer use a private flavor."""
         self._change_access(flavor_id, {"removeTenantAccess": {"tenant": project_id}})
 
@@ -98,7 +98,7 @@ class OpenStackFlavors:
 
     def server_groups(self, name: str | None = None) -> tuple[ServerGroup, ...]:
         """Return the groups of all projects with this name, or all."""
-        found, own = group_pages(self._nova), self._access.check()
+        found, own = group_pages(self._nova), self._access.log_in()
         return tuple(
             ServerGroup(g["id"], g["name"], g["policy"], None if g["project_id"] == own else g["project_id"])
             for g in found

@@ -51,7 +51,7 @@ class OpenStackNetwork:
             params["tags"] = tag
         found = (
             item
-            for part in _chunks(addresses)
+            for part in _split_for_urls(addresses)
             for item in self._neutron.pages(
                 "/floatingips", "floatingips", params=params | ({"floating_ip_address": part} if part else {})
             )
@@ -62,8 +62,8 @@ class OpenStackNetwork:
         """Return the addresses of ports, except the ports of floating IPs."""
         wanted = None if addresses is None else frozenset(addresses)
         users: dict[str, str] = {}
-        for part in _chunks(addresses):
-            params = _in_network(network_id) | (
+        for part in _split_for_urls(addresses):
+            params = _network_query(network_id) | (
                 {"fixed_ips": [f"ip_address={address}" for address in part]} if part else {}
             )
             for port in self._neutron.pages("/ports", "ports", params=params):
@@ -71,7 +71,7 @@ class OpenStackNetwork:
                     continue
                 kind = f" ({port['device_owner']})" if port["device_owner"] else ""
                 for fixed in port["fixed_ips"]:
-                    address = _short(fixed["ip_address"])
+                    address = _shorten_address(fixed["ip_address"])
                     if wanted is None or address in wanted:
                         users[address] = f"port {port['id']}{kind}"
         return users
@@ -89,7 +89,7 @@ class OpenStackNetwork:
         }
         return _floating_ip(self._neutron.call("POST", "/floatingips", body={"floatingip": body})["floatingip"])
 
-    def tag_floating_ip(self, floating_ip_id: str, tags: Collection[str]) -> None:
+    def set_address_tags(self, floating_ip_id: str, tags: Collection[str]) -> None:
         """Replace the tags."""
         self._neutron.call("PUT", f"/floatingips/{floating_ip_id}/tags", body={"tags": sorted(tags)})
 
@@ -130,17 +130,17 @@ class OpenStackNetwork:
         """Return the subnets of networks, each once."""
         found = (
             subnet
-            for part in _chunks(network_ids)
+            for part in _split_for_urls(network_ids)
             for subnet in self._neutron.pages("/subnets", "subnets", params={"network_id": part})
         )
         return {subnet["id"]: subnet for subnet in found}.values()
 
 
-def _in_network(network_id: str) -> dict[str, Any]:
+def _network_query(network_id: str) -> dict[str, Any]:
     return {"network_id": network_id}
 
 
-def _chunks(values: Collection[str] | None) -> list[Sequence[str]]:
+def _split_for_urls(values: Collection[str] | None) -> list[Sequence[str]]:
     """Return addresses or ids in chunks for one URL each; one empty chunk stands for all."""
     if values is None:
         return [()]
@@ -148,7 +148,7 @@ def _chunks(values: Collection[str] | None) -> list[Sequence[str]]:
     return [every[start : start + MOST_IN_URL] for start in range(0, len(every), MOST_IN_URL)]
 
 
-def _short(address: str) -> str:
+def _shorten_address(address: str) -> str:
     return str(ip_address(address))
 
 
@@ -159,16 +159,18 @@ def _network(network: Json, subnets: Collection[Json]) -> NetworkInfo:
 
 
 def _subnet(subnet: Json) -> Subnet:
-    pools = tuple((_short(pool["start"]), _short(pool["end"])) for pool in subnet["allocation_pools"])
+    pools = tuple(
+        (_shorten_address(pool["start"]), _shorten_address(pool["end"])) for pool in subnet["allocation_pools"]
+    )
     gateway = subnet.get("gateway_ip")
-    return Subnet(subnet["id"], subnet["cidr"], _short(gateway) if gateway else None, pools)
+    return Subnet(subnet["id"], subnet["cidr"], _shorten_address(gateway) if gateway else None, pools)
 
 
 def _floating_ip(item: Json) -> FloatingIp:
     return FloatingIp(
         id=item["id"],
         network_id=item["floating_network_id"],
-        address=_short(item["floating_ip_address"]),
+        address=_shorten_address(item["floating_ip_address"]),
         project_id=item.get("project_id") or item.get("tenant_id") or "",
         attached=bool(item.get("port_id") or item.get("port_forwardings")),
         tags=frozenset(item.get("tags") or ()),

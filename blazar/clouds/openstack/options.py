@@ -151,7 +151,7 @@ SESSION_OPTIONS: list[cfg.Opt] = [
 """Options of ``[keystone]`` with any authentication plugin."""
 
 
-def register(conf: cfg.ConfigOpts) -> None:
+def register_keystone_options(conf: cfg.ConfigOpts) -> None:
     """Register the options of ``[keystone]``; the others are registered with those of all packages."""
     loading.register_auth_conf_options(conf, GROUP)
     conf.register_opts(SESSION_OPTIONS, group=GROUP)
@@ -175,7 +175,7 @@ def credentials(conf: cfg.ConfigOpts, *, region: str = "") -> Credentials:
         if path and not os.path.exists(path):
             raise InvalidInput(f"{name} is {path}, which does not exist")
     return Credentials(
-        auth=_auth(conf),
+        auth=_load_auth(conf),
         region=region or next(iter(conf.cloud.regions), conf.os_region_name),
         interfaces={
             "compute": conf.nova.endpoint_type,
@@ -187,14 +187,14 @@ def credentials(conf: cfg.ConfigOpts, *, region: str = "") -> Credentials:
         },
         compute_service=conf.nova.compute_service,
         identity_service=conf.identity_service,
-        verify=verification(conf, GROUP),
+        verify=tls_verification(conf, GROUP),
         cert=(section.certfile, section.keyfile) if section.certfile and section.keyfile else section.certfile,
         timeout=section.timeout or conf.cloud.timeout,
         attempts=conf.cloud.attempts,
     )
 
 
-def verification(conf: cfg.ConfigOpts, group: str) -> bool | str:
+def tls_verification(conf: cfg.ConfigOpts, group: str) -> bool | str:
     """Return whom to trust with the login of a section: its cafile, else that of ``[DEFAULT]``; False: anybody."""
     section = conf[group]
     return False if section.insecure else section.cafile or conf.cafile or True
@@ -210,7 +210,7 @@ def auth_url(conf: cfg.ConfigOpts) -> str:
     return f"{conf.os_auth_protocol}://{host}{port}/{path}"
 
 
-def _auth(conf: cfg.ConfigOpts) -> BaseIdentityPlugin:
+def _load_auth(conf: cfg.ConfigOpts) -> BaseIdentityPlugin:
     section = conf[GROUP].auth_section
     if conf[GROUP].auth_type or section:
         # Registered again, because auth_section may name another section.

@@ -12,7 +12,7 @@ from typing import Any
 
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json, StaleGeneration
-from blazar.clouds.ports.placement import CLASS_PREFIX, ReservedCapacity, inventory_of
+from blazar.clouds.ports.placement import CLASS_PREFIX, ReservedCapacity, combine_inventories
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, NotFound
 from blazar.model.resources.resource import ResourceInventory
@@ -40,14 +40,14 @@ class OpenStackPlacement:
         provider nested in it; the latter only if the generation differs from that of the last call.
         """
         found: dict[str, ResourceInventory] = {}
-        for name, (uuid, tree) in self._trees(hypervisor_hostnames).items():
+        for name, (uuid, tree) in self._read_trees(hypervisor_hostnames).items():
             # A provider may vanish meanwhile; its host is left out, as one that was not listed.
             with suppress(NotFound):
                 read = {
                     provider["uuid"]: self._read_provider(provider, is_root=provider["uuid"] == uuid)
                     for provider in tree
                 }
-                found[name] = inventory_of((inventories for inventories, _ in read.values()), read[uuid][1])
+                found[name] = combine_inventories((inventories for inventories, _ in read.values()), read[uuid][1])
         return found
 
     def consumers(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, Mapping[str, Amounts]]:
@@ -56,7 +56,7 @@ class OpenStackPlacement:
         It takes one call for each host and each provider nested in it, besides those for the list.
         """
         found: dict[str, Mapping[str, Amounts]] = {}
-        for name, (_, tree) in self._trees(hypervisor_hostnames).items():
+        for name, (_, tree) in self._read_trees(hypervisor_hostnames).items():
             with suppress(NotFound):
                 held: dict[str, Amounts] = defaultdict(Amounts)
                 for provider in tree:
@@ -67,10 +67,10 @@ class OpenStackPlacement:
                 found[name] = dict(held)
         return found
 
-    def _trees(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, tuple[str, list[Json]]]:
+    def _read_trees(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, tuple[str, list[Json]]]:
         """Return the uuid of each host's own provider, with all providers of its tree but that of reservations."""
         wanted = set(hypervisor_hostnames)
-        providers = self._providers() if len(wanted) != 1 else self._tree(*wanted)
+        providers = self._providers() if len(wanted) != 1 else self._read_tree(*wanted)
         roots = {
             p["uuid"]: p["name"] for p in providers if p["name"] in wanted and p["uuid"] == p["root_provider_uuid"]
         }
@@ -88,9 +88,9 @@ class OpenStackPlacement:
         self._read = {uuid: read for uuid, read in self._read.items() if uuid in there}
         return providers
 
-    def _tree(self, name: str) -> list[Json]:
+    def _read_tree(self, name: str) -> list[Json]:
         """Return the provider of this name and all that are nested in it."""
-        provider = self._provider(name)
+        provider = self._find_provider(name)
         if provider is None:
             return []
         query = {"in_tree": provider["uuid"]}
@@ -113,12 +113,12 @@ class OpenStackPlacement:
 
     def reservation_provider(self, hypervisor_hostname: str) -> str | None:
         """Return the uuid of the host's reservation provider."""
-        found = self._provider(PREFIX + hypervisor_hostname)
+        found = self._find_provider(PREFIX + hypervisor_hostname)
         return None if found is None else str(found["uuid"])
 
     def create_reservation_provider(self, hypervisor_hostname: str) -> str:
         """Create the host's reservation provider as a child of its own."""
-        parent = self._provider(hypervisor_hostname)
+        parent = self._find_provider(hypervisor_hostname)
         if parent is None:
             raise NotFound(f"Placement knows no resource provider {hypervisor_hostname}")
         body = {"name": PREFIX + hypervisor_hostname, "parent_provider_uuid": parent["uuid"]}
@@ -140,7 +140,7 @@ class OpenStackPlacement:
 
     def reserved_capacity(self, hypervisor_hostname: str, resource_class: str) -> ReservedCapacity | None:
         """Return what a reservation provider has of a class, and how much of it is used."""
-        path = self._path_of(hypervisor_hostname)
+        path = self._reservation_provider_path(hypervisor_hostname)
         if path is None:
             return None
         found = self._placement.get(f"{path}/inventories", microversion=MICROVERSION)["inventories"].get(resource_class)
@@ -151,7 +151,7 @@ class OpenStackPlacement:
 
     def reserved_totals(self, hypervisor_hostname: str) -> Mapping[str, int]:
         """Return the totals of a reservation provider."""
-        path = self._path_of(hypervisor_hostname)
+        path = self._reservation_provider_path(hypervisor_hostname)
         if path is None:
             return {}
         found = self._placement.get(f"{path}/inventories", microversion=MICROVERSION)["inventories"]
@@ -159,7 +159,7 @@ class OpenStackPlacement:
 
     def set_inventory(self, hypervisor_hostname: str, resource_class: str, total: int) -> None:
         """Set the inventory of a class on a reservation provider."""
-        path = self._path_of(hypervisor_hostname)
+        path = self._reservation_provider_path(hypervisor_hostname)
         if path is None:
             raise NotFound(f"Placement knows no resource provider {PREFIX}{hypervisor_hostname}")
         one_by_one = {"reserved": 0, "min_unit": 1, "max_unit": 1, "step_size": 1, "allocation_ratio": 1.0}
@@ -175,7 +175,7 @@ class OpenStackPlacement:
 
     def delete_inventory(self, hypervisor_hostname: str, resource_class: str) -> None:
         """Remove the inventory of a class from a reservation provider."""
-        path = self._path_of(hypervisor_hostname)
+        path = self._reservation_provider_path(hypervisor_hostname)
         if path is None:
             raise NotFound(f"Placement knows no resource provider {PREFIX}{hypervisor_hostname}")
 
@@ -188,7 +188,7 @@ class OpenStackPlacement:
 
         _retry_while_stale(write, self._sleep)
 
-    def hosts_with_free(self, resource_class: str) -> frozenset[str]:
+    def hosts_with_unused(self, resource_class: str) -> frozenset[str]:
         """Return the hosts with unused inventory of a reservation's class, in one call."""
         query = {"resources": f"{resource_class}:1"}
         try:
@@ -214,11 +214,11 @@ class OpenStackPlacement:
         answer = self._placement.get("/resource_providers", params={"resources": wanted}, microversion=MICROVERSION)
         return frozenset(str(provider["name"]) for provider in answer["resource_providers"])
 
-    def _path_of(self, hypervisor_hostname: str) -> str | None:
+    def _reservation_provider_path(self, hypervisor_hostname: str) -> str | None:
         uuid = self.reservation_provider(hypervisor_hostname)
         return None if uuid is None else f"/resource_providers/{uuid}"
 
-    def _provider(self, name: str) -> Json | None:
+    def _find_provider(self, name: str) -> Json | None:
         answer = self._placement.get("/resource_providers", params={"name": name}, microversion=MICROVERSION)
         providers: list[Json] = answer["resource_providers"]
         return next((provider for provider in providers if provider["name"] == name), None)

@@ -17,7 +17,7 @@ class OpenStackProjects:
     def __init__(self, access: Access) -> None:
         self._access = access
 
-    def check(self, project_id: str) -> None:
+    def check_role(self, project_id: str) -> None:
         """Ask for a token of the project, unless one was given lately."""
         self._access.in_project(project_id, recent=True)
 

@@ -80,9 +80,9 @@ class OpenStackSegments:
             return None
         return tuple(_range(item) for item in found)
 
-    def own_project(self) -> str:
+    def service_project(self) -> str:
         """Return the id of the project of the service user."""
-        return self._access.check()
+        return self._access.log_in()
 
     def create_segment_network(
         self, segment: Segment, *, name: str, project_id: str, description: str
@@ -108,11 +108,11 @@ class OpenStackSegments:
                 raise SegmentRefused(error.message) from error
             raise
 
-    def tag_network(self, network_id: str, tags: Collection[str]) -> None:
+    def set_network_tags(self, network_id: str, tags: Collection[str]) -> None:
         """Replace the tags."""
         self._neutron.call("PUT", f"/networks/{network_id}/tags", body={"tags": sorted(tags)})
 
-    def describe_network(self, network_id: str, description: str) -> None:
+    def set_description(self, network_id: str, description: str) -> None:
         """Replace the description."""
         self._neutron.call("PUT", f"/networks/{network_id}", body={"network": {"description": description}})
 
@@ -149,7 +149,7 @@ class OpenStackSegments:
         """Delete a port."""
         self._neutron.call("DELETE", f"/ports/{port_id}")
 
-    def disown_port(self, port_id: str) -> None:
+    def clear_port_owner(self, port_id: str) -> None:
         """Remove owner, device and host of a port."""
         port = {"device_owner": "", "device_id": "", "binding:host_id": None}
         self._neutron.call("PUT", f"/ports/{port_id}", body={"port": port})
@@ -169,7 +169,7 @@ class OpenStackSegments:
         body = {"sub_ports": [{"port_id": port_id} for port_id in sorted(port_ids)]}
         self._neutron.call("PUT", f"/trunks/{trunk_id}/remove_subports", body=body)
 
-    def enable_trunk(self, trunk_id: str, *, enabled: bool) -> None:
+    def set_trunk_enabled(self, trunk_id: str, *, enabled: bool) -> None:
         """Enable or disable a trunk."""
         self._neutron.call("PUT", f"/trunks/{trunk_id}", body={"trunk": {"admin_state_up": enabled}})
 
@@ -181,7 +181,7 @@ class OpenStackSegments:
         """Return routers."""
         return tuple(
             Router(item["id"], tuple(RouterRoute(r["destination"], r["nexthop"]) for r in item.get("routes") or ()))
-            for part in _chunks(router_ids)
+            for part in _split_for_urls(router_ids)
             for item in self._neutron.pages("/routers", "routers", params={"id": part, "fields": ["id", "routes"]})
         )
 
@@ -197,7 +197,7 @@ class OpenStackSegments:
         self._neutron.call("PUT", path, body={"port_id": port_id})
 
 
-def _chunks(ids: Iterable[str]) -> Iterator[list[str]]:
+def _split_for_urls(ids: Iterable[str]) -> Iterator[list[str]]:
     every = sorted(ids)
     for start in range(0, len(every), _MAX_IDS):
         yield every[start : start + _MAX_IDS]

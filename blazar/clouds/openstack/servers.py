@@ -58,7 +58,7 @@ class OpenStackServers:
         query = {"all_tenants": "1", "host": service_name, "soft_deleted": "1"}
         return self._servers(query)
 
-    def server_counts(self) -> Mapping[str, int]:
+    def count_servers(self) -> Mapping[str, int]:
         """Return the number of servers on each host that has some, those in the recycle bin included."""
         every = self._servers({"all_tenants": "1", "soft_deleted": "1"})
         return Counter(server.host for server in every if server.host is not None)
@@ -119,7 +119,7 @@ class OpenStackServers:
         """Begin to make an image of a server, and make the server's project its owner."""
         server = self._nova.get(f"/servers/{server_id}", microversion=SERVERS)["server"]
         answer = self._server_action(server_id, {"createImage": {"name": name, "metadata": dict(metadata)}})
-        self.give_image(str(answer["image_id"]), server["tenant_id"])
+        self.set_image_owner(str(answer["image_id"]), server["tenant_id"])
 
     def _server_action(self, server_id: str, action: Mapping[str, Any]) -> Json:
         return self._nova.call(
@@ -144,7 +144,7 @@ class OpenStackServers:
         """Accept a cold move."""
         self._server_action(server_id, {"confirmResize": None})
 
-    def moves_from(self, service_name: str) -> Mapping[str, MigrationState]:
+    def unfinished_moves_from(self, service_name: str) -> Mapping[str, MigrationState]:
         """Return the servers that have left a host by a cold migration that is not complete, with its state."""
         moves: dict[str, MigrationState] = {}
         # In this order: a migration that leaves the first status in between is found in the second.
@@ -152,10 +152,10 @@ class OpenStackServers:
             query = {"host": service_name, "status": status}
             for item in self._nova.pages("/os-migrations", "migrations", microversion=SERVERS, params=query):
                 if item["source_compute"] == service_name:
-                    moves.update(self._move(item["instance_uuid"]))
+                    moves.update(self._find_unfinished_move(item["instance_uuid"]))
         return moves
 
-    def _move(self, server_id: str) -> Mapping[str, MigrationState]:
+    def _find_unfinished_move(self, server_id: str) -> Mapping[str, MigrationState]:
         # A migration is called finished before its server may be confirmed: the status of the server decides.
         try:
             server = self._nova.get(f"/servers/{quote(server_id, safe='')}", microversion=SERVERS)["server"]
@@ -180,7 +180,7 @@ class OpenStackServers:
 
     # Images
 
-    def give_image(self, image_id: str, project_id: str) -> None:
+    def set_image_owner(self, image_id: str, project_id: str) -> None:
         """Make a project the owner of an image: the service user owns the snapshots that it makes."""
         self._glance.call(
             "PATCH",

@@ -165,7 +165,7 @@ class CloudService:
             reraise=True,
         )
         try:
-            return retrying(self._guarded, _Request(method, path, body, microversion, params, content_type))
+            return retrying(self._call_guarded, _Request(method, path, body, microversion, params, content_type))
         except Transient as transient:
             raise transient.error from transient.__cause__
 
@@ -177,21 +177,21 @@ class CloudService:
         while True:
             answer = self.get(path, microversion=microversion, params=query)
             yield from answer[key]
-            next_page = _next(answer, key)
+            next_page = _next_page_link(answer, key)
             if next_page is None or not answer[key]:
                 return
             # Only the query of the link is used: its host may be unreachable from here.
             query |= parse_qs(urlsplit(next_page).query)
 
-    def _guarded(self, asked: _Request) -> Json:
+    def _call_guarded(self, asked: _Request) -> Json:
         left = current().remaining()
         if left is not None and left <= 0:
             raise CloudUnavailable(f"{self._name} took too long; the time for this request is over")
         with self._breaker.call() as call:
             response = self._attempt(asked)
-            call.answered()
+            call.note_answer()
         if response.status_code >= 400:
-            raise self._refusal(asked, response)
+            raise self._describe_refusal(asked, response)
         if not response.content or "json" not in response.headers.get("Content-Type", ""):
             return {}
         try:
@@ -233,7 +233,7 @@ class CloudService:
             raise self._explain(error, late, repeatable=repeatable) from error
         if asked.changes and response.status_code == 401:
             proxy.invalidate()
-            raise Transient(CloudUnavailable(f"{self._name} does not accept our token: {_message(response)}"))
+            raise Transient(CloudUnavailable(f"{self._name} does not accept our token: {_error_message(response)}"))
         return response
 
     def _endpoint_of(self, proxy: Proxy) -> str | None:
@@ -242,12 +242,12 @@ class CloudService:
         The library reads the whole catalog for it, which takes as long as the rest of its work for a call.
         """
         known = self._endpoint
-        if known is None or known.login is not _login(proxy) or monotonic() >= known.until:
+        if known is None or known.login is not _login_identity(proxy) or monotonic() >= known.until:
             url = proxy.get_endpoint()
             if url is None:
                 return None
             # The library would take a percent sign for the start of a variable.
-            known = _Endpoint(url.replace("%", "%%"), _login(proxy), monotonic() + ENDPOINT_SECONDS)
+            known = _Endpoint(url.replace("%", "%%"), _login_identity(proxy), monotonic() + ENDPOINT_SECONDS)
             self._endpoint = known
         return known.url
 
@@ -265,16 +265,16 @@ class CloudService:
         again = isinstance(error, ksa.ConnectFailure) and (repeatable or _was_refused(error))
         return Transient(failure) if again else failure
 
-    def _refusal(self, asked: _Request, response: requests.Response) -> Exception:
+    def _describe_refusal(self, asked: _Request, response: requests.Response) -> Exception:
         """Return what is raised for an answer that is an error; it is Transient if the call may be made again."""
-        status, text = response.status_code, _message(response)
+        status, text = response.status_code, _error_message(response)
         LOG.debug("%s of %s: %d %s", asked, self._name, status, text)
         # Cinder refuses with 413 what a quota does not allow, which another attempt would not get either.
         if status in TRANSIENT_STATUSES and not (status == 413 and "quota" in text.lower()):
             failure = CloudUnavailable(f"{self._name} failed with {status}: {text}")
             return Transient(failure) if asked.is_repeatable or status == 503 else failure
         # Nova and Glance refuse what a quota does not allow with 403 or 413, Neutron with 409, Heat with 400.
-        kind = _type(response)
+        kind = _error_type(response)
         quota = ReasonCode.QUOTA_EXCEEDED if kind in _QUOTAS or "quota" in text.lower() else None
         sentence = f"{self._name}: {text}"
         match status:
@@ -292,7 +292,7 @@ class CloudService:
         return Explained(f"{self._name} refused {asked} with {status}: {text}", text, type=kind).because(quota)
 
 
-def _login(proxy: Proxy) -> object:
+def _login_identity(proxy: Proxy) -> object:
     """Return what identifies the library's last login; it is another object after the next login."""
     return getattr(proxy.session.auth, "auth_ref", None)
 
@@ -310,7 +310,7 @@ def _was_refused(failure: ksa.ConnectFailure) -> bool:
     return isinstance(getattr(cause, "reason", None), NewConnectionError)
 
 
-def _next(answer: Json, key: str) -> str | None:
+def _next_page_link(answer: Json, key: str) -> str | None:
     """Return the link to the next page, in the format of Nova or of Glance."""
     for link in answer.get(f"{key}_links", ()):
         if link.get("rel") == "next":
@@ -319,7 +319,7 @@ def _next(answer: Json, key: str) -> str | None:
     return str(next_page) if next_page else None
 
 
-def _message(response: requests.Response) -> str:
+def _error_message(response: requests.Response) -> str:
     """Return the message in the body of an error; Nova, Placement and Glance each have a format of their own."""
     try:
         body = response.json()
@@ -337,7 +337,7 @@ def _message(response: requests.Response) -> str:
     return _short(response.reason or "no reason given")
 
 
-def _type(response: requests.Response) -> str:
+def _error_type(response: requests.Response) -> str:
     """Return the word by which Neutron or Heat says what is wrong; empty if there is none."""
     try:
         body = response.json()

@@ -50,7 +50,7 @@ class OpenStackStacks:
                 raise StackExists(error.message, public=error.public) from error
             raise
 
-    def stacks_with(self, project_id: str, tag: str) -> tuple[Stack, ...]:
+    def stacks_tagged(self, project_id: str, tag: str) -> tuple[Stack, ...]:
         """Return the stacks with a tag."""
         return _stacks(self._heat(project_id), tags=tag)
 
@@ -60,7 +60,7 @@ class OpenStackStacks:
 
     def stack(self, project_id: str, stack_id: str) -> Stack | None:
         """Return a stack."""
-        return _by_id(self._heat(project_id), stack_id)
+        return _find_stack(self._heat(project_id), stack_id)
 
     def begin_stack_deletion(self, project_id: str, stack_id: str) -> None:
         """Begin to delete a stack."""
@@ -94,14 +94,14 @@ def _stacks(heat: CloudService, **filters: str) -> tuple[Stack, ...]:
     return tuple(stack for stack in found if (stack.action, stack.state) != (DELETE, COMPLETE))
 
 
-def _by_id(heat: CloudService, stack_id: str) -> Stack | None:
+def _find_stack(heat: CloudService, stack_id: str) -> Stack | None:
     """Return a stack, which by its id alone is found in a list only."""
     return next(iter(_stacks(heat, id=stack_id)), None)
 
 
 def _path(heat: CloudService, stack_id: str) -> str:
     """Return the path of a stack, which needs its name, too; NotFound."""
-    found = _by_id(heat, stack_id)
+    found = _find_stack(heat, stack_id)
     if found is None:
         raise NotFound(f"Heat has no stack {stack_id}")
     return f"/stacks/{found.name}/{found.id}"
@@ -129,7 +129,7 @@ def _iterate_planned(items: Any) -> Iterator[PlannedResource]:
 
 
 def _stack(item: Json) -> Stack:
-    action, state = _split(item["stack_status"])
+    action, state = _split_status(item["stack_status"])
     reason = str(item.get("stack_status_reason") or "")
     return Stack(item["id"], item["stack_name"], action, state, reason, frozenset(item.get("tags") or ()))
 
@@ -139,12 +139,12 @@ def _resource(item: Json) -> StackResource:
         item["resource_name"],
         item["resource_type"],
         str(item.get("physical_resource_id") or ""),
-        _split(item["resource_status"])[1],
+        _split_status(item["resource_status"])[1],
         str(item.get("resource_status_reason") or ""),
     )
 
 
-def _split(status: str) -> tuple[str, str]:
+def _split_status(status: str) -> tuple[str, str]:
     """Return action and state of a status such as ``CREATE_IN_PROGRESS``."""
     for state in (COMPLETE, FAILED, IN_PROGRESS):
         if status.endswith(f"_{state}"):

@@ -48,7 +48,7 @@ class OpenStackVolumeTypes:
     def volume_type(self, type_id: str) -> VolumeType | None:
         """Return the type with this id."""
         try:
-            return _type(self._get(_of_type(type_id))["volume_type"])
+            return _type(self._get(_type_path(type_id))["volume_type"])
         except NotFound:
             return None
 
@@ -59,25 +59,25 @@ class OpenStackVolumeTypes:
 
     def volume_type_access(self, type_id: str) -> frozenset[str]:
         """Return the projects that may use a private type."""
-        found = self._get(f"{_of_type(type_id)}/os-volume-type-access")["volume_type_access"]
+        found = self._get(f"{_type_path(type_id)}/os-volume-type-access")["volume_type_access"]
         return frozenset(str(access["project_id"]) for access in found)
 
-    def give_volume_type(self, type_id: str, project_id: str) -> None:
+    def grant_volume_type(self, type_id: str, project_id: str) -> None:
         """Let a project use a private type."""
-        self._post(f"{_of_type(type_id)}/action", {"addProjectAccess": {"project": project_id}})
+        self._post(f"{_type_path(type_id)}/action", {"addProjectAccess": {"project": project_id}})
 
-    def take_volume_type(self, type_id: str, project_id: str) -> None:
+    def revoke_volume_type(self, type_id: str, project_id: str) -> None:
         """Let a project no longer use a private type."""
-        self._post(f"{_of_type(type_id)}/action", {"removeProjectAccess": {"project": project_id}})
+        self._post(f"{_type_path(type_id)}/action", {"removeProjectAccess": {"project": project_id}})
 
     def volume_quota(self, project_id: str, type_name: str) -> VolumeQuota:
         """Return the quota of a project for a type."""
-        found = self._get(_of_quotas(project_id))["quota_set"]
+        found = self._get(_quotas_path(project_id))["quota_set"]
         return _quota(found, type_name, lambda value: value)
 
     def volume_usage(self, project_id: str, type_name: str) -> VolumeQuota:
         """Return what a project has of a type."""
-        found = self._get(_of_quotas(project_id), params={"usage": "True"})["quota_set"]
+        found = self._get(_quotas_path(project_id), params={"usage": "True"})["quota_set"]
         return _quota(found, type_name, lambda value: value["in_use"] + value["reserved"])
 
     def set_volume_quota(self, project_id: str, type_name: str, quota: VolumeQuota) -> None:
@@ -85,7 +85,7 @@ class OpenStackVolumeTypes:
         limits = {f"gigabytes_{type_name}": quota.gigabytes, f"volumes_{type_name}": quota.volumes}
         body = {"quota_set": limits}
         try:
-            self._cinder.call("PUT", _of_quotas(project_id), body=body, microversion=VOLUMES)
+            self._cinder.call("PUT", _quotas_path(project_id), body=body, microversion=VOLUMES)
         except VersionMissing:
             raise
         except CloudRefused as error:
@@ -108,22 +108,22 @@ class OpenStackVolumes(OpenStackVolumeTypes):
     def volume(self, volume_id: str) -> Volume | None:
         """Return a volume."""
         try:
-            return self._volume(self._get(_of_volume(volume_id))["volume"])
+            return self._volume(self._get(_volume_path(volume_id))["volume"])
         except NotFound:
             return None
 
     def volumes_of_type(self, type_id: str, *, project_id: str | None = None) -> tuple[Volume, ...]:
         """Return the volumes of a type."""
         more = {} if project_id is None else {"project_id": project_id}
-        return self._listed({"volume_type_id": type_id, **more})
+        return self._list_volumes({"volume_type_id": type_id, **more})
 
-    def volumes_marked(self, key: str, value: str, *, project_id: str) -> tuple[Volume, ...]:
+    def volumes_with(self, key: str, value: str, *, project_id: str) -> tuple[Volume, ...]:
         """Return the volumes of a project with a pair in their metadata."""
-        return self._listed({"metadata": json.dumps({key: value}), "project_id": project_id})
+        return self._list_volumes({"metadata": json.dumps({key: value}), "project_id": project_id})
 
-    def own_volumes(self) -> tuple[Volume, ...]:
+    def service_volumes(self) -> tuple[Volume, ...]:
         """Return the volumes that the service user has made."""
-        return self._listed({"user_id": self._access.user_id()})
+        return self._list_volumes({"user_id": self._access.user_id()})
 
     def begin_volume(
         self,
@@ -158,20 +158,20 @@ class OpenStackVolumes(OpenStackVolumeTypes):
 
     def begin_volume_growth(self, volume_id: str, size_gb: int) -> None:
         """Begin to grow a volume."""
-        path = f"{_of_volume(volume_id)}/action"
-        _by_state(lambda: self._post(path, {"os-extend": {"new_size": size_gb}}))
+        path = f"{_volume_path(volume_id)}/action"
+        _call_with_conflicts(lambda: self._post(path, {"os-extend": {"new_size": size_gb}}))
 
     def begin_attachment(self, volume_id: str, server_id: str, *, project_id: str) -> None:
         """Begin to attach a volume, by a token of the project."""
         nova = self._access.in_project(project_id).compute
         path, body = f"/servers/{quote(server_id, safe='')}/os-volume_attachments", {"volumeId": volume_id}
-        _by_state(lambda: nova.call("POST", path, body={"volumeAttachment": body}))
+        _call_with_conflicts(lambda: nova.call("POST", path, body={"volumeAttachment": body}))
 
     def begin_detachment(self, volume_id: str, server_id: str) -> None:
         """Begin to detach a volume, by Nova: Cinder does not detach what Nova uses."""
         # The id of the server is what a user wrote: it must not become another path.
         path = f"/servers/{quote(server_id, safe='')}/os-volume_attachments/{quote(volume_id, safe='')}"
-        _by_state(lambda: self._nova.call("DELETE", path))
+        _call_with_conflicts(lambda: self._nova.call("DELETE", path))
 
     def drop_attachment(self, attachment_id: str) -> None:
         """Delete an attachment."""
@@ -187,14 +187,14 @@ class OpenStackVolumes(OpenStackVolumeTypes):
 
     def begin_volume_deletion(self, volume_id: str) -> None:
         """Begin to delete a volume; by force if an earlier deletion failed."""
-        path = _of_volume(volume_id)
+        path = _volume_path(volume_id)
         found = self._get(path)["volume"]
         if found["status"] == "deleting":
             return
         if found["status"] == "error_deleting":
-            _by_state(lambda: self._post(f"{path}/action", {"os-force_delete": {}}))
+            _call_with_conflicts(lambda: self._post(f"{path}/action", {"os-force_delete": {}}))
             return
-        _by_state(
+        _call_with_conflicts(
             lambda: self._cinder.call("DELETE", path, params={"cascade": "True"}, microversion=VOLUMES),
         )
 
@@ -208,7 +208,7 @@ class OpenStackVolumes(OpenStackVolumeTypes):
             # Cinder ignores it unless its option enable_force_upload says otherwise.
             "force": True,
         }
-        made = self._in_project(volume, f"{_of_volume(volume.id)}/action", {"os-volume_upload_image": wanted})
+        made = self._post_in_project(volume, f"{_volume_path(volume.id)}/action", {"os-volume_upload_image": wanted})
         return str(made["os-volume_upload_image"]["image_id"])
 
     def images_named(self, project_id: str, name: str) -> tuple[VolumeCopy, ...]:
@@ -220,7 +220,7 @@ class OpenStackVolumes(OpenStackVolumeTypes):
     def begin_backup(self, volume: Volume, name: str) -> str:
         """Begin to make a backup of a volume."""
         wanted = {"volume_id": volume.id, "name": name, "force": True}
-        return str(self._in_project(volume, "/backups", {"backup": wanted})["backup"]["id"])
+        return str(self._post_in_project(volume, "/backups", {"backup": wanted})["backup"]["id"])
 
     def backups_of(self, volume_id: str) -> tuple[VolumeCopy, ...]:
         """Return the backups of a volume."""
@@ -228,12 +228,12 @@ class OpenStackVolumes(OpenStackVolumeTypes):
         pages = self._cinder.pages("/backups/detail", "backups", params=params, microversion=VOLUMES)
         return tuple(_backup(item) for item in pages)
 
-    def _in_project(self, volume: Volume, path: str, body: Json) -> Json:
+    def _post_in_project(self, volume: Volume, path: str, body: Json) -> Json:
         """Make a change of a volume as a member of its project, to which belongs what comes of it."""
         cinder = self._access.in_project(volume.project_id).volume
-        return _by_state(lambda: cinder.call("POST", path, body=body, microversion=VOLUMES))
+        return _call_with_conflicts(lambda: cinder.call("POST", path, body=body, microversion=VOLUMES))
 
-    def _listed(self, conditions: Mapping[str, str]) -> tuple[Volume, ...]:
+    def _list_volumes(self, conditions: Mapping[str, str]) -> tuple[Volume, ...]:
         params = {"all_tenants": "1", "sort": "created_at:asc,id:asc", **conditions}
         pages = self._cinder.pages("/volumes/detail", "volumes", params=params, microversion=VOLUMES)
         return tuple(self._volume(item) for item in pages)
@@ -253,7 +253,7 @@ class OpenStackVolumes(OpenStackVolumeTypes):
         )
 
 
-def _by_state(call: Callable[[], Json]) -> Json:
+def _call_with_conflicts(call: Callable[[], Json]) -> Json:
     """Make a call that Cinder and Nova refuse with 400 where others answer 409; return the answer."""
     try:
         return call()
@@ -265,15 +265,15 @@ def _by_state(call: Callable[[], Json]) -> Json:
         raise Conflict(error.message, public="The cloud refuses this in its present state") from error
 
 
-def _of_type(type_id: str) -> str:
+def _type_path(type_id: str) -> str:
     return f"/types/{quote(type_id, safe='')}"
 
 
-def _of_volume(volume_id: str) -> str:
+def _volume_path(volume_id: str) -> str:
     return f"/volumes/{quote(volume_id, safe='')}"
 
 
-def _of_quotas(project_id: str) -> str:
+def _quotas_path(project_id: str) -> str:
     return f"/os-quota-sets/{quote(project_id, safe='')}"
 
 

@@ -142,13 +142,13 @@ CHANGES = frozenset(
         "create_flavor",
         "set_flavor_specs",
         "delete_flavor",
-        "give_flavor",
-        "take_flavor",
+        "grant_flavor",
+        "revoke_flavor",
         "create_server_group",
         "delete_server_group",
         "begin_server_deletion",
         "begin_snapshot",
-        "give_image",
+        "set_image_owner",
         "begin_migration",
         "confirm_migration",
     }
@@ -209,7 +209,7 @@ class Servers(Protocol):
     def servers_on(self, service_name: str) -> tuple[Server, ...]:
         """Return every server of every project that occupies the host, whatever its state."""
 
-    def server_counts(self) -> Mapping[str, int]:
+    def count_servers(self) -> Mapping[str, int]:
         """Return how many servers of all projects occupy each host that has some, by service name."""
 
     def stranded_servers(self, reservation_id: str, project_id: str) -> tuple[Server, ...]:
@@ -238,7 +238,7 @@ class Migrations(Protocol):
     def confirm_migration(self, server_id: str) -> None:
         """Confirm a cold migration. NotFound; Conflict if there is none to confirm."""
 
-    def moves_from(self, service_name: str) -> Mapping[str, MigrationState]:
+    def unfinished_moves_from(self, service_name: str) -> Mapping[str, MigrationState]:
         """Return the ids of servers that have left a host by a cold migration that is not complete, with its state.
 
         RUNNING: the server is no longer listed on the host, and its migration cannot be confirmed yet; or TO_CONFIRM.
@@ -254,7 +254,7 @@ class Images(Protocol):
     def begin_snapshot(self, server_id: str, name: str, metadata: Mapping[str, str]) -> None:
         """Begin to make an image of a server, owned by the server's project. NotFound; Conflict by its state."""
 
-    def give_image(self, image_id: str, project_id: str) -> None:
+    def set_image_owner(self, image_id: str, project_id: str) -> None:
         """Make a project the owner of an image. NotFound."""
 
     def images_of_reservation(self, reservation_id: str) -> tuple[Image, ...]:
@@ -279,10 +279,10 @@ class Flavors(Protocol):
     def flavor_access(self, flavor_id: str) -> frozenset[str]:
         """Return the projects that may boot servers with a private flavor. NotFound, also for a public one."""
 
-    def give_flavor(self, flavor_id: str, project_id: str) -> None:
+    def grant_flavor(self, flavor_id: str, project_id: str) -> None:
         """Let a project boot servers with a private flavor. NotFound; Conflict if it may already."""
 
-    def take_flavor(self, flavor_id: str, project_id: str) -> None:
+    def revoke_flavor(self, flavor_id: str, project_id: str) -> None:
         """Let a project no longer boot servers with a private flavor. NotFound (flavor, or it could not before)."""
 
     def flavor_names(self) -> Mapping[str, str]:
@@ -313,7 +313,7 @@ class Compute(Hypervisors, Aggregates, Servers, Migrations, Images, Flavors, Ser
 class Metrics(Protocol):
     """Tells how busy servers are, by one number each that an operator has chosen."""
 
-    def of_servers(self, server_ids: Collection[str]) -> Mapping[str, float]:
+    def measure_servers(self, server_ids: Collection[str]) -> Mapping[str, float]:
         """Return the measured value of each server; one of which nothing certain is known is left out.
 
         The number of calls does not grow with the servers of a usual lease. CloudUnavailable if nothing is known of any
@@ -324,6 +324,6 @@ class Metrics(Protocol):
 class NoMetrics:
     """No source of measurements: nothing is known of any server."""
 
-    def of_servers(self, server_ids: Collection[str]) -> Mapping[str, float]:
+    def measure_servers(self, server_ids: Collection[str]) -> Mapping[str, float]:
         """Return nothing."""
         return {}

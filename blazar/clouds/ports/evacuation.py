@@ -196,7 +196,7 @@ class HostRoom:
         return all(n <= free.get(name) and (name not in limits or limits[name].allows(n)) for name, n in amounts)
 
 
-CHANGES = frozenset({"begin_move", "begin_abort"})
+CHANGES = frozenset({"begin_move", "begin_move_abort"})
 """The calls that change something: an adapter makes ``context.check_change`` before each."""
 
 
@@ -237,7 +237,7 @@ class Evacuation(Protocol):
         moves. A cold move has to be confirmed when it is done.
         """
 
-    def begin_abort(self, server_id: str, move_id: str) -> None:
+    def begin_move_abort(self, server_id: str, move_id: str) -> None:
         """Begin to abort a live move: the server stays where it is, and the record says so when that is done.
 
         NotFound (server); Conflict if it cannot be aborted: it is over, or beyond the point of return. A move that the

@@ -44,7 +44,7 @@ class FloatingIp:
 CHANGES = frozenset(
     {
         "create_floating_ip",
-        "tag_floating_ip",
+        "set_address_tags",
         "attach_floating_ip",
         "detach_floating_ip",
         "delete_floating_ip",
@@ -79,7 +79,7 @@ class Network(Protocol):
         CloudRefused if the network cannot have it.
         """
 
-    def tag_floating_ip(self, floating_ip_id: str, tags: Collection[str]) -> None:
+    def set_address_tags(self, floating_ip_id: str, tags: Collection[str]) -> None:
         """Replace the tags of a floating IP.
 
         NotFound if it is gone; or CloudUnavailable, as Neutron (29) fails then.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The placement port: inventories and traits of hosts, and the capacity that is reserved on them.
 
-Both adapters convert inventories of Placement into those of resources in the calendar by ``inventory_of``.
+Both adapters convert inventories of Placement into those of resources in the calendar by ``combine_inventories``.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Placement(Protocol):
     def delete_inventory(self, hypervisor_hostname: str, resource_class: str) -> None:
         """Remove a class from a host's reservation provider. NotFound; Conflict while it is used."""
 
-    def hosts_with_free(self, resource_class: str) -> frozenset[str]:
+    def hosts_with_unused(self, resource_class: str) -> frozenset[str]:
         """Return the hypervisor hostnames whose reservation provider has unused capacity of a class.
 
         Empty if there is no such class.
@@ -92,12 +92,14 @@ CLASS_PREFIX = "CUSTOM_RESERVATION_"
 """Prefix of the custom resource classes of reservations: reserved capacity, not capacity of the host."""
 
 
-def reservation_of(resource_class: str) -> str:
+def reservation_id_of(resource_class: str) -> str:
     """Return the id of the reservation that a custom resource class belongs to."""
     return resource_class.removeprefix(CLASS_PREFIX).lower().replace("_", "-")
 
 
-def inventory_of(providers: Iterable[Mapping[str, Mapping[str, Any]]], traits: Iterable[str]) -> ResourceInventory:
+def combine_inventories(
+    providers: Iterable[Mapping[str, Mapping[str, Any]]], traits: Iterable[str]
+) -> ResourceInventory:
     """Return the inventory of a host whose providers have these inventories by class.
 
     The formula is Placement's. A class of several providers is summed and limited to one per allocation, because an
@@ -108,17 +110,19 @@ def inventory_of(providers: Iterable[Mapping[str, Mapping[str, Any]]], traits: I
         for name, inventory in inventories.items():
             if not name.startswith(CLASS_PREFIX):
                 found[name].append(inventory)
-    capacity = Amounts.of({name: sum(map(_amount, parts)) for name, parts in found.items()})
-    return ResourceInventory(capacity, {name: _limits(parts) for name, parts in found.items()}, frozenset(traits))
+    capacity = Amounts.of({name: sum(map(_capacity, parts)) for name, parts in found.items()})
+    return ResourceInventory(
+        capacity, {name: _combine_limits(parts) for name, parts in found.items()}, frozenset(traits)
+    )
 
 
-def _amount(inventory: Mapping[str, Any]) -> int:
+def _capacity(inventory: Mapping[str, Any]) -> int:
     # ``reserved`` may exceed ``total`` while an operator changes an inventory.
     free = max(0, inventory["total"] - inventory.get("reserved", 0))
     return int(free * inventory.get("allocation_ratio", 1.0))
 
 
-def _limits(parts: list[Mapping[str, Any]]) -> UnitLimits:
+def _combine_limits(parts: list[Mapping[str, Any]]) -> UnitLimits:
     if len(parts) > 1:
         return UnitLimits(most=1)
     (one,) = parts

@@ -21,7 +21,7 @@ class Projects(Protocol):
     ``check`` in ``resolve``, so that a lease is refused whose start would fail.
     """
 
-    def check(self, project_id: str) -> None:
+    def check_role(self, project_id: str) -> None:
         """Raise RoleMissing if the service user has no role in a project, or if there is no such project."""
 
 

@@ -125,13 +125,13 @@ class Router:
 CHANGES = frozenset(
     {
         "create_segment_network",
-        "tag_network",
-        "describe_network",
+        "set_network_tags",
+        "set_description",
         "create_subnet",
         "delete_network",
         "delete_port",
-        "disown_port",
-        "enable_trunk",
+        "clear_port_owner",
+        "set_trunk_enabled",
         "remove_sub_ports",
         "delete_trunk",
         "remove_routes",
@@ -157,7 +157,7 @@ class Segments(Protocol):
     def segment_ranges(self, network_type: str) -> tuple[SegmentRange, ...] | None:
         """Return the ranges of a type; None if the cloud does not say (without the extension). Slow for VXLAN."""
 
-    def own_project(self) -> str:
+    def service_project(self) -> str:
         """Return the id of the project of the service user."""
 
     def create_segment_network(
@@ -169,10 +169,10 @@ class Segments(Protocol):
         the segment cannot be, as on a physical network that Neutron does not know.
         """
 
-    def tag_network(self, network_id: str, tags: Collection[str]) -> None:
+    def set_network_tags(self, network_id: str, tags: Collection[str]) -> None:
         """Replace the tags of a network. NotFound if it is gone; or CloudUnavailable, as of a floating IP."""
 
-    def describe_network(self, network_id: str, description: str) -> None:
+    def set_description(self, network_id: str, description: str) -> None:
         """Replace the description of a network. NotFound."""
 
     def create_subnet(self, network_id: str, wanted: NewSubnet, *, project_id: str) -> str:
@@ -197,7 +197,7 @@ class Segments(Protocol):
         Conflict if it belongs to a trunk, or if owner and device say that a router has it.
         """
 
-    def disown_port(self, port_id: str) -> None:
+    def clear_port_owner(self, port_id: str) -> None:
         """Remove owner, device and host of a port, so that it can be deleted as any other. NotFound."""
 
     def trunks_with(self, port_ids: Collection[str]) -> tuple[Trunk, ...]:
@@ -206,7 +206,7 @@ class Segments(Protocol):
     def remove_sub_ports(self, trunk_id: str, port_ids: Collection[str]) -> None:
         """Remove sub-ports from a trunk. NotFound: the trunk, or one of them, is gone; Conflict: it is not enabled."""
 
-    def enable_trunk(self, trunk_id: str, *, enabled: bool) -> None:
+    def set_trunk_enabled(self, trunk_id: str, *, enabled: bool) -> None:
         """Enable or disable a trunk. NotFound."""
 
     def delete_trunk(self, trunk_id: str) -> None:

@@ -94,7 +94,7 @@ class Stacks(Protocol):
     def begin_stack(self, project_id: str, plan: StackPlan, *, tags: frozenset[str]) -> str:
         """Begin to create a stack and return its id. What it has made stays if it fails. StackExists, StackRefused."""
 
-    def stacks_with(self, project_id: str, tag: str) -> tuple[Stack, ...]:
+    def stacks_tagged(self, project_id: str, tag: str) -> tuple[Stack, ...]:
         """Return the stacks of a project that have a tag. Members of the project can change tags."""
 
     def stacks_named(self, project_id: str, name: str) -> tuple[Stack, ...]:

@@ -41,7 +41,7 @@ class VolumePool:
         base = self.total_gb - self.total_gb * self.reserved_percentage // 100
         return int(base * self.ratio) if self._is_thin_for(specs) else base
 
-    def room_gb(self, specs: Mapping[str, str]) -> int | None:
+    def unprovisioned_gb(self, specs: Mapping[str, str]) -> int | None:
         """Return how much of that is left beside what was provisioned; None if the pool does not say."""
         capacity = self.capacity_gb(specs)
         if capacity is None:
@@ -130,8 +130,8 @@ class VolumeCopy:
 
 CHANGES = frozenset(
     {
-        "give_volume_type",
-        "take_volume_type",
+        "grant_volume_type",
+        "revoke_volume_type",
         "set_volume_quota",
         "begin_volume",
         "begin_volume_growth",
@@ -165,10 +165,10 @@ class Volumes(Protocol):
     def volume_type_access(self, type_id: str) -> frozenset[str]:
         """Return the projects that may use a private type. NotFound, also for a public one."""
 
-    def give_volume_type(self, type_id: str, project_id: str) -> None:
+    def grant_volume_type(self, type_id: str, project_id: str) -> None:
         """Let a project use a private type. NotFound; Conflict if it may already."""
 
-    def take_volume_type(self, type_id: str, project_id: str) -> None:
+    def revoke_volume_type(self, type_id: str, project_id: str) -> None:
         """Let a project no longer use a private type; its volumes stay. NotFound (type, or it could not before)."""
 
     def volume_quota(self, project_id: str, type_name: str) -> VolumeQuota:
@@ -186,10 +186,10 @@ class Volumes(Protocol):
     def volumes_of_type(self, type_id: str, *, project_id: str | None = None) -> tuple[Volume, ...]:
         """Return the volumes of a type, of one project or of all, the oldest first."""
 
-    def volumes_marked(self, key: str, value: str, *, project_id: str) -> tuple[Volume, ...]:
+    def volumes_with(self, key: str, value: str, *, project_id: str) -> tuple[Volume, ...]:
         """Return the volumes of a project that have this pair in their metadata, the oldest first."""
 
-    def own_volumes(self) -> tuple[Volume, ...]:
+    def service_volumes(self) -> tuple[Volume, ...]:
         """Return the volumes that the service user has made, of all projects, the oldest first."""
 
     def begin_volume(

@@ -45,10 +45,10 @@ def open_cloud(path: Path, *, clock: Clock, number: int = 1, down: Path | None =
     """
     simulated = SimulatedCloud(FileStorage(path, default_inventory(number)), clock=clock)
     if down is not None:
-        simulated.faults.on_call = lambda name, _: _check(down, name)
+        simulated.faults.on_call = lambda name, _: _check_up(down, name)
     return simulated.cloud
 
 
-def _check(down: Path, name: str) -> None:
+def _check_up(down: Path, name: str) -> None:
     if down.exists():
         raise CloudUnavailable(f"{name}: the cloud is down while the file {down.name} exists")

@@ -61,18 +61,18 @@ def _schedule(state: State, changed: MoveState, now: datetime) -> None:
     """Set when the moves that are queued with one begin: each when those before it have ended."""
     if not changed.live:
         if not changed.begun_at:
-            _plan(changed, now)
+            _set_times(changed, now)
         return
     moves = [m for s in state.servers.values() for m in s.migrations if m.live and m.source == changed.source]
     free_at = now
     for move in sorted(moves, key=lambda move: move.id):
         if move.is_open(now):
             if not move.begun_at or datetime.fromisoformat(move.begun_at) > now:
-                _plan(move, free_at)
-            free_at = max(free_at, _end(move))
+                _set_times(move, free_at)
+            free_at = max(free_at, _end_of_move(move))
 
 
-def _plan(move: MoveState, begin: datetime) -> None:
+def _set_times(move: MoveState, begin: datetime) -> None:
     over = begin + timedelta(seconds=move.seconds) if begin < _NEVER else _NEVER
     move.begun_at, move.over_at, move.failed_at = begin.isoformat(), over.isoformat(), NEVER
     if move.fault == MoveFault.FAILS:
@@ -85,7 +85,7 @@ def _plan(move: MoveState, begin: datetime) -> None:
     move.settled_at = settled.isoformat()
 
 
-def _end(move: MoveState) -> datetime:
+def _end_of_move(move: MoveState) -> datetime:
     return min(map(datetime.fromisoformat, (move.over_at, move.failed_at, move.cancelled_at)))
 
 
@@ -165,9 +165,9 @@ class SimulatedEvacuation(SimulatedService):
             if not admitted:
                 end_move(state, move, now, arrives=False)
 
-    def begin_abort(self, server_id: str, move_id: str) -> None:
+    def begin_move_abort(self, server_id: str, move_id: str) -> None:
         """Abort a live move; those that are queued behind it begin."""
-        with self._calls.changing("begin_abort") as state:
+        with self._calls.changing("begin_move_abort") as state:
             now = self._clock.now()
             state.remove_gone(now)
             server = look_up(state.servers, server_id, "server")
@@ -252,12 +252,12 @@ def _admits(state: State, host: HostState, server: ServerState, now: datetime) -
     if kept or (reservations and server.hint not in reservations):
         return False
     group = _group_of(state, server)
-    if group is not None and not _suits(state, group, host.service_name, server, now):
+    if group is not None and not _fits_group(state, group, host.service_name, server, now):
         return False
     return host.up and host.enabled and _room(state, host, now).has_room_for(_size(server))
 
 
-def _suits(state: State, group: OccupantGroup, target: str, server: ServerState, now: datetime) -> bool:
+def _fits_group(state: State, group: OccupantGroup, target: str, server: ServerState, now: datetime) -> bool:
     others = [state.servers[member] for member in group.members if member in state.servers and member != server.id]
     places = {other.location(now) for other in others if not other.is_gone(now)} - {None}
     match group.policy:

@@ -56,17 +56,17 @@ class SimulatedFlavors(SimulatedService):
                 raise NotFound(f"flavor {flavor_id} is public and has no list of projects")
             return frozenset(found.projects)
 
-    def give_flavor(self, flavor_id: str, project_id: str) -> None:
+    def grant_flavor(self, flavor_id: str, project_id: str) -> None:
         """Give a project access."""
-        with self._calls.changing("give_flavor") as state:
+        with self._calls.changing("grant_flavor") as state:
             projects = look_up(state.flavors, flavor_id, "flavor").projects
             if project_id in projects:
                 raise Conflict(f"project {project_id} has access to flavor {flavor_id} already")
             projects.append(project_id)
 
-    def take_flavor(self, flavor_id: str, project_id: str) -> None:
+    def revoke_flavor(self, flavor_id: str, project_id: str) -> None:
         """Remove the access of a project."""
-        with self._calls.changing("take_flavor") as state:
+        with self._calls.changing("revoke_flavor") as state:
             projects = look_up(state.flavors, flavor_id, "flavor").projects
             if project_id not in projects:
                 raise NotFound(f"project {project_id} has no access to flavor {flavor_id}")

@@ -62,15 +62,15 @@ class SimulatedNetwork(SimulatedService):
                 raise CloudRefused(f"network {network_id} is not a valid external network")
             if ip_address(address) not in ip_network(subnet.cidr):
                 raise CloudRefused(f"{address} is not in subnet {subnet_id}")
-            if has_user(state, network_id, address):
+            if is_address_used(state, network_id, address):
                 raise Conflict(f"{address} is in use on network {network_id}")
             made = FloatingIpState(str(uuid.uuid4()), network_id, address, project_id, description=description)
             state.floating_ips[made.id] = made
             return _floating_ip(made)
 
-    def tag_floating_ip(self, floating_ip_id: str, tags: Collection[str]) -> None:
+    def set_address_tags(self, floating_ip_id: str, tags: Collection[str]) -> None:
         """Replace the tags."""
-        with self._calls.changing("tag_floating_ip") as state:
+        with self._calls.changing("set_address_tags") as state:
             look_up(state.floating_ips, floating_ip_id, "floating IP").tags = sorted(tags)
 
     def attach_floating_ip(self, floating_ip_id: str, server_id: str) -> None:
@@ -94,7 +94,7 @@ class SimulatedNetwork(SimulatedService):
             del state.floating_ips[floating_ip_id]
 
 
-def has_user(state: State, network_id: str, address: str) -> bool:
+def is_address_used(state: State, network_id: str, address: str) -> bool:
     """Return whether a floating IP or a port has an address of a network."""
     owners: list[FloatingIpState | PortState] = [*state.floating_ips.values(), *state.ports.values()]
     return any((owner.network_id, owner.address) == (network_id, address) for owner in owners)

@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from blazar.clouds.ports.compute import Flavor, Image, Server
 from blazar.clouds.simulated.evacuation import end_move
-from blazar.clouds.simulated.network import has_user
+from blazar.clouds.simulated.network import is_address_used
 from blazar.clouds.simulated.server_state import MoveFault
 from blazar.clouds.simulated.servers import image_of, server_of
 from blazar.clouds.simulated.service import look_up
@@ -108,7 +108,7 @@ class Operators:
     def take_address(self, network_id: str, address: str, owner: str = "network:router_gateway") -> str:
         """Create a port, other than of a floating IP, with an address; return the id of the port."""
         with self._storage.open(to_change=True) as state:
-            if has_user(state, network_id, address):
+            if is_address_used(state, network_id, address):
                 raise Conflict(f"{address} is in use on network {network_id}")
             port = PortState(str(uuid.uuid4()), network_id, address, owner)
             state.ports[port.id] = port

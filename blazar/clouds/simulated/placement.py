@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from blazar.clouds.ports.placement import ReservedCapacity, inventory_of
+from blazar.clouds.ports.placement import ReservedCapacity, combine_inventories
 from blazar.clouds.simulated.server_state import ServerState
 from blazar.clouds.simulated.service import SimulatedService
 from blazar.clouds.simulated.state import HostState, State
@@ -95,9 +95,9 @@ class SimulatedPlacement(SimulatedService):
                 raise Conflict(f"the inventory of {resource_class} is in use")
             del state.inventories[hypervisor_hostname][resource_class]
 
-    def hosts_with_free(self, resource_class: str) -> frozenset[str]:
+    def hosts_with_unused(self, resource_class: str) -> frozenset[str]:
         """Return the hosts with unused capacity of a class."""
-        with self._calls.reading("hosts_with_free") as state:
+        with self._calls.reading("hosts_with_unused") as state:
             now = self._clock.now()
             return frozenset(
                 host
@@ -133,7 +133,7 @@ def inventory_of_host(host: HostState) -> ResourceInventory:
         name: {"total": sizes.get(name, 0), **host.inventories.get(name, {})} for name in {**sizes, **host.inventories}
     }
     providers = [{name: {"max_unit": x["total"], **x} for name, x in own.items() if x["total"]}, *host.nested.values()]
-    return inventory_of(providers, host.traits)
+    return combine_inventories(providers, host.traits)
 
 
 def _has_room(state: State, host: HostState, server: ServerState, now: datetime) -> bool:

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from blazar.clouds.ports.projects import NO_LIMIT, Limits, Quota, QuotaLimit
 from blazar.clouds.simulated.service import SimulatedService, check_role
-from blazar.clouds.simulated.volumes import everything
+from blazar.clouds.simulated.volumes import total_usage
 
 
 class SimulatedProjects(SimulatedService):
     """Implements the projects port: there is a role in every project but those that operators have closed."""
 
-    def check(self, project_id: str) -> None:
+    def check_role(self, project_id: str) -> None:
         """Check that there is a role."""
-        with self._calls.reading("check") as state:
+        with self._calls.reading("check_role") as state:
             check_role(state, project_id)
 
 
@@ -36,7 +36,7 @@ class SimulatedQuotas(SimulatedService):
         """Return the quotas for volumes of all types together."""
         with self._calls.reading("volume_quotas") as state:
             limits = state.block.quotas.get(project_id, {})
-            used = everything(state, project_id, self._clock.now())
+            used = total_usage(state, project_id, self._clock.now())
             return {
                 Quota.VOLUMES: QuotaLimit(limits.get("volumes", NO_LIMIT), used.volumes),
                 Quota.GIGABYTES: QuotaLimit(limits.get("gigabytes", NO_LIMIT), used.gigabytes),

@@ -70,9 +70,9 @@ class SimulatedSegments(SimulatedService):
                 if r.network_type == network_type
             )
 
-    def own_project(self) -> str:
+    def service_project(self) -> str:
         """Return the id of the project of the service user."""
-        with self._calls.reading("own_project"):
+        with self._calls.reading("service_project"):
             return OWN_PROJECT
 
     def create_segment_network(
@@ -99,14 +99,14 @@ class SimulatedSegments(SimulatedService):
             state.networks[made.id] = made
             return _network(made)
 
-    def tag_network(self, network_id: str, tags: Collection[str]) -> None:
+    def set_network_tags(self, network_id: str, tags: Collection[str]) -> None:
         """Replace the tags."""
-        with self._calls.changing("tag_network") as state:
+        with self._calls.changing("set_network_tags") as state:
             look_up(state.networks, network_id, "network").tags = sorted(tags)
 
-    def describe_network(self, network_id: str, description: str) -> None:
+    def set_description(self, network_id: str, description: str) -> None:
         """Replace the description."""
-        with self._calls.changing("describe_network") as state:
+        with self._calls.changing("set_description") as state:
             look_up(state.networks, network_id, "network").description = description
 
     def create_subnet(self, network_id: str, wanted: NewSubnet, *, project_id: str) -> str:
@@ -156,9 +156,9 @@ class SimulatedSegments(SimulatedService):
             _free_addresses(state, port_id)
             del state.ports[port_id]
 
-    def disown_port(self, port_id: str) -> None:
+    def clear_port_owner(self, port_id: str) -> None:
         """Remove owner, device and host of a port."""
-        with self._calls.changing("disown_port") as state:
+        with self._calls.changing("clear_port_owner") as state:
             port = look_up(state.ports, port_id, "port")
             port.owner, port.device_id, port.bound = "", "", False
 
@@ -180,9 +180,9 @@ class SimulatedSegments(SimulatedService):
                 raise NotFound(f"trunk {trunk_id} has no sub-port {min(missing)}")
             trunk.sub_ports = [port_id for port_id in trunk.sub_ports if port_id not in port_ids]
 
-    def enable_trunk(self, trunk_id: str, *, enabled: bool) -> None:
+    def set_trunk_enabled(self, trunk_id: str, *, enabled: bool) -> None:
         """Enable or disable a trunk."""
-        with self._calls.changing("enable_trunk") as state:
+        with self._calls.changing("set_trunk_enabled") as state:
             look_up(state.trunks, trunk_id, "trunk").enabled = enabled
 
     def delete_trunk(self, trunk_id: str) -> None:

@@ -27,9 +27,9 @@ class SimulatedServers(SimulatedService):
             now = self._clock.now()
             return tuple(server_of(server, now) for server in state.occupants(service_name, now))
 
-    def server_counts(self) -> Mapping[str, int]:
+    def count_servers(self) -> Mapping[str, int]:
         """Return the number of servers on each host that has some."""
-        with self._calls.reading("server_counts") as state:
+        with self._calls.reading("count_servers") as state:
             now = self._clock.now()
             places = (server.location(now) for server in state.servers.values() if not server.is_gone(now))
             return Counter(place for place in places if place is not None)
@@ -82,7 +82,7 @@ class SimulatedServers(SimulatedService):
         """Begin to migrate a server; a running one live or cold, a stopped one only cold."""
         with self._calls.changing("begin_migration") as state:
             now = self._clock.now()
-            server = _existing(state, server_id, now)
+            server = _look_up_server(state, server_id, now)
             if all(host.service_name != service_name for host in state.hosts.values()):
                 raise CloudRefused(f"the cloud has no compute host {service_name}")
             if server.status_at(now) not in (("ACTIVE", "PAUSED") if live else ("ACTIVE", "SHUTOFF")):
@@ -95,14 +95,14 @@ class SimulatedServers(SimulatedService):
         """Confirm a cold migration."""
         with self._calls.changing("confirm_migration") as state:
             now = self._clock.now()
-            server = _existing(state, server_id, now)
+            server = _look_up_server(state, server_id, now)
             if server.status_at(now) != "VERIFY_RESIZE":
                 raise Conflict(f"server {server_id} is {server.status_at(now)}")
             server.migrations[-1].confirmed = True
 
-    def moves_from(self, service_name: str) -> Mapping[str, MigrationState]:
+    def unfinished_moves_from(self, service_name: str) -> Mapping[str, MigrationState]:
         """Return the servers that have left a host by a cold migration that is not complete, with its state."""
-        with self._calls.reading("moves_from") as state:
+        with self._calls.reading("unfinished_moves_from") as state:
             now = self._clock.now()
             return {
                 server.id: server.migrations[-1].state_at(now)
@@ -122,7 +122,7 @@ class SimulatedServers(SimulatedService):
         """Begin to make an image of a server."""
         with self._calls.changing("begin_snapshot") as state:
             now = self._clock.now()
-            server = _existing(state, server_id, now)
+            server = _look_up_server(state, server_id, now)
             if server.status_at(now) not in ("ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"):
                 raise Conflict(f"server {server_id} is {server.status_at(now)}")
             image = ImageState(
@@ -134,9 +134,9 @@ class SimulatedServers(SimulatedService):
             )
             state.images[image.id] = image
 
-    def give_image(self, image_id: str, project_id: str) -> None:
+    def set_image_owner(self, image_id: str, project_id: str) -> None:
         """Make a project the owner of an image."""
-        with self._calls.changing("give_image") as state:
+        with self._calls.changing("set_image_owner") as state:
             if image_id not in state.images:
                 raise NotFound(f"there is no image {image_id}")
             state.images[image_id].project_id = project_id
@@ -175,6 +175,6 @@ def image_of(image: ImageState, now: datetime) -> Image:
     return Image(image.id, image.name, image.project_id, "active" if done else "saving", dict(image.metadata))
 
 
-def _existing(state: State, server_id: str, now: datetime) -> ServerState:
+def _look_up_server(state: State, server_id: str, now: datetime) -> ServerState:
     state.remove_gone(now)
     return look_up(state.servers, server_id, "server")

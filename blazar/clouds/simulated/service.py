@@ -60,7 +60,7 @@ class Faults:
         self.latency = timedelta(0)
 
     @contextmanager
-    def around(self, name: str) -> Iterator[None]:
+    def apply_around(self, name: str) -> Iterator[None]:
         """Apply the faults that are planned for a call, before and after it."""
         with self._lock:
             self.calls[name] += 1
@@ -114,13 +114,13 @@ class Calls:
     def reading(self, call: str) -> Iterator[State]:
         """Make a call that changes nothing; yield the state to read it."""
         # The faults are outside of the state's lock: a slow call does not delay the others.
-        with self._faults.around(call), self._storage.open(to_change=False) as state:
+        with self._faults.apply_around(call), self._storage.open(to_change=False) as state:
             yield state
 
     @contextmanager
     def changing(self, call: str) -> Iterator[State]:
         """Make a call of ``CHANGES``, after the check of the caller's claim; yield the state to change it."""
-        with self._faults.around(call):
+        with self._faults.apply_around(call):
             check_change()
             with self._storage.open(to_change=True) as state:
                 yield state

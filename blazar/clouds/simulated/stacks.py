@@ -67,8 +67,8 @@ class SimulatedStacks(SimulatedService):
             planned = Expansion(plan, partial(_id_of, ids)).resources()
             _check(state, project_id, [resource for _, resource in planned])
             made = [
-                self._made(state, project_id, _id_of(ids, where), resource)
-                for where, resource in sorted(planned, key=lambda pair: _turn(pair[1]))
+                self._try_to_make(state, project_id, _id_of(ids, where), resource)
+                for where, resource in sorted(planned, key=lambda pair: _making_order(pair[1]))
             ]
             stack = StackState(
                 str(uuid.uuid4()),
@@ -83,9 +83,9 @@ class SimulatedStacks(SimulatedService):
             state.stacks[stack.id] = stack
             return stack.id
 
-    def stacks_with(self, project_id: str, tag: str) -> tuple[Stack, ...]:
+    def stacks_tagged(self, project_id: str, tag: str) -> tuple[Stack, ...]:
         """Return the stacks with a tag."""
-        with self._calls.reading("stacks_with") as state:
+        with self._calls.reading("stacks_tagged") as state:
             check_role(state, project_id)
             now = self._clock.now()
             return tuple(_stack(stack, now) for stack in self._stacks(state, project_id) if tag in stack.tags)
@@ -114,7 +114,7 @@ class SimulatedStacks(SimulatedService):
                 raise NotFound(f"The Stack ({stack_id}) could not be found.")
             stack.action, stack.reason, left = DELETE, "", []
             stack.over_at = (now + self._durations.stack).isoformat()
-            for resource in sorted(stack.resources, key=_turn, reverse=True):
+            for resource in sorted(stack.resources, key=_making_order, reverse=True):
                 if reason := self._delete(state, resource):
                     stack.reason = f"Resource DELETE failed: Conflict: resources.{resource.name}: {reason}"
                     left.append(resource)
@@ -141,7 +141,7 @@ class SimulatedStacks(SimulatedService):
     def _stack(self, state: State, project_id: str, stack_id: str) -> StackState | None:
         return next((s for s in self._stacks(state, project_id) if s.id == stack_id), None)
 
-    def _made(self, state: State, project_id: str, id: str, resource: PlannedResource) -> StackResourceState:
+    def _try_to_make(self, state: State, project_id: str, id: str, resource: PlannedResource) -> StackResourceState:
         """Make a resource, and return it with the reason if that failed."""
         if EXTERNAL in resource.properties:
             return StackResourceState(resource.name, resource.type, "")
@@ -215,7 +215,7 @@ class SimulatedStacks(SimulatedService):
         return ""
 
 
-def _turn(resource: PlannedResource | StackResourceState) -> int:
+def _making_order(resource: PlannedResource | StackResourceState) -> int:
     """Return when a resource is made: after those that it may be on. They are deleted in the reverse order."""
     return _TURNS.index(resource.type) if resource.type in _TURNS else len(_TURNS)
 

@@ -79,10 +79,10 @@ class Expansion:
         kind = _section(self.plan, "resource_registry").get(definition["type"], definition["type"])
         properties = definition.get("properties", {})
         if kind in self.plan.files:
-            yield from self._of_template(self._template(kind), self._resolved(properties, parameters, within), where)
+            yield from self._of_template(self._template(kind), self._resolve(properties, parameters, within), where)
         elif kind in _GROUPS:
             inner = properties[_GROUPS[kind]]
-            count = self._resolved(
+            count = self._resolve(
                 properties.get("count", properties.get("desired_capacity", properties.get("min_size", 1))),
                 parameters,
                 within,
@@ -96,7 +96,7 @@ class Expansion:
         elif not kind.startswith("OS::"):
             raise refuse_template(f"The Resource Type ({kind}) could not be found.")
         else:
-            found = {**_DEFAULTS.get(kind, {}), **self._resolved(properties, parameters, within)}
+            found = {**_DEFAULTS.get(kind, {}), **self._resolve(properties, parameters, within)}
             found |= {key: str(found[key]) for key in _TEXTS if isinstance(found.get(key), int)}
             shown = {key: _EMPTY.get(key) if value is None else value for key, value in found.items()}
             # A size that was not given is null; one that the run tells is 0.
@@ -111,9 +111,9 @@ class Expansion:
             self.read[file] = yaml.safe_load(self.plan.files[file])
         return self.read[file]
 
-    def _resolved(self, value: Any, parameters: Mapping[str, object], within: Where) -> Any:
+    def _resolve(self, value: Any, parameters: Mapping[str, object], within: Where) -> Any:
         if isinstance(value, list):
-            return [self._resolved(part, parameters, within) for part in value]
+            return [self._resolve(part, parameters, within) for part in value]
         if not isinstance(value, dict):
             return value
         if len(value) == 1:
@@ -131,11 +131,11 @@ class Expansion:
                     if isinstance(argument["template"], dict) and "get_resource" in argument["template"]:
                         # Heat checks a template before there is anything that has an id.
                         raise refuse_template('"str_replace" template must be a string')
-                    found = self._resolved(argument, parameters, within)
+                    found = self._resolve(argument, parameters, within)
                     if not isinstance(found["template"], str):
                         raise refuse_template('"str_replace" template must be a string')
                     return str(found["params"].get(found["template"], found["template"]))
-        return {key: self._resolved(part, parameters, within) for key, part in value.items()}
+        return {key: self._resolve(part, parameters, within) for key, part in value.items()}
 
 
 def refuse_template(sentence: str) -> StackRefused:

@@ -23,7 +23,7 @@ class SimulatedVolumeCopies(SimulatedService):
             self._begin(state, volume.id, "uploading", ("available",))
             ends_at = (self._clock.now() + self._durations.snapshot).isoformat()
             made = ImageState(str(uuid.uuid4()), name, volume.project_id, ends_at)
-            if not _fails(state):
+            if not _takes_failure(state):
                 state.images[made.id] = made
             return made.id
 
@@ -40,7 +40,7 @@ class SimulatedVolumeCopies(SimulatedService):
             check_role(state, volume.project_id)
             self._begin(state, volume.id, "backing-up", ("available", "in-use"))
             ends_at = (self._clock.now() + self._durations.snapshot).isoformat()
-            fails = _fails(state) or not state.block.backups
+            fails = _takes_failure(state) or not state.block.backups
             made = BackupState(str(uuid.uuid4()), name, volume.project_id, volume.id, ends_at, fails)
             state.block.copies[made.id] = made
             return made.id
@@ -70,7 +70,7 @@ class SimulatedVolumeCopies(SimulatedService):
         return CopyState.FAILED if fails else CopyState.DONE
 
 
-def _fails(state: State) -> bool:
+def _takes_failure(state: State) -> bool:
     """Return whether the next copy fails, and count it."""
     fails = state.block.failing > 0
     state.block.failing = max(0, state.block.failing - 1)

@@ -54,17 +54,17 @@ class SimulatedVolumeTypes(SimulatedVolumeCopies):
         with self._calls.reading("volume_type_access") as state:
             return frozenset(_private_type(state, type_id).projects)
 
-    def give_volume_type(self, type_id: str, project_id: str) -> None:
+    def grant_volume_type(self, type_id: str, project_id: str) -> None:
         """Let a project use a private type."""
-        with self._calls.changing("give_volume_type") as state:
+        with self._calls.changing("grant_volume_type") as state:
             found = _private_type(state, type_id)
             if project_id in found.projects:
                 raise Conflict(f"project {project_id} has access to volume type {type_id} already")
             found.projects.append(project_id)
 
-    def take_volume_type(self, type_id: str, project_id: str) -> None:
+    def revoke_volume_type(self, type_id: str, project_id: str) -> None:
         """Let a project no longer use a private type."""
-        with self._calls.changing("take_volume_type") as state:
+        with self._calls.changing("revoke_volume_type") as state:
             found = _private_type(state, type_id)
             if project_id not in found.projects:
                 raise NotFound(f"project {project_id} has no access to volume type {type_id}")
@@ -104,18 +104,18 @@ class SimulatedVolumes(SimulatedVolumeTypes):
         """Return the volumes of a type."""
         with self._calls.reading("volumes_of_type") as state:
             here = (v for v in state.block.volumes.values() if v.type_id == type_id)
-            return self._shown(v for v in here if project_id in (None, v.project_id))
+            return self._show_volumes(v for v in here if project_id in (None, v.project_id))
 
-    def volumes_marked(self, key: str, value: str, *, project_id: str) -> tuple[Volume, ...]:
+    def volumes_with(self, key: str, value: str, *, project_id: str) -> tuple[Volume, ...]:
         """Return the volumes of a project with a pair in their metadata."""
-        with self._calls.reading("volumes_marked") as state:
+        with self._calls.reading("volumes_with") as state:
             here = (v for v in state.block.volumes.values() if v.project_id == project_id)
-            return self._shown(v for v in here if v.metadata.get(key) == value)
+            return self._show_volumes(v for v in here if v.metadata.get(key) == value)
 
-    def own_volumes(self) -> tuple[Volume, ...]:
+    def service_volumes(self) -> tuple[Volume, ...]:
         """Return the volumes of the service user."""
-        with self._calls.reading("own_volumes") as state:
-            return self._shown(v for v in state.block.volumes.values() if v.user_id == SERVICE_USER)
+        with self._calls.reading("service_volumes") as state:
+            return self._show_volumes(v for v in state.block.volumes.values() if v.user_id == SERVICE_USER)
 
     def begin_volume(
         self,
@@ -155,7 +155,7 @@ class SimulatedVolumes(SimulatedVolumeTypes):
         """Begin to grow a volume; one that does not fit stays as it is."""
         with self._calls.changing("begin_volume_growth") as state:
             now = self._clock.now()
-            found = _existing(state, volume_id, now)
+            found = _look_up_volume(state, volume_id, now)
             if found.status(now) not in ("available", "in-use"):
                 raise Conflict(f"volume {volume_id} is {found.status(now)}")
             if size_gb <= found.size_gb:
@@ -211,9 +211,9 @@ class SimulatedVolumes(SimulatedVolumeTypes):
     def begin_volume_deletion(self, volume_id: str) -> None:
         """Begin to delete a volume with its snapshots."""
         with self._calls.changing("begin_volume_deletion") as state:
-            delete(state, volume_id, self._clock.now(), ends_at=self._clock.now() + self._durations.deletion)
+            begin_to_delete(state, volume_id, self._clock.now(), ends_at=self._clock.now() + self._durations.deletion)
 
-    def _shown(self, found: Iterable[VolumeState]) -> tuple[Volume, ...]:
+    def _show_volumes(self, found: Iterable[VolumeState]) -> tuple[Volume, ...]:
         now = self._clock.now()
         return tuple(
             volume_of(volume, now) for volume in sorted(found, key=lambda v: v.created_at) if not volume.is_gone(now)
@@ -245,9 +245,9 @@ def _check_image(state: State, wanted: VolumeState, image_id: str) -> None:
         raise CloudRefused(f"Size of image {image_id} is larger than {wanted.size_gb} GiB")
 
 
-def delete(state: State, volume_id: str, now: datetime, *, ends_at: datetime) -> None:
+def begin_to_delete(state: State, volume_id: str, now: datetime, *, ends_at: datetime) -> None:
     """Begin to delete a volume; NotFound, Conflict."""
-    found = _existing(state, volume_id, now)
+    found = _look_up_volume(state, volume_id, now)
     if found.status(now) not in ("available", "error", "deleting"):
         raise Conflict(f"Volume {volume_id} status must be available or error, and is {found.status(now)}")
     if found.gone_at is None:
@@ -300,7 +300,7 @@ def _private_type(state: State, type_id: str) -> VolumeTypeState:
     return found
 
 
-def _existing(state: State, volume_id: str, now: datetime) -> VolumeState:
+def _look_up_volume(state: State, volume_id: str, now: datetime) -> VolumeState:
     state.block.remove_gone(now)
     return look_up(state.block.volumes, volume_id, "volume")
 
@@ -320,7 +320,7 @@ def _usage(state: State, project_id: str, type_name: str, now: datetime) -> Volu
 def _check_quota(state: State, project_id: str, type_name: str, more: VolumeQuota, now: datetime) -> None:
     """Raise CloudRefused if a project would exceed its quota for a type, or for all."""
     limits = state.block.quotas.get(project_id, {})
-    every = everything(state, project_id, now)
+    every = total_usage(state, project_id, now)
     of_type = _usage(state, project_id, type_name, now)
     for name, used, wanted in (
         (f"gigabytes_{type_name}", of_type.gigabytes, more.gigabytes),
@@ -335,12 +335,12 @@ def _check_quota(state: State, project_id: str, type_name: str, more: VolumeQuot
             ).because(ReasonCode.QUOTA_EXCEEDED)
 
 
-def everything(state: State, project_id: str, now: datetime) -> VolumeQuota:
+def total_usage(state: State, project_id: str, now: datetime) -> VolumeQuota:
     """Return what a project has of all types, as its quota counts it."""
     mine = [v for v in state.block.volumes.values() if v.project_id == project_id and not v.is_gone(now)]
     return VolumeQuota(sum(volume.taken_gb for volume in mine), len(mine))
 
 
 def _fits(block: BlockStorage, pool: PoolState, size_gb: int, type_: VolumeTypeState, now: datetime) -> bool:
-    room = pool_of(block, pool, now).room_gb(type_.specs)
+    room = pool_of(block, pool, now).unprovisioned_gb(type_.specs)
     return room is None or size_gb <= room

@@ -126,7 +126,7 @@ class UsageChecker:
         others = [server for server in servers if server.id not in running]
         if not running or unused.usage_of(states_of(others)) is Usage.USED:
             return unused.usage_of(states_of(servers)), _text(states_of(servers))
-        values = self._runtime.metrics.of_servers(running)
+        values = self._runtime.metrics.measure_servers(running)
         below = sum(values[id_] < bound for id_ in running & values.keys())
         unknown = len(running - values.keys())
         text = f"{below} of {len(running)} that run below {bound:g}" + (f", {unknown} unknown" if unknown else "")

@@ -107,7 +107,7 @@ class FloatingIpAssignment:
 
     def _tag(self, found: FloatingIp, tags: Collection[str]) -> None:
         try:
-            self._network.tag_floating_ip(found.id, tags)
+            self._network.set_address_tags(found.id, tags)
         except NotFound as error:
             # Its user deleted it; a retry creates it again.
             raise CloudUnavailable(f"{found.address} was deleted while it was being assigned") from error

@@ -99,7 +99,7 @@ class Emptying:
 
     def plan(self, hosts: Collection[Resource], needed: int, elsewhere: Elsewhere) -> EvacuationPlan | NotEnough:
         """Return how so many of these hosts are emptied, or why that cannot be. CloudUnavailable."""
-        counts = self._compute.server_counts()
+        counts = self._compute.count_servers()
         up = {h.service_name for h in self._compute.hypervisors() if h.up and h.enabled}
         usable = [host for host in hosts if _service(host) in up]
         usable.sort(key=lambda host: (counts.get(_service(host), 0), host.id))
@@ -193,7 +193,7 @@ class Emptying:
         for move in going:
             if move.can_be_aborted:
                 try:
-                    self._evacuation.begin_abort(move.server_id, move.id)
+                    self._evacuation.begin_move_abort(move.server_id, move.id)
                 except (NotFound, Conflict) as error:
                     # It is over by now, or beyond its point of return: the next look finds out.
                     LOG.info("The move of server %s cannot be aborted: %s", move.server_id, error.message)

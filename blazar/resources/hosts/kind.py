@@ -105,7 +105,7 @@ class Hosts(Kind):
 
     def candidates(self, registered: Collection[Resource]) -> tuple[Candidate, ...]:
         """Return the hypervisors of the cloud with the number of their servers; three calls to Nova."""
-        counts = self._registration.server_counts()
+        counts = self._registration.count_servers()
         return tuple(
             Candidate(
                 hypervisor.id,
@@ -156,7 +156,7 @@ class Hosts(Kind):
 
     def occupants(self, resources: Collection[Resource]) -> Mapping[int, int]:
         """Return how many servers hosts run, by calendar id."""
-        counts = self._registration.server_counts()
+        counts = self._registration.count_servers()
         return {resource.id: counts.get(str(resource.attributes["service_name"]), 0) for resource in resources}
 
     def poll(self, registered: Collection[Resource], uses: CalendarReads) -> Polled:

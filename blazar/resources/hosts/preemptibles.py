@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.compute import Flavor, Server
-from blazar.clouds.ports.placement import CLASS_PREFIX, reservation_of
+from blazar.clouds.ports.placement import CLASS_PREFIX, reservation_id_of
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import InvalidInput
 from blazar.model.resources.resource import Resource
@@ -79,7 +79,7 @@ class Preemptibles:
             return 0
         promised = Amounts()
         for name, total in self._placement.reserved_totals(resource.name).items():
-            flavor = self._compute.flavor(reservation_of(name))
+            flavor = self._compute.flavor(reservation_id_of(name))
             if flavor is not None:
                 promised += takes(flavor).times(total)
         evicted = surplus((s for s in servers if not _in_slot(s)), resource.capacity, promised)

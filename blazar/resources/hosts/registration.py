@@ -51,9 +51,9 @@ class HostRegistration:
         """Return all hypervisors of the cloud."""
         return self._cloud.compute.hypervisors()
 
-    def server_counts(self) -> Mapping[str, int]:
+    def count_servers(self) -> Mapping[str, int]:
         """Return how many servers run on each host that has some, by service name."""
-        return self._cloud.compute.server_counts()
+        return self._cloud.compute.count_servers()
 
     def close(self, services: Collection[str], mark: str) -> None:
         """Ensure that the nova-computes of hosts are disabled; those that were enabled get the mark as the reason.

@@ -66,7 +66,7 @@ class Snapshots:
             owner = owners.get(image.metadata.get(SERVER, ""), project_id)
             if image.project_id != owner:
                 try:
-                    self._compute.give_image(image.id, owner)
+                    self._compute.set_image_owner(image.id, owner)
                 except NotFound:
                     # Just deleted; if it is still needed, the next attempt creates another.
                     continue

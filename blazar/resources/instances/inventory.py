@@ -84,7 +84,7 @@ class ReservationInventory:
             self._delete_class_with_the_rest()
 
     def _delete_class_with_the_rest(self) -> None:
-        for hypervisor in sorted(self.placement.hosts_with_free(self.name)):
+        for hypervisor in sorted(self.placement.hosts_with_unused(self.name)):
             LOG.warning("Host %s still has inventory of %s, whose reservation ends; deleting it", hypervisor, self.name)
             self.drop(hypervisor)
         try:

@@ -116,9 +116,9 @@ class ReservationFlavor:
         for other in known:
             # The lease was theirs.
             with suppress(NotFound):
-                self._compute.take_flavor(reservation_id, other)
+                self._compute.revoke_flavor(reservation_id, other)
         try:
-            self._compute.give_flavor(reservation_id, project_id)
+            self._compute.grant_flavor(reservation_id, project_id)
         except Conflict:
             if project_id not in self._compute.flavor_access(reservation_id):
                 raise
@@ -131,7 +131,7 @@ class ReservationFlavor:
             return
         for project_id in projects:
             with suppress(NotFound):
-                self._compute.take_flavor(reservation_id, project_id)
+                self._compute.revoke_flavor(reservation_id, project_id)
 
     def groups(self, task: Task) -> list[str]:
         """Return the ids of the server groups of the reservation."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.compute import Aggregate, Server
-from blazar.clouds.ports.placement import CLASS_PREFIX, reservation_of
+from blazar.clouds.ports.placement import CLASS_PREFIX, reservation_id_of
 from blazar.model.base.errors import Conflict, NotFound
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import ReservationStatus
@@ -184,7 +184,11 @@ class CapacityEnsurer:
             (
                 *(name.removeprefix(prefix) for name in names if name.startswith(prefix)),
                 *(a.name for a in aggregates if a.metadata.get("reservation") == a.name),
-                *(reservation_of(name) for name in self._placement.resource_classes() if name.startswith(CLASS_PREFIX)),
+                *(
+                    reservation_id_of(name)
+                    for name in self._placement.resource_classes()
+                    if name.startswith(CLASS_PREFIX)
+                ),
             )
         )
 

@@ -59,9 +59,9 @@ class NetworkAssignment:
         wanted = {BLAZAR, mark(task.reservation.id)}
         try:
             if not wanted <= found.tags:
-                self._segments.tag_network(found.id, found.tags | wanted)
+                self._segments.set_network_tags(found.id, found.tags | wanted)
             if found.description == mark(task.reservation.id):
-                self._segments.describe_network(found.id, description)
+                self._segments.set_description(found.id, description)
         except NotFound as error:
             # Its user deleted it; a retry creates it again.
             raise CloudUnavailable(f"network {found.id} was deleted while it was being created") from error

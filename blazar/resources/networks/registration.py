@@ -119,7 +119,7 @@ class SegmentRegistration:
                 f"network first, or register another segment"
             )
         ranges = self._segments.segment_ranges(segment.network_type)
-        own = self._segments.own_project() if ranges else ""
+        own = self._segments.service_project() if ranges else ""
         for range in ranges or ():
             if _contains(range, segment) and (range.shared or range.project_id != own):
                 others = "all projects" if range.shared else f"project {range.project_id}"

@@ -91,14 +91,14 @@ class Teardown:
 
     def _delete_disowned(self, port: Port, refusals: list[str]) -> None:
         with _pass_over(refusals):
-            self._segments.disown_port(port.id)
+            self._segments.clear_port_owner(port.id)
             self._segments.delete_port(port.id)
 
     def _leave_trunks(self, here: frozenset[str], refusals: list[str]) -> None:
         for trunk in self._segments.trunks_with(here) if here else ():
             with _pass_over(refusals):
                 if not trunk.enabled:
-                    self._segments.enable_trunk(trunk.id, enabled=True)
+                    self._segments.set_trunk_enabled(trunk.id, enabled=True)
                 if trunk.parent in here:
                     self._delete_trunk(trunk)
                     continue
@@ -107,14 +107,14 @@ class Teardown:
                 finally:
                     if not trunk.enabled:
                         # It stays, on another network.
-                        self._segments.enable_trunk(trunk.id, enabled=False)
+                        self._segments.set_trunk_enabled(trunk.id, enabled=False)
 
     def _delete_trunk(self, trunk: Trunk) -> None:
         try:
             self._segments.delete_trunk(trunk.id)
         except Conflict:
             # The parent is bound to the host of a server, which some drivers do not let go.
-            self._segments.disown_port(trunk.parent)
+            self._segments.clear_port_owner(trunk.parent)
             self._segments.delete_trunk(trunk.id)
 
     def _leave_routers(

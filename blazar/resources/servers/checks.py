@@ -62,7 +62,7 @@ class ServerChecks:
             new.setdefault(IMAGE, known[IMAGE])
         if not new and reservation is not None:
             return ResolvedServers(given.values)
-        self._projects.check(project_id)
+        self._projects.check_role(project_id)
         self._check_networks(project_id, new.get(NETWORKS))
         self._check_groups(project_id, new.get(GROUPS))
         return ResolvedServers(

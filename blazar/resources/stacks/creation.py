@@ -144,7 +144,7 @@ class StackMaking:
     def reservations(self, project_id: str) -> frozenset[str]:
         """Return the reservations that have stacks in a project; none where the service user has no role any more."""
         try:
-            found = self._stacks.stacks_with(project_id, BLAZAR)
+            found = self._stacks.stacks_tagged(project_id, BLAZAR)
         except RoleMissing:
             return frozenset()
         there = [stack.tags for stack in found if (stack.action, stack.state) != (DELETE, IN_PROGRESS)]
@@ -214,7 +214,7 @@ class StackMaking:
         project = task.lease.project_id
         found = None if record.id is None else self._stacks.stack(project, record.id)
         if found is None:
-            marked = self._stacks.stacks_with(project, mark(task.reservation.id))
+            marked = self._stacks.stacks_tagged(project, mark(task.reservation.id))
             # Users can copy tags to stacks of their own, but no two stacks of a project have one name.
             name = StackParameters.of(task.reservation.parameters).name(task.reservation.id)
             found = next((stack for stack in marked if stack.name == name), None)

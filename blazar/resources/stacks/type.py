@@ -69,7 +69,7 @@ class VirtualStack(ResourceType):
         if reservation is not None or isinstance(given, GivenStack):
             return given
         source = StackSource.checked(given.values)
-        self._cloud.projects.check(project_id)
+        self._cloud.projects.check_role(project_id)
         # What is refused may be said by a hidden parameter.
         with hide_secrets(lambda: hidden_parts(source)):
             return GivenStack(given.values, source, self._takes(self._planned(project_id, source)))

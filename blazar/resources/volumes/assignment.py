@@ -216,7 +216,7 @@ class VolumeAssignment:
     def reservations(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the ids of the reservations that have volumes, by their marks."""
         types = {type_id_of(resource) for resource in resources}
-        marks = (v.metadata.get(MARK, "") for v in self._volumes.own_volumes() if v.type_id in types)
+        marks = (v.metadata.get(MARK, "") for v in self._volumes.service_volumes() if v.type_id in types)
         return frozenset(mark for mark in marks if may_be_reservation(mark))
 
     def _of_ended(self, task: Task, resource: Resource) -> tuple[Volume, ...]:

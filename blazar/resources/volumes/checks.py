@@ -39,7 +39,7 @@ class VolumeChecks:
         if after[MODE] != Mode.VOLUME:
             return given
         if reservation is None:
-            self._projects.check(project_id)
+            self._projects.check_role(project_id)
         action = after.get(BEFORE_END)
         if action == Action.BACKUP and known.get(BEFORE_END) != action and not self._volumes.has_backups():
             raise InvalidInput(

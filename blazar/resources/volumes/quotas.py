@@ -56,7 +56,7 @@ class PoolQuotas:
         self._set(task, [(resource, found, own)])
         if project not in self._volumes.volume_type_access(found.id):
             try:
-                self._volumes.give_volume_type(found.id, project)
+                self._volumes.grant_volume_type(found.id, project)
             except Conflict:
                 # Another manager was faster.
                 return
@@ -78,13 +78,13 @@ class PoolQuotas:
             if needed.get(resource.id):
                 # A reservation that has begun meanwhile saw the access that was taken a moment later.
                 with suppress(Conflict, NotFound):
-                    self._volumes.give_volume_type(type_id_of(resource), task.lease.project_id)
+                    self._volumes.grant_volume_type(type_id_of(resource), task.lease.project_id)
 
     def _closed(self, task: Task, resource: Resource) -> bool:
         """Ensure that the project may not use the type; return whether that exists."""
         try:
             if task.lease.project_id in self._volumes.volume_type_access(type_id_of(resource)):
-                self._volumes.take_volume_type(type_id_of(resource), task.lease.project_id)
+                self._volumes.revoke_volume_type(type_id_of(resource), task.lease.project_id)
         except NotFound:
             return False
         return True

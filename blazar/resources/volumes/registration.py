@@ -118,7 +118,7 @@ class PoolRegistration:
                 f"promised; let only {found.name} lead to it",
                 at=f"/{POOL}",
             )
-        given, room = int(attributes[SIZE] or 0), pool.room_gb(found.specs)
+        given, room = int(attributes[SIZE] or 0), pool.unprovisioned_gb(found.specs)
         if room is not None and given > room:
             raise InvalidInput(
                 f"{SIZE} is {given}, and pool {pool.name} has room for {room} GiB: {pool.capacity_gb(found.specs)} GiB "
@@ -141,7 +141,7 @@ def _propose_fields(
     """Return the fields that register a pool: the type only if one leads there alone, the size if known."""
     fit = [t for t in types if misdirection(t, pool, pools) is None and not rivals(types, t.id, pool)]
     own = fit[0] if fit else None
-    room = pool.room_gb(own.specs if own else {})
+    room = pool.unprovisioned_gb(own.specs if own else {})
     given: dict[str, PropertyValue] = {POOL: pool.name}
     if own is not None:
         given[TYPE] = own.name

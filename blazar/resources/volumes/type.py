@@ -259,7 +259,7 @@ class VirtualVolume(ResourceType):
 
     def gone(self, made: MadeById) -> frozenset[str]:
         """Return which volumes are gone: one list of all."""
-        there = {volume.id for volume in self._volumes.own_volumes()}
+        there = {volume.id for volume in self._volumes.service_volumes()}
         every = frozenset(id_ for ids in made.values() for id_ in ids)
         # Its users may have transferred it to another project.
         return frozenset(id_ for id_ in every - there if self._volumes.volume(id_) is None)

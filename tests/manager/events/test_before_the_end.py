@@ -178,7 +178,7 @@ def test_an_image_that_a_crash_left_with_the_service_gets_its_owner(world):
     world.simulated.compute.begin_snapshot(
         server.id, "reserved_thesis", {"blazar:reservation": reservation, "blazar:server": server.id}
     )
-    world.simulated.compute.give_image(world.simulated.operators.images()[0].id, "service")
+    world.simulated.compute.set_image_owner(world.simulated.operators.images()[0].id, "service")
     world.run_to(NOON + HOUR)
     assert [image.project_id for image in world.simulated.operators.images()] == [PROJECT]
 
@@ -336,9 +336,9 @@ def test_a_cold_move_that_somebody_left_unconfirmed_does_not_keep_a_host_busy(ro
     lease, host = running(roomy, "none")
     server = boot(roomy, lease, host, status="SHUTOFF")
     roomy.simulated.compute.begin_migration(server.id, "node-4", live=False)
-    assert roomy.simulated.compute.moves_from(host) == {server.id: MigrationState.TO_CONFIRM}
+    assert roomy.simulated.compute.unfinished_moves_from(host) == {server.id: MigrationState.TO_CONFIRM}
     roomy.run_to(NOON + 2 * HOUR + MINUTE)
-    assert roomy.simulated.compute.moves_from(host) == {}
+    assert roomy.simulated.compute.unfinished_moves_from(host) == {}
     assert where(roomy, server) == "node-4"
     assert roomy.now(lease).status is LeaseStatus.TERMINATED
 
@@ -355,7 +355,7 @@ def test_a_host_returns_only_when_a_cold_move_from_it_was_confirmed(a_world, act
         world.simulated.compute.begin_migration(server.id, "node-4", live=False)
     world.run_to(NOON + 2 * HOUR + MINUTE)
     assert world.simulated.compute.servers_on(host) == ()
-    assert world.simulated.compute.moves_from(host) == {server.id: MigrationState.RUNNING}
+    assert world.simulated.compute.unfinished_moves_from(host) == {server.id: MigrationState.RUNNING}
     assert world.now(lease).status is not LeaseStatus.TERMINATED
     world.run_to(NOON + 2 * HOUR + 3 * MINUTE)
     assert {s.id: s.status for s in world.simulated.operators.list_servers()} == {server.id: "SHUTOFF"}

@@ -32,7 +32,7 @@ class Between(ObservedStore):
         super().__init__(store, self._call)
         self._left = step
         self._phase = phase
-        self._act = act
+        self._post_action = act
         self.reached = False
 
     def _call(self, name, operation, *args, **more):
@@ -43,10 +43,10 @@ class Between(ObservedStore):
         if mine:
             self.reached = True
             if self._phase == "before":
-                self._act()
+                self._post_action()
         result = operation(*args, **more)
         if mine and self._phase == "after":
-            self._act()
+            self._post_action()
         return result
 
 

@@ -409,7 +409,7 @@ def test_a_request_without_a_place_to_wait_is_refused_at_once(a_world, monkeypat
 
 def test_a_lease_with_an_active_and_a_failed_part_grows_and_starts_once_more(world):
     lease = world.lease(a_host(), instances(), start=HOUR, hours=3)
-    world.faults.fail_before("give_flavor", CloudRefused("no"))
+    world.faults.fail_before("grant_flavor", CloudRefused("no"))
     world.run_to(NOON + HOUR)
     failed = world.now(lease)
     assert failed.status is LeaseStatus.ERROR
@@ -485,7 +485,7 @@ STATES = {
     "pending": lambda world: world.lease(a_host(), instances(), start=HOUR, hours=3),
     "active": lambda world: world.lease(a_host(), instances(), hours=3),
     "failed hosts": lambda world: failed(world, a_host(), instances(), call="add_host"),
-    "failed servers": lambda world: failed(world, a_host(), instances(), call="give_flavor"),
+    "failed servers": lambda world: failed(world, a_host(), instances(), call="grant_flavor"),
     "failed": lambda world: failed(world, a_host(), call="add_host"),
 }
 CHANGES = {

@@ -66,7 +66,7 @@ def test_what_is_deleted_is_recorded_with_the_time_at_which_that_was_seen_first(
 def test_what_a_list_lacks_is_looked_up_by_its_id(world, lease, monkeypatch):
     everything = world.simulated.segments.segment_networks
     monkeypatch.setattr(world.simulated.compute, "servers_of_flavor", lambda _: ())
-    monkeypatch.setattr(world.simulated.volumes, "own_volumes", lambda: ())
+    monkeypatch.setattr(world.simulated.volumes, "service_volumes", lambda: ())
     monkeypatch.setattr(
         world.simulated.segments, "segment_networks", lambda **asked: everything(**asked) if asked else ()
     )
@@ -78,14 +78,14 @@ def test_what_a_service_does_not_tell_is_not_gone_and_the_others_are_looked_at(w
     world.faults.fail_before("servers_of_flavor", CloudUnavailable("down"))
     assert look(world) == 1
     assert [list(each) for each in gone(world, lease)] == [[], [ids[1]], [ids[2]]]
-    world.faults.fail_before("own_volumes", CloudUnavailable("down"))
+    world.faults.fail_before("service_volumes", CloudUnavailable("down"))
     assert look(world) == 1
     assert [list(each) for each in gone(world, lease)] == [[id_] for id_ in ids]
 
 
 def test_what_is_seen_again_is_not_gone(world, lease, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(world.simulated.volumes, "own_volumes", lambda: ())
+        patched.setattr(world.simulated.volumes, "service_volumes", lambda: ())
         patched.setattr(world.simulated.volumes, "volume", lambda _: None)
         assert look(world) == 1
     assert len(gone(world, lease)[1]) == 2

@@ -38,7 +38,7 @@ POINTS = [
     ("instances: shrink", Turn.TAKEN_OVER, "set_inventory", "before"),
     # Lists that were read before were worked through while the next lease was there.
     ("hosts: end", Turn.ENDS, "add_host", "before"),
-    ("hosts: migration", Turn.ENDS, "moves_from", "before"),
+    ("hosts: migration", Turn.ENDS, "unfinished_moves_from", "before"),
     # What was undone, or had ended, was made once more, and stayed for good.
     ("instances: create", Turn.TAKEN_OVER, "create_flavor", "before"),
     ("flavors: change before the start", Turn.DELETED, "create_flavor", "before"),

@@ -89,7 +89,7 @@ def test_floating_ips_of_a_lease_that_is_over_go(world, tagged):
         network_id="public", subnet_id="public-subnet", address="203.0.113.10", project_id="physics", description=sign
     )
     if tagged:
-        cloud.network.tag_floating_ip(made.id, {BLAZAR, sign})
+        cloud.network.set_address_tags(made.id, {BLAZAR, sign})
     assert swept(world) == 1
     assert cloud.network.floating_ips() == ()
 
@@ -152,7 +152,7 @@ def test_a_service_that_does_not_answer_keeps_nobody_from_what_is_left_elsewhere
     reservation = lease.reservations[0].id
     world.simulated.compute.create_aggregate(reservation, f"blazar_{reservation}", {})
     world.register_pools(1)
-    world.faults.fail_before("own_volumes", CloudUnavailable("Cinder is down"))
+    world.faults.fail_before("service_volumes", CloudUnavailable("Cinder is down"))
     assert swept(world) == 1
     assert world.simulated.compute.aggregate(reservation) is None
     assert "Leftovers of virtual:volume cannot be listed" in caplog.text
@@ -268,7 +268,7 @@ def test_an_address_is_well_only_as_a_floating_ip_of_a_reservation_that_holds_it
         project_id="physics",
         description=sign,
     )
-    cloud.network.tag_floating_ip(stray.id, {BLAZAR, sign})
+    cloud.network.set_address_tags(stray.id, {BLAZAR, sign})
     for _ in range(2):
         world.manager.monitor.run_once()
     failures = {address.name: address.failure for address in world.manager.resources.all(FLOATING_IP)}
@@ -288,7 +288,7 @@ def test_access_to_volume_types_of_leases_that_are_over_goes_though_it_has_no_ma
     lease = a_lease_that_is_over(world, volumes(2, mode="quota"), deleted=deleted)
     other = world.lease(volumes(1, mode="quota"), start=10 * HOUR)
     (type_,) = world.simulated.cloud.volumes.volume_types()
-    world.simulated.cloud.volumes.give_volume_type(type_.id, PROJECT)
+    world.simulated.cloud.volumes.grant_volume_type(type_.id, PROJECT)
     world.simulated.volume_users.limit(PROJECT, **{"gigabytes_disks-1": 5, "volumes_disks-1": 5})
     made = world.simulated.volume_users.create(PROJECT, type_.id, 1)
     assert swept(world) == 1
@@ -305,7 +305,7 @@ def test_access_to_volume_types_of_leases_that_are_over_goes_though_it_has_no_ma
 def test_access_that_no_lease_ever_gave_stays(world):
     world.register_pools(1)
     (type_,) = world.simulated.cloud.volumes.volume_types()
-    world.simulated.cloud.volumes.give_volume_type(type_.id, PROJECT)
+    world.simulated.cloud.volumes.grant_volume_type(type_.id, PROJECT)
     assert swept(world) == 0
     assert access(world) == [PROJECT]
 

@@ -245,4 +245,4 @@ def test_secrets_of_one_of_several_things_of_a_name_are_asked_for_by_its_id(two,
     assert main([*secrets, "microscope-1"]) == 1
     assert f"give the id of one: {here.external_id}, {there.external_id}" in capsys.readouterr().err
     assert main([*secrets, there.external_id]) == 0
-    assert capsys.readouterr().out.split() == [signing.as_text(signing.derive_secret(master, there.external_id))]
+    assert capsys.readouterr().out.split() == [signing.secret_text(signing.derive_secret(master, there.external_id))]

@@ -314,7 +314,7 @@ def test_the_flavor_has_to_be_the_takers_too(world):
     with pytest.raises(Conflict) as refused:
         offered(world, lease)
     assert "flavor m1" in refused.value.message
-    world.simulated.compute.give_flavor("m1", "computing")
+    world.simulated.compute.grant_flavor("m1", "computing")
     offered(world, lease)
     accepted(world, lease)
 

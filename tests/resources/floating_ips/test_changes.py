@@ -135,7 +135,7 @@ def test_an_address_that_is_attached_while_it_is_given_back_stays_and_the_change
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("call", ["create_floating_ip", "tag_floating_ip"])
+@pytest.mark.parametrize("call", ["create_floating_ip", "set_address_tags"])
 @pytest.mark.parametrize("phase", ["before", "after"])
 def test_a_growth_that_the_cloud_refuses_is_undone(world, call, phase):
     lease = world.lease(addresses(2, required=[10, 11]))

@@ -32,7 +32,7 @@ def test_marks_that_cannot_be_ids_of_reservations_hide_no_address(world):
     world.run()
     (found,) = in_cloud(world).values()
     false = [f"reservation:{text}" for text in ("", "\0", "\n", "!" * 37)]
-    world.simulated.network.tag_floating_ip(found.id, [*found.tags, *false])
+    world.simulated.network.set_address_tags(found.id, [*found.tags, *false])
     registered = world.manager.resources.all(FLOATING_IP)
     assert VirtualFloatingIp(world.simulated.cloud).reservations_in_cloud(registered) == {lease.reservations[0].id}
 
@@ -42,7 +42,7 @@ def test_addresses_that_their_users_deleted_keep_no_end_waiting(world):
     world.run()
     gone, stays = in_cloud(world).values()
     world.simulated.network.delete_floating_ip(gone.id)
-    world.simulated.network.tag_floating_ip(stays.id, [])
+    world.simulated.network.set_address_tags(stays.id, [])
     world.run_to(NOON + 2 * HOUR)
     assert (world.now(lease).status, in_cloud(world)) == (LeaseStatus.TERMINATED, {})
 

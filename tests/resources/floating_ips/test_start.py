@@ -43,7 +43,9 @@ def test_from_the_start_on_the_project_has_the_addresses_with_the_tags_that_othe
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("call", ["create_floating_ip", "tag_floating_ip", "floating_ips", "network", "used_addresses"])
+@pytest.mark.parametrize(
+    "call", ["create_floating_ip", "set_address_tags", "floating_ips", "network", "used_addresses"]
+)
 @pytest.mark.parametrize("phase", ["before", "after"])
 def test_a_start_is_tried_again_until_all_is_there_and_once(world, call, phase):
     lease = world.lease(addresses(3), start=HOUR)
@@ -58,7 +60,7 @@ def test_a_start_is_tried_again_until_all_is_there_and_once(world, call, phase):
 
 
 @pytest.mark.sample(3)
-@pytest.mark.parametrize("call", ["create_floating_ip", "tag_floating_ip"])
+@pytest.mark.parametrize("call", ["create_floating_ip", "set_address_tags"])
 @pytest.mark.parametrize("phase", ["before", "after"])
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_lease_that_is_deleted_after_a_crash_in_its_start_leaves_nothing(world, call, phase, number):
@@ -133,7 +135,7 @@ def test_a_floating_ip_that_its_user_deletes_at_once_is_made_again(world):
     deleted = []
 
     def delete(name, phase):
-        if (name, phase) == ("tag_floating_ip", "before") and not deleted:
+        if (name, phase) == ("set_address_tags", "before") and not deleted:
             deleted.extend(world.simulated.network.floating_ips())
             world.simulated.network.delete_floating_ip(deleted[0].id)
 

@@ -57,13 +57,13 @@ def test_a_start_makes_each_call_once(world):
             "set_inventory",
             "servers_on",
         ]
-        + ["give_flavor"]
+        + ["grant_flavor"]
     )
 
 
 def test_a_lost_answer_to_the_grant_of_access_is_no_failure(world):
     lease = world.lease(instances(2), start=HOUR)
-    world.faults.fail_after("give_flavor", DOWN)
+    world.faults.fail_after("grant_flavor", DOWN)
     world.run_to(NOON + HOUR)
     world.run_to(NOON + HOUR + MINUTE)
     assert world.now(lease).status is LeaseStatus.ACTIVE

@@ -52,7 +52,7 @@ def test_a_later_reservation_that_fails_takes_with_it_what_was_made_for_the_earl
     world.lease(a_host(3))
 
 
-@pytest.mark.parametrize("call", ["add_host", "set_inventory", "give_flavor"])
+@pytest.mark.parametrize("call", ["add_host", "set_inventory", "grant_flavor"])
 @pytest.mark.parametrize("phase", ["before", "after"])
 def test_a_start_is_tried_again_until_all_is_there(world, call, phase):
     lease = world.lease(instances(3, affinity=False), start=HOUR)
@@ -82,7 +82,7 @@ def test_two_starts_that_miss_the_provider_of_one_host_at_once_both_succeed(a_wo
 
 
 ENDING = [
-    "take_flavor",
+    "revoke_flavor",
     "begin_server_deletion",
     "delete_inventory",
     "delete_resource_class",

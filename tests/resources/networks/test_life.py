@@ -159,7 +159,7 @@ def test_a_quota_that_is_used_up_is_told_once(world):
     assert all(r.failure is None for r in world.manager.resources.all(NETWORK))
 
 
-STARTS = ["create_segment_network", "tag_network", "describe_network", "segment_networks"]
+STARTS = ["create_segment_network", "set_network_tags", "set_description", "segment_networks"]
 
 
 @pytest.mark.sample(3)
@@ -184,7 +184,7 @@ def wiped(world: World) -> None:
             world.simulated.network_users.rename(network.id)
 
 
-@pytest.mark.parametrize("call", ["tag_network", "describe_network"])
+@pytest.mark.parametrize("call", ["set_network_tags", "set_description"])
 def test_a_network_is_recorded_before_it_has_its_marks_so_that_nobody_can_hide_it(world, call):
     lease = world.lease(a_network(network_description="d"))
     world.faults.fail_before(call, DOWN, times=3)
@@ -220,7 +220,7 @@ def test_a_lease_that_is_deleted_during_its_start_still_knows_the_network_made_m
     lease = world.lease(a_network())
 
     def delete(name: str, phase: str) -> None:
-        if (name, phase) == ("describe_network", "after"):
+        if (name, phase) == ("set_description", "after"):
             world.faults.on_call = None
             world.manager.leases.delete(lease.id)
             wiped(world)

@@ -67,7 +67,7 @@ def test_a_manager_killed_at_any_step_another_finishes_it(world, what):
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("call", ["begin_stack", "stack", "stacks_with", "begin_stack_deletion"])
+@pytest.mark.parametrize("call", ["begin_stack", "stack", "stacks_tagged", "begin_stack_deletion"])
 def test_heat_that_does_not_answer_is_asked_again(world, call):
     lease = world.lease(a_stack(WHOLE), hours=1)
     world.faults.fail_after(call, CloudUnavailable("Heat is down"), times=2)
@@ -221,13 +221,13 @@ def test_a_stack_of_users_with_the_tags_of_a_past_one_is_left_alone(world):
 def test_the_sweep_asks_projects_of_the_last_days_only_and_passes_over_those_that_are_closed(world):
     world.lease(a_stack(WHOLE), hours=1)
     world.run_to(NOON + 2 * HOUR)
-    before = world.faults.calls["stacks_with"]
+    before = world.faults.calls["stacks_tagged"]
     world.simulated.operators.close_project(PROJECT)
     assert world.manager.sweep.run_once() == 0
-    assert world.faults.calls["stacks_with"] == before + 1
+    assert world.faults.calls["stacks_tagged"] == before + 1
     world.run_to(NOON + timedelta(days=8))
     assert world.manager.sweep.run_once() == 0
-    assert world.faults.calls["stacks_with"] == before + 1
+    assert world.faults.calls["stacks_tagged"] == before + 1
 
 
 def stored(world: World, lease: Lease) -> str:

@@ -19,12 +19,12 @@ HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 OUTAGE = CloudUnavailable("Cinder failed with 503")
 READS = ("volume_type", "volume_type_access", "volume_quota", "volumes_of_type", "backups_of", "volume")
 CHANGES = (
-    "give_volume_type",
+    "grant_volume_type",
     "set_volume_quota",
     "begin_volume",
     "begin_backup",
     "begin_volume_deletion",
-    "take_volume_type",
+    "revoke_volume_type",
 )
 
 

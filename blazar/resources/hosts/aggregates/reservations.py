@@ -121,7 +121,7 @@ class ReservationAggregates:
         the host before: one that leaves in between is found here.
         """
         incomplete = 0
-        for server_id, state in self._compute.moves_from(host).items():
+        for server_id, state in self._compute.unfinished_moves_from(host).items():
             try:
                 if state is MigrationState.TO_CONFIRM:
                     self._compute.confirm_migration(server_id)
