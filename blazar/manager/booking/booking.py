@@ -130,7 +130,7 @@ class Booker:
         self._runtime = runtime
         self._outbox = outbox
         # Between processes the generations decide. Within one, taking turns is cheaper than losing races.
-        self._find_sign_change = threading.Lock()
+        self._turn = threading.Lock()
 
     def book(
         self,
@@ -152,7 +152,7 @@ class Booker:
         mine, enabled = list(checks), self._runtime.enforcement.enabled
         for attempt in range(self._runtime.settings.booking_attempts):
             try:
-                with self._find_sign_change:
+                with self._turn:
                     proposal = propose(attempt)
                     if check is not None:
                         with self._interrupted():
@@ -176,11 +176,11 @@ class Booker:
     @contextmanager
     def _interrupted(self) -> Iterator[None]:
         """Let others have their turn while the block runs."""
-        self._find_sign_change.release()
+        self._turn.release()
         try:
             yield
         finally:
-            self._find_sign_change.acquire()
+            self._turn.acquire()
 
     def _check(self, proposal: Proposal[F], checks: list[EnforcementCheck]) -> None:
         """Raise UsageDenied, or another error, unless enforcement allows each part, by a check of its own."""
