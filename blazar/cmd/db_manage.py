@@ -207,7 +207,9 @@ def _hook_secrets(engine: Engine, options: argparse.Namespace) -> int:
     _check_newest(engine)
     resources = Store(engine).resources
     registered = (*resources.of_kind(GENERIC), *resources.of_kind(DEVICE))
-    found = [r.external_id for r in registered if options.resource in (r.external_id, r.name)]
+    names = {r.external_id: r.name for r in registered}
+    # An id says which one it is, whatever others are called.
+    found = [options.resource] if options.resource in names else [i for i, n in names.items() if n == options.resource]
     if not found:
         raise NotFound(f"no generic resource or device {options.resource} is registered")
     if len(found) > 1:

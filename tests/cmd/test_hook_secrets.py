@@ -34,6 +34,13 @@ def test_it_prints_the_secrets_of_a_resource_and_the_newest_first(world, tmp_pat
     assert said == [signing.secret_text(signing.derive_secret(each, thing.external_id)) for each in (NEW, OLD)]
 
 
+def test_an_id_names_one_thing_also_if_another_is_called_so(world, tmp_path, capsys):
+    thing = world.register_thing()
+    world.register_thing(thing.external_id)
+    assert printed(world, tmp_path, thing.external_id, f"master_secrets = {NEW}") == 0
+    assert capsys.readouterr().out.split() == [signing.as_text(signing.derive_secret(NEW, thing.external_id))]
+
+
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("line", "words"),
