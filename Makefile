@@ -111,8 +111,16 @@ $(WEB): web/package.json web/package-lock.json web/.npmrc
 web: $(WEB) ## build the web pages from web/src; needs Node 20 or newer
 	cd web && npm run -s check && npm run -s lint && npm run -s test && npm run -s build
 
-test-web: $(BIN)/.dev $(WEB) ## the tests of the web pages in a browser (Chromium, Node)
-	$(BIN)/python -m pytest -q -m web --timeout 300 $(ARGS)
+# At another time, in UTC, for the tests, the services and the browser alike; the clock of the machine stays.
+AT ?=
+SHIFTED := .cache/shifted_clock.so
+$(SHIFTED): tests/web/shifted_clock.c
+	@mkdir -p $(@D)
+	$(CC) -shared -fPIC -o $@ $<
+ELSEWHEN = $(if $(AT),at=$$(date -ud "$(AT)" +%s) && CLOCK_SHIFT=$$((at - $$(date +%s))) LD_PRELOAD=$(CURDIR)/$(SHIFTED))
+
+test-web: $(BIN)/.dev $(WEB) $(if $(AT),$(SHIFTED)) ## the tests of the web pages in a browser (Chromium, Node); AT="Sunday 23:30"
+	$(ELSEWHEN) $(BIN)/python -m pytest -q -m web --timeout 300 $(ARGS)
 
 # A tracer slows each line several times over, so what measures CPU is left out.
 coverage: $(BIN)/.dev ## lines and branches that the fast tests run; the report is in .coverage-html (4 minutes)

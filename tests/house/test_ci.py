@@ -101,7 +101,7 @@ def test_with_each_change_every_test_runs_but_those_of_the_night():
     assert left_out
 
 
-def test_the_night_is_what_each_change_runs_in_full_and_a_soak_and_a_look_at_options_and_measurements():
+def test_the_night_is_what_each_change_runs_in_full_and_then_what_takes_long_or_is_random():
     lines = (ROOT / ".ci" / "nightly").read_text(encoding="utf-8").splitlines()
     commands = [line.strip().partition(" ||")[0] for line in lines if not line.startswith("#")]
     # Whatever fails is told at the end of the night, and keeps nothing else from running.
@@ -109,6 +109,7 @@ def test_the_night_is_what_each_change_runs_in_full_and_a_soak_and_a_look_at_opt
     assert "export CI=true FULL=1" in commands
     assert [one for one in commands if one.startswith((".ci", "make"))] == [
         ".ci/run",
+        'make test-web AT="$(date -ud "$((RANDOM % 10080)) minutes" "+%F %H:%M")"',
         "make soak MINUTES=15",
         "make test-options",
         "make bench",
