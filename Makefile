@@ -123,7 +123,7 @@ test-web: $(BIN)/.dev $(WEB) $(if $(AT),$(SHIFTED)) ## the tests of the web page
 	$(ELSEWHEN) $(BIN)/python -m pytest -q -m web --timeout 300 $(ARGS)
 
 # A tracer slows each line several times over, so what measures CPU is left out.
-coverage: $(BIN)/.dev ## lines and branches that the fast tests run; the report is in .coverage-html (4 minutes)
+coverage: $(BIN)/.dev ## lines and branches that the fast tests run; the report is in .coverage-html (5 minutes)
 	$(BIN)/python -m pytest -q $(TWO) -m "not slow and not cloud and not web" --cov --cov-report term --cov-report html:.coverage-html --ignore tests/house/test_parsers.py $(ARGS)
 
 changelog: $(BIN)/.dev ## show what the next release brings, of the files in changes/

@@ -38,7 +38,7 @@ def test_an_id_names_one_thing_also_if_another_is_called_so(world, tmp_path, cap
     thing = world.register_thing()
     world.register_thing(thing.external_id)
     assert printed(world, tmp_path, thing.external_id, f"master_secrets = {NEW}") == 0
-    assert capsys.readouterr().out.split() == [signing.as_text(signing.derive_secret(NEW, thing.external_id))]
+    assert capsys.readouterr().out.split() == [signing.secret_text(signing.derive_secret(NEW, thing.external_id))]
 
 
 @pytest.mark.sample(1)
