@@ -46,7 +46,7 @@ assemble.check_plugins(conf)
 (rule,) = assemble.enforcement(conf, CloudIdentity(tokens=object())).filters
 for project in sys.argv[2:]:
     try:
-        print(json.dumps(dict(rule.limits["host"].unified.of(project))))
+        print(json.dumps(dict(rule.limits["host"].unified.limits_of(project))))
     except BlazarError as error:
         print(json.dumps([error.status, error.message]))
 """
