@@ -294,7 +294,6 @@ def parses(module: ModuleType) -> bool:
     )
 
 
-@pytest.mark.slow
 def test_every_module_that_parses_is_in_the_table_or_says_why_not():
     assert READ_HERE.keys().isdisjoint(OUR_OWN)
     assert set(READ_HERE.values()) <= PARSERS.keys()
@@ -331,7 +330,6 @@ def _is_searched(module: ModuleType, name: str) -> bool:
     return re.search(rf"\b{name}\.(search|findall|finditer|sub|split)\b", inspect.getsource(module)) is not None
 
 
-@pytest.mark.slow
 def test_no_regular_expression_of_ours_goes_back_and_forth():
     """A text of 4 KiB takes each of them some microseconds; one that tries every way takes minutes."""
     found = patterns()
