@@ -58,9 +58,7 @@ class Surgeon(Caller):
         elif self._project == OWN and (dice < 0.5 or not leases):
             self._book()
         elif leases:
-            operate = self.dice.choice(
-                (self._swap, self._swap, self._exchange, self._split_status, self._cut, self._merge)
-            )
+            operate = self.dice.choice((self._swap, self._swap, self._exchange, self._split, self._cut, self._merge))
             operate(leases)
 
     def _book(self) -> None:
