@@ -140,10 +140,11 @@ db-revision: $(BIN)/.dev ## a new migration: make db-revision m="what it does"
 	$(BIN)/blazar-db-manage --database-url $$url upgrade && $(BIN)/blazar-db-manage --database-url $$url revision -m "$(m)"
 	@$(BIN)/ruff format --quiet blazar/store/sql/migrations/versions
 
-sample-config: $(BIN)/.dev ## regenerate etc/blazar/*.sample and docs/configuration.md
+sample-config: $(BIN)/.dev ## regenerate etc/blazar/*.sample, docs/configuration.md and docs/metrics.md
 	PYTHONWARNINGS=ignore $(BIN)/oslo-config-generator --config-file etc/blazar/blazar-config-generator.conf
 	$(BIN)/oslopolicy-sample-generator --config-file etc/blazar/blazar-policy-generator.conf
 	$(BIN)/python tools/configuration_page.py > docs/configuration.md
+	$(BIN)/python tools/metrics_page.py > docs/metrics.md
 
 client-manual: $(BIN)/.dev ## write client/man/blazar.1 from the options of the commands
 	$(BIN)/python tools/client_manual.py > client/man/blazar.1.new && mv client/man/blazar.1.new client/man/blazar.1
