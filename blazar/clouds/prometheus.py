@@ -21,7 +21,7 @@ from typing import Any
 import requests
 from oslo_config import cfg
 
-from blazar.clouds.outgoing import FAILURES, Cut, OutgoingCalls, check_url, describe_failure, read_body
+from blazar.clouds.outgoing.calls import FAILURES, Cut, OutgoingCalls, check_url, describe_failure, read_body
 from blazar.clouds.ports.compute import Metrics, NoMetrics
 from blazar.context import current
 from blazar.model.base.errors import CloudUnavailable, InvalidInput

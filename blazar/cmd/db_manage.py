@@ -17,7 +17,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from blazar import RELEASE
-from blazar.clouds.hooks import signing
+from blazar.clouds.outgoing import signing
 from blazar.cmd import config
 from blazar.model.base.clock import Clock, SystemClock, zulu
 from blazar.model.base.errors import BlazarError, InvalidInput, NotFound

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from oslo_config import cfg, types
 
-from blazar.clouds import prometheus
+from blazar.clouds import prometheus, webhooks
 from blazar.clouds.hooks import options as hooks
 from blazar.clouds.openstack import options as cloud
 from blazar.cmd import database_options as database
@@ -377,5 +377,6 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     hosts.SECTION: hosts.HOST_OPTIONS,
     "placement": cloud.PLACEMENT_OPTIONS,
     "ui": UI_OPTIONS,
+    webhooks.SECTION: webhooks.WEBHOOK_OPTIONS,
     use.SECTION: [*use.OPTIONS, *prometheus.OPTIONS, *use.POLICY_OPTIONS],
 }

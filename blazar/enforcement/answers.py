@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import requests
 import urllib3
 
-from blazar.clouds.outgoing import Cut, read_body
+from blazar.clouds.outgoing.calls import Cut, read_body
 from blazar.model.base.errors import BlazarError
 
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})

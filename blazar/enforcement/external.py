@@ -20,7 +20,7 @@ import requests
 import tenacity
 from oslo_config import cfg
 
-from blazar.clouds.outgoing import FAILURES, OutgoingCalls, check_url, describe_failure
+from blazar.clouds.outgoing.calls import FAILURES, OutgoingCalls, check_url, describe_failure
 from blazar.context import current
 from blazar.enforcement import answers, payload
 from blazar.enforcement.answers import NOT_PROCESSED, PASSING, NoAnswer

@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import json
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,8 +17,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from blazar.clouds.hooks.addresses import Allowed
 from blazar.clouds.hooks.http import HttpHooks
+from blazar.clouds.outgoing.addresses import Allowed
 from blazar.clouds.ports.hooks import HookAction, HookCall
 
 MASTER = "m" * 40
@@ -65,8 +66,14 @@ class Receiver:
             self.heard.append((line, headers, file.read(int(headers["Content-Length"]))))
 
 
+def _secured(wire: socket.socket, tls: ssl.SSLContext | None) -> socket.socket:
+    return wire if tls is None else tls.wrap_socket(wire, server_side=True)
+
+
 @contextmanager
-def receiver(*answers: bytes | Callable[[socket.socket], None]) -> Iterator[Receiver]:
+def receiver(
+    *answers: bytes | Callable[[socket.socket], None], tls: ssl.SSLContext | None = None
+) -> Iterator[Receiver]:
     """Serve; the answers are given one after the other, the last one again and again."""
     listener = socket.create_server(("127.0.0.1", 0))
     left = list(answers)
@@ -81,12 +88,12 @@ def receiver(*answers: bytes | Callable[[socket.socket], None]) -> Iterator[Rece
             made.connections += 1
             answer = left.pop(0) if len(left) > 1 else left[0]
             # Bytes of TLS are no text.
-            with wire, suppress(OSError, UnicodeDecodeError):
-                made.read(wire)
+            with suppress(OSError, UnicodeDecodeError), _secured(wire, tls) as it:
+                made.read(it)
                 if callable(answer):
-                    answer(wire)
+                    answer(it)
                 else:
-                    wire.sendall(answer)
+                    it.sendall(answer)
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blazar.clouds.hooks import signing
+from blazar.clouds.outgoing import signing
 from tests.clouds.receivers import verified
 
 IDS = st.text(

@@ -12,8 +12,8 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.clouds.hooks import signing
-from blazar.clouds.hooks.addresses import Allowed
+from blazar.clouds.outgoing import signing
+from blazar.clouds.outgoing.addresses import Allowed
 from blazar.clouds.ports.hooks import HookAction, HookAnswer, HookResult
 from blazar.context import scope
 from blazar.model.base.errors import ClaimLost, CloudRefused, CloudUnavailable, InvalidInput

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blazar.clouds.hooks import signing
+from blazar.clouds.outgoing import signing
 from blazar.cmd.db_manage import main
 from tests.world import World
 

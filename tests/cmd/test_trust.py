@@ -13,14 +13,15 @@ from blazar.api.http import middleware
 from blazar.clouds import prometheus
 from blazar.clouds.hooks.http import HttpHooks
 from blazar.clouds.openstack.options import credentials
+from blazar.clouds.webhooks import HttpWebhooks
 from blazar.cmd import assemble, config, pages
 
 ROOT = Path(__file__).parents[2] / "blazar"
 CALLERS = {
     "api/web/keystone.py": "pages._keystone gives it the verification",
-    "clouds/hooks/http.py": "HttpHooks.configured",
+    "clouds/outgoing/posting.py": "HttpHooks.configured, HttpWebhooks.configured",
     "clouds/openstack/access.py": "credentials",
-    "clouds/outgoing.py": "who makes OutgoingCalls says it",
+    "clouds/outgoing/calls.py": "who makes OutgoingCalls says it",
     "clouds/prometheus.py": "prometheus.metrics",
     "cmd/logins.py": "verification",
     "enforcement/external.py": "Identity.cafile",
@@ -105,7 +106,8 @@ def test_hooks_measurements_and_the_external_service_are_trusted_so(load, files)
         *("[enforcement]", "enabled_filters = ExternalServiceFilter"),
         "external_service_base_endpoint = https://127.0.0.1:9/",
     )
-    assert HttpHooks.configured(conf)._cafile == file
+    assert HttpHooks.configured(conf)._poster._cafile == file
+    assert {poster._cafile for poster in HttpWebhooks.configured(conf)._posters.values()} == {file}
     assert prometheus.metrics(conf.unused, conf.cafile)._calls.verify == file
     (external,) = assemble.enforcement(conf, assemble.CloudIdentity(cafile=conf.cafile)).filters
     assert external._calls.verify == file

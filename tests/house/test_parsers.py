@@ -243,8 +243,10 @@ OUR_OWN = {
     "blazar.api.web.cookies": "cookies, after their signature and length were checked",
     "blazar.api.web.pages": "the list of files of the pages",
     "blazar.api.web.origin": "names of hosts, which the standard library refuses by their length",
-    "blazar.clouds.hooks.addresses": "URLs of hooks, which have a schema with a maximum",
-    "blazar.clouds.hooks.http": "addresses that a resolver gave, and answers, cut at a maximum",
+    "blazar.clouds.outgoing.addresses": "URLs of hooks and subscriptions, which have a schema with a maximum",
+    "blazar.clouds.hooks.http": "answers, cut at a maximum",
+    "blazar.clouds.outgoing.calls": "URLs of options",
+    "blazar.clouds.outgoing.posting": "addresses that a resolver gave",
     "blazar.enforcement.answers": "answers of the external service, cut at a maximum",
     "blazar.enforcement.stored": "what enforcement keeps",
     "blazar.manager.maintenance.held_calendar": "parameters that a lease keeps",
@@ -259,7 +261,7 @@ OUR_OWN = {
 """Modules that parse nothing that somebody else could make long, and why."""
 
 _PARSING = {"loads", "fromisoformat", "strptime", "b64decode", "ip_network", "ip_address", "ip_interface", "Decimal"}
-_PACKAGES = ("api", "clouds.hooks", "enforcement", "manager", "model", "resources")
+_PACKAGES = ("api", "clouds.hooks", "clouds.outgoing", "enforcement", "manager", "model", "resources")
 
 
 @pytest.mark.sample(150)

@@ -9,7 +9,7 @@ from blazar.api.kinds.flat import FlatKind
 from blazar.api.kinds.flat_answers import FlatAnswers
 from blazar.api.leases.v1_0.held import KindInLease
 from blazar.api.resources.components import HANDED_OVER
-from blazar.clouds.hooks.addresses import LONGEST_URL
+from blazar.clouds.outgoing.addresses import LONGEST_URL
 from blazar.model.resources.resource import DEVICE
 from blazar.resources.devices.kind import DRIVERS, TYPES
 

@@ -1,34 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hooks over HTTP. A receiver is trusted as little as possible.
-
-Each call has a connection of its own, to an address that was checked right before, and one deadline for everything:
-however slowly bytes arrive, the connection is cut then. Redirects are not followed, proxies not used, little is read.
-"""
+"""Hooks over HTTP. A receiver is trusted as little as possible: ``outgoing.posting`` makes the calls."""
 
 from __future__ import annotations
 
-import http.client
-import ipaddress
 import json
-import queue
-import socket
-import ssl
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import SplitResult
 
 from oslo_config import cfg
-from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
-from blazar import __version__
-from blazar.clouds.hooks import signing
-from blazar.clouds.hooks.addresses import Allowed
 from blazar.clouds.hooks.options import SECTION
+from blazar.clouds.outgoing import signing
+from blazar.clouds.outgoing.addresses import Allowed
+from blazar.clouds.outgoing.posting import FAILURES, NotAllowed, Poster, describe_error
 from blazar.clouds.ports.hooks import HookAction, HookAnswer, HookCall, HookResult
 from blazar.context import check_change, current
 from blazar.model.base.clock import zulu
@@ -54,8 +41,8 @@ class HttpHooks:
         signing.check_master_lengths(masters)
         self._masters = tuple(masters)
         self._allowed = allowed
+        self._poster = Poster(allowed, cafile)
         self._timeout = timeout
-        self._cafile = cafile
         self._now = now
 
     @classmethod
@@ -92,149 +79,17 @@ class HttpHooks:
         body = json.dumps({"type": str(call.action), "timestamp": zulu(call.at), "data": call.data}).encode()
         secrets = [signing.derive_secret(master, thing) for master in self._masters for thing in call.things]
         signed = signing.sign(secrets, message_id=call.message_id, timestamp=int(self._now()), body=body)
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-            "Accept-Encoding": "identity",
-            "Connection": "close",
-            "User-Agent": f"blazar/{__version__}",
-            **signed,
-        }
+        headers = {"Content-Type": "application/json", "Accept": "application/json", **signed}
         try:
-            status, retry_after, text = self._exchange(parts, headers, body, seconds)
-        except _NotAllowed as error:
-            raise CloudRefused(str(error)) from error
-        except (OSError, http.client.HTTPException, ValueError) as error:
+            reply = self._poster.post(parts, headers, body, seconds)
+        except NotAllowed as error:
+            raise CloudRefused(f"its hook is not called: {error}") from error
+        except FAILURES as error:
             # Without the library's own message, which may have the URL.
-            raise CloudUnavailable(f"its hook {_describe_error(error)}") from None
-        return read_answer(call.action, status, retry_after, text, datetime.fromtimestamp(self._now(), UTC))
+            raise CloudUnavailable(f"its hook {describe_error(error)}") from None
+        now = datetime.fromtimestamp(self._now(), UTC)
+        return read_answer(call.action, reply.status, reply.retry_after, reply.body, now)
 
-    def _exchange(
-        self, parts: SplitResult, headers: dict[str, str], body: bytes, seconds: float
-    ) -> tuple[int, str | None, bytes | None]:
-        """Return status, ``Retry-After`` and body (None if not whole or too long) of an answer that came in time."""
-        deadline = time.monotonic() + seconds
-        host, port = str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80)
-        raw = self._connect(host, port, deadline)
-        with _shut_down_at(raw, deadline) as late, closing(self._wrap_in_tls(raw, parts.scheme, host)) as wire:
-            connection = http.client.HTTPConnection(host, port)
-            connection.sock = wire
-            path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-            connection.request("POST", path, body, {"Host": parts.netloc, **headers})
-            response = connection.getresponse()
-            if late.is_set():
-                # The end of a connection looks like the end of the headers.
-                raise TimeoutError("the answer took too long")
-            text: bytes | None = None
-            # The status says what was done, even if the rest is missing.
-            with suppress(OSError, http.client.HTTPException, ValueError):
-                text = response.read(MOST_BYTES + 1)
-                if len(text) > MOST_BYTES or response.length:
-                    text = None
-            return response.status, response.getheader("Retry-After"), text
-
-    def _connect(self, host: str, port: int, deadline: float) -> socket.socket:
-        """Return a connection to the first address of a host that answers, if every address of it is allowed."""
-        found = _resolve_host(host, port, deadline)
-        for *_, place in found:
-            address = ipaddress.ip_address(str(place[0]).partition("%")[0])
-            if (obstacle := self._allowed.obstacle(host, address)) is not None:
-                raise _NotAllowed(f"its hook is not called: {obstacle}")
-        failure: OSError = TimeoutError("no time is left")
-        for family, kind, protocol, _, place in found:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                break
-            wire = socket.socket(family, kind, protocol)
-            try:
-                wire.settimeout(left)
-                wire.connect(place)
-            except OSError as error:
-                wire.close()
-                failure = error
-                continue
-            return wire
-        raise failure
-
-    def _wrap_in_tls(self, raw: socket.socket, scheme: str, host: str) -> socket.socket:
-        if scheme == "http":
-            return raw
-        try:
-            return ssl.create_default_context(cafile=self._cafile or DEFAULT_CA_BUNDLE_PATH).wrap_socket(
-                raw, server_hostname=host
-            )
-        except BaseException:
-            raw.close()
-            raise
-
-
-def _resolve_host(host: str, port: int, deadline: float) -> Sequence[tuple[Any, ...]]:
-    """Return the addresses of a host; TimeoutError at the deadline, OSError, ValueError.
-
-    Nothing can stop a look-up, which takes as long as the resolver's own limits say: its thread is left alone then.
-    """
-    looked_up: queue.SimpleQueue[Sequence[tuple[Any, ...]] | Exception] = queue.SimpleQueue()
-
-    def look_up() -> None:
-        try:
-            looked_up.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except Exception as error:
-            looked_up.put(error)
-
-    threading.Thread(target=look_up, name="hook-look-up", daemon=True).start()
-    try:
-        found = looked_up.get(timeout=max(0.0, deadline - time.monotonic()))
-    except queue.Empty:
-        raise TimeoutError("the address of the host was not found in time") from None
-    if isinstance(found, Exception):
-        raise found
-    return found
-
-
-class _NotAllowed(Exception):
-    """The operator does not allow calls to an address."""
-
-
-@contextmanager
-def _shut_down_at(raw: socket.socket, deadline: float) -> Iterator[threading.Event]:
-    """Shut a connection down at the deadline, whatever is being waited for; an error after that is a TimeoutError."""
-    late = threading.Event()
-    # A handle of our own: TLS takes over the one that it wraps.
-    handle = raw.dup()
-
-    def cut() -> None:
-        late.set()
-        with suppress(OSError):
-            handle.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(max(0.0, deadline - time.monotonic()), cut)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield late
-    except (OSError, http.client.HTTPException) as error:
-        if late.is_set():
-            raise TimeoutError("the answer took too long") from error
-        raise
-    finally:
-        timer.cancel()
-        timer.join()
-        handle.close()
-
-
-def _describe_error(error: Exception) -> str:
-    match error:
-        case ssl.SSLError():
-            return "has a certificate that cannot be trusted, or TLS fails"
-        case TimeoutError():
-            return "did not answer in time"
-        case OSError():
-            return "cannot be reached"
-    return f"gave an answer that is not HTTP ({type(error).__name__})"
-
-
-MOST_BYTES = 4096
-"""The limit of what is read of an answer."""
 
 LONGEST_REASON = 200
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import uuid
 
-from blazar.clouds.hooks.addresses import LONGEST_URL
+from blazar.clouds.outgoing.addresses import LONGEST_URL
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
 from blazar.model.resources.changes import Registration

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import uuid
 
-from blazar.clouds.hooks.addresses import LONGEST_URL
+from blazar.clouds.outgoing.addresses import LONGEST_URL
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import InvalidInput
 from blazar.model.resources.changes import Registration

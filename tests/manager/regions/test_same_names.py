@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from blazar.clouds.hooks import signing
+from blazar.clouds.outgoing import signing
 from blazar.cmd.db_manage import main
 from blazar.model.base.errors import Conflict
 from blazar.model.base.moments import NOW, Duration

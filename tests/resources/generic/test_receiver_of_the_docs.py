@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from blazar.clouds.hooks import signing
+from blazar.clouds.outgoing import signing
 from blazar.clouds.ports.hooks import HookAction, HookResult
 from blazar.model.leases.states import LeaseStatus
 from blazar.resources.generic.kind import GenericResources

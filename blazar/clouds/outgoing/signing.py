@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Secrets of hooks, and signatures as in Standard Webhooks 1.0.0.
+"""Secrets of receivers, and signatures as in Standard Webhooks 1.0.0.
 
 No secret is stored. The operator configures master secrets, and the secret of each thing is derived from them and the
 thing's id: a reader of the database can forge nothing, and the receiver of one thing cannot forge calls to another.
@@ -15,19 +15,20 @@ from collections.abc import Mapping, Sequence
 from blazar.model.base.errors import InvalidInput
 
 LABEL = b"blazar hook of thing 1:"
-"""Separates these secrets from anything else that might be derived from a master secret."""
+SUBSCRIPTION_LABEL = b"blazar subscription 1:"
+"""Separate these secrets from each other, and from anything else that might be derived from a master secret."""
 
 SHORTEST_MASTER = 32
 
 PREFIX = "whsec_"
 
 
-def check_master_lengths(masters: Sequence[str]) -> None:
+def check_master_lengths(masters: Sequence[str], section: str = "generic") -> None:
     """Raise InvalidInput if a master secret is too short; it is not repeated."""
     for number, master in enumerate(masters, start=1):
         if len(master) < SHORTEST_MASTER:
             raise InvalidInput(
-                f"[generic] master_secrets: number {number} has {len(master)} characters, and at least "
+                f"[{section}] master_secrets: number {number} has {len(master)} characters, and at least "
                 f"{SHORTEST_MASTER} are needed; make one by: openssl rand -base64 32"
             )
 
@@ -35,6 +36,11 @@ def check_master_lengths(masters: Sequence[str]) -> None:
 def derive_secret(master: str, thing_id: str) -> bytes:
     """Return the secret of a thing: HMAC-SHA256 of its id, 32 bytes."""
     return hmac.digest(master.encode(), LABEL + thing_id.encode(), "sha256")
+
+
+def derive_subscription_secret(master: str, subscription_id: str, generation: int) -> bytes:
+    """Return the secret of a subscription: HMAC-SHA256 of its id and of how often it has got a new one, 32 bytes."""
+    return hmac.digest(master.encode(), SUBSCRIPTION_LABEL + f"{subscription_id}:{generation}".encode(), "sha256")
 
 
 def secret_text(secret: bytes) -> str:
