@@ -10,7 +10,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-slow soak test-cloud test-one test-options cloud cloud-down lint format web test-web coverage bench simulate changelog db-revision sample-config client-manual clean
+.PHONY: help run demo test test-slow soak test-cloud test-one test-options cloud cloud-down lint format web test-web coverage bench simulate changelog db-revision sample-config client-manual dashboard clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -145,6 +145,9 @@ sample-config: $(BIN)/.dev ## regenerate etc/blazar/*.sample, docs/configuration
 	$(BIN)/oslopolicy-sample-generator --config-file etc/blazar/blazar-policy-generator.conf
 	$(BIN)/python tools/configuration_page.py > docs/configuration.md
 	$(BIN)/python tools/metrics_page.py > docs/metrics.md
+
+dashboard: $(BIN)/.run ## write deploy/monitoring/dashboard.json for Grafana
+	$(BIN)/python tools/dashboard.py > deploy/monitoring/dashboard.json
 
 client-manual: $(BIN)/.dev ## write client/man/blazar.1 from the options of the commands
 	$(BIN)/python tools/client_manual.py > client/man/blazar.1.new && mv client/man/blazar.1.new client/man/blazar.1

@@ -10,6 +10,7 @@ import importlib
 import logging
 import os
 import re
+import sys
 from configparser import ConfigParser
 from configparser import Error as ConfigParserError
 from functools import lru_cache
@@ -23,7 +24,8 @@ from oslo_log import log
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.config_files import explain_encoding
 from blazar.context import CallerIds, current
-from blazar.model.base.log_lines import escape, printable
+from blazar.model.base.log_lines import Trouble, escape, printable
+from blazar.observe import metrics
 
 HIDDEN = "***"
 _COOKIE = re.compile(r"""((?:set-)?cookie2?["']?\s*[:=,]\s*)(?:"[^"]*"|'[^']*'|[^"'\r\n]+)""", re.IGNORECASE)
@@ -145,9 +147,55 @@ def _context(request_id: str, local_id: str | None, caller: CallerIds | None) ->
 _FILTERS = (CookieFilter, PlainFilter, RequestFilter)
 
 
+class _WrittenHandler:
+    """Has a handler say on standard error, once a minute, that it cannot write, as with a full disk; count its losses.
+
+    Python prints the stack of each line instead.
+    """
+
+    def __init__(self, handler: logging.Handler, trouble: Trouble) -> None:
+        self._write, self._explain = handler.emit, handler.handleError
+        self._trouble = trouble
+        self._has_failed = False
+        handler.emit = self._emit  # type: ignore[method-assign]
+        handler.handleError = self._handle_error  # type: ignore[method-assign]
+
+    def _emit(self, record: logging.LogRecord) -> None:
+        # A handler is locked while it writes.
+        self._has_failed = False
+        try:
+            self._write(record)
+        except OSError:
+            # One that opens its file again, and may not, raises the error to the code that logs.
+            self._handle_error(record)
+        if not self._has_failed:
+            self._trouble.log_recovery()
+
+    def _handle_error(self, record: logging.LogRecord) -> None:
+        self._has_failed = True
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            self._explain(record)
+            return
+        metrics.LOG_FAILURES.add()
+        self._trouble.log_failure(f"The log cannot be written: {error}")
+
+
+def _standard_error() -> logging.Logger:
+    """Return a logger that writes to standard error and nowhere else."""
+    own = logging.getLogger("blazar.unwritten")
+    own.propagate = False
+    own.handlers = [logging.StreamHandler(sys.stderr)]
+    own.setLevel(logging.INFO)
+    return own
+
+
 def add_filters() -> None:
-    """Let all output of the handlers of the root logger pass our filters, once."""
+    """Let all output of the handlers of the root logger pass our filters, once, and have them say what they lose."""
+    trouble = Trouble(_standard_error(), "The log can be written")
     for handler in logging.getLogger().handlers:
         for kind in _FILTERS:
             if not any(isinstance(known, kind) for known in handler.filters):
                 handler.addFilter(kind())
+        if not isinstance(getattr(handler.emit, "__self__", None), _WrittenHandler):
+            _WrittenHandler(handler, trouble)

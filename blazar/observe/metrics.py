@@ -228,6 +228,7 @@ THREAD_LAST_ROUND = Level(
     "thread_last_round_timestamp_seconds", "When a background thread last ended a round, or failed.", _THREAD
 )
 LOG_MESSAGES = Count("log_messages_total", "Lines of the log.", Label("level", ("WARNING", "ERROR", "CRITICAL")))
+LOG_FAILURES = Count("log_failures_total", "Lines that could not be written to the log, as its disk is full.")
 SAMPLE_TIMESTAMP = Sampled("sample_timestamp_seconds", "When what the database is asked for was last read.")
 BUILD_INFO = Level(
     "build_info",

@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import logging
+import shutil
 
 import pytest
 from oslo_log import log
 
 from blazar.cmd import config, logs
 from blazar.context import CallerIds, scope
+from blazar.observe import metrics
+from blazar.observe.families import REGISTRY
 from blazar.rpc.server import Endpoint
 
 GLOBAL = "req-01234567-89ab-cdef-0123-456789abcdef"
@@ -106,3 +110,71 @@ def test_a_manager_knows_both_ids_and_the_caller_of_a_call(context, ids):
 
     Endpoint(Manager()).ask(context, "service.facts", {"project_id": '"physics"'})
     assert found == [ids]
+
+
+class FullDisk(io.StringIO):
+    """A file that takes nothing while its disk is full."""
+
+    is_full = False
+
+    def write(self, text: str) -> int:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(text)
+
+
+def failures() -> float:
+    return REGISTRY.get_sample_value(metrics.LOG_FAILURES.name) or 0
+
+
+def test_a_full_disk_is_told_of_on_standard_error_in_a_sentence(written, monkeypatch, capsys):
+    written()
+    (handler,) = logging.getLogger().handlers
+    disk = FullDisk()
+    monkeypatch.setattr(handler, "stream", disk)
+    now = [1000.0]
+    monkeypatch.setattr(handler.emit.__self__._trouble, "_clock", lambda: now[0])
+    before = failures()
+    disk.is_full = True
+    for _ in range(30):
+        logging.getLogger("blazar.test").warning("It rains")
+    now[0] += 61
+    logging.getLogger("blazar.test").warning("It rains")
+    assert failures() == before + 31
+    disk.is_full = False
+    now[0] += 5
+    logging.getLogger("blazar.test").warning("It snows")
+    assert disk.getvalue().count("\n") == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "The log cannot be written: [Errno 28] No space left on device",
+        "The log cannot be written: [Errno 28] No space left on device (30 times in 61 s)",
+        "The log can be written again, after 61 s and 31 failures",
+    ]
+
+
+def test_filters_that_are_added_twice_count_a_lost_line_once(written, monkeypatch):
+    written()
+    logs.add_filters()
+    (handler,) = logging.getLogger().handlers
+    disk = FullDisk()
+    disk.is_full = True
+    monkeypatch.setattr(handler, "stream", disk)
+    before = failures()
+    logging.getLogger("blazar.test").warning("It rains")
+    assert failures() == before + 1
+
+
+def test_a_folder_that_is_gone_breaks_nothing(written, tmp_path, capsys):
+    folder = tmp_path / "log"
+    folder.mkdir()
+    written(f"log_file = {folder}/blazar.log", "watch_log_file = true")
+    logging.getLogger("blazar.test").warning("It rains")
+    shutil.rmtree(folder)
+    logging.getLogger("blazar.test").warning("It snows")
+    assert (
+        f"The log cannot be written: [Errno 2] No such file or directory: '{folder}/blazar.log'"
+        in capsys.readouterr().err
+    )
+    folder.mkdir()
+    logging.getLogger("blazar.test").warning("It hails")
+    assert "It hails" in (folder / "blazar.log").read_text()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.notifications import (
@@ -40,6 +40,10 @@ from blazar.model.use.resource_hours import OutboxMessage
 from blazar.store.booking.commit import Commit, LeaseWrite
 
 LOG = logging.getLogger(__name__)
+
+MINUTE = timedelta(minutes=1)
+FIRST_MARK = 5 * MINUTE
+"""How late something is when the log says so for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +238,9 @@ class Recorder:
             at = lease.window.end
         elif handler.on_failure is not None:
             lease, at = handler.on_failure(lease, event, result, at)
+        if event.time is not None and _reaches_mark(event.time, event.claimed_at or now, at):
+            minutes = -((event.time - now) // MINUTE)
+            LOG.warning("Lease %s: %s is %d min late: %s", lease.id, event.event_type, minutes, result.reason.text)
         return lifecycle.postpone(lease, event, at=at, reason=result.reason, failed=result.after is None, now=now)
 
     def retry_in_grace(self, lease: Lease, event: Event, result: Retry, at: datetime) -> tuple[Lease, datetime]:
@@ -280,6 +287,14 @@ class Recorder:
         for project_id in sorted({server.project_id for server in result.moved}):
             servers = [server for server in result.moved if server.project_id == project_id]
             self._runtime.notifier.notify_moved(project_id, servers)
+
+
+def _reaches_mark(time: datetime, begin: datetime, end: datetime) -> bool:
+    """Tell whether what was to be done at a time becomes 5, 10, 20, 40 … minutes late from a begin to an end."""
+    mark = FIRST_MARK
+    while time + mark < begin:
+        mark *= 2
+    return time + mark < end
 
 
 def settle_event(finished: FinishedEvent) -> EventRecord:
