@@ -65,6 +65,7 @@ class ObservedStore:
             "maintenances",
             "maintenance_plans",
             "resource_health",
+            "managers",
             "history",
         )
         for noun in (*first, *later):

@@ -35,6 +35,7 @@ from blazar.messaging import explain_refusal, transport
 from blazar.model.base.clock import SystemClock
 from blazar.model.base.errors import BlazarError, CloudUnavailable, StoreUnavailable
 from blazar.model.base.log_lines import Trouble
+from blazar.model.managers.presence import ManagerState
 from blazar.rpc import server as rpc
 from blazar.store.sql import revisions
 from blazar.store.sql.clock import DatabaseClock
@@ -139,6 +140,7 @@ def _serve(conf: cfg.ConfigOpts, manager: ManagerService, project_id: str, stopp
         _wait_for_bus(listening, stopping)
         if not stopping.is_set():
             # Database, cloud and message bus have been reached.
+            manager.presence.enter(ManagerState.RUNNING)
             LOG.info("%s", started)
             process.say_ready(started)
         _watch(listening, hearing, stopping)

@@ -47,6 +47,7 @@ from blazar.manager.service import ManagerService
 from blazar.model.base.clock import SystemClock
 from blazar.model.base.errors import BlazarError, CloudUnavailable
 from blazar.model.leases.states import LeaseKind
+from blazar.model.managers.presence import ManagerState
 from blazar.model.resources.changes import Registration
 from blazar.model.resources.resource import HOST
 from blazar.store.sql.engine import make_engine
@@ -111,6 +112,7 @@ def _run(options: argparse.Namespace) -> int:
     serving = web.Serving(server)
     process.settle()
     manager.start(alone=True)
+    manager.presence.enter(ManagerState.RUNNING)
     try:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         if not options.no_hosts and not options.demo:

@@ -16,6 +16,7 @@ from blazar.manager.changing.updates import Updates
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.claims import Claims
 from blazar.manager.common.notifications import Notifier
+from blazar.manager.common.presence import Presence
 from blazar.manager.common.request_keys import KeyExpiry
 from blazar.manager.common.runtime import NO_METRICS, Runtime
 from blazar.manager.common.settings import Settings
@@ -50,6 +51,7 @@ from blazar.manager.waiting.waiting_list import WaitingList
 from blazar.model.base.clock import Clock
 from blazar.model.base.service_info import ServiceFacts
 from blazar.model.leases.lease import Lease
+from blazar.model.managers.presence import ManagerState
 from blazar.model.resources.regions import Regions
 from blazar.model.resources.resource import ResourceKind
 from blazar.resources.contract.actions import action_of
@@ -120,8 +122,7 @@ class ManagerService:
         self.leftovers = Leftovers(runtime, self.sweeps)
         self._add_resources(runtime, kinds, booker, changes)
         updates = Updates(runtime, booker, changes, self.outbox, self._healing)
-        creation = Creation(runtime, changes)
-        deletion = Deletion(runtime, worker)
+        creation, deletion = Creation(runtime, changes), Deletion(runtime, worker)
         self.availability = AvailabilityService(runtime, updates)
         refusals = Refusals(self.availability, enabled=settings.explain_refusals)
         self.waiting_list = waiting_list = WaitingList(runtime, booker, creation, updates)
@@ -141,6 +142,7 @@ class ManagerService:
         kept = (self.monitor, self.enabler, self.maintenance_work)
         self.carriers: tuple[BackgroundThread, ...] = (self.claims, self.outbox)
         self.parts: tuple[BackgroundThread, ...] = (self.engine, *requested, *kept, *self.sweeps)
+        self.presence = Presence(runtime, (*self.carriers, *self.parts))
 
     def _add_resources(
         self, runtime: Runtime, kinds: Mapping[ResourceKind, Kind], booker: Booker, changes: CloudChanges
@@ -165,11 +167,13 @@ class ManagerService:
         """Start working on events. ``alone``: no other manager runs, so all old claims are dropped at once."""
         if alone:
             self.claims.drop_all()
+            self.presence.forget_others()
         for part in (*self.carriers, *self.parts):
             part.start()
 
     def begin_stop(self) -> None:
         """Begin no new work in any part; work in progress continues, and ``stop`` waits for it."""
+        self.presence.enter(ManagerState.STOPPING)
         for part in self.parts:
             part.begin_stop()
 
@@ -179,3 +183,4 @@ class ManagerService:
         self.begin_stop()
         for part in (*reversed(self.parts), *reversed(self.carriers)):
             part.stop()
+        self.presence.leave()

@@ -16,6 +16,7 @@ from blazar.store.leases.leases import LeaseStore
 from blazar.store.leases.pages import CloudObjectStore, LeasePages
 from blazar.store.maintenance.plans import MaintenancePlanStore
 from blazar.store.maintenance.windows import MaintenanceStore
+from blazar.store.managers.presence import ManagerStore
 from blazar.store.queue.waiting_list import ExtensionStore, WaitingListStore
 from blazar.store.resources.catalog import CatalogCache, RegionStore
 from blazar.store.resources.health import ResourceHealthStore
@@ -61,6 +62,7 @@ class Store:
         self.outbox = OutboxStore(self.transactions)
         self.events = EventStore(self.transactions)
         self.claims = ClaimStore(self.transactions)
+        self.managers = ManagerStore(self.transactions)
         self.feeds = FeedStore(self.transactions)
         self.history = HistoryStore(self.transactions)
         self.series = SeriesStore(self.transactions, self.bookings)

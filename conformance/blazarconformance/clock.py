@@ -26,6 +26,10 @@ class ManualClock:
     def synchronize(self) -> None:
         """Do nothing: there is no other clock."""
 
+    def offset(self) -> timedelta:
+        """Return zero."""
+        return timedelta(0)
+
     def to(self, instant: datetime) -> None:
         """Let time pass until an instant."""
         self.instant = max(self.instant, instant)

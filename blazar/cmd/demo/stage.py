@@ -52,6 +52,10 @@ class DemoClock:
     def synchronize(self) -> None:
         """Do nothing: there is no reference clock."""
 
+    def offset(self) -> timedelta:
+        """Return zero."""
+        return timedelta(0)
+
 
 @dataclass(frozen=True, slots=True)
 class Stage:

@@ -8,11 +8,47 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
+from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import BlazarError
-from blazar.model.base.log_lines import Trouble, log_level
+from blazar.model.base.log_lines import Trouble, log_level, printable
+from blazar.model.managers.presence import ThreadFacts
 
 LOG = logging.getLogger("blazar.manager")
+
+
+LONGEST_ERROR = 200
+"""Characters that are told of why the rounds of a thread fail."""
+
+
+@dataclass(slots=True)
+class Rounds:
+    """What the rounds of a thread have come to, by the seconds of ``monotonic``. One thread writes, any may read."""
+
+    begun_at: float | None = None
+    ended_at: float | None = None
+    failing_since: float | None = None
+    error: str | None = None
+
+    def begin(self) -> None:
+        """Note that a round begins."""
+        self.begun_at = monotonic()
+
+    def end(self, error: Exception | None) -> None:
+        """Note that a round has ended, and why if it failed."""
+        self.begun_at, self.ended_at = None, monotonic()
+        if error is None:
+            self.failing_since = self.error = None
+            return
+        sentence = error.message if isinstance(error, BlazarError) else f"{type(error).__name__}: {error}"
+        self.error = printable(sentence, LONGEST_ERROR)
+        self.failing_since = self.failing_since or self.ended_at
+
+    def seconds_in_round(self) -> float:
+        """Return for how long a round lasts by now; 0 between two."""
+        begun_at = self.begun_at
+        return 0.0 if begun_at is None else monotonic() - begun_at
 
 
 class BackgroundThread(ABC):
@@ -33,6 +69,7 @@ class BackgroundThread(ABC):
     ) -> None:
         self._purpose = work
         self._retry = retry
+        self.rounds = Rounds()
         self._trouble = Trouble(LOG, f"The thread {name} works")
         self._first_pause = first_pause
         self._settle = settle
@@ -53,6 +90,13 @@ class BackgroundThread(ABC):
         else:
             self._trouble.log_failure(f"{self._purpose}, retrying in {self._retry:g} s: {error.message}")
         return self._retry
+
+    def describe(self, now: datetime) -> ThreadFacts:
+        """Return how the rounds went, in the time of a clock that says it is ``now``."""
+        ended_at, failing_since, rounds = self.rounds.ended_at, self.rounds.failing_since, monotonic()
+        last = None if ended_at is None else now - timedelta(seconds=rounds - ended_at)
+        since = None if failing_since is None else now - timedelta(seconds=rounds - failing_since)
+        return ThreadFacts(self._thread.name, last, since, self.rounds.error)
 
     def start(self) -> None:
         """Start the thread."""
@@ -76,11 +120,14 @@ class BackgroundThread(ABC):
     def _run(self) -> None:
         self._pause(self._first_pause)
         while not self._stopping.is_set():
+            self.rounds.begin()
             try:
                 pause = self._round()
+                self.rounds.end(None)
                 self._trouble.log_recovery()
             except Exception as error:
                 # The edge of the thread: it survives whatever goes wrong in one round.
+                self.rounds.end(error)
                 pause = self._failed(error)
             self._pause(pause)
 

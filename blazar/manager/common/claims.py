@@ -19,8 +19,9 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from blazar.context import scope
-from blazar.manager.common.background import BackgroundThread
+from blazar.manager.common.background import BackgroundThread, Signal
 from blazar.model.base.clock import Clock
+from blazar.model.managers.presence import make_token
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -52,13 +53,14 @@ class Claim:
 class Claims(BackgroundThread):
     """The claims of one manager process.
 
-    A claim lasts ``ttl``. The thread renews those that are held and have not expired, several times within a ``ttl``.
-    Work under claims must have finished before it is stopped.
+    A claim lasts ``ttl``. The thread renews those that are held and have not expired, several times within a ``ttl``,
+    and sends ``beaten`` after that. Work under claims must have finished before it is stopped.
     """
 
     def __init__(self, store: Store, clock: Clock, ttl: timedelta) -> None:
         self._interval = ttl.total_seconds() / BEATS
-        super().__init__("heartbeat", work="Claims cannot be renewed", retry=self._interval, first_pause=self._interval)
+        super().__init__("heartbeat", work="Claims cannot be renewed", retry=self._interval)
+        self.beaten = Signal()
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self.ttl = ttl
         self._store = store
@@ -68,7 +70,7 @@ class Claims(BackgroundThread):
 
     def new(self) -> Claim:
         """Return a claim that is not written yet; its TTL runs from now on, so it has to be written soon."""
-        return Claim(f"{self.owner}:{uuid.uuid4().hex[:12]}", self._clock, self.ttl)
+        return Claim(make_token(self.owner), self._clock, self.ttl)
 
     def begin(self, claim: Claim) -> datetime:
         """Restart the TTL of a claim that is about to be written; return the expiry time to write."""
@@ -112,4 +114,6 @@ class Claims(BackgroundThread):
     def _round(self) -> float:
         self._clock.synchronize()
         self.beat()
+        # The claims first: what else is written may take its time.
+        self.beaten()
         return self._interval

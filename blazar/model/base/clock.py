@@ -24,6 +24,9 @@ class Clock(Protocol):
     def synchronize(self) -> None:
         """Synchronize with the reference clock, if there is one. Raise StoreUnavailable."""
 
+    def offset(self) -> timedelta:
+        """Return how far the clock of this machine is ahead of the reference clock; zero without one."""
+
 
 class SystemClock:
     """The clock of this machine."""
@@ -50,6 +53,10 @@ class SystemClock:
 
     def synchronize(self) -> None:
         """Do nothing: there is no reference clock."""
+
+    def offset(self) -> timedelta:
+        """Return zero."""
+        return timedelta(0)
 
 
 def monotonic() -> float:

@@ -52,6 +52,10 @@ class DatabaseClock:
         """Return the elapsed seconds of this machine."""
         return self._local.elapsed()
 
+    def offset(self) -> timedelta:
+        """Return how far the clock of this machine is ahead of that of the database."""
+        return self._local.now() - self.now()
+
     def synchronize(self) -> None:
         """Read the database's time. StoreUnavailable."""
         if self._query is None:
@@ -64,7 +68,7 @@ class DatabaseClock:
             return
         with self._lock:
             self._anchor = instant, asked_at + took / 2
-        self._log_difference(abs(self._local.now() - self.now()))
+        self._log_difference(abs(self.offset()))
 
     def _log_difference(self, difference: timedelta) -> None:
         if difference > NOTABLE and not self._told:

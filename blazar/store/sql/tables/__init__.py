@@ -9,6 +9,7 @@ from blazar.store.sql.tables.lease_tables import (
     idempotency_keys,
     lease_history,
     leases,
+    managers,
     outbox,
     project_uses,
     reservations,
@@ -25,6 +26,6 @@ from blazar.store.sql.tables.series_tables import occurrences, series
 
 __all__ = ["UTC_TIME", "Id", "LongText", "UtcTime", "metadata"]
 __all__ += ["inventory_versions", "resource_capabilities", "resource_properties", "resources"]
-__all__ += ["allocations", "events", "lease_history", "leases", "outbox", "reservations"]
+__all__ += ["allocations", "events", "lease_history", "leases", "managers", "outbox", "reservations"]
 __all__ += ["feeds", "idempotency_keys", "project_uses", "waiting_list"]
 __all__ += ["maintenance_leases", "maintenance_resources", "maintenance_windows", "occurrences", "series"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of leases: what they are, what is promised to them, what belongs to each, and what shows them."""
+"""Tables of leases: what they are, what is promised to them, what belongs to each, shows them, and works on them."""
 
 from __future__ import annotations
 
@@ -173,6 +173,24 @@ lease_history = sa.Table(
     sa.Column("changes", sa.JSON, nullable=False),
     sa.Column("moves", sa.JSON, nullable=False),
     sa.Column("reason", sa.String(64)),
+)
+
+managers = sa.Table(
+    "managers",
+    metadata,
+    # What the tokens of its claims begin with.
+    sa.Column("id", sa.String(255), primary_key=True),
+    sa.Column("host", sa.String(255), nullable=False),
+    sa.Column("pid", sa.Integer, nullable=False),
+    sa.Column("version", sa.String(32), nullable=False),
+    sa.Column("rpc_version", sa.String(16), nullable=False),
+    sa.Column("started_at", UTC_TIME, nullable=False),
+    # Written by each heartbeat: without an index on it, PostgreSQL writes the row only.
+    sa.Column("seen_at", UTC_TIME, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("clock_offset_ms", sa.BigInteger, nullable=False),
+    # Regions, threads, and a hash of the options that have to agree.
+    sa.Column("info", sa.JSON, nullable=False),
 )
 
 outbox = sa.Table(
