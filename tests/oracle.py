@@ -15,7 +15,7 @@ from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import EventStatus, LeaseStatus
 from blazar.model.resources.resource import DEVICE, GENERIC, HOST
-from blazar.resources.floating_ips.registration import BLAZAR, mark, name_of
+from blazar.resources.floating_ips.registration import BLAZAR, name_of, reservation_tag
 from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
 from blazar.resources.networks.registration import name_of as segment_name
 from blazar.store.store import Store
@@ -155,7 +155,7 @@ def check_flavors(state: State, servers: Collection[Reservation], offered: Colle
 def check_addresses(store: Store, state: State, reservations: Iterable[tuple[Lease, Reservation]]) -> None:
     """Check that projects have the addresses that are promised to their active leases, with tags, and no others."""
     wanted = {
-        (name, lease.project_id, frozenset((BLAZAR, mark(reservation.id))))
+        (name, lease.project_id, frozenset((BLAZAR, reservation_tag(reservation.id))))
         for lease, reservation in reservations
         if lease.status is LeaseStatus.ACTIVE
         for name in promised(store, lease, reservation)
@@ -192,7 +192,7 @@ def check_volumes(store: Store, state: State, reservations: Iterable[tuple[Lease
 def check_networks(store: Store, state: State, reservations: Iterable[tuple[Lease, Reservation]]) -> None:
     """Check that projects have the networks of their active leases, on the promised segments, and no others."""
     wanted = {
-        (name, lease.project_id, frozenset((BLAZAR, mark(reservation.id))))
+        (name, lease.project_id, frozenset((BLAZAR, reservation_tag(reservation.id))))
         for lease, reservation in reservations
         if lease.status is LeaseStatus.ACTIVE
         for name in promised(store, lease, reservation)
@@ -211,7 +211,7 @@ def check_networks(store: Store, state: State, reservations: Iterable[tuple[Leas
 def check_stacks(state: State, leases: Iterable[Lease], *, now: datetime) -> None:
     """Check that projects have the stacks of their active leases, complete, on servers of their own, and no others."""
     everything = [(lease, r) for lease in leases for r in lease.reservations if lease.status is LeaseStatus.ACTIVE]
-    wanted = {(mark(r.id), lease.project_id) for lease, r in everything if r.resource_type == STACK}
+    wanted = {(reservation_tag(r.id), lease.project_id) for lease, r in everything if r.resource_type == STACK}
     there = [stack for stack in state.stacks.values() if not stack.is_gone(now)]
     found = [(next(tag for tag in stack.tags if tag != BLAZAR), stack.project_id) for stack in there]
     assert len(found) == len(set(found)), "a stack is there twice"
@@ -223,7 +223,9 @@ def check_stacks(state: State, leases: Iterable[Lease], *, now: datetime) -> Non
     parents = {r.id: r.parent for _, r in everything}
     for stack in there:
         on = {state.servers[each.physical_id].flavor for each in stack.resources if each.type == "OS::Nova::Server"}
-        assert {mark(parents[flavor]) for flavor in on} <= set(stack.tags), "a stack has servers on what is not its own"
+        assert {reservation_tag(parents[flavor]) for flavor in on} <= set(stack.tags), (
+            "a stack has servers on what is not its own"
+        )
 
 
 def check_things(store: Store, state: State, reservations: Iterable[tuple[Lease, Reservation]]) -> None:

@@ -36,6 +36,6 @@ DOCUMENTS: Mapping[str, Callable[[Json], object]] = {"virtual:stack": StackSourc
 """What parses the documents of a request for a reservation, of the types that have some; InvalidInput."""
 
 
-def defaults(schema: Schema) -> Schema:
+def default_values(schema: Schema) -> Schema:
     """Return the values of the fields that a request leaves out."""
     return {name: field["default"] for name, field in schema["properties"].items() if "default" in field}

@@ -21,7 +21,7 @@ from blazar.resources.contract.values import Task
 from blazar.resources.devices.kind import Devices
 from blazar.resources.devices.type import DeviceReservation
 from blazar.resources.floating_ips.kind import FloatingIps
-from blazar.resources.floating_ips.registration import mark, name_of
+from blazar.resources.floating_ips.registration import name_of, reservation_tag
 from blazar.resources.floating_ips.type import VirtualFloatingIp
 from blazar.resources.generic.kind import GenericResources
 from blazar.resources.generic.type import Generic
@@ -182,16 +182,16 @@ class Addresses(Simulated):
             return [
                 name_of(f.network_id, f.address)
                 for f in state.floating_ips.values()
-                if mark(reservation_id) in f.tags and f.project_id
+                if reservation_tag(reservation_id) in f.tags and f.project_id
             ]
 
     def use(self, task: Task) -> None:
-        for found in self.cloud.network.floating_ips(tag=mark(task.reservation.id)):
+        for found in self.cloud.network.floating_ips(tag=reservation_tag(task.reservation.id)):
             self.cloud.users.attach(found.id, "port-of-a-user")
 
     def wreck(self, reservation_id: str) -> None:
         with self.cloud.change_state() as state:
-            for key in [k for k, f in state.floating_ips.items() if mark(reservation_id) in f.tags]:
+            for key in [k for k, f in state.floating_ips.items() if reservation_tag(reservation_id) in f.tags]:
                 del state.floating_ips[key]
 
     def fail(self, name: str) -> None:
@@ -230,7 +230,7 @@ class Networks(Simulated):
             del state.networks[self._stranger]
 
     def _networks(self, reservation_id: str) -> tuple[SegmentNetwork, ...]:
-        return self.cloud.network_users.calls.segment_networks(tag=mark(reservation_id))
+        return self.cloud.network_users.calls.segment_networks(tag=reservation_tag(reservation_id))
 
 
 class Pools(Simulated):

@@ -549,7 +549,12 @@ MISTAKES: list[tuple[Harness, str, Break, str]] = [
         instead("children", lambda site, children: lambda p: [replace(each, pointer="/size") for each in children(p)]),
         "points at '/size', which is not in the request",
     ),
-    (STACKS, "a_start_uses_what_its_children_have", instead("_reserved", reserves_nothing), "on nothing reserved"),
+    (
+        STACKS,
+        "a_start_uses_what_its_children_have",
+        instead("_reserved_by_children", reserves_nothing),
+        "on nothing reserved",
+    ),
     (STACKS, "the_end_leaves_nothing", instead("end", forgets_at_the_end), "after the end the cloud is not"),
 ]
 """A type, the check that finds the mistake, the mistake, and words of the sentence."""

@@ -20,7 +20,7 @@ from blazar.clouds.ports.stacks import StackExists, StackPlan, StackRefused
 from blazar.clouds.simulated import FileStorage, MemoryStorage, of_size
 from blazar.clouds.simulated.state import NetworkState
 from blazar.model.base.errors import NotFound, RoleMissing
-from blazar.resources.stacks.pricing import AddressPrice, ServerPrice, StackPrice, VolumePrice, price
+from blazar.resources.stacks.pricing import AddressPrice, ServerPrice, StackPrice, VolumePrice, price_resources
 from tests import openstack
 from tests.contract.builders import nowhere
 from tests.people import PeopledCloud
@@ -48,7 +48,7 @@ class Heat:
         return StackPlan(f"test-{uuid.uuid4().hex[:8]}", template(resources), **more)
 
     def preview(self, resources: Mapping[str, Any], **more: Any) -> StackPrice:
-        return price(self.cloud.stacks.preview_stack(self.project, self.plan(resources, **more)))
+        return price_resources(self.cloud.stacks.preview_stack(self.project, self.plan(resources, **more)))
 
     def create(self, resources: Mapping[str, Any]) -> str:
         return self.cloud.stacks.begin_stack(self.project, self.plan(resources), tags=TAGS)
@@ -144,7 +144,7 @@ def test_a_preview_tells_what_a_stack_would_take_without_making_it(heat):
         "random": RANDOM,
     }
     plan = heat.plan(resources)
-    assert price(heat.cloud.stacks.preview_stack(heat.project, plan)) == StackPrice(
+    assert price_resources(heat.cloud.stacks.preview_stack(heat.project, plan)) == StackPrice(
         (ServerPrice("tiny", 1),), (VolumePrice("", 4, 1),), (AddressPrice("public", 1),)
     )
     assert all(stack.name != plan.name for stack in heat.cloud.stacks.stacks_tagged(heat.project, "blazar"))
@@ -166,7 +166,7 @@ def test_groups_files_and_parameters_are_expanded(heat):
     )
     plan = replace(plan, template={**plan.template, "parameters": {"most": {"type": "number"}}})
     planned = heat.cloud.stacks.preview_stack(heat.project, plan)
-    assert price(planned) == StackPrice((ServerPrice("tiny", 2 + 3 + 1),))
+    assert price_resources(planned) == StackPrice((ServerPrice("tiny", 2 + 3 + 1),))
     assert {resource.parent for resource in planned} >= {"scaled", "own"}
 
 

@@ -23,7 +23,7 @@ from blazar.model.base.errors import BlazarError, StoreUnavailable
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import ReservationRequest
 from blazar.model.leases.states import LeaseStatus
-from blazar.resources.floating_ips.registration import mark
+from blazar.resources.floating_ips.registration import reservation_tag
 from blazar.store.store import Store
 from tests.observed import ObservedStore
 from tests.people import PeopledCloud
@@ -158,10 +158,10 @@ class Stage:
                         )
                         booted.append(server.id)
                 case "virtual:floatingip":
-                    for found in self.cloud.network.floating_ips(tag=mark(reservation.id))[:1]:
+                    for found in self.cloud.network.floating_ips(tag=reservation_tag(reservation.id))[:1]:
                         self.cloud.users.attach(found.id)
                 case "network":
-                    for network in self.cloud.network_users.calls.segment_networks(tag=mark(reservation.id)):
+                    for network in self.cloud.network_users.calls.segment_networks(tag=reservation_tag(reservation.id)):
                         self.cloud.network_users.port(network.id, "compute:nova")
                         self.cloud.network_users.router(network.id)
                 case "generic" | "device" | "virtual:volume":

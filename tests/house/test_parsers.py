@@ -43,9 +43,9 @@ from blazar.model.series.checks import Fit, SeriesLimits, check_series
 from blazar.model.series.recurrence import Recurrence
 from blazar.model.series.rule_text import MOST_CHARACTERS, WEEKDAYS, parse_rule
 from blazar.resources.networks.parameters import subnet_of
-from blazar.resources.request_schemas import SCHEMAS, defaults
+from blazar.resources.request_schemas import SCHEMAS, default_values
 from blazar.resources.servers.parameters import LONGEST_USER_DATA, ServerParameters
-from blazar.resources.stacks.documents import document
+from blazar.resources.stacks.documents import parse_document
 from blazar.resources.stacks.source import StackSource
 from tests.hostile import json_texts, requirement_texts, stack_texts, yaml_texts
 from tests.work import Work, work_of
@@ -145,14 +145,14 @@ def marked(text: str) -> object:
 def server_of(field: str) -> Callable[[str], object]:
     usual = {
         **dict.fromkeys(SCHEMAS["virtual:server"]["properties"]),
-        **defaults(SCHEMAS["virtual:server"]),
+        **default_values(SCHEMAS["virtual:server"]),
         **{"image": "i", "flavor": "f", "vcpus": 1, "memory_mb": 1, "disk_gb": 1, "before_end": ""},
     }
     return lambda text: ServerParameters.checked({**usual, field: text}, None)
 
 
 PARSERS: Mapping[str, Parser] = {
-    "YAML": Parser(lambda text: document(text, name="template", pointer="/template"), yaml_texts(MOST_TEXT)),
+    "YAML": Parser(lambda text: parse_document(text, name="template", pointer="/template"), yaml_texts(MOST_TEXT)),
     "template": Parser(lambda text: StackSource.checked({"template": text}), yaml_texts(MOST_TEXT)),
     "stack": Parser(lambda text: StackSource.checked(json.loads(text)), stack_texts()),
     "body": Parser(body, json_texts(MAX_BODY_BYTES)),

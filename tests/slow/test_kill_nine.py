@@ -36,7 +36,7 @@ from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import EndReason, EventStatus, EventType, LeaseKind, LeaseStatus
 from blazar.model.resources.changes import Registration
 from blazar.model.resources.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, VOLUME
-from blazar.resources.floating_ips.registration import mark
+from blazar.resources.floating_ips.registration import reservation_tag
 from blazar.resources.hosts.options import HostSettings
 from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
@@ -242,10 +242,10 @@ def make_use_of(cloud: PeopledCloud, reservation: Reservation) -> None:
                 for host in aggregate.hosts if aggregate.name == reservation.id else ():
                     cloud.users.boot_server("work", project_id="physics", user_id="curie", host=host)
         case "virtual:floatingip":
-            for found in cloud.network.floating_ips(tag=mark(reservation.id))[:1]:
+            for found in cloud.network.floating_ips(tag=reservation_tag(reservation.id))[:1]:
                 cloud.users.attach(found.id)
         case "network":
-            for network in cloud.network_users.calls.segment_networks(tag=mark(reservation.id)):
+            for network in cloud.network_users.calls.segment_networks(tag=reservation_tag(reservation.id)):
                 cloud.network_users.port(network.id, "compute:nova")
                 cloud.network_users.router(network.id)
         case "generic" | "device" | "virtual:volume" | "virtual:server" | "virtual:stack":

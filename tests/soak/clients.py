@@ -20,7 +20,7 @@ from blazar.model.base.errors import BlazarError, Conflict, NotFound
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import EventType, LeaseStatus
-from blazar.resources.floating_ips.registration import mark
+from blazar.resources.floating_ips.registration import reservation_tag
 from blazar.store.store import Store
 from tests.people import PeopledCloud
 from tests.soak.plan import OFFERED
@@ -299,12 +299,14 @@ class User(threading.Thread):
                 return self._booted_on_a_host(reservation.id)
             case "virtual:floatingip":
                 with suppress(NotFound):
-                    for found in self._cloud.network.floating_ips(tag=mark(reservation.id))[:1]:
+                    for found in self._cloud.network.floating_ips(tag=reservation_tag(reservation.id))[:1]:
                         self._cloud.users.attach(found.id)
                 return []
             case "network":
                 with suppress(NotFound):
-                    for network in self._cloud.network_users.calls.segment_networks(tag=mark(reservation.id)):
+                    for network in self._cloud.network_users.calls.segment_networks(
+                        tag=reservation_tag(reservation.id)
+                    ):
                         self._cloud.network_users.port(network.id, "compute:nova")
                         self._cloud.network_users.router(network.id)
                 return []

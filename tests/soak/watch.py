@@ -17,7 +17,7 @@ from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import EndReason, LeaseStatus, ReservationStatus
 from blazar.model.resources.resource import GENERIC, KINDS, VOLUME
-from blazar.resources.floating_ips.registration import mark
+from blazar.resources.floating_ips.registration import reservation_tag
 from blazar.resources.instances.reservation_flavor import flavor_name
 from blazar.store.store import Store
 from tests.oracle import ADDRESS, NETWORK, PHYSICAL_HOST, SERVER, STACK, THINGS
@@ -163,7 +163,7 @@ class Watch(threading.Thread):
 
     def _look_at_addresses(self, state: State, leases: Mapping[str, Lease]) -> None:
         for lease in leases.values():
-            self._projects.update((mark(r.id), lease.project_id) for r in lease.reservations)
+            self._projects.update((reservation_tag(r.id), lease.project_id) for r in lease.reservations)
         for found in state.floating_ips.values():
             for sign in {*found.tags, found.description}:
                 project = self._projects.get(sign)
@@ -178,14 +178,14 @@ class Watch(threading.Thread):
         named = f"reservation {reservation.id} of lease {lease.id}"
         if reservation.resource_type == ADDRESS:
             # Its users may delete floating IPs themselves; these here do not.
-            has = sum(mark(reservation.id) in found.tags for found in state.floating_ips.values())
+            has = sum(reservation_tag(reservation.id) in found.tags for found in state.floating_ips.values())
             if has != len(held):
                 self.found(
                     f"reservation {reservation.id} of lease {lease.id} has {has} addresses instead of {len(held)}"
                 )
             return
         if reservation.resource_type == NETWORK:
-            has = sum(mark(reservation.id) in found.tags for found in state.networks.values())
+            has = sum(reservation_tag(reservation.id) in found.tags for found in state.networks.values())
             if has != len(held):
                 self.found(f"{named} has {has} networks instead of {len(held)}")
             return
@@ -199,7 +199,9 @@ class Watch(threading.Thread):
             return
         if reservation.resource_type == STACK:
             now = datetime.now(UTC)
-            there = [s for s in state.stacks.values() if mark(reservation.id) in s.tags and not s.is_gone(now)]
+            there = [
+                s for s in state.stacks.values() if reservation_tag(reservation.id) in s.tags and not s.is_gone(now)
+            ]
             if [(s.action, s.state_at(now)) for s in there] != [(CREATE, COMPLETE)]:
                 self.found(f"{named} has the stacks {there}")
             return

@@ -51,7 +51,7 @@ class Tally:
     failures: tuple[str, ...] = ()
 
 
-def deleting(servers: int, text: str = "servers are being deleted") -> NotYet:
+def deletion_progress(servers: int, text: str = "servers are being deleted") -> NotYet:
     """Return the progress of a reservation whose own servers are being deleted."""
     return NotYet(RECHECK_SOON, f"{servers} {text}", Cause(ReasonCode.RESOURCE_NOT_READY, servers=servers))
 
@@ -128,7 +128,7 @@ def find_request_time(task: Task) -> datetime | None:
     return None if event is None or event.saved_state is None else event.saved_state.action_asked_at
 
 
-def progress(task: Task, tally: Tally, what: str) -> Progress:
+def progress_of_tally(task: Task, tally: Tally, what: str) -> Progress:
     """Return the progress of an action; CloudUnavailable, with the reasons, if all that is left has failed."""
     reasons = list(tally.failures)
     failed = Cause(ReasonCode.SAVE_FAILED, servers=len(reasons))

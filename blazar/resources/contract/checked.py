@@ -129,7 +129,7 @@ def masks_secrets(
     return masking
 
 
-def _checking(name: str, member: Callable[..., Any]) -> Callable[..., Any]:
+def _make_checked_method(name: str, member: Callable[..., Any]) -> Callable[..., Any]:
     """Return the method that calls the one of the plain type or kind, and checks its answer.
 
     Secrets of a reservation are in no error of what acts on it.
@@ -148,7 +148,7 @@ def _checking(name: str, member: Callable[..., Any]) -> Callable[..., Any]:
     return masks_secrets(checked) if first_parameter(member) == "Task" and check is not _check_demand else checked
 
 
-@stands_for(ResourceType, _checking)
+@stands_for(ResourceType, _make_checked_method)
 class CheckedType(ResourceType):
     """A resource type in front of another one, which may be of any package."""
 
@@ -211,7 +211,7 @@ _UNCHECKED = frozenset(
 """Methods of which a default answer is passed on as it is; others may call what a type defines."""
 
 
-@stands_for(Kind, _checking)
+@stands_for(Kind, _make_checked_method)
 class CheckedKind(Kind):
     """A kind in front of another one, which may be of any package."""
 

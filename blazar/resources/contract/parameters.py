@@ -134,7 +134,7 @@ def stored_maybe_text(content: Content, key: str) -> str | None:
 
 def check_property_names(requirement: Requirement, known: frozenset[str], fields: Sequence[str]) -> None:
     """Raise InvalidInput if a requirement names a property that no host has."""
-    _check_among(property_keys(requirement), HOST_PROPERTIES | known, fields)
+    _check_known_names(property_keys(requirement), HOST_PROPERTIES | known, fields)
 
 
 def check_unnamed(requirement: Requirement, fields: Sequence[str]) -> None:
@@ -143,10 +143,10 @@ def check_unnamed(requirement: Requirement, fields: Sequence[str]) -> None:
     By such a requirement those who may not see ids and names of hosts could find out whose label is whose.
     """
     asked = property_keys(requirement)
-    _check_among(asked, asked - HOST_PROPERTIES | frozenset(PUBLIC_HOST_PROPERTIES), fields)
+    _check_known_names(asked, asked - HOST_PROPERTIES | frozenset(PUBLIC_HOST_PROPERTIES), fields)
 
 
-def _check_among(asked: frozenset[str], known: frozenset[str], fields: Sequence[str]) -> None:
+def _check_known_names(asked: frozenset[str], known: frozenset[str], fields: Sequence[str]) -> None:
     unknown = sorted(asked - known)
     if unknown:
         raise InvalidInput(
@@ -232,7 +232,7 @@ def reference_of(value: object, pointer: str, *resource_types: str) -> Reference
 def reservation_at(parameters: Content, pointer: str) -> object:
     """Return what the object at a JSON pointer names as its reservation; None if there is no such object."""
     value: object = parameters.values
-    for key in _keys(pointer):
+    for key in _keys_of_pointer(pointer):
         if isinstance(value, Mapping):
             value = value.get(key)
         elif isinstance(value, list | tuple) and key.isdigit() and int(key) < len(value):
@@ -246,7 +246,7 @@ def with_ids(parameters: Content, ids: Mapping[str, str]) -> Content:
     """Return parameters with the ids of reservations in their references, by JSON pointer."""
     values: Any = parameters.values
     for pointer, reservation_id in ids.items():
-        values = _replace_reference(values, _keys(pointer), reservation_id)
+        values = _replace_reference(values, _keys_of_pointer(pointer), reservation_id)
     return Content(values)
 
 
@@ -261,6 +261,6 @@ def _replace_reference(value: Any, keys: Iterator[str], reservation_id: str) -> 
     return [*value[:position], _replace_reference(value[position], keys, reservation_id), *value[position + 1 :]]
 
 
-def _keys(pointer: str) -> Iterator[str]:
+def _keys_of_pointer(pointer: str) -> Iterator[str]:
     """Yield the keys and positions of a JSON pointer (RFC 6901)."""
     return (key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:])

@@ -30,7 +30,7 @@ from blazar.resources.contract.values import Given, Task
 T = TypeVar("T")
 
 
-def _to_region(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+def _forward_to_region(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """Return the method that calls the one of the region in which the work lies, which the first parameter tells.
 
     What it does not tell, and is not the same in all regions, has to be asked of the type of one (``within``).
@@ -45,7 +45,7 @@ def _to_region(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
     def of_resources(self: Any, resources: Collection[Resource], *args: Any, **kwargs: Any) -> Any:
         assert united is not None
-        here = _by_region(resources)
+        here = _group_by_region(resources)
         return united([getattr(self.within(region), name)(some, *args, **kwargs) for region, some in here.items()])
 
     def of_any(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -75,7 +75,7 @@ _UNITED: Mapping[str, Callable[[list[Any]], Any]] = {
 """How answers about the resources of several regions become one, by annotation."""
 
 
-@stands_for(ResourceType, _to_region)
+@stands_for(ResourceType, _forward_to_region)
 class RegionalType(ResourceType):
     """A resource type of several regions: acts in the region of the reservation."""
 
@@ -111,7 +111,7 @@ class RegionalType(ResourceType):
         return in_region(demand, region)
 
 
-@stands_for(Kind, _to_region)
+@stands_for(Kind, _forward_to_region)
 class RegionalKind(Kind):
     """A kind of several regions: resources are registered in one, and have its name among their attributes."""
 
@@ -175,15 +175,15 @@ class RegionalKind(Kind):
                 at=pointer,
                 data={"allowed": list(self._regions)},
             )
-        return self._located(self._by_region[region].find(replace(request, given=given)), region)
+        return self._resource_in_region(self._by_region[region].find(replace(request, given=given)), region)
 
     def details(self, in_cloud: CloudResource) -> ResourceDetails:
         """Return what is stored of a resource that can be registered. InvalidInput, NotFound, Conflict."""
-        return _in_region(self.within(in_cloud.region).details(in_cloud), in_cloud.region)
+        return _details_in_region(self.within(in_cloud.region).details(in_cloud), in_cloud.region)
 
     def current(self, resource: Resource) -> CloudResource:
         """Return a registered resource as the cloud knows it now; NotFound."""
-        return self._located(self.within(resource.region).current(resource), resource.region)
+        return self._resource_in_region(self.within(resource.region).current(resource), resource.region)
 
     def candidates(self, registered: Collection[Resource]) -> tuple[Candidate, ...]:
         """Return what the clouds have to register; those that do not answer are left out, unless none does."""
@@ -192,7 +192,7 @@ class RegionalKind(Kind):
         for name, checked_kind in self._by_region.items():
             try:
                 here = [r for r in registered if (r.region or self._regions.default) == name]
-                found += (self._placed(one, name) for one in checked_kind.candidates(here))
+                found += (self._candidate_in_region(one, name) for one in checked_kind.candidates(here))
             except CloudUnavailable as error:
                 failed.append(error)
         if len(failed) == len(self._by_region):
@@ -207,19 +207,19 @@ class RegionalKind(Kind):
     def refresh(self, resource: Resource, uses: CalendarReads, prepare: Callable[[CloudResource], None]) -> Polled:
         """Return the state of one resource, prepared if need be."""
         polled = self.within(resource.region).refresh(
-            resource, uses, lambda in_cloud: prepare(self._located(in_cloud, resource.region))
+            resource, uses, lambda in_cloud: prepare(self._resource_in_region(in_cloud, resource.region))
         )
         return _locate_details(polled, (resource,))
 
-    def _located(self, in_cloud: CloudResource, region: str) -> CloudResource:
-        return replace(in_cloud, external_id=self._id(in_cloud.external_id, region), region=region)
+    def _resource_in_region(self, in_cloud: CloudResource, region: str) -> CloudResource:
+        return replace(in_cloud, external_id=self._id_in_region(in_cloud.external_id, region), region=region)
 
-    def _placed(self, candidate: Candidate, region: str) -> Candidate:
+    def _candidate_in_region(self, candidate: Candidate, region: str) -> Candidate:
         """Return what a cloud has, with its region; the fields that register it name that, too."""
         given = {**candidate.registration, REGION: region} if candidate.registration else candidate.registration
-        return replace(candidate, id=self._id(candidate.id, region), region=region, registration=given)
+        return replace(candidate, id=self._id_in_region(candidate.id, region), region=region, registration=given)
 
-    def _id(self, external_id: str, region: str) -> str:
+    def _id_in_region(self, external_id: str, region: str) -> str:
         """Return the id by which the API knows a resource: Nova counts the hosts of each region from 1."""
         return f"{region}:{external_id}" if external_id.isdigit() and region != self._regions.default else external_id
 
@@ -231,7 +231,7 @@ def _find_region(by_region: Mapping[str, T], regions: Regions, region: str) -> T
     return found
 
 
-def _by_region(resources: Collection[Resource]) -> Mapping[str, list[Resource]]:
+def _group_by_region(resources: Collection[Resource]) -> Mapping[str, list[Resource]]:
     found: dict[str, list[Resource]] = {}
     for resource in resources:
         found.setdefault(resource.region, []).append(resource)
@@ -243,14 +243,16 @@ def in_region(demand: Demand, region: str) -> Demand:
     return replace(demand, requirement=join_requirements(region_requirement(region), demand.requirement))
 
 
-def _in_region(details: ResourceDetails, region: str) -> ResourceDetails:
+def _details_in_region(details: ResourceDetails, region: str) -> ResourceDetails:
     return replace(details, attributes={**details.attributes, REGION: region})
 
 
 def _locate_details(polled: Polled, registered: Collection[Resource]) -> Polled:
     """Return a poll with the region in the details, of those resources whose details have changed."""
     known = {resource.id: resource for resource in registered}
-    located = {id_: _in_region(details, known[id_].region) for id_, details in polled.details.items() if id_ in known}
+    located = {
+        id_: _details_in_region(details, known[id_].region) for id_, details in polled.details.items() if id_ in known
+    }
     return replace(polled, details={id_: new for id_, new in located.items() if new != known[id_].details})
 
 

@@ -96,14 +96,14 @@ def a_reference(*resource_types: str) -> Schema:
 def check_schemas(whose: str, schemas: Sequence[object]) -> None:
     """Raise TypeError, which says ``whose`` they are, if one of them is no JSON schema."""
     try:
-        _check(json.dumps(schemas))
+        _check_schemas_in(json.dumps(schemas))
     except (SchemaError, TypeError, ValueError) as error:
         reason = " ".join(str(getattr(error, "message", error)).split())
         raise TypeError(f"{whose} has a schema that cannot be used: {reason:.200}") from error
 
 
 @cache
-def _check(text: str) -> None:
+def _check_schemas_in(text: str) -> None:
     """Raise SchemaError if one of a JSON list of schemas is none. It takes long, so the same are checked once."""
     for schema in json.loads(text):
         Draft202012Validator.check_schema(schema)

@@ -103,7 +103,7 @@ class Devices(HookedKind):
         return CloudResource(
             new_id,
             name,
-            {NAME: name, DEVICE_TYPE: device_type, DEVICE_DRIVER: _driver(given, url), UID: uid, HOOK_URL: url},
+            {NAME: name, DEVICE_TYPE: device_type, DEVICE_DRIVER: _checked_driver(given, url), UID: uid, HOOK_URL: url},
         )
 
     def details(self, in_cloud: CloudResource) -> ResourceDetails:
@@ -113,7 +113,7 @@ class Devices(HookedKind):
         return ResourceDetails(in_cloud.attributes, ResourceInventory())
 
 
-def _driver(given: Json, url: str | None) -> str:
+def _checked_driver(given: Json, url: str | None) -> str:
     driver = given.get(DEVICE_DRIVER, None if url is None else HOOK)
     if driver is None:
         raise InvalidInput(

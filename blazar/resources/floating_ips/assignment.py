@@ -21,8 +21,8 @@ from blazar.resources.floating_ips.registration import (
     AddressRegistration,
     address_of,
     by_network,
-    mark,
     reservation_of,
+    reservation_tag,
 )
 
 
@@ -33,54 +33,56 @@ class FloatingIpAssignment:
         self._network = network
         self._registration = AddressRegistration(network)
 
-    def give(self, task: Task) -> None:
+    def give_addresses(self, task: Task) -> None:
         """Ensure that the project has exactly these addresses of the reservation as tagged floating IPs.
 
         Raises Unusable for those that it cannot have, after the others were assigned; Conflict if one to remove is
         attached.
         """
         wanted = {address_of(resource): resource for resource in task.resources}
-        held = {found.address: found for found in self._at(task.resources)}
+        held = {found.address: found for found in self._floating_ips_at(task.resources)}
         mine = {address: found for address, found in held.items() if _is_ours(found, task)}
         missing = [resource for address, resource in wanted.items() if address not in held]
-        reasons = dict(self._registration.obstacles(missing)) if missing else {}
+        reasons = dict(self._registration.find_obstacles(missing)) if missing else {}
         for resource in missing:
             if resource.id not in reasons:
-                made = self._create(task, resource)
+                made = self._create_floating_ip(task, resource)
                 held[made.address] = made
                 if _is_ours(made, task):
                     mine[made.address] = made
         for found in mine.values():
-            tags = found.tags | {BLAZAR, mark(task.reservation.id)}
+            tags = found.tags | {BLAZAR, reservation_tag(task.reservation.id)}
             if found.tags != tags:
-                self._tag(found, tags)
+                self._set_tags(found, tags)
         for address in held.keys() - mine.keys():
             reasons[wanted[address].id] = f"{address} is a floating IP of project {held[address].project_id}"
         if reasons:
             raise Unusable(reasons)
-        surplus = [f for f in self._network.floating_ips(tag=mark(task.reservation.id)) if f.address not in wanted]
-        self._take([found for found in surplus if _is_ours(found, task)], task, unless_attached=True)
+        surplus = [
+            f for f in self._network.floating_ips(tag=reservation_tag(task.reservation.id)) if f.address not in wanted
+        ]
+        self._delete_floating_ips([found for found in surplus if _is_ours(found, task)], task, unless_attached=True)
 
-    def take(self, task: Task, resources: Collection[Resource] | None = None) -> None:
+    def take_addresses(self, task: Task, resources: Collection[Resource] | None = None) -> None:
         """Ensure that the project no longer has the addresses (None: all of the reservation)."""
-        found = {f.id: f for f in self._at(task.resources if resources is None else resources)}
+        found = {f.id: f for f in self._floating_ips_at(task.resources if resources is None else resources)}
         if resources is None:
-            found |= {f.id: f for f in self._network.floating_ips(tag=mark(task.reservation.id))}
-        self._take([f for f in found.values() if _is_ours(f, task)], task, unless_attached=False)
+            found |= {f.id: f for f in self._network.floating_ips(tag=reservation_tag(task.reservation.id))}
+        self._delete_floating_ips([f for f in found.values() if _is_ours(f, task)], task, unless_attached=False)
 
-    def reservations(self, resources: Collection[Resource]) -> frozenset[str]:
+    def reservations_with_addresses(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the ids of the reservations that have floating IPs."""
         found = [*self._network.floating_ips(tag=BLAZAR)]
         for network_id, here in by_network(resources).items():
             found += self._network.floating_ips(network_id=network_id, addresses=here)
         return frozenset(id_ for floating_ip in found if (id_ := reservation_of(floating_ip)))
 
-    def attached(self, task: Task) -> Mapping[int, int]:
+    def count_attached(self, task: Task) -> Mapping[int, int]:
         """Return a count of 1 for each attached address, by calendar id."""
         ids = {address_of(resource): resource.id for resource in task.resources}
-        return {ids[f.address]: 1 for f in self._at(task.resources) if f.attached and _is_ours(f, task)}
+        return {ids[f.address]: 1 for f in self._floating_ips_at(task.resources) if f.attached and _is_ours(f, task)}
 
-    def _at(self, resources: Iterable[Resource]) -> tuple[FloatingIp, ...]:
+    def _floating_ips_at(self, resources: Iterable[Resource]) -> tuple[FloatingIp, ...]:
         """Return all projects' floating IPs at the addresses of one reservation, which are on one network."""
         addresses = [address_of(resource) for resource in resources]
         if not addresses:
@@ -88,7 +90,7 @@ class FloatingIpAssignment:
         network_id = str(next(iter(resources)).attributes[NETWORK])
         return self._network.floating_ips(network_id=network_id, addresses=addresses)
 
-    def _create(self, task: Task, resource: Resource) -> FloatingIp:
+    def _create_floating_ip(self, task: Task, resource: Resource) -> FloatingIp:
         """Create the floating IP of an address and return it, or the one that somebody else created first."""
         try:
             return self._network.create_floating_ip(
@@ -96,23 +98,23 @@ class FloatingIpAssignment:
                 subnet_id=str(resource.attributes[SUBNET]),
                 address=address_of(resource),
                 project_id=task.lease.project_id,
-                description=mark(task.reservation.id),
+                description=reservation_tag(task.reservation.id),
             )
         except Conflict:
-            late = self._at([resource])
+            late = self._floating_ips_at([resource])
             if not late:
                 # For example the project's quota; the user reads the message.
                 raise
             return late[0]
 
-    def _tag(self, found: FloatingIp, tags: Collection[str]) -> None:
+    def _set_tags(self, found: FloatingIp, tags: Collection[str]) -> None:
         try:
             self._network.set_address_tags(found.id, tags)
         except NotFound as error:
             # Its user deleted it; a retry creates it again.
             raise CloudUnavailable(f"{found.address} was deleted while it was being assigned") from error
 
-    def _take(self, found: Collection[FloatingIp], task: Task, *, unless_attached: bool) -> None:
+    def _delete_floating_ips(self, found: Collection[FloatingIp], task: Task, *, unless_attached: bool) -> None:
         """Delete all floating IPs, even if some fail; then raise the first failure."""
         attached = [f.address for f in found if f.attached]
         if attached and unless_attached:
@@ -135,5 +137,5 @@ class FloatingIpAssignment:
 
 
 def _is_ours(found: FloatingIp, task: Task) -> bool:
-    sign = mark(task.reservation.id)
+    sign = reservation_tag(task.reservation.id)
     return found.project_id == task.lease.project_id and (sign in found.tags or found.description == sign)

@@ -22,7 +22,7 @@ from blazar.resources.floating_ips.registration import (
     SUBNET,
     AddressRegistration,
     attributes_of,
-    candidates,
+    list_candidates,
     name_of,
     registrable_text,
 )
@@ -83,7 +83,7 @@ class FloatingIps(Kind):
 
     def candidates(self, registered: Collection[Resource]) -> tuple[Candidate, ...]:
         """Return the addresses of external networks that are registered, and some that can be."""
-        return candidates(self._network, registered)
+        return list_candidates(self._network, registered)
 
     def details(self, in_cloud: CloudResource) -> ResourceDetails:
         """Return the attributes of an address that can be reserved. InvalidInput, NotFound (subnet), Conflict."""
@@ -93,5 +93,5 @@ class FloatingIps(Kind):
 
     def poll(self, registered: Collection[Resource], uses: CalendarReads) -> Polled:
         """Return whether each address can be assigned, or is where it belongs: a few calls for each network."""
-        faults = self._registration.faults(registered, uses.holders)
+        faults = self._registration.find_faults(registered, uses.holders)
         return Polled({resource.name: faults.get(resource.id) for resource in registered})

@@ -66,7 +66,7 @@ class FloatingIpParameters:
                 f"network_id is {quote(network_id)}; give the id of an external network, a string", at="/network_id"
             )
         amount = whole_number(given["amount"], "amount", least=1, what="a whole number of addresses")
-        return cls(network_id, amount, _addresses(given[REQUIRED], amount), action)
+        return cls(network_id, amount, _checked_addresses(given[REQUIRED], amount), action)
 
     @classmethod
     def of(cls, content: Content) -> FloatingIpParameters:
@@ -92,12 +92,12 @@ class FloatingIpParameters:
         return Content(self.values)
 
 
-def _address(value: object, index: int) -> str:
+def _checked_address(value: object, index: int) -> str:
     with pointing_at(f"/{REQUIRED}/{index}"):
         return address_text(value, f"{REQUIRED}[{index}]")
 
 
-def _addresses(value: object, amount: int) -> tuple[str, ...]:
+def _checked_addresses(value: object, amount: int) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise InvalidInput(
             f'{REQUIRED} is {quote(value)}; give a list of addresses, as ["203.0.113.10"], or []', at=f"/{REQUIRED}"
@@ -107,7 +107,7 @@ def _addresses(value: object, amount: int) -> tuple[str, ...]:
             f"{REQUIRED} has {len(value)} addresses, and amount is {amount}; raise amount, or name fewer",
             at=f"/{REQUIRED}",
         )
-    addresses = [_address(item, index) for index, item in enumerate(value)]
+    addresses = [_checked_address(item, index) for index, item in enumerate(value)]
     twice = next((address for address, count in Counter(addresses).items() if count > 1), None)
     if twice:
         raise InvalidInput(f"{REQUIRED} has {twice} more than once; name each address once", at=f"/{REQUIRED}")

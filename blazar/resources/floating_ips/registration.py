@@ -58,7 +58,7 @@ class AddressRegistration:
                 f"no subnet of network {network_id} has {ADDRESS} {address}; its subnets are: {ranges}",
                 at=f"/{ADDRESS}",
             )
-        if reason := own_use(subnet, address):
+        if reason := use_by_subnet(subnet, address):
             raise InvalidInput(
                 f"{ADDRESS} {address} {reason}; give one that the network does not use or allocate itself",
                 at=f"/{ADDRESS}",
@@ -66,11 +66,11 @@ class AddressRegistration:
         found = self._network.floating_ips(network_id=network_id, addresses=[address])
         users = self._network.used_addresses(network_id, [address])
         if found or users:
-            holder = _find_holders(found[0]) if found else f"is in use by {users[address]}"
+            holder = _describe_holder(found[0]) if found else f"is in use by {users[address]}"
             raise Conflict(f"{ADDRESS} {address} {holder}; free it first, or register another")
         return subnet
 
-    def faults(self, resources: Iterable[Resource], holders: Holders) -> Mapping[int, str]:
+    def find_faults(self, resources: Iterable[Resource], holders: Holders) -> Mapping[int, str]:
         """Return why registered addresses cannot be assigned, by calendar id; those that can be are left out.
 
         An address that a reservation has and holds (``holders``) is healthy. Makes a few calls per network, whatever
@@ -83,7 +83,7 @@ class AddressRegistration:
             owners = {f.address: reservation_of(f) for f in held}
             holdings = holders({id_ for id_ in owners.values() if id_}) if any(owners.values()) else {}
             strangers = {
-                f.address: _find_holders(f)
+                f.address: _describe_holder(f)
                 for f in held
                 if here[f.address].name not in holdings.get(owners[f.address] or "", ())
             }
@@ -94,7 +94,7 @@ class AddressRegistration:
                     reasons.setdefault(resource.id, f"{address} {reason}")
         return reasons
 
-    def obstacles(self, resources: Iterable[Resource]) -> Mapping[int, str]:
+    def find_obstacles(self, resources: Iterable[Resource]) -> Mapping[int, str]:
         """Return why addresses that are no floating IPs at present cannot be assigned, by calendar id."""
         reasons: dict[int, str] = {}
         for network_id, here in by_network(resources).items():
@@ -131,7 +131,7 @@ def address_of(resource: Resource) -> str:
     return str(resource.attributes[ADDRESS])
 
 
-def mark(reservation_id: str) -> str:
+def reservation_tag(reservation_id: str) -> str:
     """Return the tag of a reservation's floating IPs, and the description that they are created with."""
     return f"reservation:{reservation_id}"
 
@@ -139,7 +139,7 @@ def mark(reservation_id: str) -> str:
 def reservation_of(found: FloatingIp) -> str | None:
     """Return the id of the reservation that a floating IP was created for, even if it is not tagged yet."""
     texts = (*sorted(found.tags), found.description)
-    ids = (text.removeprefix(mark("")) for text in texts if text.startswith(mark("")))
+    ids = (text.removeprefix(reservation_tag("")) for text in texts if text.startswith(reservation_tag("")))
     return next((id_ for id_ in ids if may_be_reservation(id_)), None)
 
 
@@ -178,7 +178,7 @@ def by_network(resources: Iterable[Resource]) -> Mapping[str, Mapping[str, Resou
     return networks
 
 
-def own_use(subnet: Subnet, address: str) -> str | None:
+def use_by_subnet(subnet: Subnet, address: str) -> str | None:
     """Return why a subnet itself uses or allocates an address; None if it does not."""
     wanted, block = ip_address(address), ip_network(subnet.cidr)
     if subnet.gateway is not None and wanted == ip_address(subnet.gateway):
@@ -203,11 +203,11 @@ def _find_misplacement(network: NetworkInfo | None, resource: Resource) -> str |
     subnet = next((s for s in network.subnets if s.id == subnet_id), None)
     if subnet is None:
         return f"{address}: its subnet {subnet_id} is gone"
-    reason = own_use(subnet, address)
+    reason = use_by_subnet(subnet, address)
     return reason and f"{address} {reason}"
 
 
-def _find_holders(found: FloatingIp) -> str:
+def _describe_holder(found: FloatingIp) -> str:
     return f"is a floating IP of project {found.project_id}"
 
 
@@ -215,7 +215,7 @@ MOST = 256
 """Maximum addresses of a subnet that are proposed; those that are registered come on top."""
 
 
-def candidates(cloud: Network, registered: Collection[Resource]) -> tuple[Candidate, ...]:
+def list_candidates(cloud: Network, registered: Collection[Resource]) -> tuple[Candidate, ...]:
     """Return registered addresses of external networks, and of each subnet the first that can be registered beside.
 
     By networks, subnets and addresses. Two calls for each network that has such an address, and those for the list of
@@ -228,7 +228,7 @@ def candidates(cloud: Network, registered: Collection[Resource]) -> tuple[Candid
     for network in networks:
         words = network.name if network.name and alike[network.name] == 1 else f"{network.name} {network.id}".strip()
         here = known.get(network.id, {})
-        for address in _addresses(cloud, network, here):
+        for address in _iterate_registrable_addresses(cloud, network, here):
             found.append(_candidate(network.id, words, address, here.get(address)))
     return tuple(found)
 
@@ -244,9 +244,11 @@ def _candidate(network_id: str, words: str, address: str, resource: Resource | N
     )
 
 
-def _addresses(cloud: Network, network: NetworkInfo, registered: Mapping[str, Resource]) -> Iterator[str]:
+def _iterate_registrable_addresses(
+    cloud: Network, network: NetworkInfo, registered: Mapping[str, Resource]
+) -> Iterator[str]:
     """Yield the registered addresses of a network and those that can be registered, subnet by subnet in order."""
-    subnets = sorted(network.subnets, key=_place)
+    subnets = sorted(network.subnets, key=_sort_key_of)
     taken = set(registered)
     if any(next(_iterate_unpooled(subnet), None) for subnet in subnets):
         taken.update(floating_ip.address for floating_ip in cloud.floating_ips(network_id=network.id))
@@ -258,7 +260,7 @@ def _addresses(cloud: Network, network: NetworkInfo, registered: Mapping[str, Re
         yield from sorted({*known, *free}, key=lambda address: int(ip_address(address)))
 
 
-def _place(subnet: Subnet) -> tuple[int, int]:
+def _sort_key_of(subnet: Subnet) -> tuple[int, int]:
     """Return where a subnet stands in the order of addresses."""
     block = ip_network(subnet.cidr)
     return block.version, int(block.network_address)
@@ -274,6 +276,6 @@ def _iterate_unpooled(subnet: Subnet) -> Iterator[str]:
     for first, last in (*pools, (beyond, beyond)):
         for address_number in range(number, first):
             address = str(IPv4Address(address_number))
-            if own_use(subnet, address) is None:
+            if use_by_subnet(subnet, address) is None:
                 yield address
         number = max(number, last + 1)

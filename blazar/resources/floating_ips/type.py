@@ -109,7 +109,7 @@ class VirtualFloatingIp(ResourceType):
             return replace(fresh, min_count=count, max_count=count, pinned=held, required=frozenset())
         new = fresh.required - {resource.name for resource in task.resources}
         room = fresh.min_count - len(new)
-        kept = held if len(held) <= room else _fewer(task, room, fresh)
+        kept = held if len(held) <= room else _addresses_to_keep(task, room, fresh)
         return replace(fresh, pinned=kept, required=new)
 
     def transfer_obstacle(self, task: Task, project_id: str) -> str:
@@ -118,30 +118,30 @@ class VirtualFloatingIp(ResourceType):
 
     def in_use(self, task: Task) -> Mapping[int, int]:
         """Return a count of 1 for each address attached to a port, by calendar id."""
-        return self._assignment.attached(task)
+        return self._assignment.count_attached(task)
 
     def probe(self, task: Task) -> States:
         """Return how many addresses are attached to a port, or forward one."""
-        attached = sum(self._assignment.attached(task).values())
+        attached = sum(self._assignment.count_attached(task).values())
         return {"attached": attached} if attached else {}
 
     def start(self, task: Task) -> Progress:
         """Ensure that the project has exactly these addresses of the reservation as floating IPs."""
-        self._assignment.give(task)
+        self._assignment.give_addresses(task)
         return Done()
 
     def end(self, task: Task) -> Progress:
         """Ensure that no floating IP of the reservation is left; those of others at the same addresses stay."""
-        self._assignment.take(task)
+        self._assignment.take_addresses(task)
         return Done()
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Ensure the addresses from before the change; a reservation that has not started has none."""
         if task.reservation.status is not ReservationStatus.ACTIVE:
             return Done()
-        self._assignment.take(task, surplus)
+        self._assignment.take_addresses(task, surplus)
         try:
-            self._assignment.give(task)
+            self._assignment.give_addresses(task)
         except Unusable as lost:
             # A retry would not help: the lease goes on with the rest.
             LOG.warning("Reservation %s goes on without failed addresses: %s", task.reservation.id, lost)
@@ -149,10 +149,10 @@ class VirtualFloatingIp(ResourceType):
 
     def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the reservations that have floating IPs, recognized by tag or description."""
-        return self._assignment.reservations(resources)
+        return self._assignment.reservations_with_addresses(resources)
 
 
-def _fewer(task: Task, room: int, fresh: Demand) -> frozenset[int]:
+def _addresses_to_keep(task: Task, room: int, fresh: Demand) -> frozenset[int]:
     """Return which addresses to keep when shrinking: all attached or required ones, then others up to ``room``."""
     if task.in_use is None:
         raise UsageNeeded(task)

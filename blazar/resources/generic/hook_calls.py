@@ -54,7 +54,7 @@ def call_hooks(hooks: Hooks, resources: Sequence[Resource], message: Callable[[R
     over; no other begins.
     """
     tally = HookTally()
-    for resource, answer in zip(resources, _answers(hooks, resources, message), strict=True):
+    for resource, answer in zip(resources, _ask_hooks(hooks, resources, message), strict=True):
         if isinstance(answer, BlazarError):
             tally.failures.append(type(answer)(f"{resource.name}: {answer.message}").because(answer.cause))
             continue
@@ -70,18 +70,18 @@ def call_hooks(hooks: Hooks, resources: Sequence[Resource], message: Callable[[R
     return tally
 
 
-def _answers(
+def _ask_hooks(
     hooks: Hooks, resources: Sequence[Resource], message: Callable[[Resource], HookCall]
 ) -> Sequence[HookAnswer | BlazarError]:
     if len(resources) < 2:
-        return [_answer(hooks, resource, message) for resource in resources]
+        return [_ask_hook(hooks, resource, message) for resource in resources]
     over: list[BaseException] = []
 
     def ask(resource: Resource) -> HookAnswer | BlazarError:
         if over:
             raise over[0]
         try:
-            return _answer(hooks, resource, message)
+            return _ask_hook(hooks, resource, message)
         except BaseException as error:
             # Told before this thread takes the next resource: the one that waits for the answers may be later.
             over.append(error)
@@ -93,7 +93,7 @@ def _answers(
         return [answer.result() for answer in asked]
 
 
-def _answer(hooks: Hooks, resource: Resource, message: Callable[[Resource], HookCall]) -> HookAnswer | BlazarError:
+def _ask_hook(hooks: Hooks, resource: Resource, message: Callable[[Resource], HookCall]) -> HookAnswer | BlazarError:
     """Return what the hook of one resource answers; a resource without a hook is ready."""
     if not hook_messages.url_of(resource):
         return HookAnswer(HookResult.DONE)

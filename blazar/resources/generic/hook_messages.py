@@ -29,40 +29,40 @@ NOBODY = "none"
 """Stands for the reservation in the id of a question about health."""
 
 
-def start(task: Task, resource: Resource, *, undoing: bool = False) -> HookCall:
+def start_message(task: Task, resource: Resource, *, undoing: bool = False) -> HookCall:
     """Return the message that hands a resource over, or changes the number of its units."""
     amount = amount_of(task, resource)
-    generation = f"{task.turns.get(resource.id, 1)}-{amount}{_of_change(task.lease, undoing)}"
-    return _call(task, resource, HookAction.START, generation, _due(task.lease, EventType.START), amount)
+    generation = f"{task.turns.get(resource.id, 1)}-{amount}{_change_key(task.lease, undoing)}"
+    return _make_message(task, resource, HookAction.START, generation, _due_time(task.lease, EventType.START), amount)
 
 
 def replacement_message(task: Task, resource: Resource, *, undoing: bool = False) -> HookCall:
     """Return the message that takes a resource back which the reservation has no more, while the lease goes on."""
     change = task.lease.event(EventType.UPDATE)
-    at = _due(task.lease, EventType.START) if change is None else change.created_at
-    generation = f"{task.turns.get(resource.id, 1)}{_of_change(task.lease, undoing)}"
-    return _call(task, resource, HookAction.END, generation, at, 0)
+    at = _due_time(task.lease, EventType.START) if change is None else change.created_at
+    generation = f"{task.turns.get(resource.id, 1)}{_change_key(task.lease, undoing)}"
+    return _make_message(task, resource, HookAction.END, generation, at, 0)
 
 
-def end(task: Task, resource: Resource) -> HookCall:
+def end_message(task: Task, resource: Resource) -> HookCall:
     """Return the message that takes a resource back at the end of the reservation."""
     deletion = task.lease.event(EventType.DELETE)
-    at = _due(task.lease, EventType.END) if deletion is None else deletion.created_at
-    return _call(task, resource, HookAction.END, "final", at, 0)
+    at = _due_time(task.lease, EventType.END) if deletion is None else deletion.created_at
+    return _make_message(task, resource, HookAction.END, "final", at, 0)
 
 
-def before_end(task: Task, resource: Resource) -> HookCall:
+def before_end_message(task: Task, resource: Resource) -> HookCall:
     """Return the message that announces the end."""
-    due = find_request_time(task) or _due(task.lease, EventType.BEFORE_END)
+    due = find_request_time(task) or _due_time(task.lease, EventType.BEFORE_END)
     generation = f"{task.turns.get(resource.id, 1)}-{int(due.timestamp())}"
-    return _call(task, resource, HookAction.BEFORE_END, generation, due, amount_of(task, resource))
+    return _make_message(task, resource, HookAction.BEFORE_END, generation, due, amount_of(task, resource))
 
 
-def health(resources: Sequence[Resource], at: datetime) -> HookCall:
+def health_question(resources: Sequence[Resource], at: datetime) -> HookCall:
     """Return the question about the health of resources with one hook; its id is that of the first."""
     message_id = f"{NOBODY}:{resources[0].external_id}:health:{int(at.timestamp())}"
     things = tuple(resource.external_id for resource in resources)
-    data = {"resources": [_about(resource) for resource in resources]}
+    data = {"resources": [_describe_resource(resource) for resource in resources]}
     return HookCall(things, url_of(resources[0]), message_id, HookAction.HEALTH, at, data)
 
 
@@ -78,7 +78,9 @@ def url_of(resource: Resource) -> str:
     return str(resource.attributes.get(HOOK_URL) or "")
 
 
-def _call(task: Task, resource: Resource, action: HookAction, generation: str, at: datetime, amount: int) -> HookCall:
+def _make_message(
+    task: Task, resource: Resource, action: HookAction, generation: str, at: datetime, amount: int
+) -> HookCall:
     lease, reservation = task.lease, task.reservation
     word = action.value.partition(".")[2]
     data = {
@@ -89,13 +91,13 @@ def _call(task: Task, resource: Resource, action: HookAction, generation: str, a
         "start": zulu(lease.window.start),
         "end": zulu(lease.window.end),
         "amount": amount,
-        "resource": _about(resource),
+        "resource": _describe_resource(resource),
     }
     message_id = f"{reservation.id}:{resource.external_id}:{word}:{generation}"
     return HookCall((resource.external_id,), url_of(resource), message_id, action, at, data)
 
 
-def _of_change(lease: Lease, undoing: bool) -> str:
+def _change_key(lease: Lease, undoing: bool) -> str:
     """Return which change of a lease the generation belongs to.
 
     A change may have taken a resource back before it was undone, and what undoes it must hand that over once more: so
@@ -109,12 +111,12 @@ def _of_change(lease: Lease, undoing: bool) -> str:
     return f"-{microseconds:.0f}-{undone}{'u' if undoing else ''}"
 
 
-def _about(resource: Resource) -> Json:
+def _describe_resource(resource: Resource) -> Json:
     described = {name: resource.attributes[name] for name in TOLD if name in resource.attributes}
     return {"id": resource.external_id, "name": resource.name, **described}
 
 
-def _due(lease: Lease, event_type: EventType) -> datetime:
+def _due_time(lease: Lease, event_type: EventType) -> datetime:
     event = lease.event(event_type)
     if event is not None and event.time is not None:
         return event.time

@@ -56,11 +56,11 @@ class HookedKind(Kind):
         counts. CloudUnavailable if none of several hooks can be reached: that is rather our own network.
         """
         hooked = [resource for resource in registered if hook_messages.url_of(resource)]
-        groups = sorted(_by_hook(hooked), key=lambda group: self._asked.get(group[0].external_id, 0.0))
+        groups = sorted(_group_by_hook(hooked), key=lambda group: self._asked.get(group[0].external_id, 0.0))
         left = current().remaining()
         end = time.monotonic() + min(ASKING_SECONDS, ASKING_SECONDS if left is None else left / 2)
         with ThreadPoolExecutor(min(ASKERS, max(1, len(groups))), thread_name_prefix="hook-health") as pool:
-            asked = [pool.submit(copy_context().run, self._ask, group, end) for group in groups]
+            asked = [pool.submit(copy_context().run, self._ask_hook, group, end) for group in groups]
             reached = [answer.result() for answer in asked]
         if len(hooked) > 1 and not any(was_reached is not False for was_reached in reached):
             raise CloudUnavailable(f"no hook of any {noun(hooked[0].kind)} can be reached")
@@ -71,14 +71,16 @@ class HookedKind(Kind):
         healthy = {resource.name: None for resource in registered}
         return Polled(healthy | {r.name: self._answered.get(r.external_id, r.failure) for r in hooked})
 
-    def _ask(self, group: Sequence[Resource], end: float) -> bool | None:
+    def _ask_hook(self, group: Sequence[Resource], end: float) -> bool | None:
         """Ask one hook, and keep its answer; return whether it could be reached, None if it was not asked."""
         if time.monotonic() >= end:
             return None
         failures: Mapping[str, str | None]
         reached = True
         try:
-            failures = _failures(group, self._hooks.ask_hook(hook_messages.health(group, self._now())))
+            failures = _failures_in_answer(
+                group, self._hooks.ask_hook(hook_messages.health_question(group, self._now()))
+            )
         except CloudUnavailable as error:
             failures, reached = dict.fromkeys((resource.external_id for resource in group), error.message), False
         except BlazarError as error:
@@ -89,7 +91,7 @@ class HookedKind(Kind):
         return reached
 
 
-def _by_hook(resources: Collection[Resource]) -> list[Sequence[Resource]]:
+def _group_by_hook(resources: Collection[Resource]) -> list[Sequence[Resource]]:
     """Return resources by their hooks, so many in each group as one question may name."""
     groups: dict[str, list[Resource]] = defaultdict(list)
     for resource in sorted(resources, key=lambda resource: resource.id):
@@ -99,7 +101,7 @@ def _by_hook(resources: Collection[Resource]) -> list[Sequence[Resource]]:
     ]
 
 
-def _failures(group: Sequence[Resource], answer: HookAnswer) -> Mapping[str, str | None]:
+def _failures_in_answer(group: Sequence[Resource], answer: HookAnswer) -> Mapping[str, str | None]:
     """Return why resources have failed, by their ids; None for those that are well."""
     if answer.result in (HookResult.UNUSABLE, HookResult.REFUSED):
         return dict.fromkeys((resource.external_id for resource in group), answer.reason)
@@ -107,10 +109,10 @@ def _failures(group: Sequence[Resource], answer: HookAnswer) -> Mapping[str, str
     known = told if isinstance(told, dict) else {}
     ids = (resource.external_id for resource in group)
     # Null is how JSON says that there is no failure.
-    return {id_: None if known.get(id_) is None else _sentence(known[id_]) for id_ in ids}
+    return {id_: None if known.get(id_) is None else _one_line(known[id_]) for id_ in ids}
 
 
-def _sentence(text: object) -> str:
+def _one_line(text: object) -> str:
     """Return what a hook says of a failure as one short line."""
     line = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
     return line[:LONGEST_FAILURE] or "its hook says that it has failed"

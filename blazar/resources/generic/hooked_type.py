@@ -149,7 +149,7 @@ class Hooked(ResourceType, ABC):
 
     def start(self, task: Task) -> Progress:
         """Ensure that the project has these resources, or units of them, and none that it had before."""
-        return self._ensured(task)
+        return self._hand_over(task)
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Ensure the resources from before a change, which are all but ``surplus``; nothing before the start."""
@@ -158,18 +158,18 @@ class Hooked(ResourceType, ABC):
         before = {resource.id for resource in task.former}
         task = replace(task, former=(*task.former, *(r for r in surplus if r.id not in before)))
         try:
-            return self._ensured(task, undoing=True)
+            return self._hand_over(task, undoing=True)
         except Unusable as lost:
             # A retry would not help: the lease goes on with the rest.
             LOG.warning("Reservation %s continues without failed resources: %s", task.reservation.id, lost)
-            return self._former_ended(task, undoing=True) or Done()
+            return self._take_back_former(task, undoing=True) or Done()
 
-    def _ensured(self, task: Task, *, undoing: bool = False) -> Progress:
-        tally = call_hooks(self._hooks, task.resources, lambda r: hook_messages.start(task, r, undoing=undoing))
+    def _hand_over(self, task: Task, *, undoing: bool = False) -> Progress:
+        tally = call_hooks(self._hooks, task.resources, lambda r: hook_messages.start_message(task, r, undoing=undoing))
         if tally.unusable:
             raise Unusable(tally.unusable)
         tally.raise_failure()
-        former = self._former_ended(task, undoing=undoing)
+        former = self._take_back_former(task, undoing=undoing)
         waits = [wait for wait in (tally.not_yet, former) if wait is not None]
         if waits:
             return NotYet(min(wait.after for wait in waits), "; ".join(wait.reason for wait in waits))
@@ -179,7 +179,7 @@ class Hooked(ResourceType, ABC):
         """Announce the end to the hook of each resource, unless the action is none."""
         if self.action(task.reservation.parameters) is Action.NONE:
             return Done()
-        tally = call_hooks(self._hooks, task.resources, lambda r: hook_messages.before_end(task, r))
+        tally = call_hooks(self._hooks, task.resources, lambda r: hook_messages.before_end_message(task, r))
         tally.failures += [CloudRefused(reason) for reason in tally.unusable.values()]
         tally.raise_failure()
         return tally.not_yet or Done()
@@ -191,12 +191,12 @@ class Hooked(ResourceType, ABC):
         """
         if _never_started(task):
             return Done()
-        tally = call_hooks(self._hooks, (*task.resources, *task.former), lambda r: hook_messages.end(task, r))
+        tally = call_hooks(self._hooks, (*task.resources, *task.former), lambda r: hook_messages.end_message(task, r))
         tally.failures += [CloudRefused(reason) for reason in tally.unusable.values()]
         tally.raise_failure()
         return tally.not_yet or Done()
 
-    def _former_ended(self, task: Task, *, undoing: bool) -> NotYet | None:
+    def _take_back_former(self, task: Task, *, undoing: bool) -> NotYet | None:
         """Ensure that the project has none of the resources of before; None if so.
 
         A resource that has failed, and does not answer, keeps nobody from using the others: it is taken back at the

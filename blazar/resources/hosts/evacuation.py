@@ -29,7 +29,7 @@ from blazar.resources.contract.evacuation import Elsewhere, Load, MovedServer
 from blazar.resources.contract.values import Done, NotYet, Progress, Task
 from blazar.resources.hosts.aggregates.freepool import Freepool
 from blazar.resources.hosts.evacuation_options import EvacuationSettings
-from blazar.resources.hosts.movable_servers import Within, occupant
+from blazar.resources.hosts.movable_servers import Within, make_hosted_server
 
 LOG = logging.getLogger(__name__)
 
@@ -97,19 +97,26 @@ class Emptying:
         # Reservations whose hosts were seen empty once. A manager that does not know that looks once more.
         self._seen: set[str] = set()
 
-    def plan(self, hosts: Collection[Resource], needed: int, elsewhere: Elsewhere) -> EvacuationPlan | NotEnough:
+    def plan_evacuation(
+        self, hosts: Collection[Resource], needed: int, elsewhere: Elsewhere
+    ) -> EvacuationPlan | NotEnough:
         """Return how so many of these hosts are emptied, or why that cannot be. CloudUnavailable."""
         counts = self._compute.count_servers()
         up = {h.service_name for h in self._compute.hypervisors() if h.up and h.enabled}
-        usable = [host for host in hosts if _service(host) in up]
-        usable.sort(key=lambda host: (counts.get(_service(host), 0), host.id))
+        usable = [host for host in hosts if _service_name(host) in up]
+        usable.sort(key=lambda host: (counts.get(_service_name(host), 0), host.id))
         looked_at = usable[: MOST_CANDIDATES + 4 * needed]
-        seen = self._look(looked_at)
-        found = [_candidate(host, seen, self._settings.never) for host in looked_at if host.name in seen.rooms]
-        others = self._look(elsewhere.emptied)
+        seen = self._look_at_hosts(looked_at)
+        found = [
+            _evacuation_candidate(host, seen, self._settings.never) for host in looked_at if host.name in seen.rooms
+        ]
+        others = self._look_at_hosts(elsewhere.emptied)
         both = _Look({**seen.servers, **others.servers}, others.moves, {})
-        targets = self._targets(self._freepool.open_hosts(), elsewhere, both)
-        left = [_remaining_host(_candidate(host, others, self._settings.never), others) for host in elsewhere.emptied]
+        targets = self._list_targets(self._freepool.open_hosts(), elsewhere, both)
+        left = [
+            _remaining_host(_evacuation_candidate(host, others, self._settings.never), others)
+            for host in elsewhere.emptied
+        ]
         return plan_evacuation(found, targets, self._settings.rules, needed=needed, under_way=left)
 
     def make_room(self, task: Task, elsewhere: Elsewhere) -> Progress:
@@ -117,42 +124,42 @@ class Emptying:
 
         Nobody waits here: it begins moves, and says NotYet until the hosts were seen empty twice.
         """
-        hosts = _evacuable(task)
+        hosts = _evacuable_hosts(task)
         if hosts:
-            self._freepool.ensure_in(*map(_service, hosts))
-        seen = self._look(hosts)
+            self._freepool.ensure_in(*map(_service_name, hosts))
+        seen = self._look_at_hosts(hosts)
         if seen.is_empty:
-            return self._empty(task)
+            return self._empty_hosts(task)
         self._seen.discard(task.reservation.id)
-        self._confirm(seen.open_moves)
+        self._confirm_moves(seen.open_moves)
         open_ = self._freepool.open_hosts()
-        targets = partial(self._targets, open_, elsewhere, seen)
+        targets = partial(self._list_targets, open_, elsewhere, seen)
         job = _Job(task.lease.id, open_, targets, self._settings.rules.headroom, task.lease.created_at)
-        troubles = self._begin(job, seen)
+        troubles = self._begin_moves(job, seen)
         hosts_with = [host for host, servers in seen.servers.items() if servers]
         where = ", ".join(sorted(hosts_with if seen.left else seen.servers))
         count = "1 server of others is" if seen.left == 1 else f"{seen.left} servers of others are"
         text = f"{count} still on {where}" if seen.left else f"servers are leaving {where}"
         return NotYet(LOOK_AGAIN, "; ".join([text, *troubles]), replace(CAUSE, servers=seen.left))
 
-    def leave(self, task: Task) -> Progress:
+    def stop_and_leave_freepool(self, task: Task) -> Progress:
         """Ensure that nothing is moved any more, and that the evacuable hosts are out of the freepool.
 
         What was moved stays where it is: moving it twice would do more harm.
         """
-        hosts = _evacuable(task)
+        hosts = _evacuable_hosts(task)
         self._seen.discard(task.reservation.id)
-        stopped = self.stop(hosts)
+        stopped = self.stop_moves(hosts)
         if hosts and isinstance(stopped, Done):
-            self._freepool.ensure_out(*map(_service, hosts))
+            self._freepool.ensure_out(*map(_service_name, hosts))
         return stopped
 
-    def load(self, task: Task, host: Resource) -> Load:
+    def load_of_host(self, task: Task, host: Resource) -> Load:
         """Return what the servers on a host of a reservation have together, or why they cannot be moved."""
-        seen = self._look([host])
+        seen = self._look_at_hosts([host])
         here = frozenset(server.id for server in seen.servers[host.name])
         within, never = Within(task.reservation.id, task.lease.project_id), self._settings.never
-        found = [occupant(server, here, never, within=within) for server in seen.servers[host.name]]
+        found = [make_hosted_server(server, here, never, within=within) for server in seen.servers[host.name]]
         for hosted_server in found:
             if hosted_server.obstacle:
                 return Load(
@@ -166,30 +173,30 @@ class Emptying:
         amounts = sum((server.amounts for server in found), Amounts())
         return Load(amounts, frozenset[str]().union(*(server.traits for server in found)))
 
-    def move_within(self, task: Task, source: Resource, target: Resource, since: datetime) -> Progress:
+    def move_servers_within(self, task: Task, source: Resource, target: Resource, since: datetime) -> Progress:
         """Ensure that the servers of a host of a reservation move to another one of it; Done when none is left."""
-        both = self._look([source, target])
+        both = self._look_at_hosts([source, target])
         seen = _Look({source.name: both.servers[source.name]}, {source.name: both.moves[source.name]}, {})
-        self._confirm(seen.open_moves)
+        self._confirm_moves(seen.open_moves)
         if seen.is_empty:
             return Done()
-        open_ = [h for h in self._compute.hypervisors() if h.service_name == _service(target)]
+        open_ = [h for h in self._compute.hypervisors() if h.service_name == _service_name(target)]
         job = _Job(
             task.lease.id,
             open_,
-            lambda: self._room_on(open_, both),
+            lambda: self._measure_room(open_, both),
             0,
             since,
             Within(task.reservation.id, task.lease.project_id),
         )
-        troubles = self._begin(job, seen)
+        troubles = self._begin_moves(job, seen)
         count = "1 server is" if seen.left == 1 else f"{seen.left} servers are"
         text = f"{count} still on {source.name}" if seen.left else f"servers are leaving {source.name}"
         return NotYet(LOOK_AGAIN, "; ".join([text, *troubles]), replace(CAUSE, servers=seen.left))
 
-    def stop(self, hosts: Collection[Resource]) -> Progress:
+    def stop_moves(self, hosts: Collection[Resource]) -> Progress:
         """Ensure that no server moves from or to hosts any more: moves are aborted, or else awaited."""
-        going = [move for host in hosts for move in self._evacuation.open_moves(_service(host))]
+        going = [move for host in hosts for move in self._evacuation.open_moves(_service_name(host))]
         for move in going:
             if move.can_be_aborted:
                 try:
@@ -197,20 +204,20 @@ class Emptying:
                 except (NotFound, Conflict) as error:
                     # It is over by now, or beyond its point of return: the next look finds out.
                     LOG.info("The move of server %s cannot be aborted: %s", move.server_id, error.message)
-        self._confirm(going)
-        if going and (left := sum(len(self._evacuation.open_moves(_service(host))) for host in hosts)):
+        self._confirm_moves(going)
+        if going and (left := sum(len(self._evacuation.open_moves(_service_name(host))) for host in hosts)):
             return NotYet(LOOK_AGAIN, f"{left} moves of servers are not over yet", CAUSE)
         return Done()
 
-    def moved(self, task: Task) -> tuple[MovedServer, ...]:
+    def moved_servers(self, task: Task) -> tuple[MovedServer, ...]:
         """Return the servers that were moved off the evacuable hosts since the lease was made, by whichever manager.
 
         Those that their owners have deleted since are left out.
         """
         done = {
             move.server_id: move
-            for host in _evacuable(task)
-            for move in self._evacuation.moves_since(_service(host), task.lease.created_at)
+            for host in _evacuable_hosts(task)
+            for move in self._evacuation.moves_since(_service_name(host), task.lease.created_at)
             if move.phase is MovePhase.COMPLETED
         }
         owners = self._evacuation.owners(done) if done else {}
@@ -220,14 +227,14 @@ class Emptying:
             if id_ in owners
         )
 
-    def _look(self, hosts: Collection[Resource]) -> _Look:
+    def _look_at_hosts(self, hosts: Collection[Resource]) -> _Look:
         # Moves before servers: one that arrives in between is on neither list otherwise.
-        moves = {host.name: self._evacuation.open_moves(_service(host)) for host in hosts}
-        found = self._evacuation.occupants(*map(_service, hosts)) if hosts else ()
-        servers = {host.name: tuple(server for server in found if server.host == _service(host)) for host in hosts}
+        moves = {host.name: self._evacuation.open_moves(_service_name(host)) for host in hosts}
+        found = self._evacuation.occupants(*map(_service_name, hosts)) if hosts else ()
+        servers = {host.name: tuple(server for server in found if server.host == _service_name(host)) for host in hosts}
         return _Look(servers, moves, self._evacuation.rooms([host.name for host in hosts]))
 
-    def _empty(self, task: Task) -> Progress:
+    def _empty_hosts(self, task: Task) -> Progress:
         if task.reservation.id in self._seen:
             self._seen.discard(task.reservation.id)
             return Done()
@@ -235,13 +242,13 @@ class Emptying:
         self._seen.add(task.reservation.id)
         return NotYet(LAST_LOOK, "the hosts are empty, and are looked at once more", CAUSE)
 
-    def _targets(self, hosts: Collection[Hypervisor], elsewhere: Elsewhere, seen: _Look) -> tuple[TargetHost, ...]:
+    def _list_targets(self, hosts: Collection[Hypervisor], elsewhere: Elsewhere, seen: _Look) -> tuple[TargetHost, ...]:
         """Return those of the open hosts that may take servers: first those that no lease is ever to have."""
         open_ = [host for host in hosts if host.hypervisor_hostname not in elsewhere.avoided]
         open_.sort(key=lambda host: host.hypervisor_hostname in elsewhere.last)
-        return self._room_on(open_, seen)
+        return self._measure_room(open_, seen)
 
-    def _room_on(self, open_: Collection[Hypervisor], seen: _Look) -> tuple[TargetHost, ...]:
+    def _measure_room(self, open_: Collection[Hypervisor], seen: _Look) -> tuple[TargetHost, ...]:
         """Return what room hosts have."""
         rooms = self._evacuation.rooms([host.hypervisor_hostname for host in open_])
         every = {server.id: server for found in seen.servers.values() for server in found}
@@ -261,16 +268,16 @@ class Emptying:
             )
         return tuple(found)
 
-    def _begin(self, job: _Job, seen: _Look) -> list[str]:
+    def _begin_moves(self, job: _Job, seen: _Look) -> list[str]:
         """Begin as many moves as may run at the same time; return what keeps others from being begun."""
         rules = self._settings.rules
         services = {host.hypervisor_hostname: host.service_name for host in job.open_}
-        waiting = self._waiting(job, seen)
+        waiting = self._hosts_with_waiting_servers(job, seen)
         troubles = [f"server {o.id} cannot be moved: {o.obstacle}" for h in waiting for o in h.occupants if o.obstacle]
         movable = [replace(h, occupants=tuple(o for o in h.occupants if not o.obstacle)) for h in waiting]
         if not any(host.occupants for host in movable):
             return troubles
-        places = _places(movable, job.targets(), job.headroom)
+        places = _place_servers(movable, job.targets(), job.headroom)
         running = {name: len(found) for name, found in seen.moves.items()}
         for host in movable:
             for server in host.occupants:
@@ -296,7 +303,7 @@ class Emptying:
                     )
         return troubles
 
-    def _waiting(self, job: _Job, seen: _Look) -> list[EvacuationCandidate]:
+    def _hosts_with_waiting_servers(self, job: _Job, seen: _Look) -> list[EvacuationCandidate]:
         """Return the hosts with the servers that do not move yet."""
         names = {host.service_name: host.hypervisor_hostname for host in job.open_}
         moving = {move.server_id for move in seen.open_moves}
@@ -305,7 +312,7 @@ class Emptying:
                 0,
                 name,
                 tuple(
-                    self._tried(server, frozenset(s.id for s in servers), job, names)
+                    self._exclude_failed_targets(server, frozenset(s.id for s in servers), job, names)
                     for server in servers
                     if server.id not in moving
                 ),
@@ -313,7 +320,9 @@ class Emptying:
             for name, servers in seen.servers.items()
         ]
 
-    def _tried(self, server: Server, here: frozenset[str], job: _Job, names: Mapping[str, str]) -> HostedServer:
+    def _exclude_failed_targets(
+        self, server: Server, here: frozenset[str], job: _Job, names: Mapping[str, str]
+    ) -> HostedServer:
         """Return a server with the hosts to which it could not be moved, unless there is but one."""
         failed = [
             move
@@ -322,12 +331,12 @@ class Emptying:
         ]
         tried = frozenset(names[target] for move in failed if (target := move.target or "") in names)
         avoid = tried if job.within is None else frozenset[str]()
-        found = occupant(server, here, self._settings.never, avoid=avoid, within=job.within)
+        found = make_hosted_server(server, here, self._settings.never, avoid=avoid, within=job.within)
         if len(failed) >= MOST_FAILURES and not found.obstacle:
             return replace(found, obstacle=f"its move has failed {len(failed)} times")
         return found
 
-    def _confirm(self, moves: Iterable[Move]) -> None:
+    def _confirm_moves(self, moves: Iterable[Move]) -> None:
         for move in moves:
             if move.phase is MovePhase.TO_CONFIRM:
                 try:
@@ -336,22 +345,24 @@ class Emptying:
                     LOG.info("The move of server %s cannot be confirmed yet: %s", move.server_id, error.message)
 
 
-def _evacuable(task: Task) -> list[Resource]:
+def _evacuable_hosts(task: Task) -> list[Resource]:
     return [resource for resource in task.resources if resource.evacuable]
 
 
-def _service(host: Resource) -> str:
+def _service_name(host: Resource) -> str:
     return str(host.attributes["service_name"])
 
 
-def _candidate(host: Resource, seen: _Look, never: frozenset[str]) -> EvacuationCandidate:
+def _evacuation_candidate(host: Resource, seen: _Look, never: frozenset[str]) -> EvacuationCandidate:
     servers, moves = seen.servers[host.name], seen.moves[host.name]
     here = frozenset(server.id for server in servers)
     known = here | {move.consumer for move in moves} | {move.server_id for move in moves}
     # What Placement has beside them is a boot under way.
     room = seen.rooms.get(host.name)
     building = 0 if room is None else len(room.consumers.keys() - known)
-    return EvacuationCandidate(host.id, host.name, tuple(occupant(server, here, never) for server in servers), building)
+    return EvacuationCandidate(
+        host.id, host.name, tuple(make_hosted_server(server, here, never) for server in servers), building
+    )
 
 
 def _remaining_host(host: EvacuationCandidate, seen: _Look) -> EvacuationCandidate:
@@ -360,7 +371,9 @@ def _remaining_host(host: EvacuationCandidate, seen: _Look) -> EvacuationCandida
     return replace(host, occupants=tuple(o for o in host.occupants if not o.obstacle and o.id not in moving))
 
 
-def _places(hosts: Sequence[EvacuationCandidate], targets: Sequence[TargetHost], headroom: int) -> Mapping[str, str]:
+def _place_servers(
+    hosts: Sequence[EvacuationCandidate], targets: Sequence[TargetHost], headroom: int
+) -> Mapping[str, str]:
     """Return a target for each server, or if there is no room for all, for as many as find one in their order."""
     bundles = [bundle for host in hosts for bundle in make_bundles(host)]
     besides = frozenset(host.name for host in hosts)

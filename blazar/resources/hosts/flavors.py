@@ -50,7 +50,7 @@ def per_instance_of(flavor: Flavor) -> Amounts:
     for key, value in flavor.extra_specs.items():
         _check_reservable(flavor, key, value)
     named = {
-        key.removeprefix("resources:"): _amount(flavor, key, value)
+        key.removeprefix("resources:"): _amount_in_extra_spec(flavor, key, value)
         for key, value in flavor.extra_specs.items()
         if key.startswith("resources:")
     }
@@ -101,7 +101,7 @@ def obstacle_of(key: str, value: str) -> str:
     return f"asks for {what}, which cannot be reserved" if what else ""
 
 
-def text_of(flavor: Flavor) -> str:
+def format_flavor(flavor: Flavor) -> str:
     """Return a flavor as JSON with the keys of Nova, as reservations keep and show it."""
     return json.dumps(
         {
@@ -121,7 +121,7 @@ def text_of(flavor: Flavor) -> str:
     )
 
 
-def of_text(text: str) -> Flavor:
+def parse_flavor(text: str) -> Flavor:
     """Return the flavor that ``text_of`` wrote."""
     kept = json.loads(text)
     return Flavor(
@@ -147,7 +147,7 @@ def _check_reservable(flavor: Flavor, key: str, value: str) -> None:
         raise _unusable(flavor, key, obstacle)
 
 
-def _amount(flavor: Flavor, key: str, value: str) -> int:
+def _amount_in_extra_spec(flavor: Flavor, key: str, value: str) -> int:
     name = key.removeprefix("resources:")
     if not _NAME.fullmatch(name) or not re.fullmatch(r"\d{1,10}", value, re.ASCII) or int(value) > MOST:
         raise _unusable(flavor, key, f"is {quote(value)}; an amount is a whole number of at most {MOST}")
@@ -161,7 +161,7 @@ def _unusable(flavor: Flavor, key: str, what: str) -> InvalidInput:
 def usable_flavor(compute: Compute, project_id: str, flavor_id: str, field: str) -> Flavor:
     """Return the flavor that a parameter names; NotFound, which names the field, if the project cannot use it."""
     flavor = compute.flavor(flavor_id)
-    if flavor is None or not (flavor.public or project_id in _access(compute, flavor_id)):
+    if flavor is None or not (flavor.public or project_id in _projects_with_access(compute, flavor_id)):
         raise NotFound(f"{field}: there is no flavor {quote(flavor_id)} that your project can use", at=f"/{field}")
     return flavor
 
@@ -175,7 +175,7 @@ def is_usable(compute: Compute, project_id: str, flavor_id: str) -> bool:
     return True
 
 
-def _access(compute: Compute, flavor_id: str) -> frozenset[str]:
+def _projects_with_access(compute: Compute, flavor_id: str) -> frozenset[str]:
     try:
         return compute.flavor_access(flavor_id)
     except NotFound:

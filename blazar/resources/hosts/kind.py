@@ -147,12 +147,12 @@ class Hosts(Kind):
 
     def close(self, resources: Collection[Resource], mark: str) -> None:
         """Ensure that the nova-computes of hosts are disabled; those that were enabled get the mark as the reason."""
-        self._registration.close([str(resource.attributes["service_name"]) for resource in resources], mark)
+        self._registration.disable_services([str(resource.attributes["service_name"]) for resource in resources], mark)
 
     def reopen(self, resources: Collection[Resource], mark: str, others: Mapping[int, str]) -> None:
         """Ensure that no nova-compute is disabled for this reason: it is enabled, or has another mark as its reason."""
         by_service = {str(resource.attributes["service_name"]): others.get(resource.id) for resource in resources}
-        self._registration.reopen(by_service, mark)
+        self._registration.enable_services(by_service, mark)
 
     def occupants(self, resources: Collection[Resource]) -> Mapping[int, int]:
         """Return how many servers hosts run, by calendar id."""
@@ -167,14 +167,16 @@ class Hosts(Kind):
         in_use = uses.in_use()
         hypervisors = self._registration.hypervisors()
         evacuable = frozenset(host.name for host in registered if host.evacuable)
-        standings = self._registration.standings(hypervisors, uses.holders, in_use, evacuable)
+        standings = self._registration.find_standings(hypervisors, uses.holders, in_use, evacuable)
         for host in registered:
             standing = standings.get(host.name)
             if standing is not None and standing.failure is None and standing.lacking:
                 uses.report_lacking(host, standing.lacking)
-        self._open([h for h in registered if h.evacuable and h.name in standings and standings[h.name].pooled], uses)
+        self._take_unheld_from_freepool(
+            [h for h in registered if h.evacuable and h.name in standings and standings[h.name].pooled], uses
+        )
         try:
-            details = self._details(hypervisors, registered)
+            details = self._changed_details(hypervisors, registered)
         except CloudError as error:
             # Which hosts are up is known even if their capacity is not.
             LOG.warning("Hosts could not be updated from Nova and Placement; the next poll retries: %s", error.message)
@@ -192,10 +194,10 @@ class Hosts(Kind):
             uses.report_lacking(resource, standing.lacking)
         if not standing.in_aggregate:
             prepare(_cloud_resource(hypervisor, evacuable=resource.evacuable))
-        details = self._details((hypervisor,), (resource,))
+        details = self._changed_details((hypervisor,), (resource,))
         return Polled({resource.name: self._standing(hypervisor, uses, resource).failure}, details)
 
-    def _open(self, pooled: Collection[Resource], uses: CalendarReads) -> None:
+    def _take_unheld_from_freepool(self, pooled: Collection[Resource], uses: CalendarReads) -> None:
         """Ensure that of these evacuable hosts those that no lease holds are open to all."""
         # After the aggregates were read: a lease has a host on the calendar before that enters the freepool.
         held = uses.held([host.id for host in pooled]) if pooled else ()
@@ -207,10 +209,10 @@ class Hosts(Kind):
     def _standing(self, hypervisor: Hypervisor, uses: CalendarReads, resource: Resource) -> Standing:
         in_use = uses.in_use()
         evacuable = frozenset({resource.name} if resource.evacuable else ())
-        standings = self._registration.standings((hypervisor,), uses.holders, in_use, evacuable)
+        standings = self._registration.find_standings((hypervisor,), uses.holders, in_use, evacuable)
         return standings[hypervisor.hypervisor_hostname]
 
-    def _details(
+    def _changed_details(
         self, hypervisors: Collection[Hypervisor], registered: Collection[Resource]
     ) -> Mapping[int, ResourceDetails]:
         """Return what Nova and Placement say otherwise than is stored, by calendar id.
@@ -218,13 +220,15 @@ class Hosts(Kind):
         Hosts that are not among the hypervisors, or that Placement does not know, are left out: they may come back.
         """
         hosts = {host.name: host for host in registered}
-        known = [self._at_home(h, hosts[h.hypervisor_hostname]) for h in hypervisors if h.hypervisor_hostname in hosts]
+        known = [
+            self._with_own_zone(h, hosts[h.hypervisor_hostname]) for h in hypervisors if h.hypervisor_hostname in hosts
+        ]
         details = self._registration.details_of(
             {h.hypervisor_hostname: _attributes(h, evacuable=hosts[h.hypervisor_hostname].evacuable) for h in known}
         )
         return {hosts[name].id: new for name, new in details.items() if new != hosts[name].details}
 
-    def _at_home(self, hypervisor: Hypervisor, host: Resource) -> Hypervisor:
+    def _with_own_zone(self, hypervisor: Hypervisor, host: Resource) -> Hypervisor:
         """Return a hypervisor with its own zone: while it is assigned, the cloud shows the reservation's."""
         if not self._registration.is_assigned(hypervisor):
             return hypervisor

@@ -34,7 +34,7 @@ class HostMigrations:
         self._aggregates = aggregates
         self._freepool = freepool
 
-    def ensure(self, reservation_id: str, *, attempt: int) -> Tally:
+    def ensure_empty(self, reservation_id: str, *, attempt: int) -> Tally:
         """Ensure that no server is left in the reservation; each ``attempt`` starts with other target hosts."""
         hosts = self._aggregates.hosts_of(reservation_id)
         servers = [server for host in hosts for server in self._compute.servers_on(host)]
@@ -50,7 +50,7 @@ class HostMigrations:
                 running += 1
                 continue
             try:
-                self._move(server, moves, _rotate(targets, number + attempt))
+                self._begin_move(server, moves, _rotate(targets, number + attempt))
             except NotFound:
                 # Its owner has just deleted it.
                 continue
@@ -68,7 +68,7 @@ class HostMigrations:
             for move in self._compute.migrations_of(server.id)
         )
 
-    def _move(self, server: Server, moves: Sequence[Migration], targets: Sequence[Hypervisor]) -> None:
+    def _begin_move(self, server: Server, moves: Sequence[Migration], targets: Sequence[Hypervisor]) -> None:
         """Begin to move a server. Conflict or CloudRefused if no host takes it."""
         if server.status not in MOVABLE_LIVE | MOVABLE_COLD:
             raise Conflict(f"it is {server.status}")
@@ -87,15 +87,17 @@ class HostMigrations:
             try:
                 self._compute.begin_migration(server.id, host, live=live)
             except (Conflict, CloudRefused) as error:
-                LOG.info("Server %s cannot move %s to %s: %s", server.id, _how(live), host, error.message)
+                LOG.info(
+                    "Server %s cannot move %s to %s: %s", server.id, _word_for_migration(live), host, error.message
+                )
                 refusal = error
             else:
-                LOG.info("Server %s moves %s to %s", server.id, _how(live), host)
+                LOG.info("Server %s moves %s to %s", server.id, _word_for_migration(live), host)
                 return
         raise refusal
 
 
-def _how(live: bool) -> str:
+def _word_for_migration(live: bool) -> str:
     return "live" if live else "cold"
 
 

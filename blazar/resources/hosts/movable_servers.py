@@ -31,7 +31,7 @@ class Within:
     project_id: str
 
 
-def occupant(
+def make_hosted_server(
     server: Server,
     here: frozenset[str],
     never: frozenset[str],
@@ -53,21 +53,21 @@ def occupant(
         server.amounts,
         copied_gib=server.disk_gb,
         live=server.status in LIVE,
-        traits=_traits(server.extra_specs),
+        traits=_required_traits(server.extra_specs),
         together=group.id if group is not None and policy == "affinity" and not soft else "",
         apart=group.id if group is not None and policy == "anti-affinity" and not soft else "",
-        obstacle=_obstacle(server, here, never, within),
+        obstacle=_obstacle_to_move(server, here, never, within),
         avoid=avoid,
     )
 
 
-def _traits(extra_specs: Mapping[str, str]) -> frozenset[str]:
+def _required_traits(extra_specs: Mapping[str, str]) -> frozenset[str]:
     return frozenset(
         key.removeprefix(_TRAIT) for key, value in extra_specs.items() if key.startswith(_TRAIT) and value == "required"
     )
 
 
-def _obstacle(server: Server, here: frozenset[str], never: frozenset[str], within: Within | None) -> str:
+def _obstacle_to_move(server: Server, here: frozenset[str], never: frozenset[str], within: Within | None) -> str:
     if server.locked:
         return "it is locked"
     if KEEP in server.tags:

@@ -36,7 +36,7 @@ def is_preemptible(server: Server) -> bool:
     return server.extra_specs.get(SPEC, "").strip().lower() in TRUE
 
 
-def surplus(servers: Iterable[Server], capacity: Amounts, promised: Amounts) -> tuple[Server, ...]:
+def select_surplus(servers: Iterable[Server], capacity: Amounts, promised: Amounts) -> tuple[Server, ...]:
     """Return the preemptible servers to delete so that what is promised on a host fits: the newest, as few as possible.
 
     ``servers`` are those on the host outside reserved capacity. What non-preemptible servers use counts as taken,
@@ -81,8 +81,8 @@ class Preemptibles:
         for name, total in self._placement.reserved_totals(resource.name).items():
             flavor = self._compute.flavor(reservation_id_of(name))
             if flavor is not None:
-                promised += takes(flavor).times(total)
-        evicted = surplus((s for s in servers if not _in_slot(s)), resource.capacity, promised)
+                promised += amounts_of_flavor(flavor).times(total)
+        evicted = select_surplus((s for s in servers if not _is_in_slot(s)), resource.capacity, promised)
         for server in evicted:
             LOG.info("Preemptible server %s of project %s makes room on host %s", server.id, server.project_id, host)
             self._compute.begin_server_deletion(server.id)
@@ -90,7 +90,7 @@ class Preemptibles:
         return sum(server.id in gone for server in self._compute.servers_on(host)) if evicted else 0
 
 
-def takes(flavor: Flavor) -> Amounts:
+def amounts_of_flavor(flavor: Flavor) -> Amounts:
     """Return the resources that a server of a flavor uses; only its sizes if the flavor cannot be reserved."""
     plain = replace(flavor, extra_specs={k: v for k, v in flavor.extra_specs.items() if not k.startswith(OURS)})
     try:
@@ -102,8 +102,8 @@ def takes(flavor: Flavor) -> Amounts:
 def _needs_of(server: Server) -> Amounts:
     sizes = {name: server.amounts.get(name) for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
     vcpus, memory_mb, disk_gb = sizes.values()
-    return takes(Flavor(server.id, server.name, vcpus, memory_mb, disk_gb, extra_specs=server.extra_specs))
+    return amounts_of_flavor(Flavor(server.id, server.name, vcpus, memory_mb, disk_gb, extra_specs=server.extra_specs))
 
 
-def _in_slot(server: Server) -> bool:
+def _is_in_slot(server: Server) -> bool:
     return any(key.startswith(f"resources:{CLASS_PREFIX}") for key in server.extra_specs)

@@ -55,7 +55,7 @@ class HostRegistration:
         """Return how many servers run on each host that has some, by service name."""
         return self._cloud.compute.count_servers()
 
-    def close(self, services: Collection[str], mark: str) -> None:
+    def disable_services(self, services: Collection[str], mark: str) -> None:
         """Ensure that the nova-computes of hosts are disabled; those that were enabled get the mark as the reason.
 
         Those that Nova does not know are left out.
@@ -64,7 +64,7 @@ class HostRegistration:
             if hypervisor.service_name in services and hypervisor.enabled:
                 self._cloud.compute.disable_service(hypervisor.service_name, mark)
 
-    def reopen(self, services: Mapping[str, str | None], mark: str) -> None:
+    def enable_services(self, services: Mapping[str, str | None], mark: str) -> None:
         """Ensure that no nova-compute is disabled for this reason: it gets the other one given for it, or is enabled.
 
         What anybody has disabled for another reason stays disabled.
@@ -93,7 +93,7 @@ class HostRegistration:
         """Return whether the availability zone that Nova shows for a host is that of a reservation."""
         return hypervisor.availability_zone.startswith(self._names.zone_prefix)
 
-    def standings(
+    def find_standings(
         self,
         hypervisors: Collection[Hypervisor],
         holders: Holders,
@@ -107,7 +107,7 @@ class HostRegistration:
         the reservation is in use. The ``evacuable`` hosts are healthy in no aggregate, too.
         """
         aggregates = self._cloud.compute.aggregates()
-        places = self._freepool.places(aggregates)
+        places = self._freepool.places_of_hosts(aggregates)
         members = {aggregate.name: aggregate.hosts for aggregate in aggregates}
         users: dict[str, set[str]] = defaultdict(set)
         for reservation, names in in_use.items():
@@ -122,7 +122,7 @@ class HostRegistration:
             found = places is not None and host.service_name in places
             at_home = host.hypervisor_hostname in evacuable and not found
             return Standing(
-                failure=_failure(host, None if at_home else places, held, self._names.freepool),
+                failure=_failure_of_host(host, None if at_home else places, held, self._names.freepool),
                 in_aggregate=None if places is None else found or at_home,
                 lacking=frozenset(() if places is None else lacking),
                 pooled=found and place_of[host.hypervisor_hostname] is None,
@@ -169,7 +169,7 @@ class HostRegistration:
                 raise
 
 
-def _failure(
+def _failure_of_host(
     hypervisor: Hypervisor,
     places: Mapping[str, str | None] | None,
     held: Mapping[str, Collection[str]],
@@ -207,7 +207,7 @@ HOST_ID = "^([A-Za-z0-9][A-Za-z0-9_.-]{0,39}:)?[0-9]+$"
 HOST_ID_DESCRIPTION = "the number of the hypervisor in Nova, of another region than the first as RegionTwo:7"
 
 
-def normal(given: str | float) -> str:
+def normalize_host_id(given: str | float) -> str:
     """Return an id that matches ``HOST_ID``, or is a whole number, as it is stored: without leading zeros."""
     # For a JSON schema 7.0 is an integer, too.
     if isinstance(given, float):

@@ -71,7 +71,7 @@ class HostMoves(Evacuates, MovesServers):
         self, resources: Collection[Resource], needed: int, elsewhere: Elsewhere
     ) -> EvacuationPlan | NotEnough:
         """Return how so many of these hosts are emptied of the servers of others, or why that cannot be."""
-        return self._emptying.plan(resources, needed, elsewhere)
+        return self._emptying.plan_evacuation(resources, needed, elsewhere)
 
     def make_room(self, task: Task, elsewhere: Elsewhere) -> Progress:
         """Ensure that the evacuable hosts are in the freepool and empty."""
@@ -79,7 +79,7 @@ class HostMoves(Evacuates, MovesServers):
 
     def moved(self, task: Task) -> tuple[MovedServer, ...]:
         """Return the servers of others that were moved off the evacuable hosts since the lease was made."""
-        return self._emptying.moved(task)
+        return self._emptying.moved_servers(task)
 
     @property
     def pace(self) -> Pace:
@@ -89,12 +89,12 @@ class HostMoves(Evacuates, MovesServers):
 
     def load(self, task: Task, resource: Resource) -> Load:
         """Return what the servers on a host have together, or why they cannot be moved."""
-        return self._emptying.load(task, resource)
+        return self._emptying.load_of_host(task, resource)
 
     def move_servers(self, task: Task, source: Resource, target: Resource, since: datetime) -> Progress:
         """Ensure that the servers of a host move to another one of the reservation."""
-        return self._emptying.move_within(task, source, target, since)
+        return self._emptying.move_servers_within(task, source, target, since)
 
     def stop_moving(self, task: Task, source: Resource) -> Progress:
         """Ensure that no server moves from a host any more."""
-        return self._emptying.stop([source])
+        return self._emptying.stop_moves([source])

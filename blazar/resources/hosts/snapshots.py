@@ -29,7 +29,7 @@ class Snapshots:
         self._compute = compute
         self._prefix = prefix
 
-    def ensure(
+    def ensure_images(
         self, reservation_id: str, servers: Iterable[Server], *, project_id: str, since: datetime | None
     ) -> Tally:
         """Ensure an image of every server, requested at ``since`` or later (None: any time), owned by its project."""

@@ -21,9 +21,9 @@ from blazar.resources.contract.actions import (
     BEFORE_END,
     RECHECK_SOON,
     action_of,
-    deleting,
+    deletion_progress,
     find_request_time,
-    progress,
+    progress_of_tally,
     update_values,
     with_action,
 )
@@ -144,13 +144,13 @@ class PhysicalHost(WholeHostUse, HostMoves, ResourceType):
 
     def prepare(self, task: Task) -> Content:
         """Ensure the reservation's aggregate, empty until the start."""
-        aggregate = self._aggregates.ensure(task.reservation.id, project_id=task.lease.project_id)
+        aggregate = self._aggregates.ensure_aggregate(task.reservation.id, project_id=task.lease.project_id)
         return Content({"aggregate_id": aggregate.id})
 
     def start(self, task: Task) -> Progress:
         """Ensure that exactly these hosts are in the reservation's aggregate, and none in the freepool."""
         try:
-            left = self._aggregates.assign(
+            left = self._aggregates.assign_hosts(
                 task.reservation.id, hosts=service_names(task.resources), project_id=task.lease.project_id
             )
         except NotInFreepool as error:
@@ -169,59 +169,59 @@ class PhysicalHost(WholeHostUse, HostMoves, ResourceType):
             case Action.SNAPSHOT:
                 hosts = self._aggregates.hosts_of(reservation.id)
                 servers = (server for host in hosts for server in self._compute.servers_on(host))
-                saved = (*servers, *self._stranded(task))
-                tally = self._snapshots.ensure(
+                saved = (*servers, *self._stranded_servers(task))
+                tally = self._snapshots.ensure_images(
                     reservation.id, saved, project_id=task.lease.project_id, since=find_request_time(task)
                 )
-                return progress(task, tally, "images being made")
+                return progress_of_tally(task, tally, "images being made")
             case Action.MIGRATION:
                 event = task.lease.event(EventType.BEFORE_END)
-                tally = self._migrations.ensure(reservation.id, attempt=event.attempts if event else 0)
-                return progress(task, tally, "servers on their way")
+                tally = self._migrations.ensure_empty(reservation.id, attempt=event.attempts if event else 0)
+                return progress_of_tally(task, tally, "servers on their way")
         return Done()
 
     def end(self, task: Task) -> Progress:
         """Ensure that all servers are gone, all hosts are in the freepool and the aggregate is deleted."""
         self._delete_stranded(task)
-        returned = self._return(task, hosts=None)
+        returned = self._return_hosts(task, hosts=None)
         # Once more: one that was being shelved may have left its host between the two looks.
         if isinstance(returned, Done) and (stranded := self._delete_stranded(task)):
-            return deleting(stranded, "servers without a host are being deleted")
+            return deletion_progress(stranded, "servers without a host are being deleted")
         if task.reservation.status is ReservationStatus.DELETED:
             # Leftovers of one that has ended: by now another lease may be emptying its hosts.
             return returned
         # Last: a host with servers of the reservation is open to nobody until they are gone.
-        return self._emptying.leave(task) if isinstance(returned, Done) else returned
+        return self._emptying.stop_and_leave_freepool(task) if isinstance(returned, Done) else returned
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Ensure that the surplus hosts are empty and in the freepool, the former ones in the project's aggregate."""
-        self._aggregates.ensure(task.reservation.id, project_id=task.lease.project_id)
-        returned = self._return(task, hosts=frozenset(service_names(surplus))) if surplus else Done()
+        self._aggregates.ensure_aggregate(task.reservation.id, project_id=task.lease.project_id)
+        returned = self._return_hosts(task, hosts=frozenset(service_names(surplus))) if surplus else Done()
         if task.reservation.status is ReservationStatus.ACTIVE:
-            self._aggregates.assign_again(
+            self._aggregates.reassign_returned_hosts(
                 task.reservation.id, hosts=service_names(task.resources), project_id=task.lease.project_id
             )
         return returned
 
     def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the reservations that have an aggregate with its own zone, or keep a host closed."""
-        return self._aggregates.reservations()
+        return self._aggregates.reservations_with_aggregate()
 
-    def _stranded(self, task: Task) -> tuple[Server, ...]:
+    def _stranded_servers(self, task: Task) -> tuple[Server, ...]:
         return self._compute.stranded_servers(task.reservation.id, task.lease.project_id)
 
     def _delete_stranded(self, task: Task) -> int:
         """Begin to delete the servers that no longer have a host, such as shelved ones; return their number."""
         if task.reservation.status is ReservationStatus.PENDING and not self._aggregates.hosts_of(task.reservation.id):
             return 0
-        left = [s for s in self._stranded(task) if not self._migrations.was_moved(s, task.reservation.id)]
+        left = [s for s in self._stranded_servers(task) if not self._migrations.was_moved(s, task.reservation.id)]
         for server in left:
             self._compute.begin_server_deletion(server.id)
         return len(left)
 
-    def _return(self, task: Task, *, hosts: frozenset[str] | None) -> Progress:
+    def _return_hosts(self, task: Task, *, hosts: frozenset[str] | None) -> Progress:
         used = hosts is None and task.reservation.status is ReservationStatus.ACTIVE
-        left = self._aggregates.release(
+        left = self._aggregates.release_hosts(
             task.reservation.id, hosts=hosts, assigned=service_names(task.resources) if used else ()
         )
-        return deleting(left, "servers are being deleted or moved away") if left else Done()
+        return deletion_progress(left, "servers are being deleted or moved away") if left else Done()

@@ -25,9 +25,9 @@ from blazar.resources.contract.actions import (
     RECHECK_SOON,
     action_of,
     checked_action,
-    deleting,
+    deletion_progress,
     find_request_time,
-    progress,
+    progress_of_tally,
 )
 from blazar.resources.contract.parameters import by_service, check_property_names, quote, whole_number
 from blazar.resources.contract.probes import ReportsUse, States, is_quiet, servers_of_project, states_of
@@ -97,11 +97,11 @@ class InstanceUse(ReportsUse):
         """
         ours = self._servers_of_project(task)
         states = states_of(ours.values())
-        return states if not is_quiet(states) else states_of(self._with_resized(task, ours).values())
+        return states if not is_quiet(states) else states_of(self._add_resized(task, ours).values())
 
     def servers_in_use(self, task: Task) -> Collection[Server]:
         """Return the reservation's servers: those with its flavor, or booted into it."""
-        return self._with_resized(task, self._servers_of_project(task)).values()
+        return self._add_resized(task, self._servers_of_project(task)).values()
 
     def _servers_of_project(self, task: Task) -> dict[str, Server]:
         id_ = task.reservation.id
@@ -109,8 +109,8 @@ class InstanceUse(ReportsUse):
         name = flavor_name(id_)
         return {s.id: s for s in (*on_hosts, *nowhere) if s.flavor == name or id_ in (s.hints or ())}
 
-    def _with_resized(self, task: Task, ours: Mapping[str, Server]) -> dict[str, Server]:
-        return {**{server.id: server for server in self._capacity.servers(task)}, **ours}
+    def _add_resized(self, task: Task, ours: Mapping[str, Server]) -> dict[str, Server]:
+        return {**{server.id: server for server in self._capacity.list_servers(task)}, **ours}
 
 
 class Instances(InstanceUse, ResourceType, ABC):
@@ -186,7 +186,7 @@ class Instances(InstanceUse, ResourceType, ABC):
         if amount == self.read(task.reservation.parameters).amount:
             # New dates alone add no capacity, even if some has failed.
             return replace(fresh, min_count=max(1, held), max_count=max(1, held), kept=dict(task.counts))
-        return replace(fresh, kept=dict(task.counts) if amount >= held else _fewer(task, amount))
+        return replace(fresh, kept=dict(task.counts) if amount >= held else _servers_to_keep(task, amount))
 
     def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return whether the flavor or the server group changes."""
@@ -194,13 +194,13 @@ class Instances(InstanceUse, ResourceType, ABC):
 
     def prepare(self, task: Task) -> Content:
         """Ensure flavor, server group, aggregate and resource class, which no project can use before the start."""
-        return self._capacity.prepare(task, self.template(task.reservation.parameters), starting=False)
+        return self._capacity.ensure_prerequisites(task, self.template(task.reservation.parameters), starting=False)
 
     def start(self, task: Task) -> Progress:
         """Ensure the reserved capacity on the hosts, and that the project can boot servers with the flavor."""
         starting = task.reservation.status is ReservationStatus.PENDING
         try:
-            opened = self._capacity.open(task, self.template(task.reservation.parameters), starting=starting)
+            opened = self._capacity.open_capacity(task, self.template(task.reservation.parameters), starting=starting)
         except NotInFreepool as error:
             raise Unusable(by_service(task.resources, error.reasons)) from error
         if opened.evicted:
@@ -211,19 +211,22 @@ class Instances(InstanceUse, ResourceType, ABC):
         """Ensure an image of every server, if that is the action."""
         if self.action(task.reservation.parameters) is not Action.SNAPSHOT:
             return Done()
-        tally = self._snapshots.ensure(
-            task.reservation.id, self.to_save(task), project_id=task.lease.project_id, since=find_request_time(task)
+        tally = self._snapshots.ensure_images(
+            task.reservation.id,
+            self.servers_to_save(task),
+            project_id=task.lease.project_id,
+            since=find_request_time(task),
         )
-        return progress(task, tally, "images being made")
+        return progress_of_tally(task, tally, "images being made")
 
-    def to_save(self, task: Task) -> tuple[Server, ...]:
+    def servers_to_save(self, task: Task) -> tuple[Server, ...]:
         """Return the servers that may have work on them: one that got no host has never run."""
-        return tuple(s for s in self._capacity.servers(task) if s.host is not None or s.status != "ERROR")
+        return tuple(s for s in self._capacity.list_servers(task) if s.host is not None or s.status != "ERROR")
 
     def end(self, task: Task) -> Progress:
         """Ensure that all servers are gone, then flavor, server group, aggregate and reserved capacity."""
-        left = self._capacity.close(task)
-        return deleting(left) if left else Done()
+        left = self._capacity.remove_capacity(task)
+        return deletion_progress(left) if left else Done()
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Ensure the capacity from before the change; before the start, only flavor, group, aggregate and class."""
@@ -231,9 +234,9 @@ class Instances(InstanceUse, ResourceType, ABC):
             return Done(self.prepare(task))
         if task.reservation.status is not ReservationStatus.ACTIVE:
             return Done()
-        restored = self._capacity.restore(task, surplus, access=self.opens_flavor)
+        restored = self._capacity.restore_capacity(task, surplus, access=self.opens_flavor)
         if restored.evicted:
-            return deleting(restored.evicted)
+            return deletion_progress(restored.evicted)
         return Done(restored.cloud_ids)
 
     def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
@@ -309,7 +312,7 @@ def policy_of(affinity: bool | None) -> str | None:
     return _POLICIES[affinity]
 
 
-def _fewer(task: Task, amount: int) -> Mapping[int, int]:
+def _servers_to_keep(task: Task, amount: int) -> Mapping[int, int]:
     """Return how many servers to keep on each host: all in use, and the rest on as few hosts as possible."""
     if task.in_use is None:
         raise UsageNeeded(task)

@@ -53,7 +53,7 @@ def checked_extra_specs(value: object, allowed: Sequence[str], kept: Mapping[str
         )
     for name, text in value.items():
         if name not in kept or kept[name] != text:
-            _check(name, text, allowed)
+            _check_extra_spec(name, text, allowed)
     return dict(sorted(value.items()))
 
 
@@ -65,7 +65,7 @@ def stored_extra_specs(content: Content) -> Mapping[str, str]:
     return {str(name): str(text) for name, text in value.items()}
 
 
-def _check(name: object, text: object, allowed: Sequence[str]) -> None:
+def _check_extra_spec(name: object, text: object, allowed: Sequence[str]) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidInput(f"{FIELD} has {quote(name)}, which is no name of an extra spec", at=f"/{FIELD}")
     if _OUTSIDE.match(name.strip().lower()):

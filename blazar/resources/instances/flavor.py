@@ -18,7 +18,14 @@ from blazar.resources.contract.actions import BEFORE_END, update_values, with_ac
 from blazar.resources.contract.parameters import cloud_id, stored_number, stored_text
 from blazar.resources.contract.type import Needs
 from blazar.resources.contract.values import Given, ResolutionNeeded, Task
-from blazar.resources.hosts.flavors import is_usable, of_text, per_instance_of, text_of, traits_of, usable_flavor
+from blazar.resources.hosts.flavors import (
+    format_flavor,
+    is_usable,
+    parse_flavor,
+    per_instance_of,
+    traits_of,
+    usable_flavor,
+)
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.common import (
     Instances,
@@ -58,7 +65,7 @@ class FlavorInstanceParameters:
     @classmethod
     def checked(cls, given: Json, source: str) -> FlavorInstanceParameters:
         """Return the parameters of a complete request, for a flavor as JSON; InvalidInput names the field."""
-        flavor = of_text(source)
+        flavor = parse_flavor(source)
         # Refused here rather than when the calendar is read.
         with pointing_at("/flavor_id"):
             per_instance_of(flavor)
@@ -95,7 +102,7 @@ class FlavorInstanceParameters:
     @property
     def flavor(self) -> Flavor:
         """Return the source flavor, as it was when it was chosen."""
-        return of_text(self.resource_properties)
+        return parse_flavor(self.resource_properties)
 
     @property
     def requirement(self) -> Requirement:
@@ -168,7 +175,7 @@ class FlavorInstance(Instances):
         if parse_requirement(given.values.get(SOURCE), field=SOURCE) != Anything():
             raise _no_choice_of_hosts()
         values = {BEFORE_END: "default", **with_action(given.values)}
-        return FlavorInstanceParameters.checked(values, text_of(_flavor_of(given))).content
+        return FlavorInstanceParameters.checked(values, format_flavor(_flavor_of(given))).content
 
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with amount, affinity, flavor and ``before_end`` of the change.
@@ -184,7 +191,7 @@ class FlavorInstance(Instances):
         asked = change.values.get(SOURCE, "")
         if asked != before.resource_properties and parse_requirement(asked, field=SOURCE) != Anything():
             raise _no_choice_of_hosts()
-        source = text_of(_flavor_of(change)) if "flavor_id" in change.values else before.resource_properties
+        source = format_flavor(_flavor_of(change)) if "flavor_id" in change.values else before.resource_properties
         return FlavorInstanceParameters.checked(update_values(asdict(before), change), source).content
 
     def needs_as_part(self, parameters: Content) -> Needs:

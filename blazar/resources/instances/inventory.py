@@ -34,12 +34,12 @@ class ReservationInventory:
         """Ensure the resource class."""
         self.placement.create_resource_class(self.name)
 
-    def used(self, resource: Resource) -> int | None:
+    def amount_in_use(self, resource: Resource) -> int | None:
         """Return how much is in use on a host; None if the reservation has no inventory there."""
         found = self.placement.reserved_capacity(resource.name, self.name)
         return None if found is None else found.used
 
-    def ensure(self, resource: Resource, total: int) -> None:
+    def ensure_total(self, resource: Resource, total: int) -> None:
         """Ensure the total on a host; Conflict if more is in use."""
         found = self.placement.reserved_capacity(resource.name, self.name)
         if found is not None and found.total == total:
@@ -47,13 +47,13 @@ class ReservationInventory:
         shrinks = found is not None and found.total > total
         if shrinks and found is not None and found.used > total:
             raise _too_many(resource, found.used, total)
-        self.set(resource.name, total)
+        self.set_total(resource.name, total)
         # A server may have been booted in between.
-        after = self.used(resource) if shrinks else None
+        after = self.amount_in_use(resource) if shrinks else None
         if after is not None and after > total:
             raise _too_many(resource, after, total)
 
-    def set(self, hypervisor: str, total: int) -> None:
+    def set_total(self, hypervisor: str, total: int) -> None:
         """Set the total on a host, even below what is in use. NotFound if Placement does not know the host."""
         try:
             self.placement.set_inventory(hypervisor, self.name, total)
@@ -64,7 +64,7 @@ class ReservationInventory:
                 self.placement.create_reservation_provider(hypervisor)
             self.placement.set_inventory(hypervisor, self.name, total)
 
-    def drop(self, hypervisor: str) -> bool:
+    def delete_inventory(self, hypervisor: str) -> bool:
         """Delete the inventory on a host; return False if it is in use."""
         try:
             self.placement.delete_inventory(hypervisor, self.name)
@@ -86,7 +86,7 @@ class ReservationInventory:
     def _delete_class_with_the_rest(self) -> None:
         for hypervisor in sorted(self.placement.hosts_with_unused(self.name)):
             LOG.warning("Host %s still has inventory of %s, whose reservation ends; deleting it", hypervisor, self.name)
-            self.drop(hypervisor)
+            self.delete_inventory(hypervisor)
         try:
             self.placement.delete_resource_class(self.name)
         except NotFound:

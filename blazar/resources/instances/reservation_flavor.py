@@ -82,16 +82,16 @@ class ReservationFlavor:
                 self.delete_group(group.id)
         return kept
 
-    def ensure(
+    def ensure_flavor(
         self, reservation_id: str, template: ServerTemplate, affinity: Mapping[str, str], *, starting: bool
     ) -> None:
         """Ensure the flavor; Conflict if another one is in use."""
         wanted = _flavor(reservation_id, template, affinity)
         found = self._compute.flavor(reservation_id)
-        if found is not None and _size(found) != _size(wanted):
+        if found is not None and _fixed_fields(found) != _fixed_fields(wanted):
             if not starting and self._compute.flavor_access(reservation_id):
                 raise Conflict(f"the flavor of reservation {reservation_id} is in use and cannot be replaced")
-            self.delete(reservation_id)
+            self.delete_flavor(reservation_id)
             found = None
         if found is None:
             try:
@@ -99,7 +99,7 @@ class ReservationFlavor:
             except Conflict:
                 # An earlier attempt whose response was lost made it, or another manager did.
                 found = self._compute.flavor(reservation_id)
-                if found is None or _size(found) != _size(wanted):
+                if found is None or _fixed_fields(found) != _fixed_fields(wanted):
                     raise
         specs = _specs_to_set(found, wanted, template)
         if specs:
@@ -133,7 +133,7 @@ class ReservationFlavor:
             with suppress(NotFound):
                 self._compute.revoke_flavor(reservation_id, project_id)
 
-    def groups(self, task: Task) -> list[str]:
+    def group_ids(self, task: Task) -> list[str]:
         """Return the ids of the server groups of the reservation."""
         found = [group.id for group in self._compute.server_groups(flavor_name(task.reservation.id))]
         known = group_of(task)
@@ -144,7 +144,7 @@ class ReservationFlavor:
         with suppress(NotFound):
             self._compute.delete_server_group(group_id)
 
-    def delete(self, reservation_id: str) -> None:
+    def delete_flavor(self, reservation_id: str) -> None:
         """Ensure that the flavor is gone."""
         with suppress(NotFound):
             self._compute.delete_flavor(reservation_id)
@@ -192,7 +192,7 @@ def _flavor(reservation_id: str, template: ServerTemplate, affinity: Mapping[str
     )
 
 
-def _size(flavor: Flavor) -> tuple[float, ...]:
+def _fixed_fields(flavor: Flavor) -> tuple[float, ...]:
     """Return the fields that Nova cannot change in a flavor."""
     sizes = flavor.vcpus, flavor.memory_mb, flavor.disk_gb, flavor.ephemeral_gb, flavor.swap_mb
     return *sizes, flavor.rxtx_factor
@@ -201,10 +201,10 @@ def _size(flavor: Flavor) -> tuple[float, ...]:
 def _specs_to_set(found: Flavor, wanted: Flavor, template: ServerTemplate) -> Mapping[str, str | None]:
     surplus = found.extra_specs.keys() - wanted.extra_specs.keys()
     taken_back = {name for name in surplus if template.exact or may_set(name, template.settable)}
-    return {**difference(found.extra_specs, wanted.extra_specs), **dict.fromkeys(taken_back)}
+    return {**specs_to_change(found.extra_specs, wanted.extra_specs), **dict.fromkeys(taken_back)}
 
 
-def difference(found: Mapping[str, str], wanted: Mapping[str, str]) -> Mapping[str, str | None]:
+def specs_to_change(found: Mapping[str, str], wanted: Mapping[str, str]) -> Mapping[str, str | None]:
     """Return the keys to set or remove to get what is ``wanted``; keys that others added stay."""
     changes: dict[str, str | None] = {key: value for key, value in wanted.items() if found.get(key) != value}
     changes.update(dict.fromkeys((found.keys() - wanted.keys()) & {AFFINITY_ID}))

@@ -30,9 +30,9 @@ from blazar.resources.instances.reservation_flavor import (
     AFFINITY_ID,
     ReservationFlavor,
     ServerTemplate,
-    difference,
     flavor_name,
     group_of,
+    specs_to_change,
 )
 
 LOG = logging.getLogger(__name__)
@@ -60,21 +60,21 @@ class CapacityEnsurer:
         self._freepool = Freepool(cloud.compute, names)
         self._preemptibles = Preemptibles(cloud)
 
-    def prepare(self, task: Task, template: ServerTemplate, *, starting: bool) -> Content:
+    def ensure_prerequisites(self, task: Task, template: ServerTemplate, *, starting: bool) -> Content:
         """Ensure everything that does not depend on hosts; return its cloud ids.
 
         A flavor that a project has access to is replaced only if the reservation is ``starting``.
         """
-        group, affinity = self._ensure_named(task, template, starting=starting)
+        group, affinity = self._ensure_flavor_and_group(task, template, starting=starting)
         found = self._compute.aggregate(task.reservation.id)
-        return _ids(task, group, self._ensure_aggregate(task, found, affinity))
+        return _cloud_ids_of(task, group, self._ensure_aggregate(task, found, affinity))
 
-    def open(self, task: Task, template: ServerTemplate, *, starting: bool, access: bool = True) -> Opened:
-        """Ensure what ``prepare`` does, the promised capacity on the hosts and nowhere else, and access to the flavor.
+    def open_capacity(self, task: Task, template: ServerTemplate, *, starting: bool, access: bool = True) -> Opened:
+        """Ensure the prerequisites, the promised capacity on the hosts and nowhere else, and access to the flavor.
 
         ``access`` False leaves that to the caller. Raises Conflict if capacity to remove is in use, and NotAtHand.
         """
-        group, affinity = self._ensure_named(task, template, starting=starting)
+        group, affinity = self._ensure_flavor_and_group(task, template, starting=starting)
         # Read once, and late: in a burst of starts the list of all aggregates takes longest.
         aggregates = self._compute.aggregates()
         found = next((aggregate for aggregate in aggregates if aggregate.name == task.reservation.id), None)
@@ -84,15 +84,15 @@ class CapacityEnsurer:
         if access and not left:
             # Last, so that a project that can boot finds capacity.
             self._flavor.give_access(task, starting=starting)
-        return Opened(_ids(task, group, aggregate), left)
+        return Opened(_cloud_ids_of(task, group, aggregate), left)
 
     def in_use(self, task: Task) -> Mapping[int, int]:
         """Return how much reserved capacity is in use on each host, by calendar id."""
         inventory = self._inventory(task)
-        found = {resource.id: inventory.used(resource) for resource in task.resources}
+        found = {resource.id: inventory.amount_in_use(resource) for resource in task.resources}
         return {id_: used for id_, used in found.items() if used is not None}
 
-    def servers(self, task: Task) -> tuple[Server, ...]:
+    def list_servers(self, task: Task) -> tuple[Server, ...]:
         """Return the reservation's servers, newest first, including those without a host."""
         reservation_id = task.reservation.id
         if self._compute.flavor(reservation_id) is not None:
@@ -102,7 +102,7 @@ class CapacityEnsurer:
         on_hosts = (server for host in hosts for server in self._compute.servers_on(host))
         return tuple(server for server in on_hosts if server.flavor == flavor_name(reservation_id))
 
-    def restore(self, task: Task, surplus: Collection[Resource], *, access: bool) -> Opened:
+    def restore_capacity(self, task: Task, surplus: Collection[Resource], *, access: bool) -> Opened:
         """Ensure exactly the reserved capacity of ``task`` after a failed change; ``surplus`` came with the change.
 
         ``access``: and access to the flavor, which a transfer may have taken.
@@ -112,8 +112,8 @@ class CapacityEnsurer:
         nothing was promised, neither before nor by the change, was put there by an operator and stays. Hosts that
         Placement or Nova no longer knows are left out, so that the undo does not wait for them.
         """
-        there = self._set_again(task)
-        if left := self._delete_beyond(task, surplus):
+        there = self._set_inventories_again(task)
+        if left := self._delete_surplus_servers(task, surplus):
             return Opened(task.reservation.cloud_ids, left)
         try:
             aggregate = self._ensure_capacity_again(there)
@@ -123,28 +123,28 @@ class CapacityEnsurer:
             aggregate = self._ensure_capacity_again(there)
         if access:
             self._flavor.give_access(task, starting=False)
-        return Opened(_ids(task, group_of(task), aggregate), 0)
+        return Opened(_cloud_ids_of(task, group_of(task), aggregate), 0)
 
-    def _set_again(self, task: Task) -> Task:
+    def _set_inventories_again(self, task: Task) -> Task:
         """Set the inventories of ``task`` and return it without the hosts that Placement does not know."""
         inventory = self._inventory(task)
         inventory.create_class()
         lost = set()
         for resource in task.resources:
             try:
-                inventory.set(resource.name, task.counts[resource.id])
+                inventory.set_total(resource.name, task.counts[resource.id])
             except NotFound as error:
                 said = (task.reservation.id, resource.name, error.message)
                 LOG.warning("Reservation %s has no reserved capacity on %s: %s", *said)
                 lost.add(resource.id)
         return replace(task, resources=tuple(r for r in task.resources if r.id not in lost))
 
-    def _delete_beyond(self, task: Task, surplus: Collection[Resource]) -> int:
+    def _delete_surplus_servers(self, task: Task, surplus: Collection[Resource]) -> int:
         """Delete the servers beyond what is promised on each host, newest first; return how many there were."""
         room = dict.fromkeys(service_names(surplus), 0)
         room |= {str(r.attributes["service_name"]): task.counts[r.id] for r in task.resources}
         left = 0
-        for server in reversed(self.servers(task)):
+        for server in reversed(self.list_servers(task)):
             if server.host not in room:
                 continue
             room[server.host] -= 1
@@ -153,26 +153,26 @@ class CapacityEnsurer:
                 left += 1
         return left
 
-    def close(self, task: Task) -> int:
+    def remove_capacity(self, task: Task) -> int:
         """Ensure that nothing is left; return how many servers are, as the rest stays until they are gone."""
         reservation_id = task.reservation.id
         self._flavor.take_access(reservation_id)
-        servers = self.servers(task)
+        servers = self.list_servers(task)
         for server in servers:
             self._compute.begin_server_deletion(server.id)
-        if servers and (left := len(self.servers(task))):
+        if servers and (left := len(self.list_servers(task))):
             return left
         aggregate = self._compute.aggregate(reservation_id)
         in_use = self._drop_inventories(task, aggregate)
         # Checked again: one may have been booting when access was removed.
-        if in_use or (servers := self.servers(task)):
+        if in_use or (servers := self.list_servers(task)):
             return in_use or len(servers)
         self._inventory(task).delete_class()
-        for group in self._flavor.groups(task):
+        for group in self._flavor.group_ids(task):
             self._flavor.delete_group(group)
-        self._flavor.delete(reservation_id)
+        self._flavor.delete_flavor(reservation_id)
         if aggregate is not None:
-            self._freepool.dissolve(aggregate)
+            self._freepool.delete_sharing_aggregate(aggregate)
         return 0
 
     def reservations_in_cloud(self) -> frozenset[str]:
@@ -197,13 +197,13 @@ class CapacityEnsurer:
 
     # Before the start
 
-    def _ensure_named(
+    def _ensure_flavor_and_group(
         self, task: Task, template: ServerTemplate, *, starting: bool
     ) -> tuple[str | None, Mapping[str, str]]:
         """Ensure what does not depend on hosts; return the server group, and the metadata that names it."""
         group = self._flavor.ensure_group(task, template.policy)
         affinity = {} if group is None else {AFFINITY_ID: group}
-        self._flavor.ensure(task.reservation.id, template, affinity, starting=starting)
+        self._flavor.ensure_flavor(task.reservation.id, template, affinity, starting=starting)
         self._inventory(task).create_class()
         return group, affinity
 
@@ -223,7 +223,7 @@ class CapacityEnsurer:
                 found = self._compute.aggregate(reservation_id)
                 if found is None:
                     raise
-        changes = difference(found.metadata, metadata)
+        changes = specs_to_change(found.metadata, metadata)
         if changes:
             self._compute.set_aggregate_metadata(found.id, changes)
         return found
@@ -241,19 +241,19 @@ class CapacityEnsurer:
     def _ensure_capacity(self, task: Task, aggregate: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
         """Ensure the reserved capacity on the hosts, and these in the aggregate; ``aggregates`` were just read."""
         hosts = service_names(task.resources)
-        self._freepool.admit(aggregate, hosts=hosts, aggregates=aggregates)
+        self._freepool.share_hosts(aggregate, hosts=hosts, aggregates=aggregates)
         inventory = self._inventory(task)
         for resource in task.resources:
-            inventory.ensure(resource, task.counts[resource.id])
+            inventory.ensure_total(resource, task.counts[resource.id])
         leaving = [host for host in aggregate.hosts if host not in hosts]
-        for host, hypervisor in self._hypervisors(leaving).items():
-            if not inventory.drop(hypervisor):
+        for host, hypervisor in self._hypervisor_names(leaving).items():
+            if not inventory.delete_inventory(hypervisor):
                 public = f"servers of reservation {task.reservation.id} are in the way of the change; delete them first"
                 raise Conflict(
                     f"host {host} runs servers of reservation {task.reservation.id}; delete them first",
                     public=public,
                 )
-            self._freepool.dismiss(aggregate, hosts=(host,))
+            self._freepool.stop_sharing_hosts(aggregate, hosts=(host,))
 
     # At the end
 
@@ -261,11 +261,11 @@ class CapacityEnsurer:
         """Delete the reserved capacity on all hosts; return on how many it is in use."""
         names = {str(r.attributes["service_name"]): r.name for r in task.resources}
         hosts = _hosts_of(task, aggregate)
-        others = self._hypervisors(host for host in hosts if host not in names)
+        others = self._hypervisor_names(host for host in hosts if host not in names)
         inventory = self._inventory(task)
-        return sum(1 for host in hosts if not inventory.drop(names.get(host) or others[host]))
+        return sum(1 for host in hosts if not inventory.delete_inventory(names.get(host) or others[host]))
 
-    def _hypervisors(self, hosts: Iterable[str]) -> Mapping[str, str]:
+    def _hypervisor_names(self, hosts: Iterable[str]) -> Mapping[str, str]:
         """Return the hypervisor hostname for each service name; the service name itself if Nova does not know it."""
         wanted = set(hosts)
         if not wanted:
@@ -274,7 +274,7 @@ class CapacityEnsurer:
         return {host: found.get(host, host) for host in sorted(wanted)}
 
 
-def _ids(task: Task, group: str | None, aggregate: Aggregate) -> Content:
+def _cloud_ids_of(task: Task, group: str | None, aggregate: Aggregate) -> Content:
     """Return the cloud ids to store."""
     return Content({"flavor_id": task.reservation.id, "aggregate_id": aggregate.id, "server_group_id": group})
 

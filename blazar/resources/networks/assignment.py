@@ -26,9 +26,9 @@ from blazar.model.resources.resource import Resource
 from blazar.resources.contract.values import Task, Unusable
 from blazar.resources.networks.registration import (
     BLAZAR,
-    mark,
     occupied_sentence,
     refusal_sentence,
+    reservation_tag,
     reservations_of,
     segment_of,
 )
@@ -45,28 +45,28 @@ class NetworkAssignment:
         self._network = network
         self._teardown = Teardown(segments)
 
-    def ensure(self, task: Task, resource: Resource, *, name: str) -> SegmentNetwork:
+    def ensure_network(self, task: Task, resource: Resource, *, name: str) -> SegmentNetwork:
         """Ensure that the project has the network of the reservation on a segment; return it.
 
         Unusable if somebody else's network is on the segment, or Neutron does not have that; Conflict if the
         project may have no more networks.
         """
         segment = segment_of(resource.attributes)
-        return self._found_on(task, segment) or self._created(task, resource, segment, name)
+        return self._find_network_on(task, segment) or self._create_network(task, resource, segment, name)
 
-    def mark(self, task: Task, found: SegmentNetwork, *, description: str) -> None:
+    def mark_network(self, task: Task, found: SegmentNetwork, *, description: str) -> None:
         """Ensure the tags of the reservation's network, and that the description it was created with is replaced."""
-        wanted = {BLAZAR, mark(task.reservation.id)}
+        wanted = {BLAZAR, reservation_tag(task.reservation.id)}
         try:
             if not wanted <= found.tags:
                 self._segments.set_network_tags(found.id, found.tags | wanted)
-            if found.description == mark(task.reservation.id):
+            if found.description == reservation_tag(task.reservation.id):
                 self._segments.set_description(found.id, description)
         except NotFound as error:
             # Its user deleted it; a retry creates it again.
             raise CloudUnavailable(f"network {found.id} was deleted while it was being created") from error
 
-    def subnet(self, found: SegmentNetwork, wanted: NewSubnet) -> str:
+    def ensure_subnet(self, found: SegmentNetwork, wanted: NewSubnet) -> str:
         """Ensure that the reservation's network has a subnet; return its id. CloudRefused, Conflict."""
         network = self._network.network(found.id)
         there = next((subnet.id for subnet in network.subnets if subnet.cidr == wanted.cidr), None) if network else None
@@ -75,11 +75,11 @@ class NetworkAssignment:
         except NotFound as error:
             raise CloudUnavailable(f"network {found.id} was deleted while it was being created") from error
 
-    def remove(self, task: Task, *, but: Resource | None = None) -> Mapping[str, str]:
+    def delete_networks(self, task: Task, *, but: Resource | None = None) -> Mapping[str, str]:
         """Delete the networks of the reservation, except the one on this segment; return what holds others, by id."""
         kept = None if but is None else segment_of(but.attributes)
-        leaving = [network.id for network in self._ours(task) if kept not in network.segments]
-        return {id_: held for id_ in leaving if (held := self._teardown.clear(id_)) is not None}
+        leaving = [network.id for network in self._networks_of_reservation(task) if kept not in network.segments]
+        return {id_: held for id_ in leaving if (held := self._teardown.clear_network(id_)) is not None}
 
     def is_used(self, task: Task, *, beside: NewSubnet | None = None) -> bool:
         """Return whether there is anything on the network of the reservation that users have made.
@@ -91,28 +91,28 @@ class NetworkAssignment:
         return any(
             any(port.owner not in automatic for port in self._segments.ports_on(found.id))
             or not own.issuperset(self._segments.cidrs(found.id))
-            for found in self._ours(task)
+            for found in self._networks_of_reservation(task)
         )
 
-    def reservations(self, resources: Collection[Resource]) -> frozenset[str]:
+    def reservations_with_networks(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the ids of the reservations that have networks: those that are tagged, or not tagged yet."""
         registered = {segment_of(resource.attributes) for resource in resources}
         found = self._segments.segment_networks()
         ours = (n for n in found if BLAZAR in n.tags or registered & frozenset(n.segments))
         return frozenset(id_ for network in ours for id_ in reservations_of(network))
 
-    def _created(self, task: Task, resource: Resource, segment: Segment, name: str) -> SegmentNetwork:
-        self._check_free(resource, segment)
+    def _create_network(self, task: Task, resource: Resource, segment: Segment, name: str) -> SegmentNetwork:
+        self._check_segment_free(resource, segment)
         project = task.lease.project_id
         try:
             return self._segments.create_segment_network(
-                segment, name=name, project_id=project, description=mark(task.reservation.id)
+                segment, name=name, project_id=project, description=reservation_tag(task.reservation.id)
             )
         except SegmentInUse as error:
             # Perhaps a call of an earlier attempt took effect late.
-            if (late := self._found_on(task, segment)) is not None:
+            if (late := self._find_network_on(task, segment)) is not None:
                 return late
-            self._check_free(resource, segment)
+            self._check_segment_free(resource, segment)
             raise CloudUnavailable(f"{resource.name} was in use a moment ago") from error
         except SegmentRefused as error:
             # Nothing tells before: no call but this one asks Neutron for its physical networks.
@@ -125,15 +125,15 @@ class NetworkAssignment:
                 error.cause
             ) from error
 
-    def _check_free(self, resource: Resource, segment: Segment) -> None:
+    def _check_segment_free(self, resource: Resource, segment: Segment) -> None:
         for found in self._segments.segment_networks(segment=segment):
             raise Unusable({resource.id: occupied_sentence(resource, found)})
 
-    def _found_on(self, task: Task, segment: Segment) -> SegmentNetwork | None:
-        return next((network for network in self._ours(task) if segment in network.segments), None)
+    def _find_network_on(self, task: Task, segment: Segment) -> SegmentNetwork | None:
+        return next((network for network in self._networks_of_reservation(task) if segment in network.segments), None)
 
-    def _ours(self, task: Task) -> tuple[SegmentNetwork, ...]:
-        recorded, sign = task.reservation.cloud_ids.values.get(NETWORK_ID), mark(task.reservation.id)
+    def _networks_of_reservation(self, task: Task) -> tuple[SegmentNetwork, ...]:
+        recorded, sign = task.reservation.cloud_ids.values.get(NETWORK_ID), reservation_tag(task.reservation.id)
         found = [*self._segments.segment_networks(tag=sign), *self._segments.segment_networks(description=sign)]
         if isinstance(recorded, str):
             found += self._segments.segment_networks(id=recorded)

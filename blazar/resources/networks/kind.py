@@ -87,7 +87,7 @@ class NetworkSegments(Kind):
 
     def details(self, in_cloud: CloudResource) -> ResourceDetails:
         """Return the attributes of a segment that can be reserved. InvalidInput, Conflict."""
-        self._registration.check(segment_of(in_cloud.attributes))
+        self._registration.check_registrable(segment_of(in_cloud.attributes))
         return ResourceDetails(in_cloud.attributes, ResourceInventory())
 
     def poll(self, registered: Collection[Resource], uses: CalendarReads) -> Polled:

@@ -37,7 +37,7 @@ def subnet_of(value: object) -> NewSubnet | None:
             at=f"/{SUBNET}",
         )
     with pointing_at(f"/{SUBNET}"):
-        cidr, version = _cidr(value[CIDR])
+        cidr, version = _parse_cidr(value[CIDR])
         if value.get(IP_VERSION, version) != version or isinstance(value.get(IP_VERSION), bool):
             raise InvalidInput(
                 f"{SUBNET}.{IP_VERSION} is {quote(value[IP_VERSION])}, and {cidr} is of version {version}; leave it "
@@ -47,15 +47,15 @@ def subnet_of(value: object) -> NewSubnet | None:
         dhcp = value.get(DHCP, True)
         if not isinstance(dhcp, bool):
             raise InvalidInput(f"{SUBNET}.{DHCP} is {quote(dhcp)}; give true or false", at=f"/{DHCP}")
-        return NewSubnet(cidr, version, _servers(value.get(SERVERS, []), version), dhcp)
+        return NewSubnet(cidr, version, _checked_name_servers(value.get(SERVERS, []), version), dhcp)
 
 
-def as_json(subnet: NewSubnet) -> Json:
+def subnet_as_json(subnet: NewSubnet) -> Json:
     """Return a subnet as a reservation keeps it, and as the API shows it."""
     return {**asdict(subnet), SERVERS: list(subnet.dns_nameservers)}
 
 
-def _cidr(value: object) -> tuple[str, int]:
+def _parse_cidr(value: object) -> tuple[str, int]:
     try:
         found = ip_network(value if isinstance(value, str) else "")
         least, most = _BITS[found.version]
@@ -71,7 +71,7 @@ def _cidr(value: object) -> tuple[str, int]:
     return str(found), found.version
 
 
-def _servers(value: object, version: int) -> tuple[str, ...]:
+def _checked_name_servers(value: object, version: int) -> tuple[str, ...]:
     try:
         fits = isinstance(value, list) and len(value) <= MOST_SERVERS and all(isinstance(a, str) for a in value)
         found = [ip_address(address) for address in value] if fits and isinstance(value, list) else []
@@ -159,7 +159,9 @@ class NetworkParameters:
                 f"{NAME} is {quote(name)}; give a name for the network, of 1 to {LONGEST} characters", at=f"/{NAME}"
             )
         network, resource = (requirement_text(given[field], field) for field in REQUIREMENTS)
-        return cls(name, _description(given[DESCRIPTION]), network, resource, action, subnet_of(given.get(SUBNET)))
+        return cls(
+            name, _checked_description(given[DESCRIPTION]), network, resource, action, subnet_of(given.get(SUBNET))
+        )
 
     @classmethod
     def of(cls, content: Content) -> NetworkParameters:
@@ -178,7 +180,7 @@ class NetworkParameters:
         """Return the parameters as a reservation keeps them; a subnet only if one is asked for, as 1.0 knows none."""
         kept = asdict(self)
         del kept[SUBNET]
-        return Content(kept if self.subnet is None else {**kept, SUBNET: as_json(self.subnet)})
+        return Content(kept if self.subnet is None else {**kept, SUBNET: subnet_as_json(self.subnet)})
 
     @property
     def requirement(self) -> Requirement:
@@ -186,7 +188,7 @@ class NetworkParameters:
         return requirement_of(network_properties=self.network_properties, resource_properties=self.resource_properties)
 
 
-def _description(given: object) -> str:
+def _checked_description(given: object) -> str:
     if not isinstance(given, str | int | float | None):
         raise InvalidInput(f"{DESCRIPTION} is {quote(given)}; give a string", at=f"/{DESCRIPTION}")
     text = "" if given is None else str(given)

@@ -30,7 +30,7 @@ BLAZAR = "blazar"
 """The tag of every network that Blazar creates."""
 
 
-def mark(reservation_id: str) -> str:
+def reservation_tag(reservation_id: str) -> str:
     """Return the tag of a reservation's network, and the description that it is created with."""
     return f"reservation:{reservation_id}"
 
@@ -40,7 +40,11 @@ def reservations_of(found: SegmentNetwork) -> frozenset[str]:
 
     What cannot be an id is left out.
     """
-    ids = (text.removeprefix(mark("")) for text in (*found.tags, found.description) if text.startswith(mark("")))
+    ids = (
+        text.removeprefix(reservation_tag(""))
+        for text in (*found.tags, found.description)
+        if text.startswith(reservation_tag(""))
+    )
     return frozenset(id_ for id_ in ids if may_be_reservation(id_))
 
 
@@ -59,7 +63,7 @@ def segment_from(given: Json) -> Segment:
         )
     what = f"the id of a {network_type}, a whole number"
     number = whole_number(given[SEGMENT_ID], SEGMENT_ID, least=1, what=what, most=LAST_IDS[network_type])
-    return Segment(network_type, _physical(network_type, given), number)
+    return Segment(network_type, _checked_physical_network(network_type, given), number)
 
 
 def name_of(segment: Segment) -> str:
@@ -110,7 +114,7 @@ class SegmentRegistration:
     def __init__(self, segments: Segments) -> None:
         self._segments = segments
 
-    def check(self, segment: Segment) -> None:
+    def check_registrable(self, segment: Segment) -> None:
         """Raise Conflict if a network is on the segment, InvalidInput if Neutron may hand it out to others."""
         found = self._segments.segment_networks(segment=segment)
         if found:
@@ -121,7 +125,7 @@ class SegmentRegistration:
         ranges = self._segments.segment_ranges(segment.network_type)
         own = self._segments.service_project() if ranges else ""
         for range in ranges or ():
-            if _contains(range, segment) and (range.shared or range.project_id != own):
+            if _is_in_range(range, segment) and (range.shared or range.project_id != own):
                 others = "all projects" if range.shared else f"project {range.project_id}"
                 raise InvalidInput(
                     f"{SEGMENT_ID} {segment.segment_id} is in a range ({range.minimum} to {range.maximum}) from which "
@@ -131,14 +135,14 @@ class SegmentRegistration:
                 )
 
 
-def _contains(found: SegmentRange, segment: Segment) -> bool:
+def _is_in_range(found: SegmentRange, segment: Segment) -> bool:
     return (
         found.physical_network == segment.physical_network
         and found.minimum <= (segment.segment_id or 0) <= found.maximum
     )
 
 
-def _physical(network_type: str, given: Json) -> str | None:
+def _checked_physical_network(network_type: str, given: Json) -> str | None:
     found = text_of(given, PHYSICAL_NETWORK)
     if network_type == "vxlan":
         if found is not None:

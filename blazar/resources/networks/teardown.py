@@ -45,7 +45,7 @@ class Teardown:
     def __init__(self, segments: Segments) -> None:
         self._segments = segments
 
-    def clear(self, network_id: str) -> str | None:
+    def clear_network(self, network_id: str) -> str | None:
         """Clear a network; return None if it is gone, else what holds it, by name: it needs another look.
 
         Whatever is gone already, or still in use by something that a later turn removes, is passed over.
@@ -54,18 +54,18 @@ class Teardown:
         for _ in range(TURNS):
             # Those of the last turn count: what earlier ones ran into is gone.
             refusals = []
-            if self._turn(network_id, refusals):
+            if self._clear_batch(network_id, refusals):
                 return None
-        return _sentence(self._segments.ports_on(network_id), refusals)
+        return _describe_leftover(self._segments.ports_on(network_id), refusals)
 
-    def _turn(self, network_id: str, refusals: list[str]) -> bool:
+    def _clear_batch(self, network_id: str, refusals: list[str]) -> bool:
         ports = self._segments.ports_on(network_id)
         routers = {router.id: router for router in self._segments.routers(_router_ids(ports))}
         interfaces = [port for port in ports if port.owner in INTERFACES and port.device_id in routers]
-        others = _to_delete(ports, interfaces)[:BATCH]
+        others = _ports_to_delete(ports, interfaces)[:BATCH]
         self._leave_trunks(frozenset(port.id for port in others), refusals)
         for port in others:
-            self._delete(port, refusals)
+            self._delete_port(port, refusals)
         if interfaces:
             self._leave_routers(network_id, interfaces[:BATCH], routers.values(), refusals)
         try:
@@ -77,7 +77,7 @@ class Teardown:
             return False
         return True
 
-    def _delete(self, port: Port, refusals: list[str]) -> None:
+    def _delete_port(self, port: Port, refusals: list[str]) -> None:
         try:
             self._segments.delete_port(port.id)
         except NotFound:
@@ -85,18 +85,18 @@ class Teardown:
         except Conflict as error:
             # Users can give a port the owner and device of a service, so that Neutron refuses to delete it.
             if port.owner.startswith(SERVICES):
-                self._delete_disowned(port, refusals)
+                self._delete_disowned_port(port, refusals)
             else:
                 refusals.append(error.message)
 
-    def _delete_disowned(self, port: Port, refusals: list[str]) -> None:
-        with _pass_over(refusals):
+    def _delete_disowned_port(self, port: Port, refusals: list[str]) -> None:
+        with _collect_refusals(refusals):
             self._segments.clear_port_owner(port.id)
             self._segments.delete_port(port.id)
 
     def _leave_trunks(self, here: frozenset[str], refusals: list[str]) -> None:
         for trunk in self._segments.trunks_with(here) if here else ():
-            with _pass_over(refusals):
+            with _collect_refusals(refusals):
                 if not trunk.enabled:
                     self._segments.set_trunk_enabled(trunk.id, enabled=True)
                 if trunk.parent in here:
@@ -124,7 +124,7 @@ class Teardown:
         for router in routers:
             through = [route for route in router.routes if any(ip_address(route.next_hop) in cidr for cidr in cidrs)]
             if through:
-                with _pass_over(refusals):
+                with _collect_refusals(refusals):
                     self._segments.remove_routes(router.id, through)
         for port in interfaces:
             try:
@@ -133,11 +133,11 @@ class Teardown:
                 refusals.append(error.message)
             except NotFound:
                 # It is gone, or its owner is another than the interfaces of that router have.
-                self._delete_disowned(port, refusals)
+                self._delete_disowned_port(port, refusals)
 
 
 @contextmanager
-def _pass_over(refusals: list[str]) -> Iterator[None]:
+def _collect_refusals(refusals: list[str]) -> Iterator[None]:
     """Pass over what is gone, or still in use; note what Neutron says of the latter."""
     try:
         yield
@@ -147,7 +147,7 @@ def _pass_over(refusals: list[str]) -> Iterator[None]:
         refusals.append(error.message)
 
 
-def _sentence(left: Collection[Port], refusals: Collection[str]) -> str:
+def _describe_leftover(left: Collection[Port], refusals: Collection[str]) -> str:
     """Return what holds a network, for operators."""
     holding = sorted((port for port in left if port.owner not in AUTOMATIC), key=lambda port: port.id)
     ports = [_describe_port(port) for port in holding[:MOST_NAMED]]
@@ -168,7 +168,7 @@ def _router_ids(ports: Collection[Port]) -> frozenset[str]:
     return frozenset(p.device_id for p in ports if p.owner in INTERFACES and _UUID.fullmatch(p.device_id))
 
 
-def _to_delete(ports: Collection[Port], interfaces: Collection[Port]) -> list[Port]:
+def _ports_to_delete(ports: Collection[Port], interfaces: Collection[Port]) -> list[Port]:
     """Return the ports that leave neither through a router nor with an interface or the network."""
     leaving, distributed = {port.id for port in interfaces}, {port.device_id for port in interfaces}
     return [

@@ -141,17 +141,17 @@ class NetworkReservation(ResourceType):
         wanted = NetworkParameters.of(task.reservation.parameters)
         starting = task.reservation.status is ReservationStatus.PENDING
         # At first, because users can keep these busy, and a new network must be recorded without delay.
-        if left := self._assignment.remove(task, but=resource):
+        if left := self._assignment.delete_networks(task, but=resource):
             return _not_yet(left)
-        network = self._assignment.ensure(task, resource, name=wanted.network_name)
+        network = self._assignment.ensure_network(task, resource, name=wanted.network_name)
         known = {k: v for k, v in task.reservation.cloud_ids.values.items() if k == SUBNET_ID}
         same = task.reservation.cloud_ids.values.get(NETWORK_ID) == network.id
         cloud_ids = Content({NETWORK_ID: network.id, **(known if same else {})})
         try:
             if wanted.subnet is not None and (starting or not same):
-                subnet_id = self._assignment.subnet(network, wanted.subnet)
+                subnet_id = self._assignment.ensure_subnet(network, wanted.subnet)
                 cloud_ids = Content({NETWORK_ID: network.id, SUBNET_ID: subnet_id})
-            self._assignment.mark(task, network, description=wanted.network_description)
+            self._assignment.mark_network(task, network, description=wanted.network_description)
         except ClaimLost:
             raise
         except BlazarError as error:
@@ -163,7 +163,7 @@ class NetworkReservation(ResourceType):
 
     def end(self, task: Task) -> Progress:
         """Ensure that no network of the reservation is left; those of others on the same segment stay."""
-        left = self._assignment.remove(task)
+        left = self._assignment.delete_networks(task)
         return _not_yet(left) if left else Done()
 
     def gone(self, made: MadeById) -> frozenset[str]:
@@ -174,7 +174,7 @@ class NetworkReservation(ResourceType):
 
     def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the reservations that have networks, recognized by tag or description."""
-        return self._assignment.reservations(resources)
+        return self._assignment.reservations_with_networks(resources)
 
 
 def _not_yet(left: Mapping[str, str]) -> NotYet:

@@ -23,7 +23,7 @@ from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import ReservationStatus
 from blazar.resources.contract.actions import RECHECK_LATER, RECHECK_SOON
 from blazar.resources.contract.values import NotYet, Reference, Task
-from blazar.resources.floating_ips.registration import mark
+from blazar.resources.floating_ips.registration import reservation_tag
 from blazar.resources.instances.reservation_flavor import ReservationFlavor
 from blazar.resources.networks.assignment import NETWORK_ID
 from blazar.resources.servers.parameters import ServerParameters
@@ -37,7 +37,7 @@ class Ties:
         self._volumes = cloud.volumes
         self._network = cloud.network
 
-    def ensure(self, task: Task, servers: Sequence[str]) -> NotYet | None:
+    def ensure_ties(self, task: Task, servers: Sequence[str]) -> NotYet | None:
         """Ensure that servers have their volumes and addresses; return what is waited for, None if they have.
 
         The volumes of a reservation go to the servers in turn, and are attached one after the other, so that devices
@@ -47,13 +47,13 @@ class Ties:
         for reference in wanted.volumes:
             ids = Volumes.of(task.referent(str(reference.reservation)).cloud_ids).ids
             for number, volume_id in enumerate(ids):
-                if waiting := self._attached(task, volume_id, servers[number % len(servers)]):
+                if waiting := self._attach_volume(task, volume_id, servers[number % len(servers)]):
                     return waiting
         if wanted.floating_ip is not None:
-            self._addressed(str(wanted.floating_ip.reservation), servers)
+            self._attach_addresses(str(wanted.floating_ip.reservation), servers)
         return None
 
-    def _attached(self, task: Task, volume_id: str, server_id: str) -> NotYet | None:
+    def _attach_volume(self, task: Task, volume_id: str, server_id: str) -> NotYet | None:
         found = self._volumes.volume(volume_id)
         if found is None:
             raise CloudRefused(f"volume {volume_id}, which server {server_id} was to have, is gone")
@@ -71,8 +71,8 @@ class Ties:
                 return None
         return NotYet(RECHECK_SOON, f"volume {volume_id} is being attached to server {server_id}")
 
-    def _addressed(self, reservation_id: str, servers: Sequence[str]) -> None:
-        found = sorted(self._network.floating_ips(tag=mark(reservation_id)), key=lambda ip: ip.address)
+    def _attach_addresses(self, reservation_id: str, servers: Sequence[str]) -> None:
+        found = sorted(self._network.floating_ips(tag=reservation_tag(reservation_id)), key=lambda ip: ip.address)
         for address, server_id in zip(found, servers, strict=False):
             if not address.attached:
                 self._network.attach_floating_ip(address.id, server_id)
@@ -107,7 +107,7 @@ class ServersRecord:
     @classmethod
     def of(cls, content: Content) -> ServersRecord:
         """Return what a reservation keeps."""
-        ids, building, doomed = (_texts(content.values.get(key)) for key in (SERVER_IDS, BUILDING, DOOMED))
+        ids, building, doomed = (_read_texts(content.values.get(key)) for key in (SERVER_IDS, BUILDING, DOOMED))
         tries, looks = (content.values.get(key) for key in (TRIES, LOOKS))
         return cls(
             ids, building, doomed, tries if isinstance(tries, int) else 0, looks if isinstance(looks, int) else 0
@@ -137,7 +137,7 @@ class Boot:
         self._flavor = ReservationFlavor(cloud.compute)
         self._ties = Ties(cloud)
 
-    def ensure(self, task: Task, record: ServersRecord) -> ServersRecord | tuple[ServersRecord, NotYet]:
+    def ensure_servers(self, task: Task, record: ServersRecord) -> ServersRecord | tuple[ServersRecord, NotYet]:
         """Ensure the servers of a reservation, whose capacity is there; return what is recorded then.
 
         While something is waited for, it is returned with that. Each new id is recorded before the next server is
@@ -145,25 +145,25 @@ class Boot:
         """
         wanted = ServerParameters.of(task.reservation.parameters)
         there = {server.id: server for server in self._compute.servers_of_flavor(task.reservation.id)}
-        record = self._looked(task, record, there)
+        record = self._update_record(task, record, there)
         while not record.doomed and not record.building and len(record.ids) < sum(task.counts.values()):
-            with self._opened(task, wanted):
-                made = self._booted(task, wanted, [server.name for server in there.values()])
+            with self._allow_booting(task, wanted):
+                made = self._boot_server(task, wanted, [server.name for server in there.values()])
             if isinstance(made, NotYet):
                 return record, made
             record = replace(record, ids=(*record.ids, made), building=(made,), looks=0)
             there = {server.id: server for server in self._compute.servers_of_flavor(task.reservation.id)}
-            record = self._looked(task, record, there)
+            record = self._update_record(task, record, there)
         if record.doomed:
             return record, NotYet(RECHECK_LATER, f"server {record.doomed[0]} failed, is deleted and made again")
         if record.building:
-            return self._waiting(task, record)
-        self.close(task)
-        if task.reservation.status is ReservationStatus.PENDING and (tying := self._ties.ensure(task, record.ids)):
+            return self._await_building(task, record)
+        self.stop_booting(task)
+        if task.reservation.status is ReservationStatus.PENDING and (tying := self._ties.ensure_ties(task, record.ids)):
             return record, tying
         return replace(record, tries=0, looks=0)
 
-    def close(self, task: Task) -> None:
+    def stop_booting(self, task: Task) -> None:
         """Ensure that nobody can boot with the flavor, and that the key pair is gone.
 
         Done once more when no server is to be booted: a manager that was killed or stood still may have left them.
@@ -172,7 +172,7 @@ class Boot:
         if ServerParameters.of(task.reservation.parameters).public_key is not None:
             self._booting.delete_key(_key_name(task))
 
-    def remove(self, task: Task) -> int:
+    def delete_servers(self, task: Task) -> int:
         """Delete the recorded servers, whatever flavor they have by now, and the key pair; return how many are left."""
         left = 0
         for server_id in ServersRecord.of(task.reservation.cloud_ids).ids:
@@ -183,7 +183,7 @@ class Boot:
             self._booting.delete_key(_key_name(task))
         return left
 
-    def resized(self, task: Task, *, besides: Collection[str]) -> tuple[Server, ...]:
+    def resized_servers(self, task: Task, *, besides: Collection[str]) -> tuple[Server, ...]:
         """Return the recorded servers to which their users have given another flavor, on whatever host they are."""
         there = {server.id for server in self._compute.servers_of_flavor(task.reservation.id)}
         ids = [
@@ -192,12 +192,12 @@ class Boot:
         found = [server for id_ in ids if (server := self._booting.booted_server(id_)) is not None]
         return tuple(Server(server.id, server.name, server.project_id, "", None, server.status) for server in found)
 
-    def gone(self, reservation_id: str, ids: Collection[str]) -> frozenset[str]:
+    def deleted_servers(self, reservation_id: str, ids: Collection[str]) -> frozenset[str]:
         """Return which servers of a reservation Nova does not know any more, whatever flavor they have."""
         there = {server.id for server in self._compute.servers_of_flavor(reservation_id)}
         return frozenset(id_ for id_ in ids if id_ not in there and self._booting.booted_server(id_) is None)
 
-    def _looked(self, task: Task, record: ServersRecord, there: Mapping[str, Server]) -> ServersRecord:
+    def _update_record(self, task: Task, record: ServersRecord, there: Mapping[str, Server]) -> ServersRecord:
         """Return a record after a look at the servers: of what was found, what is ready, and what has failed."""
         new = [id_ for id_ in reversed(list(there)) if id_ not in record.ids and id_ not in record.doomed]
         record = replace(record, ids=(*record.ids, *new), building=(*record.building, *new))
@@ -207,7 +207,9 @@ class Boot:
             if found is None:
                 gone.append(server_id)
             elif found.status == "ERROR":
-                return self._failed(record.without(gone), server_id, found.fault or "Nova does not say why")
+                return self._replace_failed_server(
+                    record.without(gone), server_id, found.fault or "Nova does not say why"
+                )
             elif found.status != "BUILD":
                 building = tuple(id_ for id_ in record.building if id_ != server_id)
                 record = replace(record, building=building, tries=0, looks=0)
@@ -218,30 +220,30 @@ class Boot:
         lost = [id_ for id_ in record.ids if id_ not in there and self._booting.booted_server(id_) is None]
         return record.without(lost[:surplus])
 
-    def _failed(self, record: ServersRecord, server_id: str, why: str) -> ServersRecord:
+    def _replace_failed_server(self, record: ServersRecord, server_id: str, why: str) -> ServersRecord:
         self._compute.begin_server_deletion(server_id)
         if record.tries + 1 >= MOST_TRIES:
             raise CloudRefused(f"server {server_id} could not be booted, nor could those before it: {why}")
         left = record.without([server_id])
         return replace(left, doomed=(*left.doomed, server_id), tries=record.tries + 1, looks=0)
 
-    def _waiting(self, task: Task, record: ServersRecord) -> tuple[ServersRecord, NotYet]:
+    def _await_building(self, task: Task, record: ServersRecord) -> tuple[ServersRecord, NotYet]:
         record = replace(record, looks=record.looks + 1)
         first = record.building[0]
         text = f"server {first} is being built"
         if record.looks > MOST_LOOKS:
-            record = self._failed(record, first, "it was being built for too long")
+            record = self._replace_failed_server(record, first, "it was being built for too long")
             return record, NotYet(RECHECK_LATER, f"server {first} was being built for too long, and is made again")
         pause = RECHECK_SOON * min(10, 1 + record.looks // 3)
         return record, NotYet(pause, text, Cause(ReasonCode.RESOURCE_NOT_READY, servers=len(record.building)))
 
-    def _booted(self, task: Task, wanted: ServerParameters, names: Sequence[str]) -> str | NotYet:
+    def _boot_server(self, task: Task, wanted: ServerParameters, names: Sequence[str]) -> str | NotYet:
         """Boot one server; return its id."""
         request = ServerRequest(
-            name=wanted.named(task.reservation.id, names),
+            name=wanted.choose_name(task.reservation.id, names),
             flavor_id=task.reservation.id,
             image_id=wanted.image,
-            networks=_networks(task, wanted),
+            networks=_network_ids(task, wanted),
             tag=f"reservation:{task.reservation.id}",
             key_name=None if wanted.public_key is None else _key_name(task),
             user_data=wanted.user_data,
@@ -257,7 +259,7 @@ class Boot:
             return NotYet(QUOTA_PAUSE, why, error.cause)
 
     @contextmanager
-    def _opened(self, task: Task, wanted: ServerParameters) -> Iterator[None]:
+    def _allow_booting(self, task: Task, wanted: ServerParameters) -> Iterator[None]:
         """Let the project boot with the flavor, and the service user with the key pair, for the time of a block."""
         try:
             self._flavor.give_access(task, starting=False)
@@ -270,10 +272,10 @@ class Boot:
                     self._booting.import_key(_key_name(task), wanted.public_key)
             yield
         finally:
-            self.close(task)
+            self.stop_booting(task)
 
 
-def _networks(task: Task, wanted: ServerParameters) -> tuple[str, ...] | str:
+def _network_ids(task: Task, wanted: ServerParameters) -> tuple[str, ...] | str:
     """Return the networks of servers, those of the same lease by the ids that they have."""
     if isinstance(wanted.networks, str):
         return wanted.networks
@@ -291,5 +293,5 @@ def _key_name(task: Task) -> str:
     return f"reservation-{task.reservation.id}"
 
 
-def _texts(value: object) -> tuple[str, ...]:
+def _read_texts(value: object) -> tuple[str, ...]:
     return tuple(str(text) for text in value) if isinstance(value, list | tuple) else ()

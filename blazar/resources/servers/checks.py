@@ -68,11 +68,11 @@ class ServerChecks:
         return ResolvedServers(
             given.values,
             image=usable_image(self._booting, project_id, new[IMAGE]) if IMAGE in new else None,
-            flavor=self._flavor(project_id, new[FLAVOR]) if new.get(FLAVOR) is not None else None,
-            public_key=self._key(new) if given.values.get(PUBLIC_KEY) is None else None,
+            flavor=self._find_flavor(project_id, new[FLAVOR]) if new.get(FLAVOR) is not None else None,
+            public_key=self._find_public_key(new) if given.values.get(PUBLIC_KEY) is None else None,
         )
 
-    def _flavor(self, project_id: str, value: object) -> Flavor:
+    def _find_flavor(self, project_id: str, value: object) -> Flavor:
         return usable_flavor(self._compute, project_id, cloud_id(value, FLAVOR, "a flavor"), FLAVOR)
 
     def _check_networks(self, project_id: str, value: object) -> None:
@@ -98,7 +98,7 @@ class ServerChecks:
             if not self._booting.has_security_group(project_id, name):
                 raise NotFound(f"{GROUPS}: your project has no security group {quote(name)}", at=f"/{GROUPS}/{index}")
 
-    def _key(self, new: Json) -> str | None:
+    def _find_public_key(self, new: Json) -> str | None:
         """Return the public key of a key pair of the user who asks; key pairs belong to users, not to projects."""
         name = text_of(new, KEY_NAME)
         if not name:

@@ -36,7 +36,7 @@ from blazar.resources.contract.parameters import (
     whole_number,
 )
 from blazar.resources.contract.values import Reference
-from blazar.resources.hosts.flavors import of_text, per_instance_of, traits_of
+from blazar.resources.hosts.flavors import parse_flavor, per_instance_of, traits_of
 from blazar.resources.instances.common import checked_affinity, checked_amount, checked_before_end, stored_affinity
 from blazar.resources.instances.virtual import SIZES
 from blazar.resources.networks.parameters import SUBNET
@@ -118,8 +118,8 @@ class ServerParameters:
         if source is not None:
             # Refused here rather than when the calendar is read.
             with pointing_at(f"/{FLAVOR}"):
-                per_instance_of(of_text(source))
-                traits_of(of_text(source))
+                per_instance_of(parse_flavor(source))
+                traits_of(parse_flavor(source))
         if given[NETWORKS] == "none" and given[FLOATING_IP] is not None:
             raise InvalidInput(
                 f"{FLOATING_IP} is given, and {NETWORKS} is 'none': an address needs a port on a network; name "
@@ -128,7 +128,7 @@ class ServerParameters:
             )
         return cls(
             checked_amount(given),
-            _name(given),
+            _checked_name(given),
             cloud_id(given[IMAGE], IMAGE, "an image"),
             None if given[FLAVOR] is None else cloud_id(given[FLAVOR], FLAVOR, "a flavor"),
             **sizes,
@@ -136,12 +136,12 @@ class ServerParameters:
             resource_properties=requirement_text(given["resource_properties"], "resource_properties"),
             networks=networks_of(given[NETWORKS]),
             key_name=text_of(given, KEY_NAME),
-            public_key=_public_key(given[PUBLIC_KEY]),
-            user_data=_user_data(given[USER_DATA]),
-            metadata=_metadata(given[METADATA]),
+            public_key=_checked_public_key(given[PUBLIC_KEY]),
+            user_data=_checked_user_data(given[USER_DATA]),
+            metadata=_checked_metadata(given[METADATA]),
             security_groups=groups_of(given[GROUPS]),
-            volumes=_once(_volumes(given[VOLUMES])),
-            floating_ip=_address(given[FLOATING_IP]),
+            volumes=_check_named_once(_checked_volumes(given[VOLUMES])),
+            floating_ip=_checked_address(given[FLOATING_IP]),
             source_flavor=source,
             before_end=action,
         )
@@ -162,10 +162,10 @@ class ServerParameters:
             key_name=stored_maybe_text(content, KEY_NAME),
             public_key=stored_maybe_text(content, PUBLIC_KEY),
             user_data=stored_maybe_text(content, USER_DATA),
-            metadata=_metadata(content.values[METADATA]),
+            metadata=_checked_metadata(content.values[METADATA]),
             security_groups=groups_of(content.values[GROUPS]),
-            volumes=_volumes(content.values.get(VOLUMES, [])),
-            floating_ip=_address(content.values.get(FLOATING_IP)),
+            volumes=_checked_volumes(content.values.get(VOLUMES, [])),
+            floating_ip=_checked_address(content.values.get(FLOATING_IP)),
             source_flavor=stored_maybe_text(content, SOURCE),
             before_end=stored_text(content, BEFORE_END, "default"),
         )
@@ -173,27 +173,31 @@ class ServerParameters:
     @property
     def content(self) -> Content:
         """Return the parameters as a reservation keeps them."""
-        return Content(seal(*split_off_secrets(self.values, mask(self.values))))
+        return Content(seal(*split_off_secrets(self.values, mask_user_data(self.values))))
 
     @property
     def values(self) -> Json:
         """Return the parameters as a request has them, with the source flavor."""
-        networks = self.networks if isinstance(self.networks, str) else [_as_json(network) for network in self.networks]
+        networks = (
+            self.networks
+            if isinstance(self.networks, str)
+            else [_network_as_json(network) for network in self.networks]
+        )
         lists = {NETWORKS: networks, GROUPS: list(self.security_groups), METADATA: dict(self.metadata)}
-        address = None if self.floating_ip is None else _as_json(self.floating_ip)
-        tied = {VOLUMES: [_as_json(volume) for volume in self.volumes], FLOATING_IP: address}
+        address = None if self.floating_ip is None else _network_as_json(self.floating_ip)
+        tied = {VOLUMES: [_network_as_json(volume) for volume in self.volumes], FLOATING_IP: address}
         return {**asdict(self), **lists, **tied}
 
     @property
     def references(self) -> tuple[Reference, ...]:
         """Return what they name of the same lease."""
         given = () if isinstance(self.networks, str) else self.networks
-        networks = (replace(net, misfit=_without_subnet) for net in given if isinstance(net, Reference))
-        volumes = (replace(volume, misfit=self._misfit, exclusive=True) for volume in self.volumes)
+        networks = (replace(net, misfit=_obstacle_to_network) for net in given if isinstance(net, Reference))
+        volumes = (replace(volume, misfit=self._obstacle_to_volumes, exclusive=True) for volume in self.volumes)
         address = () if self.floating_ip is None else (replace(self.floating_ip, exclusive=True),)
         return (*networks, *volumes, *address)
 
-    def _misfit(self, volumes: Content) -> str:
+    def _obstacle_to_volumes(self, volumes: Content) -> str:
         """Return why a reservation of volumes cannot be named; empty if each server gets one of its volumes."""
         wanted = VolumeParameters.of(volumes)
         if not wanted.makes_volumes:
@@ -203,7 +207,7 @@ class ServerParameters:
             return f"which has {there} for {self.amount} servers; give it an amount of at least {self.amount}"
         return ""
 
-    def named(self, reservation_id: str, taken: Collection[str]) -> str:
+    def choose_name(self, reservation_id: str, taken: Collection[str]) -> str:
         """Return the name of one more server: of several, with the first number that is not taken."""
         name = self.name or f"reservation-{reservation_id}"
         if self.amount == 1:
@@ -213,7 +217,7 @@ class ServerParameters:
     @property
     def source(self) -> Flavor | None:
         """Return the source flavor, as it was when it was chosen; None if only sizes were given."""
-        return None if self.source_flavor is None else of_text(self.source_flavor)
+        return None if self.source_flavor is None else parse_flavor(self.source_flavor)
 
     @property
     def requirement(self) -> Requirement:
@@ -233,18 +237,18 @@ class ServerParameters:
         return TraitRequirements() if (source := self.source) is None else traits_of(source)
 
 
-def mask(given: Json) -> Json:
+def mask_user_data(given: Json) -> Json:
     """Return parameters as anybody may see them."""
     return {key: value for key, value in given.items() if key != USER_DATA}
 
 
-def plain(values: Json) -> Json:
+def write_ids_as_strings(values: Json) -> Json:
     """Return parameters with the ids as strings, which the command line sends as numbers if they have only digits."""
     ids = {key: str(values[key]) for key in (FLAVOR, IMAGE) if type(values.get(key)) is int}
     return {**values, **ids}
 
 
-def _name(given: Json) -> str:
+def _checked_name(given: Json) -> str:
     """Return the name of servers, empty for the usual one; InvalidInput if Nova would refuse it when they boot."""
     name = text_of(given, "name") or ""
     if name != name.strip() or not all(map(_is_plain, name)):
@@ -272,10 +276,10 @@ def networks_of(value: object) -> tuple[Net, ...] | str:
             f'{{"uuid": "<id of a network>"}} and {{"reservation": 0}}',
             at=f"/{NETWORKS}",
         )
-    return tuple(_network(item, index) for index, item in enumerate(value))
+    return tuple(_checked_network(item, index) for index, item in enumerate(value))
 
 
-def _network(item: object, index: int) -> Net:
+def _checked_network(item: object, index: int) -> Net:
     if is_reference(item):
         return reference_of(item, f"/{NETWORKS}/{index}", "network")
     with pointing_at(f"/{NETWORKS}/{index}"):
@@ -287,7 +291,7 @@ def _network(item: object, index: int) -> Net:
         return cloud_id(item["uuid"], f"{NETWORKS}[{index}].uuid", "a network", pointer="/uuid")
 
 
-def _volumes(value: object) -> tuple[Reference, ...]:
+def _checked_volumes(value: object) -> tuple[Reference, ...]:
     """Return the reservations whose volumes are attached; InvalidInput."""
     if not isinstance(value, list) or len(value) > MOST_VOLUMES:
         raise InvalidInput(
@@ -297,7 +301,7 @@ def _volumes(value: object) -> tuple[Reference, ...]:
     return tuple(reference_of(item, f"/{VOLUMES}/{index}", "virtual:volume") for index, item in enumerate(value))
 
 
-def _once(volumes: tuple[Reference, ...]) -> tuple[Reference, ...]:
+def _check_named_once(volumes: tuple[Reference, ...]) -> tuple[Reference, ...]:
     """Return references to volumes; InvalidInput if one is named twice, as a volume is attached to a server once."""
     named = [volume.reservation for volume in volumes]
     for index, reference in enumerate(volumes):
@@ -310,11 +314,11 @@ def _once(volumes: tuple[Reference, ...]) -> tuple[Reference, ...]:
     return volumes
 
 
-def _address(value: object) -> Reference | None:
+def _checked_address(value: object) -> Reference | None:
     return None if value is None else reference_of(value, f"/{FLOATING_IP}", "virtual:floatingip")
 
 
-def _as_json(value: Net) -> Json:
+def _network_as_json(value: Net) -> Json:
     return {"uuid": value} if isinstance(value, str) else {RESERVATION: value.reservation}
 
 
@@ -329,7 +333,7 @@ def groups_of(value: object) -> tuple[str, ...]:
     return tuple(value)  # type: ignore[arg-type]
 
 
-def _without_subnet(network: Content) -> str:
+def _obstacle_to_network(network: Content) -> str:
     """Return why a reserved network cannot be named; empty if it has a subnet from the start."""
     if network.values.get(SUBNET) is not None:
         return ""
@@ -339,7 +343,7 @@ def _without_subnet(network: Content) -> str:
     )
 
 
-def _public_key(value: object) -> str | None:
+def _checked_public_key(value: object) -> str | None:
     """Return a public key in one line; InvalidInput does not quote what may be a private key by mistake."""
     if value is None:
         return None
@@ -361,7 +365,7 @@ def _is_key(kind: str, data: str) -> bool:
     return _KEY_TYPES.fullmatch(kind) is not None and raw.startswith(len(kind).to_bytes(4, "big") + kind.encode())
 
 
-def _user_data(value: object) -> str | None:
+def _checked_user_data(value: object) -> str | None:
     """Return base64 as it is; InvalidInput does not quote it, as it is secret."""
     if value is None:
         return None
@@ -378,7 +382,7 @@ def _user_data(value: object) -> str | None:
     return str(value)
 
 
-def _metadata(value: object) -> Mapping[str, str]:
+def _checked_metadata(value: object) -> Mapping[str, str]:
     if not isinstance(value, Mapping) or len(value) > MOST_METADATA:
         raise InvalidInput(
             f"{METADATA} is {quote(value)}; give an object of at most {MOST_METADATA} strings", at=f"/{METADATA}"

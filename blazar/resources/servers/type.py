@@ -16,13 +16,13 @@ from blazar.model.base.reasons import ReasonCode
 from blazar.model.leases.reservation import Content, Reservation
 from blazar.model.leases.states import ReservationStatus
 from blazar.model.resources.resource import Resource
-from blazar.resources.contract.actions import BEFORE_END, RECHECK_SOON, deleting, update_values, with_action
+from blazar.resources.contract.actions import BEFORE_END, RECHECK_SOON, deletion_progress, update_values, with_action
 from blazar.resources.contract.parameters import by_service
 from blazar.resources.contract.probes import MadeById
 from blazar.resources.contract.type import Needs
 from blazar.resources.contract.values import Done, Given, NotYet, Progress, Reference, ResolutionNeeded, Task, Unusable
 from blazar.resources.hosts.aggregates.freepool import NotInFreepool
-from blazar.resources.hosts.flavors import text_of
+from blazar.resources.hosts.flavors import format_flavor
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.common import REQUIREMENTS, Instances, policy_of
 from blazar.resources.instances.reservation_flavor import ServerTemplate, template_of
@@ -36,8 +36,8 @@ from blazar.resources.servers.parameters import (
     KEY_NAME,
     PUBLIC_KEY,
     ServerParameters,
-    mask,
-    plain,
+    mask_user_data,
+    write_ids_as_strings,
 )
 from blazar.resources.servers.schema import SCHEMA
 
@@ -79,12 +79,12 @@ class VirtualServer(Instances):
     def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
         """Return a request's parameters with what they name, which the project can use. NotFound, RoleMissing."""
         if not isinstance(given, ResolvedServers):
-            given = Given(plain(given.values))
+            given = Given(write_ids_as_strings(given.values))
         return self._checks.resolve(given, project_id=project_id, reservation=reservation)
 
     def parameters(self, given: Given) -> Content:
         """Return the parameters, with the sizes of the flavor and the text of the key; other keys are left out."""
-        values = {**DEFAULTS, **with_action(plain(given.values))}
+        values = {**DEFAULTS, **with_action(write_ids_as_strings(given.values))}
         resolved = _require_resolved(given)
         if values.get(IMAGE) is None:
             raise InvalidInput(
@@ -97,20 +97,22 @@ class VirtualServer(Instances):
             )
         if values[PUBLIC_KEY] is None:
             values[PUBLIC_KEY] = resolved.public_key
-        source = None if resolved.flavor is None else text_of(resolved.flavor)
-        return _fitting(ServerParameters.checked(_with_sizes(values, resolved, given.values), source), resolved.image)
+        source = None if resolved.flavor is None else format_flavor(resolved.flavor)
+        return _make_parameters(
+            ServerParameters.checked(_with_sizes(values, resolved, given.values), source), resolved.image
+        )
 
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``."""
         before = self.read(current)
         known = before.values
-        values = dict(update_values(known, Given(plain(change.values))))
+        values = dict(update_values(known, Given(write_ids_as_strings(change.values))))
         if values == known:
             return current
         resolved = _require_resolved(change)
         source = before.source_flavor
         if FLAVOR in change.values and values[FLAVOR] != before.flavor:
-            source = None if resolved.flavor is None else text_of(resolved.flavor)
+            source = None if resolved.flavor is None else format_flavor(resolved.flavor)
         flavored = values[FLAVOR] is not None
         if flavored and resolved.flavor is None:
             for size in SIZES:
@@ -121,11 +123,11 @@ class VirtualServer(Instances):
         if KEY_NAME in change.values and values[KEY_NAME] != before.key_name and change.values.get(PUBLIC_KEY) is None:
             values[PUBLIC_KEY] = resolved.public_key
         sized = _with_sizes(values, resolved, change.values) if resolved.flavor is not None else values
-        return _fitting(ServerParameters.checked(sized, source), resolved.image)
+        return _make_parameters(ServerParameters.checked(sized, source), resolved.image)
 
     def masked(self, given: Json) -> Json:
         """Return the parameters of a request without the user data."""
-        return mask(given)
+        return mask_user_data(given)
 
     def references(self, parameters: Content) -> tuple[Reference, ...]:
         """Return the networks, volumes and addresses of the same lease that the servers get."""
@@ -159,12 +161,12 @@ class VirtualServer(Instances):
         starting = task.reservation.status is ReservationStatus.PENDING
         template = self.template(task.reservation.parameters)
         try:
-            opened = self._capacity.open(task, template, starting=starting, access=False)
+            opened = self._capacity.open_capacity(task, template, starting=starting, access=False)
         except NotInFreepool as error:
             raise Unusable(by_service(task.resources, error.reasons)) from error
         if opened.evicted:
             return NotYet(RECHECK_SOON, f"{opened.evicted} preemptible servers are being deleted")
-        booted = self._boot.ensure(task, ServersRecord.of(task.reservation.cloud_ids))
+        booted = self._boot.ensure_servers(task, ServersRecord.of(task.reservation.cloud_ids))
         if isinstance(booted, ServersRecord):
             return Done(_add_record(opened.cloud_ids, booted))
         record, waiting = booted
@@ -175,25 +177,25 @@ class VirtualServer(Instances):
             )
         return replace(waiting, cloud_ids=_add_record(opened.cloud_ids, record))
 
-    def to_save(self, task: Task) -> tuple[Server, ...]:
+    def servers_to_save(self, task: Task) -> tuple[Server, ...]:
         """Return the servers that may have work on them, those too that have another flavor by now."""
-        found = super().to_save(task)
-        return (*found, *self._boot.resized(task, besides={server.id for server in found}))
+        found = super().servers_to_save(task)
+        return (*found, *self._boot.resized_servers(task, besides={server.id for server in found}))
 
     def gone(self, made: MadeById) -> frozenset[str]:
         """Return which servers are gone: one list for each reservation."""
-        return frozenset().union(*(self._boot.gone(id_, ids) for id_, ids in made.items()))
+        return frozenset().union(*(self._boot.deleted_servers(id_, ids) for id_, ids in made.items()))
 
     def end(self, task: Task) -> Progress:
         """Ensure that all servers are gone, then flavor, server group, aggregate and reserved capacity."""
-        resized = self._boot.remove(task)
-        left = max(resized, self._capacity.close(task))
-        return deleting(left) if left else Done()
+        resized = self._boot.delete_servers(task)
+        left = max(resized, self._capacity.remove_capacity(task))
+        return deletion_progress(left) if left else Done()
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Ensure capacity and servers from before the change: those that it has booted are deleted."""
         if task.reservation.status is ReservationStatus.ACTIVE:
-            self._boot.close(task)
+            self._boot.stop_booting(task)
         restored = super().restore(task, surplus)
         if not isinstance(restored, Done) or restored.cloud_ids is None:
             return restored
@@ -221,7 +223,7 @@ def _with_sizes(values: Json, resolved: ResolvedServers, given: Json) -> Json:
     return {**values, **sizes}
 
 
-def _fitting(wanted: ServerParameters, image: BootImage | None) -> Content:
+def _make_parameters(wanted: ServerParameters, image: BootImage | None) -> Content:
     """Return parameters as a reservation keeps them; InvalidInput if Nova would not boot such servers."""
     field = FLAVOR if wanted.flavor is not None else "disk_gb"
     if not wanted.disk_gb:

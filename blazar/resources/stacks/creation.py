@@ -27,7 +27,7 @@ from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import ReservationStatus
 from blazar.resources.contract.parameters import quote
 from blazar.resources.contract.values import Done, NotYet, Progress, Task
-from blazar.resources.floating_ips.registration import BLAZAR, mark
+from blazar.resources.floating_ips.registration import BLAZAR, reservation_tag
 from blazar.resources.networks.teardown import Teardown
 from blazar.resources.stacks.parameters import NAME, StackParameters
 from blazar.resources.stacks.source import StackSource
@@ -57,7 +57,7 @@ def plan_of(name: str, source: StackSource, timeout: int | None) -> StackPlan:
     return StackPlan(name, source.template, source.texts, source.environment, source.parameters, timeout)
 
 
-def _until_next(looks: int) -> timedelta:
+def _pause_before_look(looks: int) -> timedelta:
     """Return how long a stack that is being made is left alone after so many looks: an eighth of its time so far.
 
     Small stacks are there within seconds, large ones take an hour, and what it is late grows with what it took.
@@ -94,7 +94,7 @@ class StackRecord:
         counts = {key: count for key, count in ((_TRIES, self.tries), (_LOOKS, self.looks)) if count}
         return Content({_ID: self.id, _REASON: self.reason or None, **counts})
 
-    def failed(self, reason: str) -> StackRecord:
+    def add_failure(self, reason: str) -> StackRecord:
         """Return it after one more failure."""
         return replace(self, reason=reason[:1000], tries=self.tries + 1, looks=0)
 
@@ -106,26 +106,26 @@ class StackMaking:
         self._stacks = cloud.stacks
         self._teardown = Teardown(cloud.segments)
 
-    def ensure(self, task: Task, plan: Callable[[], StackPlan], mask: Mask) -> Progress:
+    def ensure_stack(self, task: Task, plan: Callable[[], StackPlan], mask: Mask) -> Progress:
         """Ensure that the stack is complete. One that fails is deleted and made again; CloudRefused after some."""
         record = StackRecord.of(task.reservation.cloud_ids)
         if task.reservation.status is ReservationStatus.ACTIVE:
             # What its users have deleted or changed is theirs.
             return Done()
-        stack = self._found(task, record)
+        stack = self._find_stack(task, record)
         if stack is None:
-            return self._made(task, record, plan, mask)
+            return self._make_stack(task, record, plan, mask)
         record = replace(record, id=stack.id)
         if stack.action == CREATE and stack.state not in (COMPLETE, FAILED):
             seen = replace(record, looks=record.looks + 1)
-            return NotYet(_until_next(record.looks), f"stack {stack.id} is being made", cloud_ids=seen.content)
+            return NotYet(_pause_before_look(record.looks), f"stack {stack.id} is being made", cloud_ids=seen.content)
         if stack.action not in (CREATE, DELETE) or (stack.action, stack.state) == (CREATE, COMPLETE):
             # An action of another kind is one of its users, who have it already.
             return Done(StackRecord(stack.id).content)
         if stack.state == FAILED:
-            record = record.failed(mask(stack.reason))
-            self._clear(task, stack)
-            self._delete(task, stack)
+            record = record.add_failure(mask(stack.reason))
+            self._clear_networks(task, stack)
+            self._begin_deletion(task, stack)
         if record.tries >= MOST_TRIES:
             # What is recorded stays below that, so that a change of the lease leads to one more try.
             times = "was made {} times, and failed" if stack.action == CREATE else "failed {} times, and stays"
@@ -141,21 +141,21 @@ class StackMaking:
                     f"out, or delete the stack"
                 )
 
-    def reservations(self, project_id: str) -> frozenset[str]:
+    def reservations_with_stacks(self, project_id: str) -> frozenset[str]:
         """Return the reservations that have stacks in a project; none where the service user has no role any more."""
         try:
             found = self._stacks.stacks_tagged(project_id, BLAZAR)
         except RoleMissing:
             return frozenset()
         there = [stack.tags for stack in found if (stack.action, stack.state) != (DELETE, IN_PROGRESS)]
-        prefix = mark("")
+        prefix = reservation_tag("")
         return frozenset(tag.removeprefix(prefix) for tags in there for tag in tags if tag.startswith(prefix))
 
-    def as_it_is(self, task: Task) -> Progress:
+    def progress_unchanged(self, task: Task) -> Progress:
         """Return that nothing is to be done."""
         return Done()
 
-    def remove(self, task: Task, mask: Mask) -> Progress:
+    def delete_stack(self, task: Task, mask: Mask) -> Progress:
         """Ensure that there is no stack of the reservation.
 
         What keeps one from going is cleared, a few times; then it is left, and reported: its servers, volumes and
@@ -166,7 +166,7 @@ class StackMaking:
         tries = record.tries if record.reason.startswith(_STAYS) else 0
         record = replace(record, tries=tries)
         try:
-            stack = self._found(task, record)
+            stack = self._find_stack(task, record)
             if stack is None:
                 return Done(StackRecord(record.id).content)
             record = replace(record, id=stack.id, looks=record.looks if stack.action == DELETE else 0)
@@ -176,11 +176,11 @@ class StackMaking:
                 return NotYet(pause, f"stack {stack.id} is being deleted", cloud_ids=seen.content)
             if stack.action == DELETE:
                 # One that was left halfway by a Heat that died has no reason, and stays so until it is told again.
-                record = record.failed(f"{_STAYS}: {mask(stack.reason) or 'it is being deleted for too long'}")
-                self._clear(task, stack)
-            self._delete(task, stack)
+                record = record.add_failure(f"{_STAYS}: {mask(stack.reason) or 'it is being deleted for too long'}")
+                self._clear_networks(task, stack)
+            self._begin_deletion(task, stack)
         except RoleMissing as error:
-            record = record.failed(f"{_STAYS}: {error.message}")
+            record = record.add_failure(f"{_STAYS}: {error.message}")
         if record.tries > MOST_TRIES:
             LOG.error(
                 "Stack %s of reservation %s in project %s stays; delete it: %s",
@@ -193,8 +193,8 @@ class StackMaking:
         reason = record.reason or "the stack is being deleted"
         return NotYet(LATER if record.tries else SOON, reason, _WAIT, record.content)
 
-    def _made(self, task: Task, record: StackRecord, plan: Callable[[], StackPlan], mask: Mask) -> NotYet:
-        tags = frozenset({BLAZAR, mark(task.reservation.id)})
+    def _make_stack(self, task: Task, record: StackRecord, plan: Callable[[], StackPlan], mask: Mask) -> NotYet:
+        tags = frozenset({BLAZAR, reservation_tag(task.reservation.id)})
         try:
             id_ = self._stacks.begin_stack(task.lease.project_id, plan(), tags=tags)
         except StackRefused as error:
@@ -209,30 +209,30 @@ class StackMaking:
             )
         return NotYet(SOON, f"stack {id_} is being made", cloud_ids=replace(record, id=id_).content)
 
-    def _found(self, task: Task, record: StackRecord) -> Stack | None:
+    def _find_stack(self, task: Task, record: StackRecord) -> Stack | None:
         """Return the stack that is there."""
         project = task.lease.project_id
         found = None if record.id is None else self._stacks.stack(project, record.id)
         if found is None:
-            marked = self._stacks.stacks_tagged(project, mark(task.reservation.id))
+            marked = self._stacks.stacks_tagged(project, reservation_tag(task.reservation.id))
             # Users can copy tags to stacks of their own, but no two stacks of a project have one name.
             name = StackParameters.of(task.reservation.parameters).name(task.reservation.id)
             found = next((stack for stack in marked if stack.name == name), None)
         # Heat keeps what it has deleted for a while.
         return None if found is not None and (found.action, found.state) == (DELETE, COMPLETE) else found
 
-    def _delete(self, task: Task, stack: Stack) -> None:
+    def _begin_deletion(self, task: Task, stack: Stack) -> None:
         with suppress(NotFound):
             self._stacks.begin_stack_deletion(task.lease.project_id, stack.id)
 
-    def _clear(self, task: Task, stack: Stack) -> None:
+    def _clear_networks(self, task: Task, stack: Stack) -> None:
         """Clear the networks of a stack of what users have built on them."""
         if stack.action != DELETE:
             return
         for stack_resource in self._stacks.stack_resources(task.lease.project_id, stack.id):
             if stack_resource.type == _NETWORK and stack_resource.physical_id:
                 with suppress(NotFound, Conflict):
-                    self._teardown.clear(stack_resource.physical_id)
+                    self._teardown.clear_network(stack_resource.physical_id)
 
 
 _STAYS = "it could not be deleted"

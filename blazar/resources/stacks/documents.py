@@ -14,7 +14,7 @@ from typing import Any
 
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
-from blazar.resources.stacks.yaml_text import TooMuchYaml, UnreadableYaml, YamlLimits, read_yaml, short
+from blazar.resources.stacks.yaml_text import TooMuchYaml, UnreadableYaml, YamlLimits, read_yaml, shorten_to_line
 
 LARGEST = 512 * 1024
 """Maximum bytes of template, environment, parameters and files together; Heat takes no larger template."""
@@ -44,7 +44,7 @@ class Document:
     is_text: bool
     size: int = 0
 
-    def at(self, path: Path = ()) -> str:
+    def pointer_at(self, path: Path = ()) -> str:
         """Return the JSON pointer of a value; that of the whole text, if it was inside of one."""
         return self.pointer if self.is_text else self.pointer + pointer_of(path)
 
@@ -54,25 +54,25 @@ def pointer_of(path: Path) -> str:
     return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
 
 
-def document(given: object, *, name: str, pointer: str) -> Document:
+def parse_document(given: object, *, name: str, pointer: str) -> Document:
     """Return a document given as YAML text or as an object; ``name`` is how sentences call it. InvalidInput."""
     is_text = isinstance(given, str)
-    value = _parse(given, name, pointer) if isinstance(given, str) else given
+    value = _parse_yaml(given, name, pointer) if isinstance(given, str) else given
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} is not an object; give one, or the YAML text of one", at=pointer)
     found = Document(value, pointer, is_text)
     count = 0
-    for count, (path, part) in enumerate(values(value), start=1):
+    for count, (path, part) in enumerate(iterate_values(value), start=1):
         if count > MOST_VALUES:
             raise InvalidInput(f"{name} has more than {MOST_VALUES} values; make it smaller", at=pointer)
         if len(path) > DEEPEST:
             raise InvalidInput(f"{name} is more than {DEEPEST} values deep; make it flatter", at=pointer)
-        if problem := _problem(part):
-            raise InvalidInput(f"{name} {problem} (at {pointer_of(path) or '/'})", at=found.at(path))
+        if problem := _problem_of_value(part):
+            raise InvalidInput(f"{name} {problem} (at {pointer_of(path) or '/'})", at=found.pointer_at(path))
     return replace(found, size=count)
 
 
-def values(value: object) -> Iterator[tuple[Path, object]]:
+def iterate_values(value: object) -> Iterator[tuple[Path, object]]:
     """Yield all values inside a value, itself included, each after what contains it."""
     waiting: list[tuple[Path, object]] = [((), value)]
     while waiting:
@@ -87,7 +87,7 @@ def values(value: object) -> Iterator[tuple[Path, object]]:
 
 def check_text(text: str, *, name: str, pointer: str) -> None:
     """Raise InvalidInput for a text that no database or service takes."""
-    if problem := _problem(text):
+    if problem := _problem_of_value(text):
         raise InvalidInput(f"{name} {problem}", at=pointer)
 
 
@@ -96,7 +96,7 @@ def size_of(text: str) -> int:
     return len(text.encode("utf-8", errors="replace"))
 
 
-def _parse(text: str, name: str, pointer: str) -> object:
+def _parse_yaml(text: str, name: str, pointer: str) -> object:
     check_text(text, name=name, pointer=pointer)
     if size_of(text) > LARGEST:
         raise InvalidInput(f"{name} has more than {LARGEST // 1024} KiB; make it smaller", at=pointer)
@@ -106,15 +106,15 @@ def _parse(text: str, name: str, pointer: str) -> object:
         raise InvalidInput(f"{name} {error}", at=pointer) from error
 
 
-def _problem(value: Any) -> str | None:
+def _problem_of_value(value: Any) -> str | None:
     """Return what is wrong with one value, the keys of an object included; None if it is sound."""
     match value:
         case dict():
             for key in value:
                 if not isinstance(key, str):
-                    shown = "that is a long number" if _is_long(key) else short(str(key))
+                    shown = "that is a long number" if _is_long(key) else shorten_to_line(str(key))
                     return f"has the key {shown}, which is no text; put it in quotes"
-                if problem := _problem(key):
+                if problem := _problem_of_value(key):
                     return problem
         case str():
             if "\0" in value:

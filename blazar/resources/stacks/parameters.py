@@ -16,7 +16,7 @@ from blazar.resources.contract.actions import BEFORE_END, checked_action
 from blazar.resources.contract.parameters import quote, whole_number
 from blazar.resources.contract.schemas import Schema, a_choice, a_request
 from blazar.resources.contract.values import Action
-from blazar.resources.stacks.documents import values
+from blazar.resources.stacks.documents import iterate_values
 from blazar.resources.stacks.pricing import AddressPrice, ServerPrice, StackPrice, VolumePrice
 from blazar.resources.stacks.source import ENVIRONMENT, FILES, PARAMETERS, TEMPLATE, StackSource
 
@@ -95,7 +95,7 @@ class StackParameters:
                 at=f"/{BEFORE_END}",
             )
         documents = {**{key: given.get(key) for key in _DOCUMENTS}, TAKES: takes.values}
-        shown, secret = split_off_secrets(documents, mask(documents, source))
+        shown, secret = split_off_secrets(documents, mask_hidden(documents, source))
         kept = {NAME: name, TIMEOUT: timeout, BEFORE_END: action}
         return cls(seal({**shown, **kept}, secret))
 
@@ -157,12 +157,12 @@ def hidden_parts(source: StackSource) -> frozenset[str]:
     sections = [source.parameters, *(source.environment.get(name) for name in _SECTIONS)]
     given = [section[name] for section in sections if isinstance(section, Mapping) for name in hidden & section.keys()]
     # Heat may tell a part of a list or an object, also its keys.
-    inside = [part for value in given for part in values(value)]
+    inside = [part for value in given for part in iterate_values(value)]
     keys = (key for path, _ in inside for key in path[-1:] if isinstance(key, str))
     return frozenset(str(part) for _, part in inside) | frozenset(keys)
 
 
-def mask(given: Json, source: StackSource) -> Json:
+def mask_hidden(given: Json, source: StackSource) -> Json:
     """Return parameters as anybody may see them: without the values of hidden ones, also in what the stack takes."""
     hidden = hidden_names(source)
     environment = {

@@ -52,7 +52,7 @@ class StackPrice:
     addresses: tuple[AddressPrice, ...] = ()
 
 
-def price(planned: Iterable[PlannedResource]) -> StackPrice:
+def price_resources(planned: Iterable[PlannedResource]) -> StackPrice:
     """Return what these resources take; InvalidInput names the one that cannot be priced, and why."""
     resources = tuple(planned)
     servers: Counter[str] = Counter()
@@ -62,13 +62,15 @@ def price(planned: Iterable[PlannedResource]) -> StackPrice:
     for resource in resources:
         match resource.type:
             case t if t == SERVER:
-                servers[_flavor(resource)] += 1
-                volumes.update(_disks(resource))
-                _check_key(resource, keys)
+                servers[_flavor_of_server(resource)] += 1
+                volumes.update(_disks_of_server(resource))
+                _check_key_pair(resource, keys)
             case t if t == VOLUME:
-                volumes[_volume_type(resource, resource.properties), _size(resource, resource.properties, "size")] += 1
+                volumes[
+                    _volume_type(resource, resource.properties), _checked_size(resource, resource.properties, "size")
+                ] += 1
             case t if t == FLOATING_IP:
-                addresses[_network(resource)] += 1
+                addresses[_network_of_address(resource)] += 1
             case t if t not in FREE:
                 raise _refusal(resource, "nothing is known of what this type takes")
     return StackPrice(
@@ -78,14 +80,14 @@ def price(planned: Iterable[PlannedResource]) -> StackPrice:
     )
 
 
-def _flavor(server: PlannedResource) -> str:
+def _flavor_of_server(server: PlannedResource) -> str:
     flavor = server.properties.get("flavor")
     if not isinstance(flavor, str) or not flavor:
         raise _refusal(server, "its flavor is missing, or not known before it runs; give a name, an id or a parameter")
     return flavor
 
 
-def _disks(server: PlannedResource) -> list[tuple[str, int]]:
+def _disks_of_server(server: PlannedResource) -> list[tuple[str, int]]:
     """Return type and size of each volume that Nova makes for a server."""
     made = []
     for field in ("block_device_mapping", "block_device_mapping_v2"):
@@ -97,11 +99,11 @@ def _disks(server: PlannedResource) -> list[tuple[str, int]]:
             # Empty for a volume of the same stack, which has a price of its own.
             if is_local or mapping.get("volume_id") is not None:
                 continue
-            made.append((_volume_type(server, mapping), _size(server, mapping, "volume_size")))
+            made.append((_volume_type(server, mapping), _checked_size(server, mapping, "volume_size")))
     return made
 
 
-def _check_key(server: PlannedResource, keys: Sequence[object]) -> None:
+def _check_key_pair(server: PlannedResource, keys: Sequence[object]) -> None:
     name = server.properties.get("key_name")
     # Empty for a key pair of the same stack that has no name yet.
     if name in (None, "") or name in keys:
@@ -114,7 +116,7 @@ def _check_key(server: PlannedResource, keys: Sequence[object]) -> None:
     )
 
 
-def _size(resource: PlannedResource, properties: Mapping[str, object], field: str) -> int:
+def _checked_size(resource: PlannedResource, properties: Mapping[str, object], field: str) -> int:
     size = properties.get(field)
     if size is None or size == 0:
         what = f"its {field} is missing, or not known before it runs"
@@ -141,7 +143,7 @@ def _volume_type(resource: PlannedResource, properties: Mapping[str, object]) ->
     return kind
 
 
-def _network(address: PlannedResource) -> str:
+def _network_of_address(address: PlannedResource) -> str:
     for field in ("floating_network", "floating_network_id"):
         network = address.properties.get(field)
         if isinstance(network, str) and network:

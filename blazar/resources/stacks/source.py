@@ -23,10 +23,10 @@ from blazar.resources.stacks.documents import (
     Document,
     Path,
     check_text,
-    document,
+    iterate_values,
+    parse_document,
     pointer_of,
     size_of,
-    values,
 )
 
 SERVER = "OS::Nova::Server"
@@ -122,13 +122,13 @@ class StackSource:
             raise InvalidInput(
                 f"Missing parameter {TEMPLATE} (a stack needs a template of Heat, as YAML text or as an object)"
             )
-        return _Check(given).source()
+        return _Check(given).checked_source()
 
     @property
     def at_largest(self) -> StackSource:
         """Return the same with all groups that scale as large as they may be."""
-        templates = {name: _at_largest(template) for name, template in self.templates.items()}
-        return replace(self, template=_at_largest(self.template), templates=templates)
+        templates = {name: _scale_to_largest(template) for name, template in self.templates.items()}
+        return replace(self, template=_scale_to_largest(self.template), templates=templates)
 
     @property
     def left_out(self) -> frozenset[str]:
@@ -157,10 +157,10 @@ class _Check:
 
     def __init__(self, given: Json) -> None:
         self._left = MOST_VALUES
-        self._template = self._document(given[TEMPLATE], TEMPLATE)
-        self._files = _files(given.get(FILES))
-        self._environment = self._object(given, ENVIRONMENT)
-        self._parameters = self._object(given, PARAMETERS)
+        self._template = self._parse_document(given[TEMPLATE], TEMPLATE)
+        self._files = _checked_files(given.get(FILES))
+        self._environment = self._parse_field(given, ENVIRONMENT)
+        self._parameters = self._parse_field(given, PARAMETERS)
         self._registry: Mapping[str, str] = {}
         self._nested: dict[str, Document] = {}
         self._resources = 0
@@ -173,8 +173,8 @@ class _Check:
                 at=f"/{TEMPLATE}",
             )
 
-    def source(self) -> StackSource:
-        self._registry = _registry(self._environment, self._files)
+    def checked_source(self) -> StackSource:
+        self._registry = _templates_by_type(self._environment, self._files)
         self._check_functions(self._template, TEMPLATE)
         self._check_template(_Place(self._template, TEMPLATE))
         for target in self._registry.values():
@@ -188,14 +188,14 @@ class _Check:
             self._parameters.value,
         )
 
-    def _object(self, given: Json, field: str) -> Document:
+    def _parse_field(self, given: Json, field: str) -> Document:
         value = given.get(field)
-        return self._document({} if value is None else value, field)
+        return self._parse_document({} if value is None else value, field)
 
-    def _document(self, given: object, name: str, pointer: str | None = None) -> Document:
+    def _parse_document(self, given: object, name: str, pointer: str | None = None) -> Document:
         """Return a document; those of a request have one limit of values together."""
         pointer = f"/{name}" if pointer is None else pointer
-        found = document(given, name=name, pointer=pointer)
+        found = parse_document(given, name=name, pointer=pointer)
         self._left -= found.size
         if self._left < 0:
             raise InvalidInput(
@@ -207,10 +207,10 @@ class _Check:
 
     def _check_functions(self, found: Document, name: str) -> None:
         """Check that every ``get_file`` names a file."""
-        for path, value in values(found.value):
+        for path, value in iterate_values(found.value):
             if not isinstance(value, dict) or "get_file" not in value:
                 continue
-            wanted, pointer = value["get_file"], found.at((*path, "get_file"))
+            wanted, pointer = value["get_file"], found.pointer_at((*path, "get_file"))
             where = f"get_file of {name} (at {pointer_of(path)})"
             if not isinstance(wanted, str):
                 raise InvalidInput(f"{where} is {quote(wanted)}; give the name of one of the files", at=pointer)
@@ -223,11 +223,11 @@ class _Check:
         if not isinstance(found.value.get(VERSION), str):
             raise InvalidInput(
                 f"{name} has no {VERSION}; give a template in Heat's own format, as with {VERSION}: 2018-08-31",
-                at=found.at(),
+                at=found.pointer_at(),
             )
         resources = found.value.get("resources")
         if not isinstance(resources, dict):
-            raise InvalidInput(f"{name} has no resources; give it an object of them", at=found.at())
+            raise InvalidInput(f"{name} has no resources; give it an object of them", at=found.pointer_at())
         for resource, definition in resources.items():
             self._check_resource(definition, resource, place, ("resources", resource))
 
@@ -244,9 +244,9 @@ class _Check:
         if not isinstance(definition, dict) or not isinstance(kind, str):
             raise InvalidInput(
                 f"{what} has the type {quote(kind)}; give the name of a type as it is, without a function",
-                at=found.at(path),
+                at=found.pointer_at(path),
             )
-        where = found.at((*path, "type"))
+        where = found.pointer_at((*path, "type"))
         _refuse_scheme(kind, f"{what} has the type", where)
         target = self._registry.get(kind, kind)
         if target.endswith(_TEMPLATES):
@@ -272,18 +272,18 @@ class _Check:
         if not isinstance(properties, dict) or not isinstance(inner, dict):
             raise InvalidInput(
                 f"{what} needs {key} in its properties, an object with a type, without a function around it",
-                at=place.document.at(where),
+                at=place.document.pointer_at(where),
             )
         if kind == AUTO_SCALING_GROUP and properties.get("max_size") is None:
             raise InvalidInput(
                 f"{what} cannot be priced: it has no max_size; give the most members that it may have",
-                at=place.document.at(where),
+                at=place.document.pointer_at(where),
             )
         for bound in ("max_size", "count"):
-            if any(isinstance(e, dict) and e.keys() & AT_RUN_TIME for _, e in values(properties.get(bound))):
+            if any(isinstance(e, dict) and e.keys() & AT_RUN_TIME for _, e in iterate_values(properties.get(bound))):
                 raise InvalidInput(
                     f"{what} cannot be priced: its {bound} is only known when it runs; give a number or a parameter",
-                    at=place.document.at((*where, bound)),
+                    at=place.document.pointer_at((*where, bound)),
                 )
         self._check_resource(inner, f"{resource}.{key}", place, (*where, key))
 
@@ -294,27 +294,27 @@ class _Check:
         if len(within) + 1 >= MOST_LEVELS:
             raise InvalidInput(f"{name} is more than {MOST_LEVELS} templates deep; make it flatter", at=pointer)
         if file not in self._nested:
-            self._nested[file] = self._document(self._files[file], name, pointer)
+            self._nested[file] = self._parse_document(self._files[file], name, pointer)
             self._check_functions(self._nested[file], name)
         self._check_template(_Place(self._nested[file], name, (*within, file)))
 
 
-def _at_largest(value: Any) -> Any:
+def _scale_to_largest(value: Any) -> Any:
     """Return a part of a template with each group that scales at its maximum."""
     if isinstance(value, list):
-        return [_at_largest(part) for part in value]
+        return [_scale_to_largest(part) for part in value]
     if not isinstance(value, dict):
         return value
-    made = {key: _at_largest(part) for key, part in value.items()}
+    made = {key: _scale_to_largest(part) for key, part in value.items()}
     if made.get("type") == AUTO_SCALING_GROUP and isinstance(made.get("properties"), dict):
         made["properties"]["desired_capacity"] = made["properties"].get("max_size")
     return made
 
 
-def _registry(environment: Document, files: Mapping[str, str]) -> Mapping[str, str]:
+def _templates_by_type(environment: Document, files: Mapping[str, str]) -> Mapping[str, str]:
     """Return the templates, or NOTHING, by the types that an environment has them stand for."""
     for section, content in environment.value.items():
-        where = environment.at((section,))
+        where = environment.pointer_at((section,))
         if section not in _SECTIONS:
             raise InvalidInput(
                 f"{ENVIRONMENT} has {quote(section)}; a stack of a lease can have {', '.join(_SECTIONS)} there",
@@ -326,7 +326,7 @@ def _registry(environment: Document, files: Mapping[str, str]) -> Mapping[str, s
     if not isinstance(registry, dict):
         return {}
     for name, target in registry.items():
-        where, what = environment.at(("resource_registry", name)), f"resource_registry of {ENVIRONMENT}"
+        where, what = environment.pointer_at(("resource_registry", name)), f"resource_registry of {ENVIRONMENT}"
         if not isinstance(target, str) or name in ("base_url", "resources") or "*" in name:
             raise InvalidInput(
                 f"{what} has {quote(name)}; give whole names of types, each with the name of a template in {FILES}",
@@ -343,7 +343,7 @@ def _registry(environment: Document, files: Mapping[str, str]) -> Mapping[str, s
     return registry
 
 
-def _files(given: object) -> dict[str, str]:
+def _checked_files(given: object) -> dict[str, str]:
     if given is None:
         return {}
     if not isinstance(given, dict):

@@ -11,7 +11,7 @@ from blazar.clouds.ports.stacks import PlannedResource
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
 from blazar.resources.contract.parameters import quote
-from blazar.resources.stacks.documents import values
+from blazar.resources.stacks.documents import iterate_values
 from blazar.resources.stacks.source import (
     AT_RUN_TIME,
     FLOATING_IP,
@@ -30,7 +30,7 @@ Rewrite = Callable[[str, Json], Json]
 """Returns the properties of a resource of a type."""
 
 
-def for_preview(source: StackSource) -> StackSource:
+def adapt_for_preview(source: StackSource) -> StackSource:
     """Return a source at its largest whose volumes have their types as metadata.
 
     The project has no access yet to the type of a reserved pool, so that Heat would refuse it.
@@ -48,10 +48,10 @@ def for_preview(source: StackSource) -> StackSource:
         rest = {key: value for key, value in properties.items() if key not in ("volume_type", "metadata")}
         return {**rest, "metadata": {**metadata, _TYPE_ASKED_FOR: properties["volume_type"]}}
 
-    return _rewritten(source.at_largest, noted)
+    return _rewrite_source(source.at_largest, noted)
 
 
-def as_written(planned: PlannedResource) -> PlannedResource:
+def restore_volume_type(planned: PlannedResource) -> PlannedResource:
     """Return a resource of such a preview as the template has it."""
     metadata = planned.properties.get("metadata")
     if planned.type != VOLUME or not isinstance(metadata, Mapping):
@@ -68,7 +68,7 @@ class Reserved:
     addresses: Mapping[str, str]
 
 
-def with_reserved(source: StackSource, reserved: Reserved) -> StackSource:
+def insert_reserved(source: StackSource, reserved: Reserved) -> StackSource:
     """Return a source whose servers, key pairs and addresses are those of a reservation."""
     # A name that came through a reference to its resource is the new one already.
     keys = {**reserved.keys, **{new: new for new in reserved.keys.values()}}
@@ -83,13 +83,13 @@ def with_reserved(source: StackSource, reserved: Reserved) -> StackSource:
             return {**properties, "name": _substitute(properties.get("name"), keys)}
         return properties
 
-    found = _rewritten(source, put)
+    found = _rewrite_source(source, put)
     resources = dict(found.template["resources"])  # type: ignore[call-overload]
     for name, address_id in reserved.addresses.items():
         attached = f"{name}_attached"
         while attached in found.template["resources"]:  # type: ignore[operator]
             attached += "_"
-        resources |= _with_address(name, resources[name], address_id, attached)
+        resources |= _insert_address(name, resources[name], address_id, attached)
     return replace(found, template={**found.template, "resources": resources})
 
 
@@ -109,7 +109,7 @@ def check_addresses(source: StackSource, planned: tuple[PlannedResource, ...]) -
             )
 
 
-def _with_address(name: str, definition: Json, address_id: str, attached_name: str) -> Json:
+def _insert_address(name: str, definition: Json, address_id: str, attached_name: str) -> Json:
     """Return the resources that make a reserved address of a resource, and attach it as that would."""
     properties = definition.get("properties")
     assert isinstance(properties, Mapping)
@@ -128,7 +128,11 @@ def _substitute(value: Any, names: Mapping[str, str]) -> Any:
     """Return a text with another in its place; a function of a template so that Heat does that."""
     if isinstance(value, str | int):
         return names.get(str(value), value)
-    if value is None or not names or any(isinstance(e, dict) and e.keys() & AT_RUN_TIME for _, e in values(value)):
+    if (
+        value is None
+        or not names
+        or any(isinstance(e, dict) and e.keys() & AT_RUN_TIME for _, e in iterate_values(value))
+    ):
         # A reference to a key pair of the stack leads to its new name by itself, and Heat replaces in no such thing.
         return value
     # Heat replaces in texts only, and a parameter may be a number.
@@ -137,18 +141,21 @@ def _substitute(value: Any, names: Mapping[str, str]) -> Any:
     return {"str_replace": {"template": text, "params": dict(names)}}
 
 
-def _rewritten(source: StackSource, rewrite: Rewrite) -> StackSource:
-    templates = {name: _of_template(template, rewrite) for name, template in source.templates.items()}
-    return replace(source, template=_of_template(source.template, rewrite), templates=templates)
+def _rewrite_source(source: StackSource, rewrite: Rewrite) -> StackSource:
+    templates = {name: _rewrite_template(template, rewrite) for name, template in source.templates.items()}
+    return replace(source, template=_rewrite_template(source.template, rewrite), templates=templates)
 
 
-def _of_template(template: Json, rewrite: Rewrite) -> Json:
+def _rewrite_template(template: Json, rewrite: Rewrite) -> Json:
     resources = template["resources"]
     assert isinstance(resources, Mapping)
-    return {**template, "resources": {name: _of_resource(resource, rewrite) for name, resource in resources.items()}}
+    return {
+        **template,
+        "resources": {name: _rewrite_resource(resource, rewrite) for name, resource in resources.items()},
+    }
 
 
-def _of_resource(definition: Json, rewrite: Rewrite) -> Json:
+def _rewrite_resource(definition: Json, rewrite: Rewrite) -> Json:
     kind, properties = str(definition["type"]), definition.get("properties")
     if not isinstance(properties, Mapping):
         return definition
@@ -156,5 +163,5 @@ def _of_resource(definition: Json, rewrite: Rewrite) -> Json:
         key = GROUPS[kind]
         inner = properties[key]
         assert isinstance(inner, Mapping)
-        return {**definition, "properties": {**properties, key: _of_resource(inner, rewrite)}}
+        return {**definition, "properties": {**properties, key: _rewrite_resource(inner, rewrite)}}
     return {**definition, "properties": rewrite(kind, properties)}

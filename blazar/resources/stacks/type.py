@@ -22,13 +22,19 @@ from blazar.resources.contract.actions import BEFORE_END, action_of, with_action
 from blazar.resources.contract.parameters import quote
 from blazar.resources.contract.type import Needs, ResourceType
 from blazar.resources.contract.values import Action, Child, Given, Progress, Rank, ResolutionNeeded, Task
-from blazar.resources.floating_ips.registration import mark
+from blazar.resources.floating_ips.registration import reservation_tag
 from blazar.resources.hosts.options import read_before_end
 from blazar.resources.stacks.creation import Mask, StackMaking, plan_of
-from blazar.resources.stacks.parameters import NAME, SCHEMA, StackParameters, Takes, hidden_parts, mask
-from blazar.resources.stacks.pricing import AddressPrice, StackPrice, price
+from blazar.resources.stacks.parameters import NAME, SCHEMA, StackParameters, Takes, hidden_parts, mask_hidden
+from blazar.resources.stacks.pricing import AddressPrice, StackPrice, price_resources
 from blazar.resources.stacks.source import FLOATING_IP, KEY_PAIR, TEMPLATE, StackSource
-from blazar.resources.stacks.templates import Reserved, as_written, check_addresses, for_preview, with_reserved
+from blazar.resources.stacks.templates import (
+    Reserved,
+    adapt_for_preview,
+    check_addresses,
+    insert_reserved,
+    restore_volume_type,
+)
 
 RESOURCE_TYPE = "virtual:stack"
 _PREVIEW = "blazar-preview"
@@ -72,7 +78,7 @@ class VirtualStack(ResourceType):
         self._cloud.projects.check_role(project_id)
         # What is refused may be said by a hidden parameter.
         with hide_secrets(lambda: hidden_parts(source)):
-            return GivenStack(given.values, source, self._takes(self._planned(project_id, source)))
+            return GivenStack(given.values, source, self._count_takes(self._preview_resources(project_id, source)))
 
     def parameters(self, given: Given) -> Content:
         """Return template, files, environment and parameters as they were sent, and what they take. InvalidInput."""
@@ -84,7 +90,7 @@ class VirtualStack(ResourceType):
 
     def masked(self, given: Json) -> Json:
         """Return the parameters of a request without the values of hidden parameters of the templates. InvalidInput."""
-        return mask(given, StackSource.checked(given))
+        return mask_hidden(given, StackSource.checked(given))
 
     def needs(self, parameters: Content) -> Needs:
         """Return the servers; volumes are needed by the reservations of them that the stack is made of."""
@@ -136,38 +142,38 @@ class VirtualStack(ResourceType):
         wanted = StackParameters.of(task.reservation.parameters)
 
         def plan() -> StackPlan:
-            source = with_reserved(wanted.source, self._reserved(task, wanted.takes))
+            source = insert_reserved(wanted.source, self._reserved_by_children(task, wanted.takes))
             return plan_of(wanted.name(task.reservation.id), source, wanted.timeout)
 
-        return self._making.ensure(task, plan, _mask(wanted))
+        return self._making.ensure_stack(task, plan, _make_mask(wanted))
 
     def restore(self, task: Task, surplus: tuple[object, ...]) -> Progress:
         """A change of dates changes nothing in the cloud."""
-        return self._making.as_it_is(task)
+        return self._making.progress_unchanged(task)
 
     def end(self, task: Task) -> Progress:
         """Ensure that the stack is gone, whatever its state."""
-        return self._making.remove(task, _mask(StackParameters.of(task.reservation.parameters)))
+        return self._making.delete_stack(task, _make_mask(StackParameters.of(task.reservation.parameters)))
 
     def reservations_in_projects(self, projects: Collection[str]) -> frozenset[str]:
         """Return the reservations that have stacks in these projects, by their tags: one call for each project."""
-        return frozenset().union(*(self._making.reservations(project) for project in sorted(projects)))
+        return frozenset().union(*(self._making.reservations_with_stacks(project) for project in sorted(projects)))
 
-    def _planned(self, project_id: str, source: StackSource) -> tuple[PlannedResource, ...]:
+    def _preview_resources(self, project_id: str, source: StackSource) -> tuple[PlannedResource, ...]:
         """Return what Heat says that the stack has."""
-        plan = plan_of(f"{_PREVIEW}-{uuid.uuid4()}", for_preview(source), None)
+        plan = plan_of(f"{_PREVIEW}-{uuid.uuid4()}", adapt_for_preview(source), None)
         try:
             found = self._cloud.stacks.preview_stack(project_id, plan)
         except StackRefused as error:
             refusal = f"{TEMPLATE}: Heat does not take it: {error.explanation}"
             raise InvalidInput(refusal, at=f"/{TEMPLATE}") from None
         # Heat tells them by the types that the environment has it leave out.
-        planned = tuple(as_written(resource) for resource in found if resource.type not in source.left_out)
+        planned = tuple(restore_volume_type(resource) for resource in found if resource.type not in source.left_out)
         check_addresses(source, planned)
         return planned
 
-    def _takes(self, planned: tuple[PlannedResource, ...]) -> Takes:
-        found = price(planned)
+    def _count_takes(self, planned: tuple[PlannedResource, ...]) -> Takes:
+        found = price_resources(planned)
         if any(not volume.volume_type for volume in found.volumes):
             raise InvalidInput(
                 f"{TEMPLATE}: a volume of the stack has no volume_type; name one of a registered pool, and boot "
@@ -185,15 +191,15 @@ class VirtualStack(ResourceType):
         for resource in planned:
             if resource.type == FLOATING_IP:
                 asked = resource.properties.get("floating_network") or resource.properties.get("floating_network_id")
-                by_id.setdefault(self._network_id(str(asked)), []).append(resource.name)
+                by_id.setdefault(self._find_network_id(str(asked)), []).append(resource.name)
         addresses = tuple(AddressPrice(network, len(names)) for network, names in sorted(by_id.items()))
         ordered = tuple(name for _, names in sorted(by_id.items()) for name in names)
         keys = sorted({str(resource.properties.get("name")) for resource in planned if resource.type == KEY_PAIR})
         names = self._cloud.compute.flavor_names() if found.servers else {}
-        flavor_ids = tuple(_flavor_id(server.flavor, names) for server in found.servers)
+        flavor_ids = tuple(_find_flavor_id(server.flavor, names) for server in found.servers)
         return Takes(replace(found, addresses=addresses), flavor_ids, ordered, tuple(keys))
 
-    def _network_id(self, asked: str) -> str:
+    def _find_network_id(self, asked: str) -> str:
         found = self._cloud.network.network(asked)
         if found is None:
             raise InvalidInput(
@@ -202,20 +208,22 @@ class VirtualStack(ResourceType):
             )
         return found.id
 
-    def _reserved(self, task: Task, takes: Takes) -> Reserved:
+    def _reserved_by_children(self, task: Task, takes: Takes) -> Reserved:
         """Return what the children have, which are in the order of what the stack takes."""
         left = list(task.children)
-        flavors = {server.flavor: _id(left.pop(0), "flavor_id") for server in takes.price.servers}
+        flavors = {server.flavor: _cloud_id_of(left.pop(0), "flavor_id") for server in takes.price.servers}
         del left[: len(takes.price.volumes)]
         ids: list[str] = []
         for address_price in takes.price.addresses:
-            found = self._cloud.network.floating_ips(network_id=address_price.network, tag=mark(left.pop(0).id))
+            found = self._cloud.network.floating_ips(
+                network_id=address_price.network, tag=reservation_tag(left.pop(0).id)
+            )
             ids += sorted(address.id for address in found)[: address_price.amount]
         keys = {name: f"{name[:200]}-{task.reservation.id}" for name in takes.keys}
         return Reserved(flavors, keys, dict(zip(takes.addresses, ids, strict=True)))
 
 
-def _mask(wanted: StackParameters) -> Mask:
+def _make_mask(wanted: StackParameters) -> Mask:
     if has_forgotten(wanted.values):
         # What is hidden can no longer be found in the text.
         return lambda text: _UNTOLD if text else text
@@ -223,7 +231,7 @@ def _mask(wanted: StackParameters) -> Mask:
     return lambda text: remove_secrets(text, hidden_parts(wanted.source)) if text else text
 
 
-def _flavor_id(asked: str, names: Mapping[str, str]) -> str:
+def _find_flavor_id(asked: str, names: Mapping[str, str]) -> str:
     """Return the id of a flavor that a template names by id or by name; who can use it is checked later."""
     if asked in names:
         return asked
@@ -233,5 +241,5 @@ def _flavor_id(asked: str, names: Mapping[str, str]) -> str:
     return found[0]
 
 
-def _id(child: Reservation, key: str) -> str:
+def _cloud_id_of(child: Reservation, key: str) -> str:
     return str(child.cloud_ids.values[key])

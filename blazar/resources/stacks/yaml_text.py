@@ -122,9 +122,11 @@ def read_yaml(text: str, limits: YamlLimits) -> Any:
     try:
         return _Reader(limits).read(text)
     except yaml.MarkedYAMLError as error:
-        raise UnreadableYaml(f"is not YAML: {short(error.problem)}{_where(error.problem_mark)}") from error
+        raise UnreadableYaml(
+            f"is not YAML: {shorten_to_line(error.problem)}{_describe_position(error.problem_mark)}"
+        ) from error
     except yaml.YAMLError as error:
-        raise UnreadableYaml(f"is not YAML: {short(str(error))}") from error
+        raise UnreadableYaml(f"is not YAML: {shorten_to_line(str(error))}") from error
 
 
 class _Reader:
@@ -142,22 +144,24 @@ class _Reader:
             match event:
                 case yaml.ScalarEvent():
                     size = _Size(characters=len(event.value))
-                    self._add(event.anchor, self._scalar(event), size)
+                    self._add_value(event.anchor, self._read_scalar(event), size)
                 case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
-                    self._begin(event)
+                    self._begin_collection(event)
                 case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
                     ended = self._open.pop()
-                    self._add(ended.anchor, ended.value, ended.size)
+                    self._add_value(ended.anchor, ended.value, ended.size)
                 case yaml.AliasEvent():
-                    self._add(None, *self._anchored(event))
+                    self._add_value(None, *self._resolve_alias(event))
                 case yaml.DocumentStartEvent():
                     if has_begun:
-                        raise UnreadableYaml(f"is not YAML: it has another document{_where(event.start_mark)}")
+                        raise UnreadableYaml(
+                            f"is not YAML: it has another document{_describe_position(event.start_mark)}"
+                        )
                     has_begun = True
             self._check_limits()
         return self._root.made[0] if self._root.made else None
 
-    def _begin(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
+    def _begin_collection(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
         is_object = isinstance(event, yaml.MappingStartEvent)
         if event.tag not in (None, "!", _TAG + ("map" if is_object else "seq")):
             _refuse_tag(event)
@@ -165,25 +169,27 @@ class _Reader:
         self._anchors.pop(event.anchor or "", None)
         self._open.append(_Open(event.anchor, {} if is_object else []))
 
-    def _add(self, anchor: str | None, value: Any, size: _Size) -> None:
+    def _add_value(self, anchor: str | None, value: Any, size: _Size) -> None:
         if anchor is not None:
             self._anchors[anchor] = value, size
         (self._open[-1] if self._open else self._root).add(value, size)
 
-    def _anchored(self, event: yaml.AliasEvent) -> tuple[Any, _Size]:
+    def _resolve_alias(self, event: yaml.AliasEvent) -> tuple[Any, _Size]:
         if event.anchor not in self._anchors:
-            raise UnreadableYaml(f"has the alias *{short(event.anchor)}, which is part of itself or of nothing")
+            raise UnreadableYaml(
+                f"has the alias *{shorten_to_line(event.anchor)}, which is part of itself or of nothing"
+            )
         return self._anchors[event.anchor]
 
-    def _scalar(self, event: yaml.ScalarEvent) -> Any:
+    def _read_scalar(self, event: yaml.ScalarEvent) -> Any:
         tag, text = event.tag, event.value
         if tag is None and event.implicit[0]:
             is_key = bool(self._open) and isinstance(self._open[-1].made, dict) and self._open[-1].key is _NO_KEY
-            return _MERGE if is_key and text == "<<" else _plain(text)
+            return _MERGE if is_key and text == "<<" else _parse_plain_scalar(text)
         if tag in (None, "!", _TAG + "str"):
             return text
-        found = _plain(text)
-        if not any(tag == _TAG + name and _is_of(found, name) for name in ("null", "bool", "int", "float")):
+        found = _parse_plain_scalar(text)
+        if not any(tag == _TAG + name and _matches_tag(found, name) for name in ("null", "bool", "int", "float")):
             _refuse_tag(event)
         try:
             return float(found) if tag == _TAG + "float" else found
@@ -203,7 +209,7 @@ class _Reader:
             raise TooMuchYaml(f"is more than {limits.depth} values deep; make it flatter")
 
 
-def _plain(text: str) -> Any:
+def _parse_plain_scalar(text: str) -> Any:
     """Return the value of a scalar without quotes."""
     if text in _WORDS:
         return _WORDS[text]
@@ -230,7 +236,7 @@ def _plain(text: str) -> Any:
     return -int(digits, base) if base in (2, 16) and sign == "-" else int(digits, base)
 
 
-def _is_of(value: object, name: str) -> bool:
+def _matches_tag(value: object, name: str) -> bool:
     """Return whether a value is of the kind that a tag names."""
     match name:
         case "null":
@@ -244,16 +250,16 @@ def _is_of(value: object, name: str) -> bool:
 
 def _refuse_tag(event: Any) -> NoReturn:
     raise UnreadableYaml(
-        f"is not YAML that is read here: the tag {short(event.tag)} is unknown, or does not fit what it is for; leave "
-        f"it out{_where(event.start_mark)}"
+        f"is not YAML that is read here: the tag {shorten_to_line(event.tag)} is unknown, or does not fit what it is "
+        f"for; leave it out{_describe_position(event.start_mark)}"
     )
 
 
-def _where(mark: Any) -> str:
+def _describe_position(mark: Any) -> str:
     return f", in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
 
 
-def short(text: str | None) -> str:
+def shorten_to_line(text: str | None) -> str:
     """Return a text of others in one line that can be shown."""
     line = " ".join(ascii(text or "it cannot be read")[1:-1].split())
     return line if len(line) <= 120 else line[:117] + "..."

@@ -22,7 +22,7 @@ from blazar.resources.contract.actions import RECHECK_LATER, RECHECK_SOON
 from blazar.resources.contract.parameters import may_be_reservation
 from blazar.resources.contract.values import NotYet, Task, Unusable
 from blazar.resources.volumes.parameters import VolumeParameters
-from blazar.resources.volumes.quotas import NOTHING, exceeds, first_excess, room, type_id_of
+from blazar.resources.volumes.quotas import NOTHING, exceeds, first_excess, remaining_room, type_id_of
 from blazar.resources.volumes.registration import TYPE
 
 VOLUME_IDS, VOLUME_TYPES, IMAGE_IDS, BACKUP_IDS = "volume_ids", "volume_types", "image_ids", "backup_ids"
@@ -49,12 +49,12 @@ class Record:
     def of(cls, content: Content) -> Record:
         """Return what a reservation keeps."""
         ids, types, images, backups = (
-            _texts(content, key) for key in (VOLUME_IDS, VOLUME_TYPES, IMAGE_IDS, BACKUP_IDS)
+            _read_texts(content, key) for key in (VOLUME_IDS, VOLUME_TYPES, IMAGE_IDS, BACKUP_IDS)
         )
-        tries, made = content.values.get(TRIES), _numbers(content, MADE)
+        tries, made = content.values.get(TRIES), _read_numbers(content, MADE)
         by_pool = {int(key): count for key, count in made.items() if key.isdigit()}
         number = tries if isinstance(tries, int) else 0
-        return cls(ids, types, number, images, backups, _numbers(content, COPIED), by_pool)
+        return cls(ids, types, number, images, backups, _read_numbers(content, COPIED), by_pool)
 
     @property
     def content(self) -> Content:
@@ -90,12 +90,12 @@ class Record:
         return self if backup_id in self.backups else replace(self, backups=(*self.backups, backup_id))
 
 
-def _numbers(content: Content, key: str) -> Mapping[str, int]:
+def _read_numbers(content: Content, key: str) -> Mapping[str, int]:
     value = content.values.get(key)
     return {str(k): v for k, v in value.items() if isinstance(v, int)} if isinstance(value, Mapping) else {}
 
 
-def _texts(content: Content, key: str) -> tuple[str, ...]:
+def _read_texts(content: Content, key: str) -> tuple[str, ...]:
     value = content.values.get(key)
     return tuple(str(text) for text in value) if isinstance(value, list | tuple) else ()
 
@@ -128,7 +128,7 @@ class VolumeAssignment:
     def __init__(self, volumes: Volumes) -> None:
         self._volumes = volumes
 
-    def ensure(self, task: Task, resource: Resource, record: Record, first: int) -> Made | NotYet:
+    def ensure_volumes(self, task: Task, resource: Resource, record: Record, first: int) -> Made | NotYet:
         """Ensure that a pool has its volumes of the reservation; return what is recorded then.
 
         Cinder takes a moment to make a volume, so that each new id is recorded before the next one is made. ``first``
@@ -143,13 +143,15 @@ class VolumeAssignment:
         record = record.with_volumes(new)
         in_use = task.reservation.status is ReservationStatus.ACTIVE
         if not in_use and (failed := next((volume for volume in mine if volume.status.startswith("error")), None)):
-            return self._again(resource, failed, record)
+            return self._replace_failed_volume(resource, failed, record)
         if deleting := [volume for volume in mine if volume.status == "deleting"]:
             return NotYet(RECHECK_SOON, f"volume {deleting[0].id} is being deleted", cloud_ids=record.content)
         # Fewer than were asked for at first may have been kept.
         given = max(len(mine), min(record.made.get(resource.id, 0), count) if in_use else 0)
         while given < count:
-            made = self._made(task, resource, wanted, wanted.named(task.reservation.id, first + given), there)
+            made = self._make_volume(
+                task, resource, wanted, wanted.name_of_volume(task.reservation.id, first + given), there
+            )
             if isinstance(made, NotYet):
                 return replace(made, cloud_ids=record.content)
             given += 1
@@ -160,11 +162,11 @@ class VolumeAssignment:
         record = record.with_made(resource.id, count)
         # One that cannot grow now does not keep the others from it.
         mine.sort(key=lambda volume: volume.status not in READY)
-        if waits := [w for v in mine if (w := self._settled(v, wanted.size, grow=not task.undoable)) is not None]:
+        if waits := [w for v in mine if (w := self._settle_volume(v, wanted.size, grow=not task.undoable)) is not None]:
             return replace(min(waits, key=lambda wait: wait.after), cloud_ids=record.content)
         return Made(record, all_grown=all(volume.size_gb >= wanted.size for volume in mine))
 
-    def _settled(self, volume: Volume, size: int, *, grow: bool) -> NotYet | None:
+    def _settle_volume(self, volume: Volume, size: int, *, grow: bool) -> NotYet | None:
         """Return what is waited for until a volume can be used, and has grown if it is to; None if nothing is."""
         if volume.status in ("creating", "downloading", "extending"):
             return NotYet(RECHECK_SOON, f"volume {volume.id} is {volume.status}")
@@ -175,25 +177,25 @@ class VolumeAssignment:
         self._volumes.begin_volume_growth(volume.id, size)
         return NotYet(RECHECK_SOON, f"volume {volume.id} grows to {size} GiB")
 
-    def existing(self, task: Task, resource: Resource) -> tuple[Volume, ...]:
+    def find_volumes(self, task: Task, resource: Resource) -> tuple[Volume, ...]:
         """Return the volumes of a reservation on a pool."""
         ids = Record.of(task.reservation.cloud_ids).ids
         there = self._volumes.volumes_of_type(type_id_of(resource), project_id=task.lease.project_id)
         return tuple(volume for volume in there if volume.id in ids or is_marked(volume, task.reservation.id))
 
-    def remove_new(self, task: Task, resources: Collection[Resource]) -> Mapping[str, str]:
-        """Delete the volumes that were made for a reservation and are not recorded; as ``remove``."""
+    def delete_new_volumes(self, task: Task, resources: Collection[Resource]) -> Mapping[str, str]:
+        """Delete the volumes that were made for a reservation and are not recorded; as ``delete_volumes``."""
         ids = Record.of(task.reservation.cloud_ids).ids
-        return self._removed(v for r in resources for v in self.existing(task, r) if v.id not in ids)
+        return self._delete_each(v for r in resources for v in self.find_volumes(task, r) if v.id not in ids)
 
-    def remove(self, task: Task, resource: Resource) -> Mapping[str, str]:
+    def delete_volumes(self, task: Task, resource: Resource) -> Mapping[str, str]:
         """Delete the volumes of a reservation on a pool; return why some are still there, by id.
 
         Volumes that users have made with its quota go, too, the oldest first, until what is left is within the room of
         the project's other reservations. What the service has made for others counts for them only: those of a
         reservation that is ending, or of a change that is not final, cost users none of theirs.
         """
-        left = self._removed(self._of_ended(task, resource))
+        left = self._delete_each(self._volumes_to_delete(task, resource))
         if left:
             return left
         project, type_id = task.lease.project_id, type_id_of(resource)
@@ -210,17 +212,17 @@ class VolumeAssignment:
                 before = made.get(id_, NOTHING)
                 made[id_] = VolumeQuota(before.gigabytes + volume.size_gb, before.volumes + 1)
                 used = VolumeQuota(used.gigabytes - volume.size_gb, used.volumes - 1)
-        free = room(task.shares((resource.id,)).get(resource.id, {}), made)
-        return self._removed(rest[: first_excess([v.size_gb for v in rest], used, free)])
+        free = remaining_room(task.shares((resource.id,)).get(resource.id, {}), made)
+        return self._delete_each(rest[: first_excess([v.size_gb for v in rest], used, free)])
 
-    def reservations(self, resources: Collection[Resource]) -> frozenset[str]:
+    def reservations_with_volumes(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the ids of the reservations that have volumes, by their marks."""
         types = {type_id_of(resource) for resource in resources}
         marks = (v.metadata.get(MARK, "") for v in self._volumes.service_volumes() if v.type_id in types)
         return frozenset(mark for mark in marks if may_be_reservation(mark))
 
-    def _of_ended(self, task: Task, resource: Resource) -> tuple[Volume, ...]:
-        found = {volume.id: volume for volume in self.existing(task, resource)}
+    def _volumes_to_delete(self, task: Task, resource: Resource) -> tuple[Volume, ...]:
+        found = {volume.id: volume for volume in self.find_volumes(task, resource)}
         for volume_id in Record.of(task.reservation.cloud_ids).ids:
             # Its users may have transferred it to another project.
             volume = None if volume_id in found else self._volumes.volume(volume_id)
@@ -228,7 +230,7 @@ class VolumeAssignment:
                 found[volume_id] = volume
         return tuple(found.values())
 
-    def _made(
+    def _make_volume(
         self, task: Task, resource: Resource, wanted: VolumeParameters, name: str, there: Iterable[Volume]
     ) -> Volume | NotYet:
         """Make a volume; ``there``: the volumes that the project had of the type before."""
@@ -266,20 +268,20 @@ class VolumeAssignment:
         ours = [volume.size_gb for volume in there if volume.ours]
         return exceeds(VolumeQuota(sum(ours) + size, len(ours) + 1), quota)
 
-    def _again(self, resource: Resource, failed: Volume, record: Record) -> NotYet:
+    def _replace_failed_volume(self, resource: Resource, failed: Volume, record: Record) -> NotYet:
         """Delete a volume that has failed while it was made; Unusable if several have."""
         why = self._volumes.volume_failure(failed) or "Cinder does not say why"
-        self._removed([failed])
+        self._delete_each([failed])
         if record.tries + 1 >= MOST_TRIES:
             raise Unusable({resource.id: f"{resource.name}: volumes fail ({why})"})
         left = replace(record, ids=tuple(i for i in record.ids if i != failed.id), tries=record.tries + 1)
         return NotYet(RECHECK_LATER, f"a volume failed ({why}), and is made again", cloud_ids=left.content)
 
-    def _removed(self, volumes: Iterable[Volume]) -> Mapping[str, str]:
-        reasons = {volume.id: self._remove(volume) for volume in volumes}
+    def _delete_each(self, volumes: Iterable[Volume]) -> Mapping[str, str]:
+        reasons = {volume.id: self._delete_volume(volume) for volume in volumes}
         return {id_: why for id_, why in reasons.items() if self._volumes.volume(id_) is not None}
 
-    def _remove(self, volume: Volume) -> str:
+    def _delete_volume(self, volume: Volume) -> str:
         """Do the next step of the deletion of a volume; return what is waited for."""
         try:
             if volume.status == "awaiting-transfer":

@@ -68,7 +68,7 @@ def usable_image(images: Booting, project_id: str, value: object) -> BootImage:
     return found
 
 
-def needs_look(change: Given, before: VolumeParameters, after: VolumeParameters) -> bool:
+def needs_cloud(change: Given, before: VolumeParameters, after: VolumeParameters) -> bool:
     """Return whether a change that was not resolved needs something of the cloud."""
     if isinstance(change, ResolvedVolumes):
         return False

@@ -46,7 +46,7 @@ class Saving:
         self._volumes = volumes
         self._prefix = prefix
 
-    def ensure(
+    def ensure_copies(
         self, task: Task, found: Collection[Volume], action: Action, *, name: str, since: datetime | None
     ) -> Progress:
         """Ensure a copy of each of these volumes, in the project of the lease; a user asked for it ``since``.
@@ -58,7 +58,7 @@ class Saving:
         under_way, failures = [], []
         for volume in found:
             mark = f"{self._prefix}{name}-{volume.id}" + (f"-{since:%Y%m%dT%H%M%S}" if since else "")
-            saved = self._save(volume, action, mark, record)
+            saved = self._save_volume(volume, action, mark, record)
             match saved:
                 case Record():
                     record = saved
@@ -75,9 +75,9 @@ class Saving:
             raise CloudUnavailable("; ".join(failures)).because(failed)
         return Done(record.content)
 
-    def _save(self, volume: Volume, action: Action, mark: str, record: Record) -> Record | _UnderWay | _Failure:
+    def _save_volume(self, volume: Volume, action: Action, mark: str, record: Record) -> Record | _UnderWay | _Failure:
         backup = action is Action.BACKUP
-        copies = self._copies(volume, mark, backup=backup)
+        copies = self._find_copies(volume, mark, backup=backup)
         if done := next((volume_copy for volume_copy in copies if volume_copy.state is CopyState.DONE), None):
             return record.with_backup(done.id) if backup else record.with_image(done.id)
         text = f"volume {volume.id} is being copied"
@@ -102,7 +102,7 @@ class Saving:
             return _Failure(f"volume {volume.id} cannot be copied ({error.message})")
         return _UnderWay(record.with_begun(mark), text)
 
-    def _copies(self, volume: Volume, mark: str, *, backup: bool) -> tuple[VolumeCopy, ...]:
+    def _find_copies(self, volume: Volume, mark: str, *, backup: bool) -> tuple[VolumeCopy, ...]:
         if backup:
             return tuple(volume_copy for volume_copy in self._volumes.backups_of(volume.id) if volume_copy.name == mark)
         return self._volumes.images_named(volume.project_id, mark)

@@ -27,10 +27,10 @@ from blazar.resources.volumes.registration import (
     TYPE_ID,
     PoolRegistration,
     capacity_of,
-    misdirection,
-    open_to,
+    find_misdirection,
+    find_public_types,
+    find_rival_types,
     read_pool,
-    rivals,
 )
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": LONGEST_POOL}
@@ -92,7 +92,7 @@ class VolumePools(Kind):
 
     def details(self, in_cloud: CloudResource) -> ResourceDetails:
         """Return the attributes and the capacity of a pool that can be reserved. InvalidInput, NotFound."""
-        found = self._registration.checked(in_cloud.attributes)
+        found = self._registration.complete_attributes(in_cloud.attributes)
         return ResourceDetails(found, ResourceInventory(capacity_of(found)))
 
     def poll(self, registered: Collection[Resource], uses: CalendarReads) -> Polled:
@@ -112,21 +112,28 @@ class VolumePools(Kind):
             if pool is None:
                 failures[resource.name] = f"Cinder does not report the pool {resource.name}; its service may be down"
                 continue
-            failures[resource.name] = _failure(resource, found, pool, pools)
-            if failures[resource.name] is None and (others := rivals(types.values(), found.id if found else "", pool)):
+            failures[resource.name] = _failure_of_pool(resource, found, pool, pools)
+            if failures[resource.name] is None and (
+                others := find_rival_types(types.values(), found.id if found else "", pool)
+            ):
                 failures[resource.name] = f"volume type {', '.join(others)} leads to the pool {resource.name}, too"
             name = resource.attributes[TYPE] if found is None else found.name
-            fresh = {**resource.attributes, TYPE: name, BACKUPS: backups, OPEN_TO: open_to(types.values(), pool)}
+            fresh = {
+                **resource.attributes,
+                TYPE: name,
+                BACKUPS: backups,
+                OPEN_TO: find_public_types(types.values(), pool),
+            }
             if fresh != dict(resource.attributes):
                 details[resource.id] = ResourceDetails(fresh, resource.details.inventory)
         return Polled(failures, details)
 
 
-def _failure(
+def _failure_of_pool(
     resource: Resource, found: VolumeType | None, pool: VolumePool, pools: Collection[VolumePool]
 ) -> str | None:
     """Return what is wrong with a registered pool; None if nothing is."""
-    if wrong := misdirection(found, pool, pools):
+    if wrong := find_misdirection(found, pool, pools):
         return f"volume type {resource.attributes[TYPE]} {wrong}"
     capacity, promised = pool.capacity_gb(found.specs if found else {}), int(resource.attributes[SIZE] or 0)
     if capacity is not None and capacity < promised:

@@ -97,7 +97,9 @@ class VolumeParameters:
                     at=f"/{field}",
                 )
         wanted = requirement_text(given[PROPERTIES], PROPERTIES)
-        return cls(size, amount, str(mode), text_of(given, TYPE) or None, name, image, wanted, _action(given, mode))
+        return cls(
+            size, amount, str(mode), text_of(given, TYPE) or None, name, image, wanted, _checked_action(given, mode)
+        )
 
     @classmethod
     def of(cls, content: Content) -> VolumeParameters:
@@ -139,13 +141,13 @@ class VolumeParameters:
         """Return the properties that a pool must have beside the type."""
         return requirement_of(**{PROPERTIES: self.resource_properties})
 
-    def named(self, reservation_id: str, number: int) -> str:
+    def name_of_volume(self, reservation_id: str, number: int) -> str:
         """Return the name of one of the volumes, counted from 1."""
         name = self.name or f"reservation-{reservation_id}"
         return name if self.amount == 1 else f"{name[:240]}-{number}"
 
 
-def _action(given: Json, mode: object) -> str:
+def _checked_action(given: Json, mode: object) -> str:
     if given[BEFORE_END] == "transfer":
         raise InvalidInput(
             f"{BEFORE_END} is 'transfer', and a volume of another project would stay on the pool, which is promised to "

@@ -34,7 +34,7 @@ class PoolQuotas:
     def __init__(self, volumes: Volumes) -> None:
         self._volumes = volumes
 
-    def usable(self, resource: Resource) -> VolumeType:
+    def find_usable_type(self, resource: Resource) -> VolumeType:
         """Return the type of a pool; Unusable if it is gone, or no longer private."""
         found = self._volumes.volume_type(type_id_of(resource))
         if found is None or found.public:
@@ -42,18 +42,18 @@ class PoolQuotas:
             raise Unusable({resource.id: f"volume type {resource.attributes[TYPE]} of {resource.name} {wrong}"})
         return found
 
-    def projects(self, resource: Resource) -> frozenset[str]:
+    def projects_with_access(self, resource: Resource) -> frozenset[str]:
         """Return the projects that may use the type of a pool; none if that is gone, or public."""
         try:
             return self._volumes.volume_type_access(type_id_of(resource))
         except NotFound:
             return frozenset()
 
-    def give(self, task: Task, resource: Resource, own: Amounts) -> None:
+    def give_quota(self, task: Task, resource: Resource, own: Amounts) -> None:
         """Ensure that the project may use the type, and has a quota for all of its reservations with this one."""
-        found = self.usable(resource)
+        found = self.find_usable_type(resource)
         project = task.lease.project_id
-        self._set(task, [(resource, found, own)])
+        self._set_quotas(task, [(resource, found, own)])
         if project not in self._volumes.volume_type_access(found.id):
             try:
                 self._volumes.grant_volume_type(found.id, project)
@@ -61,18 +61,20 @@ class PoolQuotas:
                 # Another manager was faster.
                 return
 
-    def take(self, task: Task, resources: Collection[Resource]) -> None:
+    def take_quotas(self, task: Task, resources: Collection[Resource]) -> None:
         """Ensure that the quotas are those of the other reservations alone; two statements for any number of pools."""
         types = ((resource, self._volumes.volume_type(type_id_of(resource))) for resource in resources)
-        self._set(task, [(r, found, Amounts()) for r, found in types if found is not None and not found.public])
+        self._set_quotas(task, [(r, found, Amounts()) for r, found in types if found is not None and not found.public])
 
-    def close(self, task: Task, resources: Collection[Resource]) -> None:
+    def revoke_access(self, task: Task, resources: Collection[Resource]) -> None:
         """Ensure that the project may use the types no longer, unless another of its reservations needs that.
 
         Two statements for any number of pools.
         """
         needed = task.shares([resource.id for resource in resources]) if resources else {}
-        closed = [resource for resource in resources if not needed.get(resource.id) and self._closed(task, resource)]
+        closed = [
+            resource for resource in resources if not needed.get(resource.id) and self._revoke_type(task, resource)
+        ]
         needed = task.shares([resource.id for resource in closed]) if closed else {}
         for resource in closed:
             if needed.get(resource.id):
@@ -80,7 +82,7 @@ class PoolQuotas:
                 with suppress(Conflict, NotFound):
                     self._volumes.grant_volume_type(type_id_of(resource), task.lease.project_id)
 
-    def _closed(self, task: Task, resource: Resource) -> bool:
+    def _revoke_type(self, task: Task, resource: Resource) -> bool:
         """Ensure that the project may not use the type; return whether that exists."""
         try:
             if task.lease.project_id in self._volumes.volume_type_access(type_id_of(resource)):
@@ -89,7 +91,7 @@ class PoolQuotas:
             return False
         return True
 
-    def _set(self, task: Task, wanted: Sequence[tuple[Resource, VolumeType, Amounts]]) -> None:
+    def _set_quotas(self, task: Task, wanted: Sequence[tuple[Resource, VolumeType, Amounts]]) -> None:
         """Ensure quotas. Cinder sets none below what a project has: until it has less, it is that."""
         if not wanted:
             return
@@ -100,20 +102,21 @@ class PoolQuotas:
             again = {
                 resource.id
                 for resource, found, own in left
-                if not self._write(task, resource, found, own, shares, floors)
+                if not self._write_quota(task, resource, found, own, shares, floors)
             }
             after = task.shares([resource.id for resource, _, _ in left])
             left = [
                 (resource, found, own)
                 for resource, found, own in left
-                if resource.id in again or _quota(after, resource, own) != _quota(shares, resource, own)
+                if resource.id in again
+                or _quota_with_shares(after, resource, own) != _quota_with_shares(shares, resource, own)
             ]
             if not left:
                 return
             shares = after
         raise CloudUnavailable(f"the reservations of volumes of project {task.lease.project_id} kept changing")
 
-    def _write(
+    def _write_quota(
         self,
         task: Task,
         resource: Resource,
@@ -124,7 +127,7 @@ class PoolQuotas:
     ) -> bool:
         """Write the quota of a pool, not below its floor; where Cinder refuses that, return False with a new floor."""
         project, floor = task.lease.project_id, floors.get(resource.id, NOTHING)
-        wanted = _quota(shares, resource, own)
+        wanted = _quota_with_shares(shares, resource, own)
         limit = VolumeQuota(max(wanted.gigabytes, floor.gigabytes), max(wanted.volumes, floor.volumes))
         if self._volumes.volume_quota(project, found.name) != limit:
             try:
@@ -135,12 +138,12 @@ class PoolQuotas:
         return True
 
 
-def _quota(shares: Mapping[int, Mapping[str, Amounts]], resource: Resource, own: Amounts) -> VolumeQuota:
+def _quota_with_shares(shares: Mapping[int, Mapping[str, Amounts]], resource: Resource, own: Amounts) -> VolumeQuota:
     total = sum(shares.get(resource.id, {}).values(), own)
     return VolumeQuota(total.get(GIGABYTES), total.get(VOLUMES))
 
 
-def room(shares: Mapping[str, Amounts], made: Mapping[str, VolumeQuota]) -> VolumeQuota:
+def remaining_room(shares: Mapping[str, Amounts], made: Mapping[str, VolumeQuota]) -> VolumeQuota:
     """Return what users may have by themselves of what reservations have; ``made`` are their volumes.
 
     What is made of one beyond its share takes no room: a change makes it, which is not final.

@@ -57,7 +57,7 @@ def capacity_of(attributes: Mapping[str, PropertyValue]) -> Amounts:
     return Amounts.of({GIGABYTES: int(attributes[SIZE] or 0), VOLUMES: int(attributes[COUNT] or 0)})
 
 
-def misdirection(found: VolumeType | None, pool: VolumePool, pools: Collection[VolumePool]) -> str | None:
+def find_misdirection(found: VolumeType | None, pool: VolumePool, pools: Collection[VolumePool]) -> str | None:
     """Return why volumes of a type would not be in this pool alone, and of nobody else; None if they would."""
     if found is None:
         return "does not exist in Cinder"
@@ -72,12 +72,12 @@ def misdirection(found: VolumeType | None, pool: VolumePool, pools: Collection[V
     return None
 
 
-def rivals(types: Collection[VolumeType], own: str, pool: VolumePool) -> tuple[str, ...]:
+def find_rival_types(types: Collection[VolumeType], own: str, pool: VolumePool) -> tuple[str, ...]:
     """Return the other types that name the backend of a pool and lead there; ``own`` is the id of its type."""
     return tuple(sorted(t.name for t in types if t.id != own and t.is_specific and t.leads_to(pool)))
 
 
-def open_to(types: Collection[VolumeType], pool: VolumePool) -> str:
+def find_public_types(types: Collection[VolumeType], pool: VolumePool) -> str:
     """Return the types of everybody that name no backend and so lead to this pool, too; separated by commas.
 
     Cinder has one from the beginning, ``__DEFAULT__``.
@@ -98,7 +98,7 @@ class PoolRegistration:
             Candidate(pool.name, pool.name, "up", 0, registration=_propose_fields(pool, pools, types)) for pool in pools
         )
 
-    def checked(self, attributes: Mapping[str, PropertyValue]) -> Mapping[str, PropertyValue]:
+    def complete_attributes(self, attributes: Mapping[str, PropertyValue]) -> Mapping[str, PropertyValue]:
         """Return the attributes of a pool with those that Cinder knows. InvalidInput, NotFound."""
         pools, types = self._volumes.volume_pools(), self._volumes.volume_types()
         pool = next((pool for pool in pools if pool.name == attributes[POOL]), None)
@@ -110,9 +110,9 @@ class PoolRegistration:
         found = next((volume_type for volume_type in types if named in (volume_type.id, volume_type.name)), None)
         if found is None:
             raise NotFound(f"Cinder has no volume type {quote(named)}; give the name or id of one", at=f"/{TYPE}")
-        if wrong := misdirection(found, pool, pools):
+        if wrong := find_misdirection(found, pool, pools):
             raise InvalidInput(f"{TYPE} {found.name} {wrong}", at=f"/{TYPE}")
-        if others := rivals(types, found.id, pool):
+        if others := find_rival_types(types, found.id, pool):
             raise InvalidInput(
                 f"{POOL} {pool.name} is used by volume type {', '.join(others)}, too, which could take what is "
                 f"promised; let only {found.name} lead to it",
@@ -131,7 +131,7 @@ class PoolRegistration:
             TYPE: found.name,
             TYPE_ID: found.id,
             BACKUPS: self._volumes.has_backups(),
-            OPEN_TO: open_to(types, pool),
+            OPEN_TO: find_public_types(types, pool),
         }
 
 
@@ -139,7 +139,7 @@ def _propose_fields(
     pool: VolumePool, pools: Collection[VolumePool], types: Collection[VolumeType]
 ) -> Mapping[str, PropertyValue]:
     """Return the fields that register a pool: the type only if one leads there alone, the size if known."""
-    fit = [t for t in types if misdirection(t, pool, pools) is None and not rivals(types, t.id, pool)]
+    fit = [t for t in types if find_misdirection(t, pool, pools) is None and not find_rival_types(types, t.id, pool)]
     own = fit[0] if fit else None
     room = pool.unprovisioned_gb(own.specs if own else {})
     given: dict[str, PropertyValue] = {POOL: pool.name}

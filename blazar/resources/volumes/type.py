@@ -35,7 +35,7 @@ from blazar.resources.contract.values import (
 )
 from blazar.resources.hosts.options import IMAGE_PREFIX, read_before_end
 from blazar.resources.volumes.assignment import Record, VolumeAssignment, types_of
-from blazar.resources.volumes.checks import VolumeChecks, check_image, needs_look
+from blazar.resources.volumes.checks import VolumeChecks, check_image, needs_cloud
 from blazar.resources.volumes.copies import Saving
 from blazar.resources.volumes.parameters import (
     AMOUNT,
@@ -134,7 +134,7 @@ class VirtualVolume(ResourceType):
         for field in (MODE, TYPE, IMAGE):
             if getattr(before, field) != getattr(after, field):
                 raise InvalidInput(f"{field} cannot be changed; make another lease for it", at=f"/{field}")
-        if needs_look(change, before, after):
+        if needs_cloud(change, before, after):
             raise ResolutionNeeded
         check_image(change, after)
         return after.content
@@ -168,7 +168,7 @@ class VirtualVolume(ResourceType):
             # New dates alone add no volumes, even if a pool has failed.
             return replace(fresh, min_count=count, max_count=count, kept=dict(task.counts))
         if after.amount < count:
-            return replace(fresh, kept=_fewer(task, after.amount))
+            return replace(fresh, kept=_volumes_to_keep(task, after.amount))
         return replace(fresh, kept=dict(task.counts))
 
     def in_use(self, task: Task) -> Mapping[int, int]:
@@ -179,7 +179,7 @@ class VirtualVolume(ResourceType):
         if not VolumeParameters.of(task.reservation.parameters).makes_volumes:
             return dict(task.counts)
         return {
-            resource.id: min(len(self._assignment.existing(task, resource)), task.counts.get(resource.id, 1))
+            resource.id: min(len(self._assignment.find_volumes(task, resource)), task.counts.get(resource.id, 1))
             for resource in task.resources
         }
 
@@ -189,7 +189,7 @@ class VirtualVolume(ResourceType):
         if not VolumeParameters.of(task.reservation.parameters).makes_volumes:
             made = sum(len(self._volumes.volumes_of_type(type_id_of(r), project_id=project)) for r in task.resources)
             return {"made": made} if made else {}
-        there = [volume for r in task.resources for volume in self._assignment.existing(task, r)]
+        there = [volume for r in task.resources for volume in self._assignment.find_volumes(task, r)]
         busy = sum(bool(volume.attachments) or volume.status != "available" for volume in there)
         return {"attached": busy} if busy else {}
 
@@ -203,12 +203,12 @@ class VirtualVolume(ResourceType):
         first, left = 1, set[int]()
         for resource in task.resources:
             whole = wanted.each.times(task.counts[resource.id])
-            now = _until_final(task.before, wanted, resource, task.counts) if task.before is not None else whole
-            self._quotas.give(task, resource, now + _amounts_beside(task.before, resource))
+            now = _amounts_until_final(task.before, wanted, resource, task.counts) if task.before is not None else whole
+            self._quotas.give_quota(task, resource, now + _amounts_beside(task.before, resource))
             if now != whole:
                 left.add(resource.id)
             if wanted.makes_volumes:
-                made = self._assignment.ensure(task, resource, record, first)
+                made = self._assignment.ensure_volumes(task, resource, record, first)
                 if isinstance(made, NotYet):
                     return made
                 record = made.record
@@ -222,9 +222,9 @@ class VirtualVolume(ResourceType):
         action = self.action(task.reservation.parameters)
         if not action.saves_work:
             return Done()
-        found = [volume for resource in task.resources for volume in self._assignment.existing(task, resource)]
+        found = [volume for resource in task.resources for volume in self._assignment.find_volumes(task, resource)]
         name = VolumeParameters.of(task.reservation.parameters).name or "volume"
-        return self._saving.ensure(task, found, action, name=name[:120], since=find_request_time(task))
+        return self._saving.ensure_copies(task, found, action, name=name[:120], since=find_request_time(task))
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Ensure quotas from before a change, and delete what it has made; none has grown for it yet."""
@@ -232,29 +232,29 @@ class VirtualVolume(ResourceType):
             return Done()
         wanted = VolumeParameters.of(task.reservation.parameters)
         for resource in task.resources:
-            self._quotas.give(task, resource, wanted.each.times(task.counts[resource.id]))
-        left = self._assignment.remove_new(task, (*task.resources, *surplus)) if wanted.makes_volumes else {}
+            self._quotas.give_quota(task, resource, wanted.each.times(task.counts[resource.id]))
+        left = self._assignment.delete_new_volumes(task, (*task.resources, *surplus)) if wanted.makes_volumes else {}
         if left:
             return _not_yet(left)
         for resource in task.resources:
             # Once more: at first it may have been what the project still had.
-            self._quotas.give(task, resource, wanted.each.times(task.counts[resource.id]))
-        self._quotas.take(task, surplus)
-        self._quotas.close(task, surplus)
+            self._quotas.give_quota(task, resource, wanted.each.times(task.counts[resource.id]))
+        self._quotas.take_quotas(task, surplus)
+        self._quotas.revoke_access(task, surplus)
         return Done()
 
     def end(self, task: Task) -> Progress:
         """Ensure that no volume of the reservation is left, nor access and quota."""
         # At first, so that users make no new ones.
-        self._quotas.take(task, task.resources)
-        self._quotas.close(task, task.resources)
+        self._quotas.take_quotas(task, task.resources)
+        self._quotas.revoke_access(task, task.resources)
         left: dict[str, str] = {}
         for resource in task.resources:
-            left |= self._assignment.remove(task, resource)
+            left |= self._assignment.delete_volumes(task, resource)
         if left:
             return _not_yet(left)
         # Once more: at first it may have been what the project still had.
-        self._quotas.take(task, task.resources)
+        self._quotas.take_quotas(task, task.resources)
         return Done()
 
     def gone(self, made: MadeById) -> frozenset[str]:
@@ -266,14 +266,16 @@ class VirtualVolume(ResourceType):
 
     def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the reservations that have volumes, by their marks: one call."""
-        return self._assignment.reservations(resources) if resources else frozenset()
+        return self._assignment.reservations_with_volumes(resources) if resources else frozenset()
 
     def projects_in_cloud(self, resources: Collection[Resource]) -> Mapping[int, frozenset[str]]:
         """Return the projects that may use the types of pools: one call for each pool."""
-        return {resource.id: self._quotas.projects(resource) for resource in resources}
+        return {resource.id: self._quotas.projects_with_access(resource) for resource in resources}
 
 
-def _until_final(before: Before, wanted: VolumeParameters, resource: Resource, counts: Mapping[int, int]) -> Amounts:
+def _amounts_until_final(
+    before: Before, wanted: VolumeParameters, resource: Resource, counts: Mapping[int, int]
+) -> Amounts:
     """Return what a project may have of a pool while a change may still be undone.
 
     What users make with a quota is not taken from them: so it is that of before, and what the service itself needs at
@@ -281,10 +283,12 @@ def _until_final(before: Before, wanted: VolumeParameters, resource: Resource, c
     """
     count, had = counts[resource.id], before.counts.get(resource.id, 0)
     kept = VolumeParameters.of(before.parameters).each.times(min(count, had))
-    return kept + _more(before, wanted, resource, counts)
+    return kept + _amounts_of_new_volumes(before, wanted, resource, counts)
 
 
-def _more(before: Before, wanted: VolumeParameters, resource: Resource, counts: Mapping[int, int]) -> Amounts:
+def _amounts_of_new_volumes(
+    before: Before, wanted: VolumeParameters, resource: Resource, counts: Mapping[int, int]
+) -> Amounts:
     """Return what volumes have that the service makes on a pool for a change."""
     more = counts[resource.id] - before.counts.get(resource.id, 0) if wanted.makes_volumes else 0
     return wanted.each.times(max(0, more))
@@ -299,11 +303,13 @@ def _amounts_beside(before: Before | None, resource: Resource) -> Amounts:
     for task in () if before is None else before.begun:
         of_volumes = task.reservation.resource_type == VirtualVolume.resource_type
         if of_volumes and task.before is not None and resource.id in task.counts:
-            made += _more(task.before, VolumeParameters.of(task.reservation.parameters), resource, task.counts)
+            made += _amounts_of_new_volumes(
+                task.before, VolumeParameters.of(task.reservation.parameters), resource, task.counts
+            )
     return made
 
 
-def _fewer(task: Task, amount: int) -> Mapping[int, int]:
+def _volumes_to_keep(task: Task, amount: int) -> Mapping[int, int]:
     """Return how many volumes to keep on each pool: those that there are."""
     if task.in_use is None:
         raise UsageNeeded(task)

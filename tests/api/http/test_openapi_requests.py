@@ -11,7 +11,7 @@ from blazar.api.http import openapi
 from blazar.api.kinds import generic
 from blazar.api.parts import BUILTIN
 from blazar.resources.contract.schemas import COUNT, a_request
-from blazar.resources.request_schemas import SCHEMAS, defaults
+from blazar.resources.request_schemas import SCHEMAS, default_values
 
 
 def test_every_type_of_ours_has_a_component_for_requests():
@@ -25,7 +25,7 @@ def test_examples_of_requests_are_valid_with_and_without_defaults():
     for schema in SCHEMAS.values():
         for example in schema["examples"]:
             Draft202012Validator(schema).validate(example)
-            Draft202012Validator(schema).validate({**defaults(schema), **example})
+            Draft202012Validator(schema).validate({**default_values(schema), **example})
 
 
 def test_the_part_of_another_package_brings_its_own():

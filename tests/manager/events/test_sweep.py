@@ -15,7 +15,7 @@ from blazar.manager.events.sweep import Sweep
 from blazar.model.base.errors import CloudUnavailable
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
 from blazar.model.resources.resource import FLOATING_IP, HOST
-from blazar.resources.floating_ips.registration import BLAZAR, mark
+from blazar.resources.floating_ips.registration import BLAZAR, reservation_tag
 from blazar.resources.hosts.aggregates.reservations import CLOSED
 from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
 from tests.world import NOON, PROJECT, World, a_host, a_network, addresses, instances, volumes
@@ -83,7 +83,7 @@ def test_flavor_group_class_slots_and_aggregate_of_a_lease_that_is_over_go(world
 def test_floating_ips_of_a_lease_that_is_over_go(world, tagged):
     world.register_addresses(10)
     lease = a_lease_that_is_over(world, addresses())
-    sign = mark(lease.reservations[0].id)
+    sign = reservation_tag(lease.reservations[0].id)
     cloud = world.simulated
     made = cloud.network.create_floating_ip(
         network_id="public", subnet_id="public-subnet", address="203.0.113.10", project_id="physics", description=sign
@@ -259,7 +259,7 @@ def test_an_address_is_well_only_as_a_floating_ip_of_a_reservation_that_holds_it
     world.run()
     (held,) = world.hosts_of(lease)
     free = next(a for a in world.manager.resources.all(FLOATING_IP) if a.name != held)
-    sign = mark(lease.reservations[0].id)
+    sign = reservation_tag(lease.reservations[0].id)
     cloud = world.simulated
     stray = cloud.network.create_floating_ip(
         network_id="public",

@@ -99,13 +99,13 @@ def test_of_each_subnet_the_first_are_proposed_beside_what_is_registered(empty):
 
 def test_pools_are_passed_over_without_a_look_at_their_addresses(empty, monkeypatch):
     looked = Counter[str]()
-    plain = registration.own_use
+    plain = registration.use_by_subnet
 
     def counting(subnet, address):
         looked[address] += 1
         return plain(subnet, address)
 
-    monkeypatch.setattr(registration, "own_use", counting)
+    monkeypatch.setattr(registration, "use_by_subnet", counting)
     # The second pool lies in the first one.
     pools = [["10.0.0.3", "10.255.255.252"], ["10.0.0.9", "10.7.0.0"]]
     add(empty, "n", SubnetState("a", "10.0.0.0/8", "10.0.0.1", pools), name="wide")

@@ -186,7 +186,7 @@ def test_faults_tells_of_every_address_that_is_not_in_order_in_a_few_calls(world
     world.simulated.operators.take_address("public", ip(13))
     registration = AddressRegistration(world.simulated.cloud.network)
     before = world.faults.calls.total()
-    faults = registration.faults(world.store.resources.of_kind(KIND), world.store.calendar.names_by_reservation)
+    faults = registration.find_faults(world.store.resources.of_kind(KIND), world.store.calendar.names_by_reservation)
     assert world.faults.calls.total() - before == 3
     names = {r.id: r.name.split()[0] for r in world.store.resources.of_kind(KIND)}
     assert {names[id_]: reason for id_, reason in faults.items()} == {
@@ -194,14 +194,17 @@ def test_faults_tells_of_every_address_that_is_not_in_order_in_a_few_calls(world
         ip(13): f"{ip(13)} is in use by {world.simulated.network.used_addresses('public', [ip(13)])[ip(13)]}",
     }
     world.simulated.operators.change_subnet("public", pools=[[ip(14), ip(15)]])
-    assert len(registration.faults(world.store.resources.of_kind(KIND), world.store.calendar.names_by_reservation)) == 4
+    assert (
+        len(registration.find_faults(world.store.resources.of_kind(KIND), world.store.calendar.names_by_reservation))
+        == 4
+    )
     with world.simulated.change_state() as state:
         state.networks["public"].external = False
-    faults = registration.faults(world.store.resources.of_kind(KIND), world.store.calendar.names_by_reservation)
+    faults = registration.find_faults(world.store.resources.of_kind(KIND), world.store.calendar.names_by_reservation)
     assert all("is no longer external" in reason for reason in faults.values())
     with world.simulated.change_state() as state:
         del state.networks["public"]
-    faults = registration.faults(world.store.resources.of_kind(KIND), world.store.calendar.names_by_reservation)
+    faults = registration.find_faults(world.store.resources.of_kind(KIND), world.store.calendar.names_by_reservation)
     assert (len(faults), all("network is gone" in reason for reason in faults.values())) == (10, True)
-    assert registration.faults((), world.store.calendar.names_by_reservation) == {}
+    assert registration.find_faults((), world.store.calendar.names_by_reservation) == {}
     assert world.now(lease).status is LeaseStatus.ACTIVE

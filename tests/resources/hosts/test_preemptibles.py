@@ -12,7 +12,7 @@ from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, Conflict
 from blazar.model.leases.states import EventType, LeaseStatus
 from blazar.model.resources.resource import HOST
-from blazar.resources.hosts.preemptibles import is_preemptible, surplus, takes
+from blazar.resources.hosts.preemptibles import amounts_of_flavor, is_preemptible, select_surplus
 from tests.world import NOON, World, a_host, instances
 
 HOUR = timedelta(hours=1)
@@ -396,14 +396,14 @@ def test_what_is_in_the_way_is_reckoned_as_nova_does():
     sizes = Amounts.of({"VCPU": 4, "MEMORY_MB": 512})
     pinned = Server("a", "a", "p", "u", "h", "ACTIVE", extra_specs=dedicated, amounts=sizes)
     capacity = Amounts.of({"VCPU": 4, "PCPU": 4, "MEMORY_MB": 4096})
-    assert surplus([pinned], capacity, Amounts.of({"VCPU": 4})) == ()
-    assert surplus([pinned], capacity, Amounts.of({"PCPU": 1})) == (pinned,)
+    assert select_surplus([pinned], capacity, Amounts.of({"VCPU": 4})) == ()
+    assert select_surplus([pinned], capacity, Amounts.of({"PCPU": 1})) == (pinned,)
     slot = {"resources:CUSTOM_RESERVATION_R": "1", "aggregate_instance_extra_specs:reservation": "r"}
     flavor = Flavor("r", "r", 2, 512, 1, extra_specs={**slot, "hw:cpu_policy": "dedicated"})
-    assert takes(flavor) == Amounts.of({"PCPU": 2, "MEMORY_MB": 512, "DISK_GB": 1})
+    assert amounts_of_flavor(flavor) == Amounts.of({"PCPU": 2, "MEMORY_MB": 512, "DISK_GB": 1})
     # What nobody can reserve takes at least what its sizes say.
     odd = Flavor("o", "o", 2, 512, 1, extra_specs={"pci_passthrough:alias": "gpu:1"})
-    assert takes(odd) == Amounts.of({"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 1})
+    assert amounts_of_flavor(odd) == Amounts.of({"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 1})
 
 
 def test_what_stands_in_the_way_is_as_little_as_can_be():
@@ -412,9 +412,9 @@ def test_what_stands_in_the_way_is_as_little_as_can_be():
         return Server(name, name, "p", "u", "h", "ACTIVE", extra_specs=specs, amounts=Amounts.of({"VCPU": vcpus}))
 
     capacity, promised = Amounts.of({"VCPU": 16}), Amounts.of({"VCPU": 8})
-    assert surplus([server("a", 4), server("b", 4)], capacity, promised) == ()
-    assert [s.id for s in surplus([server("a", 4), server("b", 4), server("c", 1)], capacity, promised)] == ["c"]
-    assert [s.id for s in surplus([server("a", 4), server("x", 4, spot=False)], capacity, promised)] == []
-    assert [s.id for s in surplus([server("a", 5), server("x", 4, spot=False)], capacity, promised)] == ["a"]
+    assert select_surplus([server("a", 4), server("b", 4)], capacity, promised) == ()
+    assert [s.id for s in select_surplus([server("a", 4), server("b", 4), server("c", 1)], capacity, promised)] == ["c"]
+    assert [s.id for s in select_surplus([server("a", 4), server("x", 4, spot=False)], capacity, promised)] == []
+    assert [s.id for s in select_surplus([server("a", 5), server("x", 4, spot=False)], capacity, promised)] == ["a"]
     # A class of which nothing is promised is nobody's room.
-    assert surplus([server("a", 99)], capacity + Amounts.of({"DISK_GB": 9}), Amounts.of({"DISK_GB": 1})) == ()
+    assert select_surplus([server("a", 99)], capacity + Amounts.of({"DISK_GB": 9}), Amounts.of({"DISK_GB": 1})) == ()

@@ -12,7 +12,7 @@ from hypothesis import given
 from blazar.clouds.ports.compute import Flavor
 from blazar.model.base.errors import InvalidInput
 from blazar.model.calendar.demand import TraitRequirements
-from blazar.resources.hosts.flavors import of_text, per_instance_of, text_of, traits_of
+from blazar.resources.hosts.flavors import format_flavor, parse_flavor, per_instance_of, traits_of
 
 
 def a_flavor(vcpus=4, memory_mb=2048, disk_gb=10, **more) -> Flavor:
@@ -129,10 +129,10 @@ def test_a_kept_flavor_is_what_it_was_with_the_keys_of_nova():
     flavor = replace(
         a_flavor(swap_mb=512, ephemeral_gb=2, rxtx_factor=2.0, public=True), extra_specs={"b": "1", "a": "ü"}
     )
-    assert of_text(text_of(flavor)) == flavor
-    assert of_text(text_of(a_flavor())) == a_flavor()
+    assert parse_flavor(format_flavor(flavor)) == flavor
+    assert parse_flavor(format_flavor(a_flavor())) == a_flavor()
     for key in ("OS-FLV-EXT-DATA:ephemeral", "ram", "disk", "swap", "extra_specs", "rxtx_factor"):
-        assert f'"{key}"' in text_of(flavor)
+        assert f'"{key}"' in format_flavor(flavor)
 
 
 sizes = st.integers(0, 2**20)
@@ -140,5 +140,5 @@ sizes = st.integers(0, 2**20)
 
 @given(st.builds(Flavor, st.just("f"), st.text(), st.integers(1, 512), sizes, sizes, sizes, sizes))
 def test_every_flavor_without_extra_specs_can_be_reserved_and_kept(flavor):
-    assert of_text(text_of(flavor)) == flavor
+    assert parse_flavor(format_flavor(flavor)) == flavor
     assert dict(per_instance_of(flavor))["VCPU"] == flavor.vcpus

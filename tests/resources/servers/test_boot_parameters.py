@@ -11,7 +11,7 @@ import pytest
 from blazar.clouds.ports.compute import Flavor
 from blazar.model.base.errors import InvalidInput
 from blazar.model.leases.reservation import Content
-from blazar.resources.hosts.flavors import text_of
+from blazar.resources.hosts.flavors import format_flavor
 from blazar.resources.servers.parameters import DEFAULTS, ServerParameters
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINZkG171DjZbTnvAsKfM4N0lbLF16hJvVKq9EBzZjWvF me@here"
@@ -56,7 +56,10 @@ def test_what_is_not_said_has_a_default():
         {"networks": [{"uuid": "net-1"}, {"uuid": "net-2"}], "security_groups": ["default", "web"]},
         {"public_key": KEY, "key_name": "mine", "user_data": SECRET, "metadata": {"role": "web", "a b": ""}},
         {"resource_properties": '["=", "$hypervisor_hostname", "node-1"]', "before_end": "snapshot"},
-        {"flavor": 42, "source": text_of(Flavor("42", "f", 1, 64, 0, extra_specs={"trait:CUSTOM_A": "required"}))},
+        {
+            "flavor": 42,
+            "source": format_flavor(Flavor("42", "f", 1, 64, 0, extra_specs={"trait:CUSTOM_A": "required"})),
+        },
     ],
     ids=["least", "plain", "networks", "secrets", "hosts", "flavor"],
 )
@@ -68,7 +71,7 @@ def test_what_a_reservation_keeps_is_read_as_it_was_given(given):
 
 def test_servers_take_of_their_hosts_what_their_flavor_says():
     flavor = Flavor("f", "f", 2, 64, 1, ephemeral_gb=3, extra_specs={"trait:CUSTOM_A": "required"})
-    wanted = checked(flavor="f", source=text_of(flavor))
+    wanted = checked(flavor="f", source=format_flavor(flavor))
     assert wanted.source == flavor
     assert dict(wanted.per_instance) == {"VCPU": 2, "MEMORY_MB": 64, "DISK_GB": 4}
     assert wanted.traits.required == {"CUSTOM_A"}

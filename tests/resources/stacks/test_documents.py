@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blazar.model.base.errors import InvalidInput
-from blazar.resources.stacks.documents import DEEPEST, LARGEST, MOST_VALUES, document, pointer_of, values
+from blazar.resources.stacks.documents import DEEPEST, LARGEST, MOST_VALUES, iterate_values, parse_document, pointer_of
 from tests.cases import cases
 
 
 def read(text):
-    return document(text, name="template", pointer="/template").value
+    return parse_document(text, name="template", pointer="/template").value
 
 
 def laughs(width, rows):
@@ -248,7 +248,7 @@ def test_any_pieces_of_yaml_are_an_object_of_json_or_refused(pieces):
 @given(JSON)
 @settings(max_examples=cases(60))
 def test_paths_lead_to_the_values_that_they_come_with(value):
-    for path, each in values(value):
+    for path, each in iterate_values(value):
         found = value
         for key in path:
             found = found[key]

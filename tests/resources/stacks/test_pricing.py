@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from blazar.clouds.ports.stacks import PlannedResource
 from blazar.model.base.errors import InvalidInput
-from blazar.resources.stacks.pricing import AddressPrice, ServerPrice, StackPrice, VolumePrice, price
+from blazar.resources.stacks.pricing import AddressPrice, ServerPrice, StackPrice, VolumePrice, price_resources
 from tests.cases import cases
 
 
@@ -46,7 +46,7 @@ def test_a_stack_takes_what_its_resources_take():
         a("OS::Heat::RandomString"),
     ]
     planned[3] = PlannedResource("key", "OS::Nova::KeyPair", {"name": "mine"})
-    assert price(planned) == StackPrice(
+    assert price_resources(planned) == StackPrice(
         (ServerPrice("large", 1), ServerPrice("tiny", 2)),
         (VolumePrice("", 5, 2), VolumePrice("fast", 4, 2)),
         (AddressPrice("public", 2),),
@@ -55,8 +55,8 @@ def test_a_stack_takes_what_its_resources_take():
 
 def test_what_takes_only_quota_is_free():
     free = ("Net", "Subnet", "Port", "Router", "RouterInterface", "SecurityGroup", "FloatingIPAssociation")
-    assert price(a(f"OS::Neutron::{kind}") for kind in free) == StackPrice()
-    assert price([a("OS::Cinder::VolumeAttachment"), a("OS::Heat::WaitCondition")]) == StackPrice()
+    assert price_resources(a(f"OS::Neutron::{kind}") for kind in free) == StackPrice()
+    assert price_resources([a("OS::Cinder::VolumeAttachment"), a("OS::Heat::WaitCondition")]) == StackPrice()
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_takes_only_quota_is_free():
     ids=["existing volume", "volume of the stack", "swap", "ephemeral"],
 )
 def test_a_disk_that_is_no_new_volume_takes_none(mapping):
-    assert price([server(block_device_mapping_v2=[mapping])]).volumes == ()
+    assert price_resources([server(block_device_mapping_v2=[mapping])]).volumes == ()
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_disk_that_is_no_new_volume_takes_none(mapping):
 )
 def test_what_cannot_be_priced_is_refused_by_name(resource, words):
     with pytest.raises(InvalidInput, match=words) as refused:
-        price([server(), resource])
+        price_resources([server(), resource])
     assert '"a"' in refused.value.message
     assert resource.type in refused.value.message
     assert refused.value.pointer == "/template"
@@ -110,7 +110,7 @@ def test_what_cannot_be_priced_is_refused_by_name(resource, words):
 
 def test_a_resource_of_a_group_is_refused_with_the_name_of_the_group():
     with pytest.raises(InvalidInput, match='resource "a" of "workers" of type'):
-        price([a("OS::Cinder::Volume", parent="workers", size=0)])
+        price_resources([a("OS::Cinder::Volume", parent="workers", size=0)])
 
 
 ANY = st.one_of(
@@ -124,8 +124,8 @@ ANY = st.one_of(
 @given(st.lists(ANY, max_size=12))
 @settings(max_examples=cases(100))
 def test_a_price_is_the_sum_of_those_of_its_parts_in_any_order(planned):
-    whole, parts = price(planned), [price([resource]) for resource in planned]
-    assert price(reversed(planned)) == whole
+    whole, parts = price_resources(planned), [price_resources([resource]) for resource in planned]
+    assert price_resources(reversed(planned)) == whole
     for field, key in (
         ("servers", lambda p: p.flavor),
         ("volumes", lambda p: (p.volume_type, p.size_gb)),

@@ -19,7 +19,7 @@ from blazar.api.resources.requests import (
 from blazar.model.resources.changes import Registration, ResourceChange
 from blazar.model.resources.resource import HOST
 from blazar.resources.hosts.registration import HOST_ID as HOST_ID_PATTERN
-from blazar.resources.hosts.registration import HOST_ID_DESCRIPTION, normal
+from blazar.resources.hosts.registration import HOST_ID_DESCRIPTION, normalize_host_id
 
 HOST_ID = in_path("host_id", f"the host's id: {HOST_ID_DESCRIPTION}")
 
@@ -33,7 +33,7 @@ def request(body: Json) -> Registration:
     """Return the request to register a host."""
     given = {key: value for key, value in body.items() if key not in HOST_CREATE["properties"]}
     return Registration(
-        {"name": body.get("name"), "id": normal(body["id"]) if "id" in body else None},
+        {"name": body.get("name"), "id": normalize_host_id(body["id"]) if "id" in body else None},
         capabilities(given),
         disabled=flag(body.get("disabled", False)),
         open_to=projects(body.get("authorized_projects")),

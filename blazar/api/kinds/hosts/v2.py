@@ -18,7 +18,7 @@ from blazar.api.resources.requests import FLAT_FIELDS, capabilities, capability_
 from blazar.model.base.errors import InvalidInput
 from blazar.model.resources.changes import Registration, ResourceChange
 from blazar.model.resources.resource import Resource
-from blazar.resources.hosts.registration import HOST_ID, normal
+from blazar.resources.hosts.registration import HOST_ID, normalize_host_id
 
 HOST_KEYS = (
     "id",
@@ -108,7 +108,7 @@ def host_id(text: str) -> str:
         raise InvalidInput(
             f"the host id {text[:80]!r} is not a number; give the number of its hypervisor, as in /v2/os-hosts/12"
         )
-    return normal(text)
+    return normalize_host_id(text)
 
 
 def request(body: Json) -> Registration:
@@ -116,7 +116,7 @@ def request(body: Json) -> Registration:
     names = {body[key] for key in ("name", "hypervisor_hostname") if key in body}
     if len(names) > 1:
         raise InvalidInput("name and hypervisor_hostname are aliases and differ; give one of them")
-    given_id = normal(body["id"]) if "id" in body else None
+    given_id = normalize_host_id(body["id"]) if "id" in body else None
     return Registration({"name": next(iter(names), None), "id": given_id}, capabilities(body.get("extra_capas", {})))
 
 

@@ -27,7 +27,7 @@ from blazar.model.leases.requests import Actor, LeaseChange, LeaseRequest, Reser
 from blazar.model.leases.states import LeaseKind
 from blazar.model.resources.requirements import parse_requirement
 from blazar.resources.contract.parameters import check_unnamed
-from blazar.resources.request_schemas import SCHEMAS, defaults
+from blazar.resources.request_schemas import SCHEMAS, default_values
 
 _REQUIREMENTS = ("hypervisor_properties", "network_properties", "resource_properties")
 _NOTHING: Mapping[str, Any] = {}
@@ -96,7 +96,7 @@ def _check_names(item: Json, resource_type: str, number: int, view: View, before
 
 def _reservation(item: Json, schemas_of: Schemas) -> ReservationRequest:
     kind = item["resource_type"]
-    given = {**defaults(schemas_of[kind]), **item} if kind in schemas_of else dict(item)
+    given = {**default_values(schemas_of[kind]), **item} if kind in schemas_of else dict(item)
     if kind == "physical:host":
         given.setdefault("max", given["min"])
     return ReservationRequest(kind, _parameters(given))

@@ -46,7 +46,7 @@ class Freepool:
         aggregate = self.aggregate()
         missing = [host for host in hosts if host not in aggregate.hosts]
         for host in missing:
-            self._members.add(aggregate, host)
+            self._members.add_host(aggregate, host)
         return bool(missing)
 
     def ensure_out(self, *hosts: str) -> None:
@@ -54,9 +54,9 @@ class Freepool:
         aggregate = self.aggregate()
         for host in hosts:
             if host in aggregate.hosts:
-                self._members.remove_if_known(aggregate, host)
+                self._members.remove_host_if_known(aggregate, host)
 
-    def places(self, aggregates: Iterable[Aggregate]) -> Mapping[str, str | None] | None:
+    def places_of_hosts(self, aggregates: Iterable[Aggregate]) -> Mapping[str, str | None] | None:
         """Return the place of each host, by service name: None for the freepool, else the name of the aggregate.
 
         Hosts in none of these ``aggregates`` are left out. Returns None if the cloud has no freepool.
@@ -75,38 +75,40 @@ class Freepool:
         kept = {host for aggregate in aggregates if self._members.is_ours(aggregate) for host in aggregate.hosts}
         return tuple(h for h in self._compute.hypervisors() if h.up and h.enabled and h.service_name not in kept)
 
-    def admit(self, aggregate: Aggregate, *, hosts: Iterable[str], aggregates: tuple[Aggregate, ...]) -> None:
+    def share_hosts(self, aggregate: Aggregate, *, hosts: Iterable[str], aggregates: tuple[Aggregate, ...]) -> None:
         """Ensure that hosts are in an aggregate that shares them with others: they stay in the freepool.
 
         ``aggregates`` are all of the cloud's, just read. Raises NotInFreepool if hosts are not in the freepool, and
         CloudUnavailable while one is in the aggregate of a host reservation.
         """
         missing = [host for host in hosts if host not in aggregate.hosts]
-        self.check_all_in(missing, aggregate, aggregates)
+        self.check_all_in_freepool(missing, aggregate, aggregates)
         for host in missing:
-            self.check_in(host, aggregate, aggregates)
-            self._members.add(aggregate, host)
+            self.check_in_freepool(host, aggregate, aggregates)
+            self._members.add_host(aggregate, host)
 
-    def dismiss(self, aggregate: Aggregate, *, hosts: Iterable[str]) -> None:
+    def stop_sharing_hosts(self, aggregate: Aggregate, *, hosts: Iterable[str]) -> None:
         """Ensure that hosts are not in an aggregate that shares them with others."""
         for host in hosts:
             if host in aggregate.hosts:
-                self._members.remove_if_known(aggregate, host)
+                self._members.remove_host_if_known(aggregate, host)
 
-    def dissolve(self, aggregate: Aggregate) -> None:
+    def delete_sharing_aggregate(self, aggregate: Aggregate) -> None:
         """Ensure that an aggregate that shares hosts with others is gone; it stays if it has hosts unknown to Nova."""
-        gone = [self._members.remove_if_known(aggregate, host) for host in aggregate.hosts]
+        gone = [self._members.remove_host_if_known(aggregate, host) for host in aggregate.hosts]
         if all(gone):
-            self._members.delete(aggregate)
+            self._members.delete_aggregate(aggregate)
 
-    def check_all_in(self, hosts: Iterable[str], aggregate: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+    def check_all_in_freepool(
+        self, hosts: Iterable[str], aggregate: Aggregate, aggregates: tuple[Aggregate, ...]
+    ) -> None:
         """Raise NotInFreepool if hosts are neither in the freepool nor reserved: waiting does not help."""
         kept = {host for a in aggregates if self._members.is_ours(a) and a.id != aggregate.id for host in a.hosts}
         lost = [host for host in hosts if host not in kept]
         if lost and self._members.freepool(aggregates):
             raise NotInFreepool(lost, self._names.freepool)
 
-    def check_in(self, host: str, aggregate: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+    def check_in_freepool(self, host: str, aggregate: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
         """Raise NotInFreepool if a host is not in the freepool, and HostWaits while a reservation still has it."""
         others = [a for a in aggregates if host in a.hosts and a.id != aggregate.id]
         foreign = [a for a in others if (a.availability_zone or "").startswith(self._names.zone_prefix)]

@@ -44,7 +44,7 @@ class AggregateMembership:
             )
         return aggregate
 
-    def add(self, aggregate: Aggregate, host: str) -> None:
+    def add_host(self, aggregate: Aggregate, host: str) -> None:
         """Ensure that a host is in an aggregate."""
         try:
             self._compute.add_host(aggregate.id, host)
@@ -53,10 +53,10 @@ class AggregateMembership:
             if not self._is_in(aggregate, host):
                 raise
 
-    def add_if_known(self, aggregate: Aggregate, host: str) -> None:
+    def add_host_if_known(self, aggregate: Aggregate, host: str) -> None:
         """Add a host unless Nova no longer knows it, so that an end that has begun can finish."""
         try:
-            self.add(aggregate, host)
+            self.add_host(aggregate, host)
         except NotFound as error:
             if self._is_known(host):
                 raise
@@ -64,7 +64,7 @@ class AggregateMembership:
                 "Host %s is unknown to Nova and not added to aggregate %s: %s", host, aggregate.name, error.message
             )
 
-    def remove(self, aggregate: Aggregate, host: str) -> None:
+    def remove_host(self, aggregate: Aggregate, host: str) -> None:
         """Ensure that a host is not in an aggregate."""
         try:
             self._compute.remove_host(aggregate.id, host)
@@ -72,10 +72,10 @@ class AggregateMembership:
             if self._is_in(aggregate, host):
                 raise
 
-    def remove_if_known(self, aggregate: Aggregate, host: str) -> bool:
+    def remove_host_if_known(self, aggregate: Aggregate, host: str) -> bool:
         """Remove a host; return False for one that Nova no longer knows, which it can neither use nor remove."""
         try:
-            self.remove(aggregate, host)
+            self.remove_host(aggregate, host)
         except NotFound as error:
             if self._is_known(host):
                 raise
@@ -83,7 +83,7 @@ class AggregateMembership:
             return False
         return True
 
-    def delete(self, aggregate: Aggregate) -> None:
+    def delete_aggregate(self, aggregate: Aggregate) -> None:
         """Ensure that an aggregate is gone."""
         try:
             self._compute.delete_aggregate(aggregate.id)

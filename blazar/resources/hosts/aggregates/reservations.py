@@ -77,7 +77,7 @@ class ReservationAggregates:
         self._members = AggregateMembership(compute, names)
         self._freepool = Freepool(compute, names)
 
-    def ensure(self, reservation_id: str, *, project_id: str) -> Aggregate:
+    def ensure_aggregate(self, reservation_id: str, *, project_id: str) -> Aggregate:
         """Ensure the reservation's aggregate: named by its id, with its own zone and the owner in its metadata."""
         owner = {self._names.owner_key: project_id}
         aggregate = self._compute.aggregate(reservation_id)
@@ -89,11 +89,11 @@ class ReservationAggregates:
                 aggregate = self._compute.aggregate(reservation_id)
                 if aggregate is None:
                     raise
-        if self._owner(aggregate) != project_id:
+        if self._owner_of(aggregate) != project_id:
             self._compute.set_aggregate_metadata(aggregate.id, owner)
         return aggregate
 
-    def _owner(self, aggregate: Aggregate) -> str | None:
+    def _owner_of(self, aggregate: Aggregate) -> str | None:
         return aggregate.metadata.get(self._names.owner_key)
 
     def hosts_of(self, reservation_id: str) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ class ReservationAggregates:
         aggregate = self._compute.aggregate(reservation_id)
         return aggregate.hosts if aggregate else ()
 
-    def reservations(self) -> frozenset[str]:
+    def reservations_with_aggregate(self) -> frozenset[str]:
         """Return the ids of the reservations that have an aggregate with its own zone, or keep a host closed."""
         prefix = self._names.zone_prefix
         aggregates = self._compute.aggregates()
@@ -131,7 +131,7 @@ class ReservationAggregates:
             incomplete += 1
         return incomplete
 
-    def assign(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> Unfinished:
+    def assign_hosts(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> Unfinished:
         """Ensure that the hosts are in the reservation's aggregate and not in the freepool; return what is unfinished.
 
         Every host that can be assigned is, whatever delays the others: preemptible servers, which are deleted; a
@@ -143,8 +143,8 @@ class ReservationAggregates:
         aggregates = self._compute.aggregates()
         freepool = self._members.freepool(aggregates)
         aggregate = find_by_name(aggregates, reservation_id)
-        if aggregate is None or self._owner(aggregate) != project_id:
-            aggregate = self.ensure(reservation_id, project_id=project_id)
+        if aggregate is None or self._owner_of(aggregate) != project_id:
+            aggregate = self.ensure_aggregate(reservation_id, project_id=project_id)
         evicted = 0
         waiting: dict[str, HostWaits] = {}
         lost: dict[str, str] = {}
@@ -162,10 +162,10 @@ class ReservationAggregates:
             self._check_empty(host, aggregate)
         if to_return := frozenset((*leaving, *_former_zones(aggregate))).difference(wanted):
             self._return_hosts(aggregate, leaving, aggregates, to_return)
-        self._reopen(reservation_id, aggregates, frozenset(freepool.hosts).difference(wanted))
+        self._reopen_to_preemptibles(reservation_id, aggregates, frozenset(freepool.hosts).difference(wanted))
         return Unfinished(evicted, waiting)
 
-    def assign_again(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> None:
+    def reassign_returned_hosts(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> None:
         """Put hosts that a change of the reservation has returned to the freepool back into its aggregate."""
         aggregates = self._compute.aggregates()
         free = self._members.freepool(aggregates).hosts
@@ -173,9 +173,9 @@ class ReservationAggregates:
         left = [host for host in hosts if host in free]
         if left:
             here = aggregate.hosts if aggregate else ()
-            self.assign(reservation_id, hosts=dict.fromkeys((*here, *left)), project_id=project_id)
+            self.assign_hosts(reservation_id, hosts=dict.fromkeys((*here, *left)), project_id=project_id)
 
-    def release(self, reservation_id: str, *, hosts: frozenset[str] | None, assigned: Iterable[str] = ()) -> int:
+    def release_hosts(self, reservation_id: str, *, hosts: frozenset[str] | None, assigned: Iterable[str] = ()) -> int:
         """Ensure that hosts of the reservation's aggregate are empty and back in the freepool.
 
         ``hosts`` None means all of them, and that the aggregate is deleted too. Those ``assigned`` that are neither
@@ -183,7 +183,7 @@ class ReservationAggregates:
         Returns the number of servers that are still being deleted: no host leaves until a later call finds them gone.
         """
         aggregates = self._compute.aggregates()
-        self._reopen(reservation_id, aggregates, hosts)
+        self._reopen_to_preemptibles(reservation_id, aggregates, hosts)
         # Before hosts return to their zones, which Nova may refuse: outside both, a host accepts anybody's servers.
         kept = {host for aggregate in aggregates if self._members.is_ours(aggregate) for host in aggregate.hosts}
         for host in assigned:
@@ -193,13 +193,15 @@ class ReservationAggregates:
                     host,
                     reservation_id,
                 )
-                self._members.add_if_known(self._members.freepool(aggregates), host)
+                self._members.add_host_if_known(self._members.freepool(aggregates), host)
         left = 0
         for aggregate in [a for a in aggregates if a.name == reservation_id]:
-            left += self._empty(aggregate, aggregates, hosts)
+            left += self._empty_hosts(aggregate, aggregates, hosts)
         return left
 
-    def _empty(self, aggregate: Aggregate, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> int:
+    def _empty_hosts(
+        self, aggregate: Aggregate, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None
+    ) -> int:
         leaving = aggregate.hosts if hosts is None else tuple(host for host in aggregate.hosts if host in hosts)
         left = 0
         occupied: dict[str, Sequence[Server]] = {}
@@ -208,7 +210,7 @@ class ReservationAggregates:
             left += self.confirm_moves_from(host)
         if any(occupied.values()):
             if hosts is None:
-                self._close(aggregate)
+                self._close_to_new_servers(aggregate)
             # Read again right before servers are deleted: a host that has left the aggregate has another user.
             still_here = next((a.hosts for a in self._compute.aggregates() if a.id == aggregate.id), ())
             for host in leaving:
@@ -222,7 +224,7 @@ class ReservationAggregates:
             return left
         # Includes hosts whose move in or out a crash interrupted between removal and return.
         if self._return_hosts(aggregate, leaving, aggregates, hosts) and hosts is None:
-            self._members.delete(aggregate)
+            self._members.delete_aggregate(aggregate)
         return 0
 
     def _check_empty(self, host: str, aggregate: Aggregate) -> None:
@@ -258,11 +260,11 @@ class ReservationAggregates:
         out = True
         for host in leaving:
             if host not in freepool.hosts:
-                self._members.add_if_known(freepool, host)
+                self._members.add_host_if_known(freepool, host)
             # Nova also refuses if a server was booted in between; the host stays in both until that is gone.
-            out = self._members.remove_if_known(aggregate, host) and out
+            out = self._members.remove_host_if_known(aggregate, host) and out
         others = [a for a in aggregates if a.id != aggregate.id]
-        home = [host for host, ids in former.items() if self._is_returned(host, ids, others)]
+        home = [host for host, ids in former.items() if self._return_to_former_zone(host, ids, others)]
         if opened := {CLOSED + host: None for host in home if closed[host] == aggregate.name}:
             self._compute.set_aggregate_metadata(freepool.id, opened)
         done = out and len(home) == len(former)
@@ -271,7 +273,7 @@ class ReservationAggregates:
             self._compute.set_aggregate_metadata(aggregate.id, {FORMER_ZONE + host: None for host in home})
         return done
 
-    def _close(self, aggregate: Aggregate) -> None:
+    def _close_to_new_servers(self, aggregate: Aggregate) -> None:
         """Close an ending reservation to new servers: remove the metadata that the scheduler filter requires."""
         keys = {key: None for key in aggregate.metadata if not key.startswith(FORMER_ZONE)}
         if keys:
@@ -283,7 +285,7 @@ class ReservationAggregates:
         """Ensure that one host is in the aggregate; return how many preemptible servers are still being deleted."""
         closed = CLOSED + host in freepool.metadata
         if host not in aggregate.hosts:
-            self._freepool.check_in(host, aggregate, aggregates)
+            self._freepool.check_in_freepool(host, aggregate, aggregates)
             servers = self._compute.servers_on(host)
             if servers:
                 self._check_preemptible(host, servers)
@@ -298,7 +300,7 @@ class ReservationAggregates:
                 if left := len(self._compute.servers_on(host)):
                     return left
             try:
-                self._enter(host, aggregate, freepool, aggregates)
+                self._move_into_aggregate(host, aggregate, freepool, aggregates)
             except Conflict as error:
                 # A server was booted in between, or the host got a zone: the next attempt finds out.
                 if left := len(self._compute.servers_on(host)):
@@ -306,7 +308,7 @@ class ReservationAggregates:
                 cause = Cause(ReasonCode.RESOURCE_NOT_READY)
                 raise HostWaits(f"host {host} cannot be assigned yet: {error.message}").because(cause) from error
         if host in freepool.hosts:
-            self._members.remove(freepool, host)
+            self._members.remove_host(freepool, host)
         if closed:
             self._compute.set_aggregate_metadata(freepool.id, {CLOSED + host: None})
         return 0
@@ -319,7 +321,9 @@ class ReservationAggregates:
                 f"delete them",
             ).because(ReasonCode.SERVER_IN_THE_WAY)
 
-    def _reopen(self, reservation_id: str, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> None:
+    def _reopen_to_preemptibles(
+        self, reservation_id: str, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None
+    ) -> None:
         """Reopen hosts that a reservation has closed to preemptible servers and no longer needs.
 
         Those that are returning to their zones stay closed until they are there.
@@ -337,7 +341,9 @@ class ReservationAggregates:
         if ours:
             self._compute.set_aggregate_metadata(freepool.id, ours)
 
-    def _enter(self, host: str, aggregate: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+    def _move_into_aggregate(
+        self, host: str, aggregate: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]
+    ) -> None:
         others = [a for a in aggregates if host in a.hosts and a.id not in (aggregate.id, freepool.id)]
         zones = [a for a in others if a.availability_zone]
         known = _former_zones(aggregate).get(host, frozenset())
@@ -350,10 +356,10 @@ class ReservationAggregates:
             text = ",".join(str(identifier) for identifier in sorted(former))
             self._compute.set_aggregate_metadata(aggregate.id, {FORMER_ZONE + host: text})
         for zone in zones:
-            self._members.remove(zone, host)
-        self._members.add(aggregate, host)
+            self._members.remove_host(zone, host)
+        self._members.add_host(aggregate, host)
 
-    def _is_returned(self, host: str, former: frozenset[int], aggregates: Iterable[Aggregate]) -> bool:
+    def _return_to_former_zone(self, host: str, former: frozenset[int], aggregates: Iterable[Aggregate]) -> bool:
         """Add a host to its former zone; return False if Nova refuses yet, which delays no lease's end."""
         zones = [a for a in aggregates if a.availability_zone]
         if any(host in zone.hosts for zone in zones if zone.id not in former):
@@ -363,7 +369,7 @@ class ReservationAggregates:
             for zone in zones:
                 # A zone aggregate that its operator deleted meanwhile is skipped.
                 if zone.id in former and host not in zone.hosts:
-                    self._members.add_if_known(zone, host)
+                    self._members.add_host_if_known(zone, host)
         except (Conflict, NotFound, CloudRefused) as error:
             LOG.warning("Host %s cannot return to its availability zone yet: %s", host, error.message)
             return False
