@@ -480,6 +480,31 @@ def test_keys_lead_to_earlier_later_and_today(demo, page_of):
     page.wait_for_url(re.compile(r"/ui/(\?.*)?$"))
 
 
+def test_rows_of_an_open_group_stay_while_another_range_is_read(crowded, page_of):
+    page = page_of(crowded + "calendar", ALICE)
+    drawn(page)
+    key = page.locator(".line-group[aria-expanded=false]").first.get_attribute("data-key")
+    head = page.locator(f'.line-group[data-key="{key}"]')
+    head.click()
+    expect(head).to_have_attribute("aria-expanded", "true")
+    grid = page.get_by_role("treegrid")
+    name = page.locator(".line:not(.line-group) .line-title").first
+    expect(name).to_be_visible()
+    rows, shown = grid.get_attribute("aria-rowcount"), name.inner_text()
+    held: list[Route] = []
+    page.route(re.compile(r"/v1/(capacity|calendar)\?(?!.*requirement)"), lambda route: held.append(route))
+    with page.expect_response(lambda answer: "requirement" in answer.url):
+        page.get_by_role("button", name="Quarter", exact=True).click()
+    # The rows were read again, and nothing else yet.
+    assert {urllib.parse.urlsplit(route.request.url).path for route in held} == {"/v1/capacity", "/v1/calendar"}
+    expect(grid).to_have_attribute("aria-rowcount", rows)
+    expect(head).to_have_attribute("aria-expanded", "true")
+    expect(name).to_have_text(shown)
+    for route in held:
+        route.continue_()
+    expect(grid).to_have_attribute("aria-rowcount", rows)
+
+
 # What is measured is noted by the page itself: the driver looks only now and then.
 WATCH = """
 window.tasks = [];

@@ -3,7 +3,7 @@
  * What is read of the calendar. Of few resources all; of many that are in groups only the rows of open groups: closed
  * ones show their heat, which comes from the capacity.
  */
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLive } from "../../api/live.ts";
 import type { CalendarPage, CalendarResource, Capacity, Json } from "../../api/types.ts";
 import { sharedUnits } from "../../words/measure.ts";
@@ -55,8 +55,11 @@ export function useCalendar({ query, filter, by, step, whole, toggled }: Asked):
     { ...rest, group_by: by ?? "", step, ...(units ? { measure: units.of } : {}) },
     30,
   );
-  const counted = first?.state.value.data?.calendar.count;
-  const heat = capacity?.state.value.data?.capacity ?? null;
+  // In another range there are as many resources, in the same groups: what is open stays open while it is read.
+  const { from: _, to: __, ...which } = query;
+  const asked = JSON.stringify([which, by]);
+  const counted = useLast(asked, first?.state.value.data?.calendar.count);
+  const heat = useLast(asked, capacity?.state.value.data?.capacity) ?? null;
   // Heads of groups that count units do not tell how many resources there are: all of these are read.
   const isPartly =
     Boolean(by) && !whole && units === null && mine === undefined && counted !== undefined && counted > MANY_ROWS;
@@ -78,6 +81,13 @@ export function useCalendar({ query, filter, by, step, whole, toggled }: Asked):
       void capacity?.read();
     },
   };
+}
+
+/** Returns what is known; while it is not, what was known last of the same. */
+function useLast<T>(of: string, known: T | undefined): T | undefined {
+  const last = useRef<{ of: string; known: T } | null>(null);
+  if (known !== undefined) last.current = { of, known };
+  return last.current?.of === of ? last.current.known : undefined;
 }
 
 /** Reads the answers to some questions, one after the other; what was read before stays until it is read again. */
