@@ -22,7 +22,7 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
 from blazar.manager.outbox.outbox import Outbox
-from blazar.model.base.errors import Contention, StaleCalendar, StaleLease, UsageDenied
+from blazar.model.base.errors import ClaimedLease, Contention, StaleCalendar, StaleLease, UsageDenied
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.calendar.demand import Demand
@@ -33,6 +33,8 @@ from blazar.store.booking.commit import Commit, LeaseWrite
 from blazar.store.resources.catalog import ResourceCatalog
 
 F = TypeVar("F")
+
+_OTHERS_FASTER = "other requests for the same resources were faster at every attempt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ class Booker:
         of the commit. For a ``dry_run`` nothing is written. Contention when the attempts are spent,
         UsageDenied, and the errors of ``BookingStore.commit``.
         """
-        mine, enabled = list(checks), self._runtime.enforcement.enabled
+        mine, enabled, reason = list(checks), self._runtime.enforcement.enabled, _OTHERS_FASTER
         for attempt in range(self._runtime.settings.booking_attempts):
             try:
                 with self._turn:
@@ -163,15 +165,15 @@ class Booker:
                     check_awaited()
                     if proposal.commit is not None and not dry_run:
                         commit = self._complete(proposal, proposal.commit, mine)
-                        store = self._runtime.store.bookings
-                        saved = store.commit(commit) if write is None else write(proposal, commit)
+                        saved = write(proposal, commit) if write else self._runtime.store.bookings.commit(commit)
                         proposal = replace(proposal, commit=_with_saved(commit, saved))
                     drop_deadline()
                     return proposal
-            except (StaleCalendar, StaleLease):
+            except (StaleCalendar, StaleLease) as lost:
+                reason = f"{lost.message} at the moment" if isinstance(lost, ClaimedLease) else _OTHERS_FASTER
                 # Full jitter: requests that collided once should not collide again.
                 time.sleep(random.uniform(0, min(0.5, 0.01 * 2**attempt)))
-        raise Contention("other requests for the same resources were faster at every attempt; please retry")
+        raise Contention(f"{reason}; please retry")
 
     @contextmanager
     def _interrupted(self) -> Iterator[None]:

@@ -25,7 +25,7 @@ from blazar.manager.common.runtime import Runtime, with_capabilities
 from blazar.manager.leases import dates, lifecycle, timetable
 from blazar.manager.leases.references import Referrer, check_changed_references
 from blazar.manager.queue import waiting_leases
-from blazar.model.base.errors import Conflict, InvalidInput, StaleLease, WrongState, pointing_at
+from blazar.model.base.errors import ClaimedLease, Conflict, InvalidInput, StaleLease, WrongState, pointing_at
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.leases.lease import Lease, PartOfSeries
@@ -61,7 +61,7 @@ class ChangeDecisions:
         check_not_ended(lease)
         if lifecycle.live_claim(lease, now) is not None:
             # An action before the end holds its claim for a moment only: retry shortly.
-            raise StaleLease(f"lease {lease.id} is being worked on")
+            raise ClaimedLease(lease.id)
         allocations, tasks = self._held(lease, asked)
         draft = self._draft(lease, tasks, asked, now)
         if change.exact and draft.changes_nothing(lease):

@@ -10,7 +10,7 @@ from blazar.manager.booking.replanning import ToReplace, check_not_moving, find_
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases import lifecycle
 from blazar.manager.leases.flags import FLAGGED, find_failed, set_flags
-from blazar.model.base.errors import NotEnoughResources, StaleLease, WrongState
+from blazar.model.base.errors import ClaimedLease, NotEnoughResources, WrongState
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import LeaseStatus, ReservationStatus
@@ -146,7 +146,7 @@ class HealingDecisions:
         if lease.status not in STABLE_STATES:
             raise WrongState(f"lease {lease.id} is {lease.status}; retry when that has finished")
         # An action before the end holds its claim for a moment only: retry shortly.
-        raise StaleLease(f"lease {lease.id} is being worked on")
+        raise ClaimedLease(lease.id)
 
 
 def _check_all_replaced(plan: AllocationPlan, to_replace: ToReplace, tasks: Iterable[Task]) -> None:

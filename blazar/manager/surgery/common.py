@@ -10,7 +10,7 @@ from datetime import datetime
 from blazar.manager.changing.change_decisions import busy_error, check_not_ended
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases import lifecycle
-from blazar.model.base.errors import Conflict, InvalidInput, NotFound, StaleLease, WrongState
+from blazar.model.base.errors import ClaimedLease, Conflict, InvalidInput, NotFound, WrongState
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Reservation
@@ -66,7 +66,7 @@ def load_changeable(runtime: Runtime, lease_id: str, revisions: tuple[int, ...] 
     if lease.window.end <= now:
         raise WrongState(f"lease {lease.id} ends now", code="lease_ended", data={"status": str(lease.status)})
     if lifecycle.live_claim(lease, now) is not None:
-        raise StaleLease(f"lease {lease.id} is being worked on")
+        raise ClaimedLease(lease.id)
     allocations = runtime.store.calendar.of_lease(lease.id)
     return LeaseToChange(lease, allocations, runtime.tasks(lease, allocations), now)
 

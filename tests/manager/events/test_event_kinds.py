@@ -72,7 +72,7 @@ def test_a_change_waits_for_the_claim_on_any_event_but_for_no_look(kind, world: 
     if kind.is_check:
         assert world.change(lease, end=end).window.end == end
     else:
-        with pytest.raises(Contention):
+        with pytest.raises(Contention, match=f"^lease {lease.id} is being worked on at the moment; please retry$"):
             world.change(lease, end=end)
 
 
