@@ -67,6 +67,7 @@ class ObservedStore:
             "resource_health",
             "managers",
             "history",
+            "journal",
         )
         for noun in (*first, *later):
             setattr(self, noun, _Noun(noun, getattr(store, noun), around))

@@ -26,7 +26,7 @@ from blazar.api.http.shapes import (
 from blazar.api.leases.rules import GET as SEE_LEASE
 from blazar.api.leases.rules import visible
 from blazar.model.base.clock import zulu
-from blazar.model.leases.history import (
+from blazar.model.journal.entries import (
     OFFERED_TO,
     OTHER_LEASE,
     PROJECT_ID,

@@ -22,8 +22,8 @@ from blazar.model.calendar.views import (
     Viewer,
 )
 from blazar.model.feeds import Feed, FeedContent, FeedOwner, FeedPage, FeedQuestion, FeedRequest
+from blazar.model.journal.entries import HistoryPage
 from blazar.model.leases.details import BookedLease, ImmediateVerdict, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage
-from blazar.model.leases.history import HistoryPage
 from blazar.model.leases.lease import Lease, LeaseRevision
 from blazar.model.leases.requests import Actor, IdempotencyKey, LeaseChange, LeaseRequest
 from blazar.model.maintenance.windows import (

@@ -12,6 +12,7 @@ from blazar.store.booking.history import HistoryStore
 from blazar.store.booking.idempotency import IdempotencyStore
 from blazar.store.calendar.views import CalendarStore
 from blazar.store.feeds import FeedStore
+from blazar.store.journal.journal import KEPT_ENTRIES, JournalStore
 from blazar.store.leases.leases import LeaseStore
 from blazar.store.leases.pages import CloudObjectStore, LeasePages
 from blazar.store.maintenance.plans import MaintenancePlanStore
@@ -23,7 +24,7 @@ from blazar.store.resources.health import ResourceHealthStore
 from blazar.store.resources.resources import ResourceStore
 from blazar.store.series.series import SeriesStore
 from blazar.store.series.work import SeriesWorkStore
-from blazar.store.sql.transactions import HISTORY_ENTRIES, Transactions
+from blazar.store.sql.transactions import Transactions
 from blazar.store.surgery.offers import OfferStore
 from blazar.store.use import UnusedStore
 from blazar.store.work.claims import ClaimStore
@@ -35,7 +36,7 @@ class Store:
     """Reads and writes domain values. Raises StoreUnavailable besides what each method names.
 
     ``cleaning_time`` is kept free between two users of a resource. ``history_entries`` is how many of the last entries
-    of a lease's history are kept, ``ended_leases`` how many leases that are over a list as a whole has at most.
+    of an object are kept in the journal, ``ended_leases`` how many leases that are over a list as a whole has at most.
     """
 
     def __init__(
@@ -43,10 +44,10 @@ class Store:
         engine: Engine,
         *,
         cleaning_time: timedelta = timedelta(0),
-        history_entries: int = HISTORY_ENTRIES,
+        history_entries: int = KEPT_ENTRIES,
         ended_leases: int = 10_000,
     ) -> None:
-        self.transactions = Transactions(engine, history_entries=history_entries)
+        self.transactions = Transactions(engine)
         catalogs = CatalogCache()
         self.lease_pages = LeasePages(self.transactions)
         self.idempotency = IdempotencyStore(self.transactions)
@@ -64,6 +65,7 @@ class Store:
         self.claims = ClaimStore(self.transactions)
         self.managers = ManagerStore(self.transactions)
         self.feeds = FeedStore(self.transactions)
+        self.journal = JournalStore(self.transactions, kept=history_entries)
         self.history = HistoryStore(self.transactions)
         self.series = SeriesStore(self.transactions, self.bookings)
         self.series_work = SeriesWorkStore(self.transactions, self.bookings)

@@ -32,6 +32,7 @@ from blazar.model.calendar.views import (
     Viewer,
 )
 from blazar.model.feeds import Feed, FeedContent, FeedItem, FeedKind, FeedOwner, FeedPage, FeedQuestion, FeedRequest
+from blazar.model.journal.entries import FieldChange, HistoryPage, NamedMove, PastEntry, Verb
 from blazar.model.leases.details import (
     BookedLease,
     HeldResource,
@@ -42,7 +43,6 @@ from blazar.model.leases.details import (
     LeasePage,
     LeaseState,
 )
-from blazar.model.leases.history import FieldChange, HistoryPage, NamedMove, PastEntry, Verb
 from blazar.model.leases.lease import (
     Event,
     Lease,

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from blazar.clouds.simulated import Faults, FileStorage, of_size
 from blazar.model.base.paging import Page
-from blazar.model.leases.history import Verb
+from blazar.model.journal.entries import Verb
 from blazar.model.leases.requests import IdempotencyKey
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.surgery import MergeRequest, Operated, Partner, PartRequest, SplitRequest, SwapRequest, Terms

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from blazar.model.base.errors import NotFound
 from blazar.model.base.paging import Page
 from blazar.model.calendar.allocations import Allocation
-from blazar.model.leases.history import PastEntry, Verb
-from blazar.store.sql.tables import lease_history
+from blazar.model.journal.entries import PastEntry, Verb
+from blazar.store.sql.tables import journal
 from blazar.store.store import Store
 
 OF_SURGERY = frozenset({Verb.SPLIT, Verb.MERGED, Verb.SWAPPED})
@@ -130,8 +130,8 @@ class Operations:
 
     def _told(self, lease_id: str, verb: Verb) -> int | None:
         """Return the revision that the last operation has made; None if there was none."""
-        h = lease_history.c
-        query = sa.select(sa.func.max(h.revision)).where(h.lease_id == lease_id, h.verb == str(verb))
+        j = journal.c
+        query = sa.select(sa.func.max(j.revision)).where(j.object_id == lease_id, j.verb == str(verb))
         with self.store.transactions.reading() as connection:
             found: int | None = connection.execute(query).scalar()
         return found

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from blazar.model.leases.history import Verb
+from blazar.model.journal.entries import Verb
 from blazar.store.store import Store
 from tests.soak.clients import NEWEST, OPERATOR, Api
 from tests.soak.operations import Before, Operations

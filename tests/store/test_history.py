@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from blazar.context import scope
 from blazar.model.base.errors import CloudUnavailable
 from blazar.model.base.paging import Page
-from blazar.model.leases.history import FieldChange, Verb
+from blazar.model.journal.entries import FieldChange, Verb
 from blazar.model.leases.requests import Actor
 from blazar.model.surgery import SwapRequest
-from blazar.store.sql.tables import lease_history
+from blazar.store.sql.tables import journal
 from blazar.store.store import Store
 from tests.manager.health.steps import look
 from tests.manager.surgery.steps import OPERATOR
@@ -42,7 +42,7 @@ def test_a_history_survives_its_lease_until_that_is_purged(engine):
     assert FieldChange("name", None, lease.name) in first.changes
     assert len(first.moves[0].come) == 1
     deleted = world.store.leases.purge(world.clock.now(), 10)
-    assert deleted["lease_history"] == 3
+    assert deleted["journal"] == 3
     assert world.store.history.page(lease.id, PAGE).items == ()
 
 
@@ -65,6 +65,7 @@ def test_a_long_one_loses_its_middle_again_and_again(engine):
     for number in range(70):
         changed = replace(saved, name=f"n{number}", revision=saved.revision)
         saved = store.leases.save(saved, changed, at=world.clock.now())
+        assert store.journal.number(10) == 1 + (number == 0)
     told = store.history.page(lease.id, PAGE).items
     assert len(told) <= 20 + 1 + 10 + 10
     (out,) = [each for each in told if each.verb is Verb.LEFT_OUT]
@@ -150,7 +151,7 @@ def test_leases_that_are_changed_all_day_and_end_leave_as_many_entries_as_are_ke
         for project in world.store.history.find_crowded_projects(30, now=now):
             world.store.history.forget_entries(project, 30, 10, now=now)
         with engine.connect() as connection:
-            assert connection.execute(sa.select(sa.func.count()).select_from(lease_history)).scalar_one() <= 30
+            assert connection.execute(sa.select(sa.func.count()).select_from(journal)).scalar_one() <= 30
 
 
 def verbs(world: World, lease) -> list[str]:

@@ -13,7 +13,8 @@ from blazar.cmd.db_manage import main
 from blazar.model.base.errors import NotFound
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.use.resource_hours import OutboxMessage
-from blazar.store.leases.leases import PARTS, LeaseStore
+from blazar.store.leases.leases import LeaseStore
+from blazar.store.leases.purging import PARTS
 from blazar.store.sql.tables import leases, metadata, reservations
 from tests.store.builders import HOUR, NOON
 from tests.world import ManualClock, World, a_host, a_series, instances

@@ -20,7 +20,7 @@ from blazar.model.base.moments import Duration
 from blazar.model.base.reasons import Cause, ReasonCode
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
-from blazar.model.leases.history import FieldChange, HistoryEntry, ResourceMove, Verb
+from blazar.model.journal.entries import FieldChange, JournalEntry, ObjectType, ResourceMove, Subject, Verb
 from blazar.model.leases.lease import Event, Lease, SavedAllocation, SavedState, TransferOffer
 from blazar.model.leases.requests import ReservationRequest
 from blazar.model.leases.reservation import Content, Gone, Reservation
@@ -34,7 +34,7 @@ from blazar.model.series.recurrence import Recurrence
 from blazar.model.series.rule import Frequency, Rule
 from blazar.model.use.policy import Usage, UsageSample, UseMode, UsePolicy, UseStep, UseWatch
 from blazar.store.booking import allocation_writes
-from blazar.store.booking.history import entry_row
+from blazar.store.journal.rows import entry_row
 from blazar.store.maintenance.plans import plan_of, plan_row
 from blazar.store.resources.resource_rows import details_row
 from blazar.store.series.series_rows import series_of, series_row
@@ -221,10 +221,12 @@ def test_the_plan_for_a_lease_in_a_maintenance_window():
     assert plan_of(SimpleNamespace(**{**row, **texts})) == plan
 
 
-def test_an_entry_of_a_history():
+def test_an_entry_of_the_journal():
     changes = (FieldChange("name", "a", "ü"), FieldChange("max", None, "2", "r"))
     moves = (ResourceMove("r", (7, 8), (), 2, 0),)
-    row = entry_row(HistoryEntry("l", NOON, Verb.CHANGED, changes=changes, moves=moves), 3)
+    about = Subject(ObjectType.LEASE, "l", "training", "physics", "curie", 3)
+    row = entry_row(JournalEntry(about, NOON, Verb.CHANGED, None, changes, moves, snapshot={"status": "ACTIVE"}))
+    assert stored(row["snapshot"]) == '{"status": "ACTIVE"}'
     assert stored(row["changes"]) == '[["name", "a", "\\u00fc", null], ["max", null, "2", "r"]]'
     assert stored(row["moves"]) == '[["r", [7, 8], [], 2, 0]]'
 

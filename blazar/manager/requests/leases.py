@@ -27,6 +27,7 @@ from blazar.model.base.errors import BlazarError, Contention, NotEnoughResources
 from blazar.model.base.moments import NOW
 from blazar.model.base.paging import Page
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
+from blazar.model.journal.entries import HistoryPage
 from blazar.model.leases.details import (
     BookedLease,
     HeldResource,
@@ -36,7 +37,6 @@ from blazar.model.leases.details import (
     LeaseOwner,
     LeasePage,
 )
-from blazar.model.leases.history import HistoryPage
 from blazar.model.leases.lease import Lease, LeaseRevision
 from blazar.model.leases.requests import IdempotencyKey, LeaseChange, LeaseRequest
 from blazar.model.leases.states import HIDDEN_EVENTS, EndReason, LeaseKind, LeaseStatus

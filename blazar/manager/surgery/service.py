@@ -16,7 +16,7 @@ from blazar.manager.surgery.exchange import Exchanger
 from blazar.manager.surgery.merge import Merger
 from blazar.manager.surgery.split import Splitter
 from blazar.manager.surgery.swap import Swapper
-from blazar.model.leases.history import Verb
+from blazar.model.journal.entries import Verb
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import IdempotencyKey, LeaseChange
 from blazar.model.surgery import MergeRequest, Operated, SplitRequest, SwapRequest, Terms

@@ -29,8 +29,8 @@ from blazar.model.base.clock import later
 from blazar.model.base.errors import InvalidInput, NotFound, PreconditionFailed, StaleLease
 from blazar.model.base.paging import Page
 from blazar.model.calendar.allocations import AllocationPlan
+from blazar.model.journal.entries import Verb
 from blazar.model.leases.details import LeaseDetails
-from blazar.model.leases.history import Verb
 from blazar.model.leases.lease import Lease, TransferOffer
 from blazar.model.leases.requests import Actor, IdempotencyKey, LeaseChange
 from blazar.model.leases.states import LeaseStatus, ReservationStatus

@@ -15,7 +15,7 @@ from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
-from blazar.model.leases.history import ResourceMove
+from blazar.model.journal.entries import ResourceMove
 from blazar.model.leases.lease import Lease
 from blazar.store.booking import history
 from blazar.store.calendar.generations import LONG_AGO

@@ -21,6 +21,7 @@ from blazar.model.use.resource_hours import OutboxMessage
 from blazar.store.booking.bookings import BookingStore
 from blazar.store.booking.commit import Commit, LeaseWrite
 from blazar.store.calendar.earlier_users import find_leases_with_earlier_users, read_last_reservations
+from blazar.store.leases import purging
 from blazar.store.resources import inventory
 from blazar.store.sql.rows import (
     ALLOCATION_COLUMNS,
@@ -31,17 +32,8 @@ from blazar.store.sql.rows import (
     assemble_leases,
     chunks,
 )
-from blazar.store.sql.tables import allocations, events, leases, metadata, reservations, resources
-from blazar.store.sql.tables import outbox as outbox_table
+from blazar.store.sql.tables import allocations, events, leases, reservations, resources
 from blazar.store.sql.transactions import Transactions, atomic
-
-PARTS = tuple(
-    (table, column)
-    for table in reversed(metadata.sorted_tables)
-    for column in table.columns
-    if any(key.column is leases.c.id for key in column.foreign_keys)
-)
-"""The tables whose rows belong to leases, with the column of the lease id, in an order in which they can be deleted."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HEALED = (str(LeaseStatus.PENDING), str(LeaseStatus.ACTIVE), str(LeaseStatus.UPDATING), str(LeaseStatus.STARTING))
@@ -302,29 +294,13 @@ class LeaseStore:
 
     def count_purgeable(self, before: datetime) -> Mapping[str, int]:
         """Return the number of leases deleted or ended before then, and of their rows by table."""
-        past = sa.select(leases.c.id).where(_is_purgeable(before))
-        total = sa.select(sa.func.count()).select_from(leases).where(_is_purgeable(before))
         with self._transactions.reading() as connection:
-            counts = {
-                str(table.name): connection.execute(sa.select(sa.func.count()).where(column.in_(past))).scalar_one()
-                for table, column in PARTS
-            }
-            return {"leases": connection.execute(total).scalar_one(), **counts}
+            return purging.count_rows(connection, before)
 
     @atomic
     def purge(self, connection: Connection, before: datetime, limit: int) -> Mapping[str, int]:
         """Delete at most ``limit`` of these leases with all their rows for good; return the number of rows by table."""
-        # Locked, so that a concurrent deletion of one of them finds all of it or nothing.
-        first = sa.select(leases.c.id).where(_is_purgeable(before)).order_by(leases.c.id).limit(limit).with_for_update()
-
-        ids = list(connection.execute(first).scalars())
-        if not ids:
-            return {}
-        deleted = {
-            str(table.name): connection.execute(table.delete().where(column.in_(ids))).rowcount
-            for table, column in PARTS
-        }
-        return {"leases": connection.execute(leases.delete().where(leases.c.id.in_(ids))).rowcount, **deleted}
+        return purging.delete_rows(connection, before, limit)
 
 
 def _select_visible(project_id: str | None) -> list[sa.ColumnElement[bool]]:
@@ -378,22 +354,3 @@ def read_allocations(connection: Connection, lease_ids: Collection[str]) -> Mapp
             allocation = allocation_of(row)
             found[allocation.lease_id].append(allocation)
     return {lease_id: tuple(held) for lease_id, held in found.items()}
-
-
-def _is_purgeable(before: datetime) -> sa.ColumnElement[bool]:
-    """Select leases deleted, or else ended, before then, with no open event, message or allocation.
-
-    One that waited in vain has ended when it gave up, one for which no room was made with its window.
-    """
-    over = sa.or_(
-        sa.and_(leases.c.status == str(LeaseStatus.TERMINATED), leases.c.ends_at < before),
-        sa.and_(
-            leases.c.status == str(LeaseStatus.TIMED_OUT),
-            sa.func.coalesce(leases.c.wait_until, leases.c.ends_at) < before,
-        ),
-    )
-    ended = sa.and_(leases.c.deleted_at.is_(None), over)
-    undelivered = sa.exists().where(outbox_table.c.lease_id == leases.c.id, outbox_table.c.due_at.is_not(None))
-    undone = sa.exists().where(events.c.lease_id == leases.c.id, events.c.due_at.is_not(None))
-    held = sa.exists().where(allocations.c.lease_id == leases.c.id, allocations.c.released_at.is_(None))
-    return sa.and_(sa.or_(leases.c.deleted_at < before, ended), ~undelivered, ~undone, ~held)

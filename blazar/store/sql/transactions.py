@@ -35,9 +35,8 @@ PATIENCE_SECONDS = 30
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5
 """Maximum seconds before the second attempt, and before any attempt."""
 
-KEPT_ENTRIES = "blazar_history_entries"
-"""Execution option of a connection for writes: how many of the last entries of a lease's history are kept."""
-HISTORY_ENTRIES = 200
+JOURNAL_WRITTEN = "blazar_journal_written"
+"""Key of the info of a connection: its transaction has written to the journal."""
 
 PLACE_SECONDS = 0.5
 """Seconds to wait for a pooled connection before a temporary one is opened."""
@@ -64,12 +63,12 @@ class Transactions:
     Raises StoreUnavailable if the database does not work, InvalidInput if it cannot store a value.
     """
 
-    def __init__(
-        self, engine: Engine, *, history_entries: int = HISTORY_ENTRIES, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, engine: Engine, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.engine = engine
+        self.journal_listeners: list[Callable[[], None]] = []
+        """What is called after each commit of a transaction that has written to the journal."""
         self._reading = make_read_engine(engine)
-        self._writing = engine.execution_options(**{WRITES: True, KEPT_ENTRIES: history_entries})
+        self._writing = engine.execution_options(**{WRITES: True})
         # A connection beyond those of the pool is closed after one use, and costs the database a process: so a burst of
         # short transactions uses the pool only. A thread that waits behind long ones still gets an extra connection.
         kept = engine.pool.size() if isinstance(engine.pool, QueuePool) else 1
@@ -120,12 +119,17 @@ class Transactions:
             try:
                 with self._turn, self._wait_for_connection(), self._writing.begin() as connection:
                     state_log.forget_changes(connection)
+                    connection.info.pop(JOURNAL_WRITTEN, None)
                     found = work(connection)
                     changes = state_log.noted_changes(connection)
+                    journal_written = connection.info.pop(JOURNAL_WRITTEN, False)
                     # The commit may take effect although its answer is lost.
                     may_change()
                 if changes:
                     state_log.log_changes(changes)
+                if journal_written:
+                    for listen in self.journal_listeners:
+                        listen()
                 if self._unwritable.lasts:
                     self._unwritable.log_recovery()
                 return found

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from blazar.model.base.paging import Page
-from blazar.model.leases.history import OTHER_LEASE, PastEntry, Verb
+from blazar.model.journal.entries import OTHER_LEASE, PastEntry, Verb
 from blazar.model.leases.states import EndReason
 from blazar.model.surgery import MergeRequest, Partner, PartRequest, SplitRequest, SwapRequest
 from tests.manager.surgery.steps import HOUR, OPERATOR

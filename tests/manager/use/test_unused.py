@@ -13,7 +13,7 @@ from blazar.manager.common.settings import Settings
 from blazar.model.base.clock import zulu
 from blazar.model.base.errors import CloudUnavailable, Conflict, InvalidInput
 from blazar.model.base.paging import Page
-from blazar.model.leases.history import Verb
+from blazar.model.journal.entries import Verb
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import EndReason, EventStatus, EventType, LeaseStatus
 from blazar.model.resources.resource import HOST

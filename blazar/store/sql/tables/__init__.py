@@ -2,12 +2,12 @@
 """The tables, by noun. The migrations create them; a test compares the two."""
 
 from blazar.store.sql.tables.columns import UTC_TIME, Id, LongText, UtcTime, metadata
+from blazar.store.sql.tables.journal_tables import journal, journal_numbering
 from blazar.store.sql.tables.lease_tables import (
     allocations,
     events,
     feeds,
     idempotency_keys,
-    lease_history,
     leases,
     managers,
     outbox,
@@ -26,6 +26,6 @@ from blazar.store.sql.tables.series_tables import occurrences, series
 
 __all__ = ["UTC_TIME", "Id", "LongText", "UtcTime", "metadata"]
 __all__ += ["inventory_versions", "resource_capabilities", "resource_properties", "resources"]
-__all__ += ["allocations", "events", "lease_history", "leases", "managers", "outbox", "reservations"]
-__all__ += ["feeds", "idempotency_keys", "project_uses", "waiting_list"]
+__all__ += ["allocations", "events", "leases", "managers", "outbox", "reservations"]
+__all__ += ["feeds", "idempotency_keys", "journal", "journal_numbering", "project_uses", "waiting_list"]
 __all__ += ["maintenance_leases", "maintenance_resources", "maintenance_windows", "occurrences", "series"]

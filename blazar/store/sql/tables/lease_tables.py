@@ -157,24 +157,6 @@ allocations = sa.Table(
     sa.Index(None, "reservation_id"),
 )
 
-lease_history = sa.Table(
-    "lease_history",
-    metadata,
-    # An entry belongs to the revision that the lease got by it, which orders them. They are added and never changed.
-    sa.Column("lease_id", Id, sa.ForeignKey("leases.id"), primary_key=True),
-    sa.Column("revision", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("at", UTC_TIME, nullable=False),
-    sa.Column("verb", sa.String(32), nullable=False),
-    # Who did it; NULL for the service itself.
-    sa.Column("user_id", sa.String(255)),
-    sa.Column("project_id", sa.String(255)),
-    sa.Column("operator", sa.Boolean, nullable=False),
-    # Lists of field, before, after and reservation; and of reservation, resources gone and come, and how many.
-    sa.Column("changes", sa.JSON, nullable=False),
-    sa.Column("moves", sa.JSON, nullable=False),
-    sa.Column("reason", sa.String(64)),
-)
-
 managers = sa.Table(
     "managers",
     metadata,

@@ -1,148 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The history of a lease: who did what to it, what that changed, and why."""
+"""What the journal says of a lease: who did what to it, what that changed, and why."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
-from enum import StrEnum
+from typing import Any
 
 from blazar.model.base.clock import zulu
-from blazar.model.base.paging import Position
+from blazar.model.journal.entries import (
+    LONGEST,
+    MOST_CHANGES,
+    OFFERED_TO,
+    OTHER_LEASE,
+    PROJECT_ID,
+    USER_ID,
+    FieldChange,
+    JournalEntry,
+    ObjectType,
+    ResourceMove,
+    Subject,
+    Verb,
+)
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import EndReason, EventType, LeaseStatus
 from blazar.model.use.policy import UseWatch
-
-MOST_CHANGES = 40
-"""Changes of fields that an entry keeps; a request with more of them is rare, and the lease itself shows the rest."""
-MOST_RESOURCES = 100
-"""Resources that an entry names for each reservation; it counts all of them."""
-LONGEST = 255
-"""Characters of a value that an entry keeps."""
-
-PROJECT_ID = "project_id"
-USER_ID = "user_id"
-OFFERED_TO = "offered_to"
-ENTRIES = "entries"
-"""Not a key of the lease: how many entries were left out."""
-OTHER_LEASE = "other_lease"
-"""Not a key of the lease: the id of the lease with which it was split, merged, or has exchanged resources."""
-
-
-class Verb(StrEnum):
-    """What was done to a lease."""
-
-    CREATED = "created"
-    WAITING = "waiting"
-    PROMISED = "promised"
-    ADVANCED = "advanced"
-    CHANGED = "changed"
-    EXTENDED = "extended"
-    SPLIT = "split"
-    MERGED = "merged"
-    SWAPPED = "swapped"
-    OFFERED = "offered"
-    WITHDRAWN = "withdrawn"
-    DECLINED = "declined"
-    TRANSFERRED = "transferred"
-    MOVED = "moved"
-    STARTED = "started"
-    KEPT = "kept"
-    HELD = "held"
-    LET_GO = "let_go"
-    RELEASED = "released"
-    FAILED = "failed"
-    TIMED_OUT = "timed_out"
-    REFUSED = "refused"
-    DELETED = "deleted"
-    ENDED = "ended"
-    LEFT_OUT = "left_out"
-
-
-class By(StrEnum):
-    """Who does something; ``SERVICE``: the life cycle of the lease, healing, maintenance, the waiting list."""
-
-    USER = "user"
-    OPERATOR = "operator"
-    SERVICE = "service"
-
-
-@dataclass(frozen=True, slots=True)
-class FieldChange:
-    """A value before and after, as texts; None where there was or is none.
-
-    ``reservation_id`` is None for a field of the lease itself.
-    """
-
-    field: str
-    before: str | None
-    after: str | None
-    reservation_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceMove:
-    """Which resources a reservation gave up and got, by calendar id: the first ones, and how many in all."""
-
-    reservation_id: str
-    gone: tuple[int, ...] = ()
-    come: tuple[int, ...] = ()
-    gone_count: int = 0
-    come_count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
-    """One thing that was done to a lease; ``by`` None: by the service itself. ``reason`` is a code of a reason."""
-
-    lease_id: str
-    at: datetime
-    verb: Verb
-    by: Actor | None = None
-    changes: tuple[FieldChange, ...] = ()
-    moves: tuple[ResourceMove, ...] = ()
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NamedMove:
-    """A move with the ids of the resources as users see them."""
-
-    reservation_id: str
-    gone: tuple[str, ...]
-    come: tuple[str, ...]
-    gone_count: int
-    come_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class PastEntry:
-    """An entry as it was written, with the number that orders it."""
-
-    id: str
-    at: datetime
-    verb: Verb
-    by: Actor | None
-    changes: tuple[FieldChange, ...]
-    moves: tuple[NamedMove, ...]
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryPage:
-    """A page of a history, and where the next one begins.
-
-    ``projects`` says whose the leases and reservations are now whose ids the entries name.
-    """
-
-    items: tuple[PastEntry, ...]
-    following: Position | None = None
-    count: int | None = None
-    projects: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def make_entry(
@@ -155,8 +40,8 @@ def make_entry(
     operation: str | None = None,
     sure: bool = False,
     other: str | None = None,
-) -> HistoryEntry | None:
-    """Return what a write of a lease adds to its history; None if nothing happened that anybody asks about.
+) -> JournalEntry | None:
+    """Return what a write of a lease adds to the journal; None if nothing happened that anybody asks about.
 
     ``operation`` names what a request does where the values do not tell; ``sure``: it is what this write does, whatever
     the values tell. ``other`` is the id of the lease that it is done with.
@@ -169,7 +54,33 @@ def make_entry(
         return None
     if other is not None:
         changes = (FieldChange(OTHER_LEASE, None, other), *changes)
-    return HistoryEntry(after.id, at, verb, by, changes[:MOST_CHANGES], tuple(moves), _find_reason_code(before, after))
+    reason = _find_reason_code(before, after)
+    about = describe_lease(after)
+    return JournalEntry(about, at, verb, by, changes[:MOST_CHANGES], tuple(moves), reason, snapshot_lease(after))
+
+
+def describe_lease(lease: Lease) -> Subject:
+    """Return a lease as the subject of an entry."""
+    return Subject(ObjectType.LEASE, lease.id, lease.name, lease.project_id, lease.user_id, lease.revision)
+
+
+def tell_giver(told: JournalEntry, before: Lease) -> JournalEntry:
+    """Return what the project is told that has given a lease away: the same, of the lease as it was theirs.
+
+    It belongs to no revision, so that the history of the lease has it once.
+    """
+    about = replace(describe_lease(before), revision=None)
+    return replace(told, about=about, snapshot=snapshot_lease(before))
+
+
+def snapshot_lease(lease: Lease) -> Mapping[str, Any]:
+    """Return what a message shows of a lease besides its name, its owner and its revision."""
+    return {
+        "status": str(lease.status),
+        "start_date": zulu(lease.window.start),
+        "end_date": zulu(lease.window.end),
+        "before_end_date": _zulu_or_none(_warning_time(lease)),
+    }
 
 
 _GENERAL = frozenset({Verb.CREATED, Verb.CHANGED, Verb.EXTENDED, Verb.MOVED, Verb.DELETED})

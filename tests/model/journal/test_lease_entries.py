@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from blazar.model.base.window import Window
-from blazar.model.leases.history import LONGEST, ResourceMove, Verb, make_entry
+from blazar.model.journal.entries import LONGEST, ResourceMove, Verb
+from blazar.model.journal.lease_entries import make_entry
 from blazar.model.leases.lease import Event, ExtendIfFree, Lease
 from blazar.model.leases.requests import Actor
 from blazar.model.leases.reservation import Content, Reservation

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The numbering of the journal: entries get their positions soon after they are committed.
+
+Any number of managers may do so. There is no claim, which a manager that is killed would keep for a while: who
+numbers holds a row of the database in one short transaction, which ends with its connection. A burst is numbered in
+portions, so that others can number or read meanwhile, and who waits to read is told when there is no more.
+"""
+
+from __future__ import annotations
+
+from blazar.manager.common.background import BackgroundThread
+from blazar.manager.common.runtime import Runtime
+
+BATCH = 500
+"""Entries that one transaction numbers."""
+PAUSE_SECONDS = 1.0
+"""What other managers write is seen so late."""
+SETTLE_SECONDS = 0.02
+"""What is written within this time is numbered together."""
+
+
+class JournalNumbering(BackgroundThread):
+    """Numbers what was committed: at once what this process writes, and each second what others do.
+
+    It goes on until all other parts have stopped, so that what they write last is numbered, too.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__("journal", work="Entries of the journal cannot be numbered", settle=SETTLE_SECONDS)
+        self._journal = runtime.store.journal
+        self._numbered = runtime.signals.entries_numbered
+        self._journal.listen(self.wake)
+
+    def run_once(self) -> int:
+        """Number all that is committed; return how many entries. StoreUnavailable.
+
+        Who reads the journal is told once, when all of it can be read.
+        """
+        total = 0
+        while not self._stopping.is_set():
+            done = self._journal.number(BATCH)
+            total += done
+            if done < BATCH:
+                # The rest is of transactions that go on; each is followed by a wake, here or in another manager.
+                break
+        if total:
+            self._numbered()
+        return total
+
+    def _round(self) -> float:
+        self.run_once()
+        return PAUSE_SECONDS

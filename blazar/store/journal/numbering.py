@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Positions of entries: a reader who asks for what comes after one misses nothing, whenever it was committed.
+
+The numbers of the database are those of insertion: what got the lower one may be committed later, after a reader has
+gone past it. So entries get a second number once they are committed. Who gives numbers holds the one row that says
+which was the last, so that they are committed in their order. Of one object that is the order of its revisions, since
+each write of it follows the commit of the one before.
+
+After that, the middle of long histories is left out, of entries with a number only: a reader has had the chance to see
+them, and finds in their place one that says how many they were.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.journal.entries import ENTRIES, ObjectType, Verb
+from blazar.store.sql.tables import journal, journal_numbering
+
+NUMBERING_ROW = 1
+"""The only row of the table."""
+FIRST_ENTRIES = 20
+"""The first entries of an object's history, which are always kept."""
+PORTION = 10
+"""More entries than are kept, after which those that are too many are left out."""
+
+_J, _N = journal.c, journal_numbering.c
+UNNUMBERED = sa.select(_J.seq).where(_J.position.is_(None)).order_by(_J.position, _J.seq)
+_NEXT = sa.select(_J.seq, _J.object_type, _J.object_id, _J.revision).where(_J.position.is_(None))
+_OF_THE_OBJECT = sa.or_(_J.object_type != str(ObjectType.LEASE), _J.revision.is_not(None))
+"""Not what another project is told of a lease, too: that is no part of the lease's history."""
+_ORDERED = _NEXT.order_by(_J.position, _J.seq)
+_GIVE = (
+    journal.update()
+    .where(_J.seq == sa.bindparam("of_seq", type_=_J.seq.type))
+    .values(position=sa.bindparam("new_position", type_=_J.position.type))
+)
+
+
+def number_entries(connection: Connection, limit: int, *, kept: int) -> int:
+    """Number at most so many committed entries; return how many.
+
+    Four statements, three more if the histories of some objects have become too long: of those the first and the last
+    ``kept`` entries stay.
+    """
+    last = _hold_row(connection)
+    rows = connection.execute(_ORDERED.limit(limit)).all()
+    if not rows:
+        return 0
+    ordered = order_rows([(row.seq, (row.object_type, row.object_id), row.revision) for row in rows])
+    numbers = [{"of_seq": seq, "new_position": last + number} for number, seq in enumerate(ordered, 1)]
+    connection.execute(_GIVE, numbers)
+    held = journal_numbering.update().where(_N.id == NUMBERING_ROW)
+    connection.execute(held.values(position=last + len(rows)))
+    _thin_out_histories(connection, rows, kept)
+    return len(rows)
+
+
+def order_rows(rows: Sequence[tuple[int, object, int | None]]) -> list[int]:
+    """Return the numbers of rows, each with an object and its revision, in the order in which they get positions.
+
+    That is theirs, but for the entries of one object, which take the places of these in the order of revisions: nodes
+    of one database may give numbers that do not follow each other.
+    """
+    places: dict[object, list[int]] = defaultdict(list)
+    for place, (_, about, revision) in enumerate(rows):
+        if revision is not None:
+            places[about].append(place)
+    found = [seq for seq, _, _ in rows]
+    for of_one in places.values():
+        for place, (_, seq) in zip(of_one, sorted((rows[at][2], rows[at][0]) for at in of_one), strict=True):
+            found[place] = seq
+    return found
+
+
+def _hold_row(connection: Connection) -> int:
+    """Lock the row of the last position until the end of the transaction; return that position.
+
+    Clash if another transaction has just made the row.
+    """
+    query = sa.select(_N.position).where(_N.id == NUMBERING_ROW).with_for_update()
+    last: int | None = connection.execute(query).scalar()
+    if last is None:
+        last = connection.execute(sa.select(sa.func.coalesce(sa.func.max(_J.position), 0))).scalar_one()
+        connection.execute(journal_numbering.insert().values(id=NUMBERING_ROW, position=last))
+    return last
+
+
+def _thin_out_histories(connection: Connection, rows: Collection[Any], kept: int) -> None:
+    """Leave out the middle of histories that have become long; most leases have had too few revisions for that.
+
+    What is left out at a time is a few entries, so that it is rarely done. One statement, three if some are.
+    """
+    most = FIRST_ENTRIES + 1 + kept
+    long = sorted(
+        {
+            (row.object_type, row.object_id)
+            for row in rows
+            if (row.revision is None and row.object_type != str(ObjectType.LEASE))
+            or (row.revision is not None and row.revision >= most)
+        }
+    )
+    if not long:
+        return
+    columns = (_J.seq, _J.position, _J.object_type, _J.object_id, _J.revision, _J.verb, _J.changes)
+    of_these = sa.or_(*(sa.and_(_J.object_type == type_, _J.object_id == id_) for type_, id_ in long))
+    query = sa.select(*columns).where(of_these, _J.position.is_not(None), _OF_THE_OBJECT)
+    found: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    for row in connection.execute(query.order_by(_J.object_type, _J.object_id, _J.position)):
+        found[row.object_type, row.object_id].append(row)
+    gone = [every[FIRST_ENTRIES:-kept] for every in found.values() if len(every) >= most + PORTION]
+    if gone:
+        last = sa.select(journal).where(_J.seq.in_([some[-1].seq for some in gone]))
+        kept_rows = {row["seq"]: dict(row) for row in connection.execute(last).mappings()}
+        connection.execute(journal.delete().where(sa.or_(*(_select_between(some) for some in gone))))
+        sums = [_sum_up_entries(kept_rows[some[-1].seq], some) for some in gone]
+        connection.execute(journal.insert(), sums)
+
+
+def _select_between(some: Sequence[Any]) -> sa.ColumnElement[bool]:
+    """Select entries of one object that follow each other."""
+    first, last = some[0], some[-1]
+    of_one = (_J.object_type == first.object_type, _J.object_id == first.object_id)
+    return sa.and_(*of_one, _OF_THE_OBJECT, _J.position.between(first.position, last.position))
+
+
+def _sum_up_entries(last: Mapping[str, Any], gone: Sequence[Any]) -> dict[str, Any]:
+    """Return the entry in the place of others, at that of the last one; one that stood for more counts as these."""
+    count = sum(count_entries(row.verb, row.changes) for row in gone)
+    return {
+        **{key: value for key, value in last.items() if key != "seq"},
+        "id": str(uuid.uuid4()),
+        "verb": str(Verb.LEFT_OUT),
+        "by_user_id": None,
+        "by_project_id": None,
+        "by_operator": False,
+        "request_id": None,
+        "global_request_id": None,
+        "changes": [[ENTRIES, None, str(count), None]],
+        "moves": [],
+        "reason": None,
+        "snapshot": None,
+    }
+
+
+def count_entries(verb: str, changes: Sequence[Sequence[Any]]) -> int:
+    """Return for how many entries an entry stands."""
+    return int(changes[0][2]) if verb == str(Verb.LEFT_OUT) else 1

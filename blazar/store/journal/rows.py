@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Entries of the journal as rows: each is written in the transaction of the change that it tells of."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from blazar.context import current
+from blazar.model.journal.entries import (
+    LONGEST,
+    FieldChange,
+    JournalEntry,
+    NamedMove,
+    NumberedEntry,
+    ObjectType,
+    PastEntry,
+    Subject,
+    Verb,
+)
+from blazar.model.leases.requests import Actor
+from blazar.store.sql.tables import journal
+from blazar.store.sql.transactions import JOURNAL_WRITTEN
+
+_INSERT = journal.insert()
+
+
+def write_entries(connection: Connection, entries: Iterable[JournalEntry]) -> None:
+    """Insert entries, in one statement; none if there is nothing to tell. They are numbered after the commit."""
+    here = current()
+    asked = {
+        "request_id": _cut(here.local_id or here.request_id),
+        "global_request_id": _cut(here.request_id) if here.local_id else None,
+    }
+    rows = [{**entry_row(told), **asked} for told in entries]
+    if rows:
+        connection.execute(_INSERT, rows)
+        connection.info[JOURNAL_WRITTEN] = True
+
+
+def entry_row(told: JournalEntry) -> dict[str, Any]:
+    """Return the columns of an entry, but for those of the request."""
+    about, by = told.about, told.by
+    return {
+        "id": str(uuid.uuid4()),
+        "at": told.at,
+        "object_type": str(about.object_type),
+        "object_id": about.id,
+        "object_name": _cut(about.name),
+        "revision": about.revision,
+        "verb": str(told.verb),
+        "project_id": about.project_id,
+        "user_id": about.user_id,
+        "by_user_id": None if by is None else by.user_id,
+        "by_project_id": None if by is None else by.project_id,
+        "by_operator": by is not None and by.operator,
+        "changes": [[c.field, c.before, c.after, c.reservation_id] for c in told.changes],
+        "moves": [[m.reservation_id, m.gone, m.come, m.gone_count, m.come_count] for m in told.moves],
+        "reason": told.reason,
+        "snapshot": told.snapshot,
+    }
+
+
+def parse_past(id_: str, row: Mapping[Any, Any], labels: Mapping[int, str]) -> PastEntry:
+    """Return what an entry says; ``labels`` are the public ids of the resources that it names, by calendar id."""
+    user_id = row["by_user_id"]
+    return PastEntry(
+        id_,
+        row["at"],
+        Verb(row["verb"]),
+        None if user_id is None else Actor(user_id, row["by_project_id"], bool(row["by_operator"])),
+        tuple(FieldChange(*change) for change in row["changes"]),
+        tuple(
+            NamedMove(
+                reservation_id,
+                tuple(labels[number] for number in gone if number in labels),
+                tuple(labels[number] for number in come if number in labels),
+                gone_count,
+                come_count,
+            )
+            for reservation_id, gone, come, gone_count, come_count in row["moves"]
+        ),
+        row["reason"],
+    )
+
+
+def parse_numbered(row: Mapping[Any, Any], labels: Mapping[int, str]) -> NumberedEntry:
+    """Return an entry that has its position."""
+    return NumberedEntry(
+        row["position"],
+        Subject(
+            ObjectType(row["object_type"]),
+            row["object_id"],
+            row["object_name"],
+            row["project_id"],
+            row["user_id"],
+            row["revision"],
+        ),
+        parse_past(row["id"], row, labels),
+        row["request_id"],
+        row["global_request_id"],
+        row["snapshot"],
+    )
+
+
+def _cut(text: str | None) -> str | None:
+    return None if text is None else text[:LONGEST]
