@@ -114,6 +114,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         panel("Leases that wait", "short", most("blazar_waiting_leases", "resource_type")),
         panel("The longest wait", "s", most("blazar_waiting_oldest_age_seconds", "resource_type")),
         panel("How long was waited", "s", quantile(0.5, "blazar_wait_seconds", "outcome")),
+        panel("Promises", "ops", rates("blazar_promises_total", "change"), note="broken should stay at 0"),
         panel("Time of a plan", "s", *quantiles("blazar_queue_plan_duration_seconds")),
     ),
     "Capacity": (

@@ -183,6 +183,11 @@ WAIT = Spread(
     _outcome("granted", "timed_out", "withdrawn"),
     buckets=(60, 300, 900, 3600, 14400, 43200, 86400, 259200, 604800, 2592000),
 )
+PROMISES = Count(
+    "promises_total",
+    "Promised starts: kept is one of a lease that has started, broken one of a lease whose start failed for good.",
+    Label("change", ("made", "advanced", "kept", "broken")),
+)
 QUEUE_PLAN_DURATION = Spread("queue_plan_duration_seconds", "How long a plan of the waiting list takes.")
 
 # Whether anybody looks.

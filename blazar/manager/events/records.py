@@ -37,6 +37,7 @@ from blazar.model.leases.states import (
     ReservationStatus,
 )
 from blazar.model.use.resource_hours import OutboxMessage
+from blazar.observe import metrics
 from blazar.store.booking.commit import Commit, LeaseWrite
 
 LOG = logging.getLogger(__name__)
@@ -124,6 +125,8 @@ class Recorder:
             if record.release:
                 self._runtime.signals.resources_freed()
             self._notify(saved, current, result, handler)
+            if current.event_type == EventType.START and isinstance(result, Finished):
+                _count_promise(saved)
             return saved
 
     def _write(self, lease: Lease, record: EventRecord, messages: tuple[OutboxMessage, ...], now: datetime) -> Lease:
@@ -221,7 +224,9 @@ class Recorder:
 
     def save_start(self, before: Lease, after: Lease, now: datetime) -> None:
         """Write a lease whose start needed no work in the cloud, and notify of it."""
-        self.notify_step(EventType.START)(self.save(before, after, now))
+        saved = self.save(before, after, now)
+        self.notify_step(EventType.START)(saved)
+        _count_promise(saved)
 
     def save(self, before: Lease, after: Lease, now: datetime) -> Lease:
         """Write a lease, with the outbox messages if its start is undone or it is refused."""
@@ -287,6 +292,12 @@ class Recorder:
         for project_id in sorted({server.project_id for server in result.moved}):
             servers = [server for server in result.moved if server.project_id == project_id]
             self._runtime.notifier.notify_moved(project_id, servers)
+
+
+def _count_promise(lease: Lease) -> None:
+    """Count whether a lease whose start is over has started as it was promised."""
+    if lease.wait is not None and lease.wait.advance and lease.status is not LeaseStatus.DELETING:
+        metrics.PROMISES.add("kept" if lease.status is LeaseStatus.ACTIVE else "broken")
 
 
 def _reaches_mark(time: datetime, begin: datetime, end: datetime) -> bool:

@@ -44,6 +44,7 @@ from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor, LeaseChange
 from blazar.model.leases.states import LeaseKind, LeaseStatus
 from blazar.model.queue import FailedTry, TryFailure
+from blazar.observe import metrics
 from blazar.store.booking.commit import Commit, LeaseWrite
 from blazar.store.queue.waiting_list import ListState, QueueUpdate
 
@@ -98,6 +99,8 @@ class QueueRounds:
         self._creation = creation
         self._updates = updates
         self._stopping = stopping
+        # That it grows is seen of a number that is there before.
+        metrics.PROMISES.add("broken", by=0)
 
     def carry_out(self, snapshot: QueueSnapshot, state: ListState) -> int:
         """Make a plan of a snapshot, and do what it says; return how many leases it granted or moved.
@@ -246,6 +249,7 @@ class QueueRounds:
             return False
         LOG.info("Lease %s starts earlier than promised, at %s", lease.id, moved.window.start)
         self._runtime.notifier.notify(ADVANCED, moved)
+        metrics.PROMISES.add("advanced")
         self._runtime.signals.events_due()
         return True
 
@@ -308,6 +312,7 @@ class QueueRounds:
         runtime.notifier.notify(CREATED, created)
         if created.is_promised:
             runtime.notifier.notify(PROMISED, created)
+            metrics.PROMISES.add("made")
         runtime.signals.events_due()
         return True
 

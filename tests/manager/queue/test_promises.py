@@ -16,10 +16,12 @@ from blazar.enforcement import Question
 from blazar.manager.changing.updates import Updates
 from blazar.manager.common.settings import Settings
 from blazar.model.base.clock import END_OF_TIME
-from blazar.model.base.errors import Conflict, InvalidInput, NotFound, OthersWait, UsageDenied
+from blazar.model.base.errors import CloudUnavailable, Conflict, InvalidInput, NotFound, OthersWait, UsageDenied
 from blazar.model.leases.lease import Lease
-from blazar.model.leases.states import EventType, LeaseStatus
+from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
 from blazar.model.resources.resource import HOST
+from blazar.observe import metrics
+from blazar.observe.families import REGISTRY
 from tests.manager.enforcement.recording import RecordingFilter
 from tests.observed import Killed
 from tests.promises import check_promises
@@ -435,3 +437,50 @@ def test_through_random_lives_a_promise_is_never_later_and_never_smaller(sqlite,
     world.run_to(world.clock.now() + 2 * DAY)
     left = {world.now(lease).status for lease in known if world.now(lease).deleted_at is None}
     assert left <= {LeaseStatus.TERMINATED, LeaseStatus.TIMED_OUT}
+
+
+class Counted:
+    """How often promises were made, advanced, kept and broken since."""
+
+    def __init__(self) -> None:
+        self._before = self._read()
+
+    def _read(self) -> dict[str, float]:
+        name = metrics.PROMISES.name
+        return {
+            change: REGISTRY.get_sample_value(name, {"change": change}) or 0
+            for change in ("made", "advanced", "kept", "broken")
+        }
+
+    @property
+    def since(self) -> dict[str, float]:
+        return {change: more for change, number in self._read().items() if (more := number - self._before[change])}
+
+
+def test_promises_are_counted_when_they_are_made_advanced_and_kept(world):
+    counted = Counted()
+    lease = promised(world, a_host(3))
+    assert counted.since == {"made": 1}
+    world.run_to(NOON + 30 * MINUTE)
+    world.manager.leases.delete(world.full.id)
+    world.run()
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert counted.since == {"made": 1, "advanced": 1, "kept": 1}
+
+
+def test_a_promise_is_broken_if_the_start_fails_for_good(world):
+    lease = promised(world, a_host(3))
+    counted = Counted()
+    world.run_to(NOON + 2 * HOUR - MINUTE)
+    world.faults.fail_before("add_host", CloudUnavailable("Nova does not answer"), times=10_000)
+    world.run_to(NOON + 5 * HOUR)
+    assert world.now(lease).event(EventType.START).status is EventStatus.ERROR
+    assert counted.since == {"broken": 1}
+
+
+def test_what_starts_at_once_after_its_wait_was_promised_nothing(world):
+    waits(world, a_host(3))
+    counted = Counted()
+    world.manager.leases.delete(world.full.id)
+    world.run()
+    assert counted.since == {}
