@@ -32,6 +32,7 @@ from blazar.context import CallerIds, effects, note_caller
 from blazar.context import scope as enter_scope
 from blazar.model.base.errors import BlazarError
 from blazar.model.leases.states import LeaseKind
+from blazar.observe.spans import PARENT, span_of_request
 from blazar.rpc.interface import Manager
 
 MAX_BODY_BYTES = 1024 * 1024
@@ -109,6 +110,10 @@ def _before() -> Response | None:
         raise BadFrame(400, "The Host header is not a valid host name; send the name and port of this service.")
     g.scope = enter_scope(request_id=g.global_id or g.request_id, local_id=g.request_id if g.global_id else None)
     g.scope.__enter__()
+    g.span = span_of_request(
+        f"{request.method} {request.url_rule or 'unmatched'}", request.headers.get(PARENT), request_id=g.request_id
+    )
+    g.note = g.span.__enter__()
     noted = access.note_of(request.environ)
     noted.request_id, noted.global_id = g.request_id, g.global_id
     if dispatch.is_open():
@@ -128,6 +133,8 @@ def _before() -> Response | None:
 
 def _after(response: Response) -> Response:
     response.headers[REQUEST_ID] = g.request_id
+    if (note := g.get("note")) is not None:
+        note.note_status(response.status_code)
     # Responses depend on the caller: from 1.1 on a row says what may be kept, and before nothing.
     response.headers.setdefault("Cache-Control", "no-store")
     # No browser may guess the type of a response.
@@ -148,5 +155,6 @@ def _after(response: Response) -> Response:
 
 def _teardown(error: BaseException | None) -> None:
     # The thread serves other requests later, which must not inherit this request's scope.
-    if (entered := g.pop("scope", None)) is not None:
-        entered.__exit__(None, None, None)
+    for name in ("span", "scope"):
+        if (entered := g.pop(name, None)) is not None:
+            entered.__exit__(None, None, None)

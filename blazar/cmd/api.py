@@ -20,7 +20,7 @@ from blazar.api.http.openapi import Served
 from blazar.api.http.policy import Policy
 from blazar.api.leases.services import most_of
 from blazar.api.parts import all_parts
-from blazar.cmd import config, logins, logs, pages, process, web
+from blazar.cmd import config, logins, logs, pages, process, tracing, web
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import transport
 from blazar.model.base.errors import BlazarError
@@ -145,6 +145,7 @@ def _serve(conf: cfg.ConfigOpts) -> None:
         ) from error
 
     serving = web.Serving(server)
+    stop_tracing = tracing.start(conf, "blazar-api")
     try:
         serving.stop_on_signals()
         signal.signal(signal.SIGHUP, lambda *_: config.read_again(conf))
@@ -156,6 +157,7 @@ def _serve(conf: cfg.ConfigOpts) -> None:
         LOG.info("blazar-api stops at once, as it is asked again")
     finally:
         server.close()
+        stop_tracing()
 
 
 def _say_stopping() -> None:

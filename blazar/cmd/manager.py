@@ -26,7 +26,7 @@ from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.access import POOL, ServiceUser
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.ports import Cloud
-from blazar.cmd import assemble, config, logs, process
+from blazar.cmd import assemble, config, logs, process, tracing
 from blazar.cmd.config import ConfigurationError
 from blazar.enforcement import CloudIdentity
 from blazar.manager.health import service_updates
@@ -85,6 +85,7 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     for leftover in config.leftovers(conf):
         LOG.warning("Option %s is set in the configuration and not used", leftover)
     assemble.check_plugins(conf)
+    stop_tracing = tracing.start(conf, "blazar-manager")
     tables = _tables(conf, stopping)
     try:
         started = _assemble(conf, tables, stopping)
@@ -92,6 +93,7 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
             _serve(conf, *started, stopping)
     finally:
         tables.dispose()
+        stop_tracing()
 
 
 def _assemble(conf: cfg.ConfigOpts, tables: Engine, stopping: threading.Event) -> tuple[ManagerService, str] | None:

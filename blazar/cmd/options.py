@@ -13,6 +13,7 @@ from blazar.clouds.hooks import options as hooks
 from blazar.clouds.openstack import options as cloud
 from blazar.cmd import database_options as database
 from blazar.cmd import lease_options as leases
+from blazar.cmd import tracing
 from blazar.enforcement import builtin_options
 from blazar.manager.use import settings as use
 from blazar.resources.generic.hooked_type import GENERIC_OPTIONS
@@ -376,6 +377,7 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     "nova": [*hosts.NOVA_OPTIONS, *cloud.NOVA_OPTIONS],
     hosts.SECTION: hosts.HOST_OPTIONS,
     "placement": cloud.PLACEMENT_OPTIONS,
+    tracing.GROUP: tracing.OPTIONS,
     "ui": UI_OPTIONS,
     webhooks.SECTION: webhooks.WEBHOOK_OPTIONS,
     use.SECTION: [*use.OPTIONS, *prometheus.OPTIONS, *use.POLICY_OPTIONS],

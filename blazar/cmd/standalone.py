@@ -37,7 +37,7 @@ from blazar.api.parts import all_parts
 from blazar.clouds.hooks.http import HttpHooks
 from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import open_cloud
-from blazar.cmd import assemble, config, pages, process, web
+from blazar.cmd import assemble, config, pages, process, tracing, web
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.demo import past
 from blazar.cmd.demo.stage import set_limits
@@ -111,6 +111,7 @@ def _run(options: argparse.Namespace) -> int:
     server = web.server(AccessLog(asked), listener=listener, threads=THREADS, trusts_proxy=False)
     serving = web.Serving(server)
     process.settle()
+    stop_tracing = tracing.start(conf, "blazar-standalone")
     manager.start(alone=True)
     manager.presence.enter(ManagerState.RUNNING)
     try:
@@ -127,6 +128,7 @@ def _run(options: argparse.Namespace) -> int:
         manager.stop()
         engine.dispose()
         lock.close()
+        stop_tracing()
     return 0
 
 

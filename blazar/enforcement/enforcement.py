@@ -37,6 +37,7 @@ from blazar.model.base.service_info import StatedLimit
 from blazar.model.base.window import Window
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
+from blazar.observe.spans import span
 
 LOG = logging.getLogger(__name__)
 
@@ -178,7 +179,8 @@ class Enforcement:
         substance = question.substance
         for number, rule in enumerate(self.filters):
             if rule.needs_use or passed.get(number) != substance:
-                rule.check(question)
+                with span(f"enforce {type(rule).__name__}"):
+                    rule.check(question)
                 passed[number] = substance
 
     def refusals(self, question: Question) -> tuple[UsageDenied, ...]:

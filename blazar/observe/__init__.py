@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service tells of itself while it runs: metrics. It imports nothing of ours but the model."""
+"""What the service tells of itself while it runs: metrics and traces. It imports nothing of ours but the model."""

@@ -19,6 +19,7 @@ from blazar.model.base.errors import ManagerUnavailable, NothingDone, OtherVersi
 from blazar.model.base.log_lines import Trouble
 from blazar.model.leases.lease import Lease
 from blazar.model.resources.resource import HOST
+from blazar.observe.spans import Side, parent_headers, span
 from blazar.rpc import codec
 from blazar.rpc.interface import (
     AvailabilitySearch,
@@ -197,10 +198,11 @@ class RemoteManager:
     def part(self, call: str, place: Mapping[str, str] | None = None, **arguments: Any) -> tuple[Any, bool]:
         """Return the answer to a call, and whether it is a list that continues; ``place`` is where it begins."""
         texts = codec.encode_arguments(call, arguments)
-        self._wait_for_bus()
         try:
-            message = _until_begun(lambda: self._message(call, texts, place or {}))
-            return codec.decode_answer(call, message), codec.is_cut(message)
+            with span(f"rpc {call}", side=Side.CLIENT):
+                self._wait_for_bus()
+                message = _until_begun(lambda: self._message(call, texts, place or {}))
+                return codec.decode_answer(call, message), codec.is_cut(message)
         except codec.MalformedMessage as error:
             LOG.error("Answer of a manager cannot be decoded: %s", error)
             raise ManagerUnavailable("the answer of blazar-manager cannot be understood") from error
@@ -240,7 +242,7 @@ class RemoteManager:
     def _call(self, call: str, texts: Mapping[str, str], place: Mapping[str, str], timeout: float | None = None) -> Any:
         """Send one message and wait for its answer."""
         here = current()
-        context: dict[str, Any] = {"request_id": here.request_id, **place}
+        context: dict[str, Any] = {"request_id": here.request_id, **parent_headers(), **place}
         if here.local_id is not None:
             context["local_id"] = here.local_id
         if here.caller is not None:

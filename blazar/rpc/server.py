@@ -19,6 +19,7 @@ from blazar.model.base.clock import Clock, SystemClock
 from blazar.model.base.errors import BlazarError, OtherVersion
 from blazar.model.leases.details import LeaseOwner
 from blazar.model.leases.requests import Actor
+from blazar.observe.spans import PARENT, Side, span
 from blazar.rpc import codec
 from blazar.rpc.interface import Manager
 
@@ -74,6 +75,7 @@ class Endpoint:
                     owners=_owners(context.get("owners")),
                 ),
                 limit_wait(_instant(context.get("deadline")), self._clock),
+                span(f"serve {call}", side=Side.SERVER, parent=_text(context.get(PARENT))),
             ):
                 noun, name = call.split(".")
                 answer = getattr(getattr(self._manager, noun), name)(**values)

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """``blazar.wsgi.api:application``; reads ``$OS_BLAZAR_CONFIG_DIR/blazar.conf``, by default that of ``/etc/blazar``."""
 
-from blazar.cmd import config
+import atexit
+
+from blazar.cmd import config, tracing
 from blazar.cmd.api import build, configure
 
-application = build(configure([], files=config.default_files()))
+_conf = configure([], files=config.default_files())
+atexit.register(tracing.start(_conf, "blazar-api"))
+application = build(_conf)

@@ -25,6 +25,7 @@ from blazar.context import check_change, current
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
 from blazar.model.base.reasons import ReasonCode
+from blazar.observe.spans import Side, parent_headers, span
 
 LOG = logging.getLogger(__name__)
 
@@ -119,7 +120,7 @@ class _Request:
     @property
     def headers(self) -> Mapping[str, str]:
         headers = {"Content-Type": self.content_type} if self.content_type else {}
-        return headers | ({"X-OpenStack-Request-ID": id_} if (id_ := current().request_id) else {})
+        return headers | ({"X-OpenStack-Request-ID": id_} if (id_ := current().request_id) else {}) | parent_headers()
 
 
 class CloudService:
@@ -187,8 +188,9 @@ class CloudService:
         left = current().remaining()
         if left is not None and left <= 0:
             raise CloudUnavailable(f"{self._name} took too long; the time for this request is over")
-        with self._breaker.call() as call:
+        with span(f"cloud {self._name} {asked.method}", side=Side.CLIENT) as note, self._breaker.call() as call:
             response = self._attempt(asked)
+            note.note_status(response.status_code)
             call.note_answer()
         if response.status_code >= 400:
             raise self._describe_refusal(asked, response)

@@ -29,6 +29,7 @@ from blazar.model.calendar.demand import Demand
 from blazar.model.leases.lease import Lease
 from blazar.model.resources.resource import ResourceKind
 from blazar.model.use.resource_hours import OutboxMessage
+from blazar.observe.spans import span
 from blazar.store.booking.commit import Commit, LeaseWrite
 from blazar.store.resources.catalog import ResourceCatalog
 
@@ -154,19 +155,17 @@ class Booker:
         mine, enabled, reason = list(checks), self._runtime.enforcement.enabled, _OTHERS_FASTER
         for attempt in range(self._runtime.settings.booking_attempts):
             try:
-                with self._turn:
+                with span("book", attempt=attempt + 1) as note, self._turn:
                     proposal = propose(attempt)
-                    if check is not None:
+                    if check is not None or enabled and proposal.examined:
                         with self._interrupted():
-                            proposal = check(proposal)
-                    elif enabled and proposal.examined:
-                        with self._interrupted():
-                            self._check(proposal, mine)
+                            proposal = self._check(proposal, mine) if check is None else check(proposal)
                     check_awaited()
                     if proposal.commit is not None and not dry_run:
                         commit = self._complete(proposal, proposal.commit, mine)
                         saved = write(proposal, commit) if write else self._runtime.store.bookings.commit(commit)
                         proposal = replace(proposal, commit=_with_saved(commit, saved))
+                        note.add(lease_id=",".join(lease.id for lease in saved[:10]))
                     drop_deadline()
                     return proposal
             except (StaleCalendar, StaleLease) as lost:
@@ -184,8 +183,8 @@ class Booker:
         finally:
             self._turn.acquire()
 
-    def _check(self, proposal: Proposal[F], checks: list[EnforcementCheck]) -> None:
-        """Raise UsageDenied, or another error, unless enforcement allows each part, by a check of its own."""
+    def _check(self, proposal: Proposal[F], checks: list[EnforcementCheck]) -> Proposal[F]:
+        """Return the proposal if enforcement allows each part, by a check of its own; UsageDenied, or another error."""
         for examined in proposal.examined:
             for lease_id in examined.known_leases:
                 self._outbox.catch_up(lease_id)
@@ -198,6 +197,7 @@ class Booker:
             except UsageDenied as error:
                 error.pointer = examined.pointer or error.pointer
                 raise
+        return proposal
 
     def _complete(self, proposal: Proposal[F], commit: Commit, checks: Sequence[EnforcementCheck]) -> Commit:
         """Return the commit with what the checks have read, and the claim as of now: the checks may have taken long."""

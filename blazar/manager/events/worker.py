@@ -23,6 +23,7 @@ from blazar.model.base.errors import BlazarError, ClaimLost, CloudUnavailable, S
 from blazar.model.base.log_lines import log_level
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import EventType
+from blazar.observe.spans import span
 
 LOG = logging.getLogger(__name__)
 
@@ -107,7 +108,10 @@ class Worker:
             return lease
         kind = EventType(event.event_type)
         handler = self.handlers[kind]
-        with self._runtime.claims.held(claim):
+        with (
+            span(f"event {kind}", lease_id=lease.id, event_id=event.id, attempt=event.attempts + 1),
+            self._runtime.claims.held(claim),
+        ):
             try:
                 result: Result | UsageFinding = handler.act(lease, event, claim)
             except ClaimLost as error:

@@ -21,6 +21,7 @@ from sqlalchemy.pool import QueuePool
 from blazar.context import may_change
 from blazar.model.base.errors import BlazarError, Conflict, InvalidInput, StoreUnavailable
 from blazar.model.base.log_lines import Trouble
+from blazar.observe.spans import record_write
 from blazar.store.sql import state_log
 from blazar.store.sql.engine import WRITES, empty_write_ahead_log, make_read_engine
 
@@ -117,6 +118,7 @@ class Transactions:
         attempt = 0
         while True:
             try:
+                begin = time.monotonic()
                 with self._turn, self._wait_for_connection(), self._writing.begin() as connection:
                     state_log.forget_changes(connection)
                     connection.info.pop(JOURNAL_WRITTEN, None)
@@ -125,6 +127,7 @@ class Transactions:
                     journal_written = connection.info.pop(JOURNAL_WRITTEN, False)
                     # The commit may take effect although its answer is lost.
                     may_change()
+                record_write(begin, time.monotonic())
                 if changes:
                     state_log.log_changes(changes)
                 if journal_written:
