@@ -184,6 +184,7 @@ ON_MORE = [
     ("PUT", "/series/{series}", {"colour": "red"}, (400, 400, 403, 404, 404, 404, 401)),
     ("DELETE", "/series/{series}", None, (204, 204, 403, 404, 404, 404, 401)),
     ("GET", "/maintenances", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/managers", None, (200, 403, 403, 403, 403, 403, 401)),
     ("POST", "/maintenances", {"name": "x"}, (400, 403, 403, 403, 403, 403, 401)),
     ("GET", "/maintenances/0", None, (404, 403, 403, 403, 403, 403, 401)),
     ("PATCH", "/maintenances/0", {"name": "x"}, (404, 403, 403, 403, 403, 403, 401)),

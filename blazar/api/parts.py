@@ -21,6 +21,7 @@ from blazar.api.kinds import devices, floating_ips, generic, instances, networks
 from blazar.api.kinds.hosts import routes as hosts
 from blazar.api.leases.part import make_part as make_leases
 from blazar.api.maintenance import routes as maintenances
+from blazar.api.managers import routes as managers
 from blazar.api.resources import routes as resources
 from blazar.api.search import routes as availability
 from blazar.api.series import routes as series
@@ -49,6 +50,7 @@ BUILTIN: tuple[Part, ...] = (
     feeds.PART,
     series.PART,
     maintenances.PART,
+    managers.PART,
     surgery.PART,
     transfers.PART,
     history.PART,

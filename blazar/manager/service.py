@@ -50,9 +50,10 @@ from blazar.manager.surgery.service import SurgeryService
 from blazar.manager.surgery.transfers import TransferService
 from blazar.manager.waiting.waiting_list import WaitingList
 from blazar.model.base.clock import Clock
+from blazar.model.base.errors import StoreUnavailable
 from blazar.model.base.service_info import ServiceFacts
 from blazar.model.leases.lease import Lease
-from blazar.model.managers.presence import ManagerState
+from blazar.model.managers.presence import KnownManager, ManagerState, Pong
 from blazar.model.resources.regions import Regions
 from blazar.model.resources.resource import ResourceKind
 from blazar.resources.contract.actions import action_of
@@ -65,8 +66,23 @@ from blazar.store.store import Store
 class FactService:
     """Answers the calls about the service itself."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, presence: Presence) -> None:
         self._runtime = runtime
+        self._presence = presence
+
+    def ping(self) -> Pong:
+        """Say that this manager is there, and whether its database answers; one statement."""
+        facts, seconds, trouble = self._presence.facts(), None, None
+        try:
+            seconds = self._runtime.store.managers.measure_answer()
+        except StoreUnavailable as error:
+            trouble = error.message
+        now = self._runtime.clock.now()
+        return Pong(facts.id, facts.version, facts.rpc_version, facts.state, now, seconds, trouble)
+
+    def managers(self) -> tuple[KnownManager, ...]:
+        """Return the managers that run, or were seen within a day, with their work; two statements."""
+        return self._runtime.store.managers.all(now=self._runtime.clock.now(), claim_ttl=self._runtime.claims.ttl)
 
     def facts(self, project_id: str) -> ServiceFacts:
         """Return the facts that are the same for all leases of a project. No statement."""
@@ -136,7 +152,6 @@ class ManagerService:
         self.series = SeriesService(runtime, self.series_work, changer)
         self.calendar = CalendarService(runtime, kinds)
         self.feeds = FeedService(runtime, kinds)
-        self.service = FactService(runtime)
         self.prolongation = Prolongation(runtime, self.leases, self.availability, waiting_list)
         self.key_expiry = KeyExpiry(runtime)
         requested = (waiting_list, self.prolongation, self.series_work, self.key_expiry)
@@ -145,6 +160,7 @@ class ManagerService:
         self.carriers: tuple[BackgroundThread, ...] = (self.claims, self.outbox, self.journal)
         self.parts: tuple[BackgroundThread, ...] = (self.engine, *requested, *kept, *self.sweeps)
         self.presence = Presence(runtime, (*self.carriers, *self.parts))
+        self.service = FactService(runtime, self.presence)
 
     def _add_resources(
         self, runtime: Runtime, kinds: Mapping[ResourceKind, Kind], booker: Booker, changes: CloudChanges

@@ -26,13 +26,12 @@ from blazar.rpc.interface import (
     Calendar,
     Feeds,
     Leases,
-    Maintenances,
     Resources,
     SeriesOfLeases,
-    Service,
     Surgery,
     Transfers,
 )
+from blazar.rpc.operations import Maintenances, Service
 
 
 class ManagerClock:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from blazar.model.base.paging import Page
-from blazar.model.base.service_info import ServiceFacts
 from blazar.model.calendar.allocations import AllocationPage, AllocationQuestion, ResourceAllocations
 from blazar.model.calendar.views import (
     CalendarPage,
@@ -26,14 +25,6 @@ from blazar.model.journal.entries import HistoryPage
 from blazar.model.leases.details import BookedLease, ImmediateVerdict, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage
 from blazar.model.leases.lease import Lease, LeaseRevision
 from blazar.model.leases.requests import Actor, IdempotencyKey, LeaseChange, LeaseRequest
-from blazar.model.maintenance.windows import (
-    Answer,
-    Maintenance,
-    MaintenanceChange,
-    MaintenancePage,
-    MaintenanceQuestion,
-    MaintenanceRequest,
-)
 from blazar.model.resources.changes import Registration, ResourceChange
 from blazar.model.resources.pages import (
     Candidate,
@@ -48,6 +39,7 @@ from blazar.model.search.availability import Availability, AvailabilityQuestion
 from blazar.model.series.changes import SeriesChange
 from blazar.model.series.details import SeriesDetails, SeriesOwner, SeriesPage, SeriesQuestion, SeriesRequest
 from blazar.model.surgery import MergeRequest, OfferPage, OfferRequest, Operated, SplitRequest, SwapRequest, Terms
+from blazar.rpc.operations import Maintenances, Service
 
 
 class Leases(Protocol):
@@ -254,34 +246,6 @@ class SeriesOfLeases(Protocol):
         """Begin to delete a series with its leases that have not begun, or with all of them. NotFound."""
 
 
-class Maintenances(Protocol):
-    """The calls about maintenance windows, which are for operators."""
-
-    def page(self, question: MaintenanceQuestion) -> MaintenancePage:
-        """Return a page of maintenance windows, without their leases; InvalidInput."""
-
-    def one(self, maintenance_id: str) -> Maintenance:
-        """Return a maintenance window with its leases; NotFound."""
-
-    def create(self, request: MaintenanceRequest, *, dry_run: bool = False) -> Answer:
-        """Return the impact of a maintenance window, and open it unless this is a dry run.
-
-        InvalidInput; Conflict, with the impact of now, if another one was shown; Contention.
-        """
-
-    def change(self, maintenance_id: str, change: MaintenanceChange, *, dry_run: bool = False) -> Answer:
-        """Return the impact of a change of a window, and make it unless this is a dry run.
-
-        As for creation, and NotFound, WrongState, PreconditionFailed.
-        """
-
-    def end(self, maintenance_id: str, revisions: tuple[int, ...] | None = None) -> Maintenance:
-        """End a window that has begun. NotFound, WrongState, PreconditionFailed."""
-
-    def delete(self, maintenance_id: str, revisions: tuple[int, ...] | None = None) -> None:
-        """Cancel a window that has not begun. NotFound, WrongState, PreconditionFailed."""
-
-
 class Surgery(Protocol):
     """The calls that give leases other resources, or make more or fewer leases of the same ones.
 
@@ -330,13 +294,6 @@ class Transfers(Protocol):
 
     def decline(self, lease_id: str, terms: Terms) -> None:
         """Turn down an offer. NotFound, WrongState, PreconditionFailed."""
-
-
-class Service(Protocol):
-    """The calls about the service itself."""
-
-    def facts(self, project_id: str) -> ServiceFacts:
-        """Return what clients of a project cannot know otherwise."""
 
 
 class Manager(Protocol):

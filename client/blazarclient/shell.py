@@ -52,6 +52,8 @@ COMMANDS: Mapping[str, str] = {
     "maintenance change": f"{_NEW}.maintenance:ChangeMaintenance",
     "maintenance end": f"{_NEW}.maintenance:EndMaintenance",
     "maintenance delete": f"{_NEW}.maintenance:DeleteMaintenances",
+    "manager list": f"{_NEW}.managers:ListManagers",
+    "manager show": f"{_NEW}.managers:ShowManager",
     "series list": f"{_NEW}.series:ListSeries",
     "series show": f"{_NEW}.series:ShowSeries",
     "series create": f"{_NEW}.series:CreateSeries",

@@ -79,6 +79,7 @@ from blazar.model.maintenance.windows import (
     Outcome,
     PendingPolicy,
 )
+from blazar.model.managers.presence import KnownManager, ManagerFacts, ManagerState, ManagerWork, Pong, ThreadFacts
 from blazar.model.resources.changes import Disabling, Registration, ResourceChange
 from blazar.model.resources.pages import (
     Candidate,
@@ -568,7 +569,10 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "maintenances.end": {"maintenance_id": texts, "revisions": wanted_revisions},
     "maintenances.delete": {"maintenance_id": texts, "revisions": wanted_revisions},
     "service.facts": {"project_id": texts},
+    "service.ping": {},
+    "service.managers": {},
 }
+manager_states = st.sampled_from(ManagerState)
 ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "leases.all": several(leases),
     "leases.revisions": several(revisions),
@@ -627,6 +631,21 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "maintenances.change": maintenance_answers,
     "maintenances.end": maintenances,
     "maintenances.delete": st.none(),
+    "service.ping": st.builds(Pong, texts, texts, texts, manager_states, instants, st.none() | floats, maybe_text),
+    "service.managers": several(
+        st.builds(
+            KnownManager,
+            st.builds(
+                ManagerFacts,
+                *[texts, texts, numbers, texts, instants, texts, manager_states, spans, several(texts), texts],
+                several(st.builds(ThreadFacts, texts, maybe_instant, maybe_instant, maybe_text)),
+            ),
+            instants,
+            st.booleans(),
+            st.booleans(),
+            several(st.builds(ManagerWork, texts, texts, texts, maybe_instant)),
+        )
+    ),
     "service.facts": st.builds(
         ServiceFacts,
         instants,

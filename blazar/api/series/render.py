@@ -23,7 +23,7 @@ from blazar.api.http.shapes import (
     one_of,
     ref,
 )
-from blazar.model.base.clock import zulu
+from blazar.model.base.clock import zulu, zulu_or_none
 from blazar.model.base.moments import Duration
 from blazar.model.leases.requests import ReservationRequest
 from blazar.model.leases.states import LeaseStatus
@@ -149,12 +149,12 @@ def render_series(value: Series) -> Json:
         "before_end_date": _before_end(value.template.before_end),
         "fit": value.fit.value,
         "reservations": [_reservation(reservation) for reservation in value.template.reservations],
-        "booked_until": _instant(value.booked_until),
+        "booked_until": zulu_or_none(value.booked_until),
         "previous_id": value.previous_id,
         "revision": value.revision,
         "created_at": zulu(value.created_at),
-        "updated_at": _instant(value.updated_at),
-        "deleted_at": _instant(value.deleted_at),
+        "updated_at": zulu_or_none(value.updated_at),
+        "deleted_at": zulu_or_none(value.deleted_at),
         "links": [{"rel": "self", "href": link(f"/v1/series/{value.id}")}],
     }
 
@@ -216,7 +216,3 @@ def _iso(years: int, months: int, days: int, seconds: int) -> str:
         for parts in (((years, "Y"), (months, "M"), (days, "D")), ((hours, "H"), (minutes, "M"), (seconds, "S")))
     )
     return f"P{date}" + (f"T{clock}" if clock else "")
-
-
-def _instant(value: datetime | None) -> str | None:
-    return None if value is None else zulu(value)

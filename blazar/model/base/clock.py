@@ -78,6 +78,11 @@ def zulu(instant: datetime) -> str:
     return instant.isoformat("T", "seconds")[:19] + "Z"
 
 
+def zulu_or_none(instant: datetime | None) -> str | None:
+    """Return an instant as ``zulu`` does; None for None."""
+    return None if instant is None else zulu(instant)
+
+
 # All instants are UTC, so the zone after the fraction, or after the second, is constant and can be cut off.
 # The same instants recur (a lease's end is also its event's time), and formatting one is the most expensive step.
 @lru_cache(maxsize=8192)

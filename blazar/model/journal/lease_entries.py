@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from blazar.model.base.clock import zulu
+from blazar.model.base.clock import zulu, zulu_or_none
 from blazar.model.journal.entries import (
     LONGEST,
     MOST_CHANGES,
@@ -79,7 +79,7 @@ def snapshot_lease(lease: Lease) -> Mapping[str, Any]:
         "status": str(lease.status),
         "start_date": zulu(lease.window.start),
         "end_date": zulu(lease.window.end),
-        "before_end_date": _zulu_or_none(_warning_time(lease)),
+        "before_end_date": zulu_or_none(_warning_time(lease)),
     }
 
 
@@ -185,10 +185,10 @@ def _list_plan_changes(before: Lease, after: Lease) -> Iterator[FieldChange]:
     """Yield what was changed of the warning and of how far the lease goes on, unless it has only followed the dates."""
     was, became = _warning_time(before), _warning_time(after)
     if was != became and (was is None or became is None or before.window.end - was != after.window.end - became):
-        yield FieldChange("before_end_date", _zulu_or_none(was), _zulu_or_none(became))
+        yield FieldChange("before_end_date", zulu_or_none(was), zulu_or_none(became))
     was, became = _extend_until(before), _extend_until(after)
     if was != became and (was is None or became is None or was - before.window.start != became - after.window.start):
-        yield FieldChange("extend_if_free", _zulu_or_none(was), _zulu_or_none(became))
+        yield FieldChange("extend_if_free", zulu_or_none(was), zulu_or_none(became))
 
 
 def _warning_time(lease: Lease) -> datetime | None:
@@ -198,10 +198,6 @@ def _warning_time(lease: Lease) -> datetime | None:
 
 def _extend_until(lease: Lease) -> datetime | None:
     return None if lease.extend is None else lease.extend.until
-
-
-def _zulu_or_none(instant: datetime | None) -> str | None:
-    return None if instant is None else zulu(instant)
 
 
 def _offer_project(lease: Lease) -> str | None:

@@ -15,6 +15,9 @@ RPC_VERSION = "2.0"
 MOST_WORK = 20
 """Claimed events of a manager that are listed."""
 
+MOST_MANAGERS = 1000
+"""Managers that are listed, those seen last: one that crashes at each start leaves a row each time."""
+
 NUMBER_LENGTH = 12
 """Characters of the number of a claim, the last part of its token."""
 
@@ -90,6 +93,23 @@ class KnownManager:
     def id(self) -> str:
         """Return the id of the manager."""
         return self.facts.id
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    """The answer of a manager that was asked whether it is there, by its clock.
+
+    ``database_seconds`` is how long its database took to answer a question without rows; None, with the reason in
+    ``database_error``, if it did not.
+    """
+
+    manager_id: str
+    version: str
+    rpc_version: str
+    state: ManagerState
+    now: datetime
+    database_seconds: float | None
+    database_error: str | None = None
 
 
 def make_token(manager_id: str) -> str:

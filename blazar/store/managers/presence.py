@@ -12,7 +12,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from blazar.model.base.clock import monotonic
 from blazar.model.managers.presence import (
+    MOST_MANAGERS,
     MOST_WORK,
     NUMBER_LENGTH,
     KnownManager,
@@ -48,7 +50,7 @@ def _select_work() -> sa.Select[Any]:
 
 
 _WORK = _select_work()
-_MANAGERS = sa.select(managers).order_by(managers.c.started_at, managers.c.id)
+_MANAGERS = sa.select(managers).order_by(managers.c.seen_at.desc(), managers.c.id).limit(MOST_MANAGERS)
 
 
 class ManagerStore:
@@ -81,8 +83,9 @@ class ManagerStore:
     def all(self, *, now: datetime, claim_ttl: timedelta) -> tuple[KnownManager, ...]:
         """Return all known managers, the longest running first, with their work; two statements."""
         with self._transactions.reading() as connection:
-            known = tuple(_read_manager(row, now - claim_ttl) for row in connection.execute(_MANAGERS))
+            found = [_read_manager(row, now - claim_ttl) for row in connection.execute(_MANAGERS)]
             work = _read_work(connection.execute(_WORK).all())
+        known = sorted(found, key=lambda manager: (manager.facts.started_at, manager.id))
         options = list_options(known)
         return tuple(
             replace(
@@ -90,6 +93,12 @@ class ManagerStore:
             )
             for manager in known
         )
+
+    def measure_answer(self) -> float:
+        """Return how many seconds the database takes to answer. StoreUnavailable."""
+        begun_at = monotonic()
+        self._transactions.scalar(sa.select(sa.literal(1)))
+        return monotonic() - begun_at
 
     def find_holder(self, token: str, *, now: datetime, claim_ttl: timedelta) -> KnownManager | None:
         """Return the manager that made the token of a claim, without its work; None if it is not known any more.

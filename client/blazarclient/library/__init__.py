@@ -21,6 +21,7 @@ from blazarclient.library.history import History, HistoryEntry
 from blazarclient.library.kinds import Resources, kinds
 from blazarclient.library.leases import Leases
 from blazarclient.library.maintenances import Maintenances
+from blazarclient.library.managers import Managers
 from blazarclient.library.registered import Promised
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.resources import properties as _properties
@@ -44,6 +45,7 @@ from blazarclient.library.values import (
     Lease,
     Maintenance,
     MaintenanceImpact,
+    Manager,
     Occurrence,
     Opening,
     Property,
@@ -71,6 +73,7 @@ __all__ = [
     "Lease",
     "Maintenance",
     "MaintenanceImpact",
+    "Manager",
     "Occurrence",
     "Opening",
     "Promised",
@@ -98,6 +101,7 @@ class Reservations:
         self.feeds = Feeds(self.transport)
         self.series = SeriesOfLeases(self.transport)
         self.maintenances = Maintenances(self.transport)
+        self.managers = Managers(self.transport)
         self.surgery = Surgery(self.transport)
         self.transfers = Transfers(self.transport)
         self.history = History(self.transport)

@@ -662,6 +662,48 @@ class Maintenance:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ManagerWork:
+    """An event that a manager has claimed, and since when."""
+
+    event_id: str
+    lease_id: str = ""
+    event_type: str = ""
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManagerThread:
+    """A background thread of a manager. ``failing_since`` is when its rounds began to fail; None: they do not."""
+
+    name: str
+    last_round_at: datetime | None = None
+    failing_since: datetime | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manager:
+    """A manager of the service. It is ``up`` if it was seen within the time that a claim lives.
+
+    ``options_agree``: its options are those of all managers that are up. ``work`` has its first twenty claims.
+    """
+
+    id: str
+    host: str = ""
+    version: str = ""
+    rpc_version: str = ""
+    state: str = ""
+    up: bool = False
+    started_at: datetime | None = None
+    seen_at: datetime | None = None
+    clock_offset_ms: int = 0
+    work: tuple[ManagerWork, ...] = ()
+    regions: tuple[str, ...] = ()
+    options_agree: bool = True
+    threads: tuple[ManagerThread, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Info:
     """What a client cannot know otherwise: the service's clock, what the caller may do, limits."""
 

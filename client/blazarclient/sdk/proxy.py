@@ -19,6 +19,7 @@ from blazarclient.library import Reservations
 from blazarclient.library.history import History
 from blazarclient.library.leases import Leases
 from blazarclient.library.maintenances import Maintenances
+from blazarclient.library.managers import Managers
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.series import SeriesOfLeases
 from blazarclient.library.supply import FloatingIp, FloatingIps
@@ -57,6 +58,10 @@ def _feeds(library: Reservations) -> Feeds:
 
 def _series(library: Reservations) -> SeriesOfLeases:
     return library.series
+
+
+def _managers(library: Reservations) -> Managers:
+    return library.managers
 
 
 def _maintenances(library: Reservations) -> Maintenances:
@@ -249,6 +254,9 @@ class Proxy(proxy.Proxy):
     end_maintenance = _of_one(_maintenances, Maintenances.end)
     find_maintenance = _unless_missing(_maintenances, Maintenances.find, _named)
     delete_maintenance = _unless_missing(_maintenances, Maintenances.delete, _given)
+
+    managers = _each(_managers, Managers.list)
+    find_manager = _unless_missing(_managers, Managers.find, _named)
 
     create_feed = _same(_feeds, Feeds.create)
     feeds = _each(_feeds, Feeds.list)

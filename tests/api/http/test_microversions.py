@@ -247,5 +247,6 @@ def test_what_came_with_1_1():
         "/v1/transfers/{lease_id}/decline",
         "/v1/leases/{lease_id}/history",
         "/v1/availability",
+        "/v1/managers",
         "/v1/info",
     }

@@ -90,6 +90,7 @@ DEFAULTS = {
     "blazar:devices:get_resource_properties": ADMIN,
     "blazar:devices:update_resource_properties": ADMIN,
     "blazar:info:get": "@",
+    "blazar:managers:get": ADMIN,
     "blazar:calendar:get": READER,
     "blazar:capacity:get": READER,
     "blazar:properties:get": READER,

@@ -310,6 +310,7 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "update_maintenance": [Ask(403, body={"name": "x"})],
     "delete_maintenance": [Ask(403)],
     "end_maintenance": [Ask(403)],
+    "list_managers": [Ask(403)],
     "list_series": [Ask(query="with_count=true"), Ask(query="project_id={project}"), Ask(query="marker={series}")],
     "create_series": [
         Ask(201, body=_series(_host("1.1")), writes=True),

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calls of the API to a manager about the service itself, and about what its operators do with its hosts.
+
+As for those of ``interface``.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from blazar.model.base.service_info import ServiceFacts
+from blazar.model.maintenance.windows import (
+    Answer,
+    Maintenance,
+    MaintenanceChange,
+    MaintenancePage,
+    MaintenanceQuestion,
+    MaintenanceRequest,
+)
+from blazar.model.managers.presence import KnownManager, Pong
+
+
+class Maintenances(Protocol):
+    """The calls about maintenance windows, which are for operators."""
+
+    def page(self, question: MaintenanceQuestion) -> MaintenancePage:
+        """Return a page of maintenance windows, without their leases; InvalidInput."""
+
+    def one(self, maintenance_id: str) -> Maintenance:
+        """Return a maintenance window with its leases; NotFound."""
+
+    def create(self, request: MaintenanceRequest, *, dry_run: bool = False) -> Answer:
+        """Return the impact of a maintenance window, and open it unless this is a dry run.
+
+        InvalidInput; Conflict, with the impact of now, if another one was shown; Contention.
+        """
+
+    def change(self, maintenance_id: str, change: MaintenanceChange, *, dry_run: bool = False) -> Answer:
+        """Return the impact of a change of a window, and make it unless this is a dry run.
+
+        As for creation, and NotFound, WrongState, PreconditionFailed.
+        """
+
+    def end(self, maintenance_id: str, revisions: tuple[int, ...] | None = None) -> Maintenance:
+        """End a window that has begun. NotFound, WrongState, PreconditionFailed."""
+
+    def delete(self, maintenance_id: str, revisions: tuple[int, ...] | None = None) -> None:
+        """Cancel a window that has not begun. NotFound, WrongState, PreconditionFailed."""
+
+
+class Service(Protocol):
+    """The calls about the service itself."""
+
+    def facts(self, project_id: str) -> ServiceFacts:
+        """Return what clients of a project cannot know otherwise."""
+
+    def ping(self) -> Pong:
+        """Say that this manager is there, and whether its database answers."""
+
+    def managers(self) -> tuple[KnownManager, ...]:
+        """Return the managers that run, or were seen within a day, with their work."""
