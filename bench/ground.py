@@ -58,6 +58,7 @@ from blazar.resources.networks.registration import name_of as segment_name
 from blazar.resources.volumes import registration as pools
 from blazar.resources.volumes.kind import VolumePools
 from blazar.store.resources import inventory
+from blazar.store.resources.resource_rows import details_row
 from blazar.store.sql.engine import WRITES, make_engine
 from blazar.store.sql.migrate import upgrade
 from blazar.store.sql.tables import allocations, events, leases, reservations
@@ -242,9 +243,8 @@ class Ground:
         kind, now = self.kind.resources, datetime.now(UTC)
         with self.engine.execution_options(**{WRITES: True}).begin() as connection:
             for external_id, name, details in found:
-                inventory.insert_resource(
-                    connection, kind, external_id=external_id, name=name, details=details, capabilities={}, at=now
-                )
+                row = inventory.new_row(kind, external_id, name, now) | details_row(details)
+                inventory.insert_resource(connection, kind, row, {}, now)
             inventory.raise_inventory_version(connection, kind)
         self.ids = sorted(r.id for r in self.store.resources.of_kind(kind))
         # A tenth stays free: there has to be something to find.
