@@ -11,9 +11,10 @@ from importlib.metadata import EntryPoint
 
 from oslo_policy.policy import RuleDefault
 
-from blazar.api import history
 from blazar.api.calendar import routes as calendar
 from blazar.api.feeds import routes as feeds
+from blazar.api.history import journal
+from blazar.api.history import leases as lease_history
 from blazar.api.http import openapi
 from blazar.api.http.policy import rules_of
 from blazar.api.http.routes import Part
@@ -53,7 +54,8 @@ BUILTIN: tuple[Part, ...] = (
     managers.PART,
     surgery.PART,
     transfers.PART,
-    history.PART,
+    lease_history.PART,
+    journal.PART,
     availability.PART,
     info.PART,
 )

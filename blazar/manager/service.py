@@ -30,7 +30,7 @@ from blazar.manager.health.missing_resources import MissingResources
 from blazar.manager.health.monitor import Monitor
 from blazar.manager.health.replacement import Replacement
 from blazar.manager.health.resource_states import ResourceEnabler, ResourceStates
-from blazar.manager.journal.numbering import JournalNumbering
+from blazar.manager.journal.journal import JournalNumbering, JournalService
 from blazar.manager.maintenance.migration import LeaseMigrator
 from blazar.manager.maintenance.rebooking import LeaseRebooker
 from blazar.manager.maintenance.service import MaintenanceService
@@ -156,8 +156,8 @@ class ManagerService:
         self.key_expiry = KeyExpiry(runtime)
         requested = (waiting_list, self.prolongation, self.series_work, self.key_expiry)
         kept = (self.monitor, self.enabler, self.maintenance_work)
-        self.journal = JournalNumbering(runtime)
-        self.carriers: tuple[BackgroundThread, ...] = (self.claims, self.outbox, self.journal)
+        self.journal, self.journal_numbering = JournalService(runtime), JournalNumbering(runtime)
+        self.carriers: tuple[BackgroundThread, ...] = (self.claims, self.outbox, self.journal_numbering)
         self.parts: tuple[BackgroundThread, ...] = (self.engine, *requested, *kept, *self.sweeps)
         self.presence = Presence(runtime, (*self.carriers, *self.parts))
         self.service = FactService(runtime, self.presence)

@@ -25,6 +25,7 @@ from blazar.rpc.interface import (
     AvailabilitySearch,
     Calendar,
     Feeds,
+    Journal,
     Leases,
     Resources,
     SeriesOfLeases,
@@ -171,6 +172,7 @@ class RemoteManager:
         self.calendar: Calendar = cast(Calendar, _Calls(self, "calendar"))
         self.availability: AvailabilitySearch = cast(AvailabilitySearch, _Calls(self, "availability"))
         self.feeds: Feeds = cast(Feeds, _Calls(self, "feeds"))
+        self.journal: Journal = cast(Journal, _Calls(self, "journal"))
         self.series: SeriesOfLeases = cast(SeriesOfLeases, _Calls(self, "series"))
         self.maintenances: Maintenances = cast(Maintenances, _Calls(self, "maintenances"))
         self.surgery: Surgery = cast(Surgery, _Calls(self, "surgery"))

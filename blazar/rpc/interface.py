@@ -22,6 +22,7 @@ from blazar.model.calendar.views import (
 )
 from blazar.model.feeds import Feed, FeedContent, FeedOwner, FeedPage, FeedQuestion, FeedRequest
 from blazar.model.journal.entries import HistoryPage
+from blazar.model.journal.views import JournalPage, JournalQuestion
 from blazar.model.leases.details import BookedLease, ImmediateVerdict, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage
 from blazar.model.leases.lease import Lease, LeaseRevision
 from blazar.model.leases.requests import Actor, IdempotencyKey, LeaseChange, LeaseRequest
@@ -215,6 +216,13 @@ class Feeds(Protocol):
         """Return what the feed with this secret shows now; NotFound."""
 
 
+class Journal(Protocol):
+    """The calls about what was done to objects of the service."""
+
+    def page(self, question: JournalQuestion) -> JournalPage:
+        """Return a page of what was done, in the order of positions. InvalidInput for an unknown marker."""
+
+
 class SeriesOfLeases(Protocol):
     """The calls about series of leases."""
 
@@ -320,6 +328,10 @@ class Manager(Protocol):
         """The calls about feeds."""
 
     @property
+    def journal(self) -> Journal:
+        """The calls about what was done."""
+
+    @property
     def series(self) -> SeriesOfLeases:
         """The calls about series of leases."""
 
@@ -346,6 +358,7 @@ NOUNS: Mapping[str, type] = {
     "calendar": Calendar,
     "availability": AvailabilitySearch,
     "feeds": Feeds,
+    "journal": Journal,
     "series": SeriesOfLeases,
     "maintenances": Maintenances,
     "surgery": Surgery,

@@ -11,11 +11,15 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.context import current
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.window import Window
 from blazar.model.feeds import MOST_ITEMS, Feed, FeedItem, FeedKind, FeedOwner, FeedPage, FeedQuestion, unknown_feed
+from blazar.model.journal.entries import Verb
+from blazar.model.journal.object_entries import tell_feed
 from blazar.model.leases.states import EventType
 from blazar.store.calendar.project_use import UNGRANTED
+from blazar.store.journal.rows import write_entry
 from blazar.store.leases.pages import UNDONE
 from blazar.store.sql.paging import read_page
 from blazar.store.sql.tables import UTC_TIME, allocations, events, feeds, leases, reservations, resources
@@ -102,13 +106,16 @@ class FeedStore:
                 expires_at=feed.expires_at,
             )
         )
+        write_entry(connection, tell_feed(feed, Verb.CREATED, at=now, by=current().actor))
 
     @atomic
     def remove(self, connection: Connection, feed_id: str, owner: FeedOwner | None, *, now: datetime) -> None:
         """Remove a live feed, of the owner if one is given; NotFound. Its link stops working at once."""
-        live = feeds.delete().where(feeds.c.id == feed_id, feeds.c.expires_at > now, *_owner_condition(owner))
-        if not connection.execute(live).rowcount:
+        live = (feeds.c.id == feed_id, feeds.c.expires_at > now, *_owner_condition(owner))
+        row = connection.execute(_FEEDS.where(*live)).one_or_none()
+        if row is None or not connection.execute(feeds.delete().where(*live)).rowcount:
             raise unknown_feed()
+        write_entry(connection, tell_feed(_parse_feed(tuple(row)), Verb.DELETED, at=now, by=current().actor))
 
     def note_use(self, feed: Feed, *, now: datetime) -> None:
         """Write when a feed was last used, if that was an hour ago."""

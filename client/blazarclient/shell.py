@@ -39,6 +39,8 @@ COMMANDS: Mapping[str, str] = {
     "lease transfer": f"{_NEW}.transfers:OfferLease",
     "lease watch": f"{_NEW}.watch:WatchLease",
     "history": f"{_NEW}.listing:History",
+    "journal list": f"{_NEW}.history:ListJournal",
+    "journal follow": f"{_NEW}.history:FollowJournal",
     "why": f"{_NEW}.watch:Why",
     "transfer list": f"{_NEW}.transfers:ListOffers",
     "transfer show": f"{_NEW}.transfers:ShowOffer",

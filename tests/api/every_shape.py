@@ -325,6 +325,7 @@ OTHERS = (
     "/v1",
     "/v1/",
     "/v1/info",
+    "/v1/history",
     "/v1/properties",
     "/v1/os-hosts",
     "/v1/floatingips",

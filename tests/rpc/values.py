@@ -32,7 +32,17 @@ from blazar.model.calendar.views import (
     Viewer,
 )
 from blazar.model.feeds import Feed, FeedContent, FeedItem, FeedKind, FeedOwner, FeedPage, FeedQuestion, FeedRequest
-from blazar.model.journal.entries import FieldChange, HistoryPage, NamedMove, PastEntry, Verb
+from blazar.model.journal.entries import (
+    FieldChange,
+    HistoryPage,
+    NamedMove,
+    NumberedEntry,
+    ObjectType,
+    PastEntry,
+    Subject,
+    Verb,
+)
+from blazar.model.journal.views import JournalPage, JournalQuestion
 from blazar.model.leases.details import (
     BookedLease,
     HeldResource,
@@ -475,19 +485,28 @@ terms = st.builds(
 operated = st.builds(Operated, several(details), st.booleans())
 
 actors = st.builds(Actor, texts, texts, st.booleans())
-history_pages = st.builds(
-    HistoryPage,
-    several(
-        st.builds(
-            PastEntry,
-            *[texts, instants, st.sampled_from(Verb), st.none() | actors],
-            several(st.builds(FieldChange, texts, maybe_text, maybe_text, maybe_text)),
-            several(st.builds(NamedMove, texts, several(texts), several(texts), numbers, numbers)),
-            maybe_text,
-        )
-    ),
+past_entries = st.builds(
+    PastEntry,
+    *[texts, instants, st.sampled_from(Verb), st.none() | actors],
+    several(st.builds(FieldChange, texts, maybe_text, maybe_text, maybe_text)),
+    several(st.builds(NamedMove, texts, several(texts), several(texts), numbers, numbers)),
+    maybe_text,
+)
+history_pages = st.builds(HistoryPage, several(past_entries), st.none() | positions, maybe_number)
+subjects = st.builds(
+    Subject, st.sampled_from(ObjectType), texts, maybe_text, maybe_text, maybe_text, st.none() | numbers
+)
+journal_questions = st.builds(
+    JournalQuestion,
+    *[pages, maybe_text, maybe_number, st.none() | st.sampled_from(ObjectType), maybe_text],
+    *[st.none() | st.sampled_from(Verb), maybe_text, st.none() | moments, st.none() | moments],
+)
+journal_pages = st.builds(
+    JournalPage,
+    several(st.builds(NumberedEntry, numbers, subjects, past_entries, maybe_text, maybe_text)),
     st.none() | positions,
     maybe_number,
+    st.dictionaries(texts, texts, max_size=2),
 )
 ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "leases.all": {"project_id": maybe_text},
@@ -503,6 +522,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "leases.keep": {"lease_id": texts, "again": st.booleans()},
     "leases.hold": {"lease_id": texts, "held": st.booleans()},
     "leases.history": {"lease_id": texts, "page": pages},
+    "journal.page": {"question": journal_questions},
     "leases.page": {"wanted": lease_filters, "page": pages},
     "leases.book": {"request": lease_requests},
     "leases.replay": {"key": keys},
@@ -587,6 +607,7 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "leases.keep": details,
     "leases.hold": details,
     "leases.history": history_pages,
+    "journal.page": journal_pages,
     "leases.page": lease_pages,
     "leases.book": booked_leases,
     "leases.replay": st.none() | booked_leases,

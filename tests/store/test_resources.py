@@ -154,7 +154,7 @@ def test_many_hosts_are_refreshed_in_as_many_statements_as_one(sqlite):
         with counted(sqlite) as statements:
             store.resources.refresh(HOST, {host.id: details(number) for host in hosts}, at=NOON)
         counts.append(statements.count)
-    assert counts[0] == counts[1] == 3
+    assert counts[0] == counts[1] == 4
 
 
 def test_a_host_that_was_registered_before_limits_and_traits_were_kept_has_none(store, engine):

@@ -6,6 +6,7 @@ A component is a schema with a valid example; ``ref`` refers to it by name.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
@@ -87,7 +88,7 @@ def enclose(key: str | None, value: Any) -> Any:
     return value if key is None else {key: value}
 
 
-def one_of(states: type[Enum], *more: object) -> Json:
+def one_of(states: Iterable[Enum], *more: object) -> Json:
     """Return the schema of the values of an enum, and more values."""
     return {"enum": [*(state.value for state in states), *more]}
 

@@ -68,6 +68,16 @@ class Verb(StrEnum):
     DELETED = "deleted"
     ENDED = "ended"
     LEFT_OUT = "left_out"
+    REGISTERED = "registered"
+    DISABLED = "disabled"
+    ENABLED = "enabled"
+    RECOVERED = "recovered"
+    REMOVED = "removed"
+
+
+_OF_RESOURCES = frozenset({Verb.REGISTERED, Verb.DISABLED, Verb.ENABLED, Verb.RECOVERED, Verb.REMOVED})
+LEASE_VERBS = tuple(verb for verb in Verb if verb not in _OF_RESOURCES)
+"""What may have been done to a lease."""
 
 
 class By(StrEnum):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -15,7 +14,6 @@ from blazar.model.base.paging import Page, Position, unknown_marker
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.journal.entries import (
     MOST_RESOURCES,
-    OTHER_LEASE,
     HistoryPage,
     JournalEntry,
     ObjectType,
@@ -26,10 +24,10 @@ from blazar.model.journal.lease_entries import make_entry, tell_giver
 from blazar.model.leases.lease import Lease, SavedAllocation
 from blazar.model.leases.states import EventType, LeaseStatus
 from blazar.store.calendar import project_use
-from blazar.store.journal.journal import read_labels
+from blazar.store.journal.journal import read_labels, read_projects
 from blazar.store.journal.numbering import count_entries
 from blazar.store.journal.rows import parse_past, write_entries
-from blazar.store.sql.tables import journal, leases, reservations
+from blazar.store.sql.tables import journal, leases
 from blazar.store.sql.transactions import Transactions, atomic
 
 Written = tuple[Lease | None, Lease, Sequence[ResourceMove]]
@@ -130,7 +128,7 @@ class HistoryStore:
             rows = {by_revision[row["revision"]]: row for row in connection.execute(query).mappings()}
             ordered = [(number, rows[number]) for number in found]
             labels = read_labels(connection, list(rows.values()))
-            projects = _read_projects(connection, list(rows.values()))
+            projects = read_projects(connection, list(rows.values()))
         shown = tuple(parse_past(str(number), row, labels) for number, row in ordered)
         following = Position(None, shown[-1].id) if len(wanted) > page.limit else None
         return HistoryPage(shown, following, len(numbers) if page.with_count else None, projects)
@@ -196,17 +194,3 @@ def _number_entries(connection: Connection, lease_id: str) -> dict[int, int]:
         number += count_entries(row.verb, row.changes)
         found[number] = row.revision
     return found
-
-
-def _read_projects(connection: Connection, rows: Sequence[Any]) -> dict[str, str]:
-    """Return whose the leases and reservations are now that entries name, in one statement."""
-    named = {change[2] for row in rows for change in row["changes"] if change[0] == OTHER_LEASE}
-    parts = {change[3] for row in rows for change in row["changes"] if change[3]}
-    parts |= {move[0] for row in rows for move in row["moves"]}
-    if not named and not parts:
-        return {}
-    whose = sa.select(leases.c.id, leases.c.project_id).where(leases.c.id.in_(sorted(named)))
-    of_parts = (
-        sa.select(reservations.c.id, leases.c.project_id).join(leases).where(reservations.c.id.in_(sorted(parts)))
-    )
-    return {row[0]: row[1] for row in connection.execute(sa.union_all(whose, of_parts))}

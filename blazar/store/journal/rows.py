@@ -41,6 +41,12 @@ def write_entries(connection: Connection, entries: Iterable[JournalEntry]) -> No
         connection.info[JOURNAL_WRITTEN] = True
 
 
+def write_entry(connection: Connection, told: JournalEntry | None) -> None:
+    """Insert an entry, if there is something to tell."""
+    if told is not None:
+        write_entries(connection, [told])
+
+
 def entry_row(told: JournalEntry) -> dict[str, Any]:
     """Return the columns of an entry, but for those of the request."""
     about, by = told.about, told.by

@@ -13,9 +13,11 @@ from functools import partial
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.context import current
 from blazar.model.base.clock import END_OF_TIME, to_second
 from blazar.model.base.errors import StaleCalendar
 from blazar.model.base.window import Window
+from blazar.model.journal.object_entries import tell_maintenance
 from blazar.model.maintenance.windows import (
     BEGUN,
     LEFT,
@@ -35,6 +37,7 @@ from blazar.model.resources.resource import ResourceKind
 from blazar.store.calendar import generations
 from blazar.store.calendar.generations import LONG_AGO, raise_generations, read_generations
 from blazar.store.calendar.timelines import read_blocks
+from blazar.store.journal.rows import write_entry
 from blazar.store.maintenance.held_pieces import HeldPiece, read_pieces
 from blazar.store.maintenance.plans import insert_plans, read_affected, replace_plans
 from blazar.store.resources import inventory
@@ -140,6 +143,7 @@ class MaintenanceStore:
         connection.execute(maintenance_resources.insert(), rows)
         insert_plans(connection, maintenance.id, plans)
         inventory.raise_inventory_version(connection, kind)
+        write_entry(connection, tell_maintenance(None, maintenance, at=at, by=current().actor))
 
     @atomic
     def change(
@@ -169,6 +173,8 @@ class MaintenanceStore:
         if plans is not None:
             replace_plans(connection, before.id, plans)
         inventory.raise_inventory_version(connection, kind)
+        told = tell_maintenance(before, replace(after, revision=before.revision + 1), at=at, by=current().actor)
+        write_entry(connection, told)
 
     def one(self, maintenance_id: str) -> Maintenance:
         """Return a window with its hosts and leases, in five statements for each few thousand leases; NotFound."""
@@ -287,7 +293,9 @@ class MaintenanceStore:
                 .values({r.servers: sa.bindparam("count")}),
                 [{"key": id_, "count": count} for id_, count in sorted(servers.items())],
             )
-        return replace(before, status=status, revision=before.revision + 1, updated_at=at)
+        after = replace(before, status=status, revision=before.revision + 1, updated_at=at)
+        write_entry(connection, tell_maintenance(before, after, at=at, by=current().actor))
+        return after
 
     def check_claim(self, maintenance: Maintenance, token: str) -> None:
         """Raise StaleCalendar if a window has changed, or the claim on it is another; one statement."""

@@ -5,12 +5,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.context import current
+from blazar.model.journal.entries import JournalEntry
+from blazar.model.journal.object_entries import tell_failure, tell_resource
 from blazar.model.resources.resource import Resource, ResourceKind
+from blazar.store.journal.rows import write_entries
 from blazar.store.resources import inventory
 from blazar.store.resources.resource_rows import ENABLED, resource_of
 from blazar.store.sql.rows import chunks
@@ -36,7 +41,8 @@ class ResourceHealthStore:
     def _write_failures(
         self, connection: Connection, kind: ResourceKind, failures: Mapping[int, str], at: datetime
     ) -> frozenset[int]:
-        known = _lock_failures(connection, failures)
+        found = _lock_failures(connection, failures)
+        known = {id_: resource.failure for id_, resource in found.items()}
         by_reason: dict[str, list[int]] = defaultdict(list)
         for id_, reason in failures.items():
             if id_ in known and known[id_] != reason:
@@ -46,7 +52,9 @@ class ResourceHealthStore:
         for reason, ids in by_reason.items():
             _set_condition(connection, ids, at=at, failure=reason, failed_since=since)
         inventory.raise_inventory_version(connection, kind)
-        return frozenset(id_ for id_ in failures if id_ in known and known[id_] is None)
+        new = [id_ for id_ in failures if id_ in known and known[id_] is None]
+        write_entries(connection, [tell_failure(found[id_], failures[id_], at=at) for id_ in new])
+        return frozenset(new)
 
     def set_recovered(self, kind: ResourceKind, ids: Collection[int], *, at: datetime) -> frozenset[int]:
         """Mark resources as recovered: they take allocations as before. Return those that had failed."""
@@ -56,11 +64,12 @@ class ResourceHealthStore:
     def _remove_failures(
         self, connection: Connection, kind: ResourceKind, ids: Collection[int], at: datetime
     ) -> frozenset[int]:
-        known = _lock_failures(connection, ids)
-        changed = sorted(id_ for id_, failure in known.items() if failure is not None)
+        found = _lock_failures(connection, ids)
+        changed = sorted(id_ for id_, resource in found.items() if resource.failure is not None)
         _set_condition(connection, changed, at=at, failure=None, failed_since=None)
         if changed:
             inventory.raise_inventory_version(connection, kind)
+            write_entries(connection, [tell_failure(found[id_], None, at=at) for id_ in changed])
         return frozenset(changed)
 
     def find_failed(self, kinds: Collection[ResourceKind], instant: datetime) -> Mapping[int, ResourceKind]:
@@ -85,20 +94,28 @@ class ResourceHealthStore:
         _set_condition(connection, [resource.id for resource in enabled], at=at, disabled=False, **ENABLED)
         for kind in sorted({resource.kind for resource in enabled}):
             inventory.raise_inventory_version(connection, kind)
+        write_entries(connection, [_tell_enabling(resource, at) for resource in enabled])
         return enabled
 
 
-def _lock_failures(connection: Connection, ids: Collection[int]) -> Mapping[int, str | None]:
-    """Return the failures of registered resources, locked against concurrent changes until the transaction ends."""
-    found: dict[int, str | None] = {}
+def _tell_enabling(resource: Resource, at: datetime) -> JournalEntry:
+    after = replace(resource, disabled=False, disabled_reason=None, disabled_until=None)
+    told = tell_resource(resource, after, at=at, by=current().actor)
+    assert told is not None
+    return told
+
+
+def _lock_failures(connection: Connection, ids: Collection[int]) -> Mapping[int, Resource]:
+    """Return registered resources without their capabilities, locked against changes until the transaction ends."""
+    found: dict[int, Resource] = {}
     for part in chunks(sorted(ids)):
         rows = connection.execute(
-            sa.select(resources.c.id, resources.c.failure)
+            sa.select(resources)
             .where(resources.c.id.in_(part), resources.c.live == 1)
             .order_by(resources.c.id)
             .with_for_update()
         )
-        found.update((id_, failure) for id_, failure in rows)
+        found.update((row.id, resource_of(row, {})) for row in rows)
     return found
 
 

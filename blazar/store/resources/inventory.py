@@ -83,6 +83,13 @@ def load_resource(connection: Connection, kind: ResourceKind, external_id: str) 
     return found[0]
 
 
+def lock_resource(connection: Connection, resource_id: int) -> Resource | None:
+    """Return a registered resource without its capabilities, which nobody else changes until the transaction ends."""
+    query = sa.select(resources).where(resources.c.id == resource_id, resources.c.live == 1).with_for_update()
+    row = connection.execute(query).one_or_none()
+    return None if row is None else resource_of(row, {})
+
+
 def new_row(kind: ResourceKind, external_id: str, name: str, at: datetime) -> dict[str, object]:
     """Return the columns of a resource that is registered, with a new label; without what the cloud says about it."""
     return {

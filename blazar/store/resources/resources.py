@@ -6,15 +6,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.context import current
 from blazar.model.base.errors import Conflict, NotFound, check_revision
+from blazar.model.journal.object_entries import tell_property, tell_removal, tell_resource
 from blazar.model.leases.reservation import Reservation
 from blazar.model.resources.changes import Disabling, ResourceChange
 from blazar.model.resources.resource import (
+    REGION,
     PropertyValues,
     Resource,
     ResourceDetails,
@@ -22,6 +26,7 @@ from blazar.model.resources.resource import (
     ResourceProperty,
     noun,
 )
+from blazar.store.journal.rows import write_entries, write_entry
 from blazar.store.resources import inventory
 from blazar.store.resources.catalog import CatalogCache, ResourceCatalog
 from blazar.store.resources.resource_rows import (
@@ -97,7 +102,9 @@ class ResourceStore:
             row = inventory.new_row(kind, external_id, name, at) | details_row(details) | columns
             inventory.insert_resource(connection, kind, row, capabilities, at)
             inventory.raise_inventory_version(connection, kind)
-            return inventory.load_resource(connection, kind, external_id)
+            made = inventory.load_resource(connection, kind, external_id)
+            write_entry(connection, tell_resource(None, made, at=at, by=current().actor))
+            return made
 
         for _ in range(CLASHES):
             try:
@@ -122,13 +129,10 @@ class ResourceStore:
 
         NotFound; PreconditionFailed if its revision is none of those requested; Conflict if more is promised of it.
         """
-        columns: dict[str, object] = {} if details is None else details_row(details)
-        if change.disabled is not None:
-            columns |= {"disabled": change.disabled, **_disabling_row(change, at)}
-        if change.sets_projects:
-            columns["authorized_projects"] = None if change.open_to is None else list(change.open_to)
+        columns = _changed_columns(change, details, at)
 
         def write_change(connection: Connection) -> Resource:
+            before = inventory.lock_resource(connection, resource_id)
             # The generation is raised before the check: a concurrent booking then fails on it, and plans once more.
             kind = inventory.change_resource(connection, resource_id, at, **columns)
             _check_revision(connection, resource_id, change.revisions)
@@ -141,6 +145,9 @@ class ResourceStore:
             (made,) = inventory.load_resources(connection, kind, resources.c.id == resource_id)
             if details is not None:
                 check_capacity(connection, made, at)
+            if before is not None:
+                known_before = replace(before, capabilities=known)
+                write_entry(connection, tell_resource(known_before, made, at=at, by=current().actor))
             return made
 
         for _ in range(CLASHES):
@@ -179,6 +186,9 @@ class ResourceStore:
                 ],
             )
             inventory.raise_inventory_version(connection, kind)
+            refreshed = {id_: _renew(known[id_], new) for id_, new in sorted(changed.items())}
+            told = (tell_resource(known[id_], new, at=at, by=current().actor) for id_, new in refreshed.items())
+            write_entries(connection, [entry for entry in told if entry is not None])
         return frozenset(changed)
 
     def set_reservable(self, resource_id: int, reservable: bool, *, at: datetime) -> None:
@@ -210,9 +220,14 @@ class ResourceStore:
 
     def retire(self, resource_id: int, *, at: datetime) -> None:
         """Remove a resource from the calendar; its past allocations stay on record. NotFound."""
-        self._transactions.write(
-            lambda c: inventory.change_resource(c, resource_id, at, reservable=False, live=None, retired_at=at)
-        )
+
+        def write_end(connection: Connection) -> None:
+            before = inventory.lock_resource(connection, resource_id)
+            inventory.change_resource(connection, resource_id, at, reservable=False, live=None, retired_at=at)
+            if before is not None:
+                write_entry(connection, tell_removal(before, at=at, by=current().actor))
+
+        self._transactions.write(write_end)
 
     def property_values(self, kind: ResourceKind, *, include_private: bool) -> tuple[PropertyValues, ...]:
         """Return properties with their distinct values on registered resources, by name."""
@@ -239,16 +254,19 @@ class ResourceStore:
         where = (resource_properties.c.kind == str(kind), resource_properties.c.name == name)
 
         def write_privacy(connection: Connection) -> ResourceProperty:
-            connection.execute(resource_properties.update().where(*where).values(private=private, updated_at=at))
-            row = connection.execute(sa.select(resource_properties).where(*where)).one_or_none()
+            row = connection.execute(sa.select(resource_properties).where(*where).with_for_update()).one_or_none()
             if row is None:
                 raise NotFound(
                     f"no {noun(kind)} has ever had the property {name[:80]!r}; "
                     "see the list of properties for their names",
                     code="property_not_found",
                 )
+            connection.execute(resource_properties.update().where(*where).values(private=private, updated_at=at))
             inventory.raise_inventory_version(connection, kind)
-            return property_of(row)
+            before = property_of(row)
+            after = replace(before, private=private, updated_at=at)
+            write_entry(connection, tell_property(before, after, at=at, by=current().actor))
+            return after
 
         changed = self._transactions.write(write_privacy)
         # The cache of this process is used without reading the database, so update it at once.
@@ -272,12 +290,35 @@ class ResourceStore:
             return bool(inventory.load_resources(connection, kind, resources.c.external_id == external_id))
 
 
+def _renew(resource: Resource, details: ResourceDetails) -> Resource:
+    """Return a resource with what the cloud says of it by now."""
+    region = {REGION: resource.region} if resource.region else {}
+    inventory_ = details.inventory
+    return replace(
+        resource,
+        attributes={**details.attributes, **region},
+        capacity=inventory_.capacity,
+        limits=inventory_.limits,
+        traits=inventory_.traits,
+    )
+
+
 def _check_revision(connection: Connection, resource_id: int, wanted: tuple[int, ...] | None) -> None:
     """Raise PreconditionFailed if a resource that this transaction has just changed had another revision before."""
     if wanted is None:
         return
     revision = connection.execute(sa.select(resources.c.revision).where(resources.c.id == resource_id)).scalar_one() - 1
     check_revision(revision, wanted, "the resource has changed")
+
+
+def _changed_columns(change: ResourceChange, details: ResourceDetails | None, at: datetime) -> dict[str, object]:
+    """Return the columns of a resource that a change writes."""
+    columns: dict[str, object] = {} if details is None else details_row(details)
+    if change.disabled is not None:
+        columns |= {"disabled": change.disabled, **_disabling_row(change, at)}
+    if change.sets_projects:
+        columns["authorized_projects"] = None if change.open_to is None else list(change.open_to)
+    return columns
 
 
 def _disabling_row(change: ResourceChange, at: datetime) -> dict[str, object]:

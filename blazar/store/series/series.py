@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.context import current
 from blazar.model.base.errors import StaleLease
+from blazar.model.journal.object_entries import tell_series
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import IdempotencyKey
 from blazar.model.leases.states import LeaseStatus
@@ -28,6 +30,7 @@ from blazar.model.series.details import (
 from blazar.store.booking import idempotency
 from blazar.store.booking.bookings import BookingStore
 from blazar.store.booking.commit import Commit
+from blazar.store.journal.rows import write_entries, write_entry
 from blazar.store.leases.leases import read_leases
 from blazar.store.series.series_rows import (
     OCCURRENCE_COLUMNS,
@@ -166,6 +169,7 @@ class SeriesStore:
         rows = [occurrence_row(new.id, occurrence) for occurrence in planned]
         if rows:
             connection.execute(occurrences.insert(), rows)
+        write_entry(connection, tell_series(None, new, at=new.created_at, by=current().actor))
 
     @atomic
     def begin_deletion(
@@ -195,7 +199,9 @@ class SeriesStore:
                 updated_at=now,
             )
         )
-        return read_series(connection, series_id)
+        deleting = read_series(connection, series_id)
+        write_entry(connection, tell_series(found, deleting, at=now, by=current().actor))
+        return deleting
 
     def exchange(self, change: SeriesExchange, commit: Commit) -> tuple[Lease, ...]:
         """Write a change with its leases, or nothing: StaleLease if the series or a lease has changed, UsageDenied."""
@@ -217,6 +223,11 @@ class SeriesStore:
     @atomic
     def forget(self, connection: Connection, series_id: str) -> None:
         """Remove a series that has failed while its request was answered; its leases are undone."""
+        row = connection.execute(sa.select(*SERIES_COLUMNS).where(series.c.id == series_id)).one_or_none()
+        if row is not None:
+            found = series_of(row)
+            failed = replace(found, status=SeriesStatus.FAILED)
+            write_entry(connection, tell_series(found, failed, at=found.created_at, by=current().actor))
         connection.execute(occurrences.delete().where(occurrences.c.series_id == series_id))
         connection.execute(series.delete().where(series.c.id == series_id))
         idempotency.forget(connection, series_id)
@@ -262,8 +273,12 @@ def _write_series(connection: Connection, change: SeriesExchange, now: datetime)
     kept = change.new if change.old is None else change.old
     row = {name: value for name, value in series_row(kept).items() if name not in ("id", "revision", "created_at")}
     connection.execute(series.update().where(series.c.id == change.before.id).values(**row, **due))
+    actor = current().actor
+    told = [tell_series(change.before, kept, at=now, by=actor)]
     if change.old is not None:
         connection.execute(series.insert(), [{**series_row(change.new), **due}])
+        told.append(tell_series(None, change.new, at=now, by=actor))
+    write_entries(connection, [entry for entry in told if entry is not None])
 
 
 def _write_occurrences(connection: Connection, change: SeriesExchange) -> None:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.context import current
 from blazar.model.base.reasons import Cause, ReasonCode
 from blazar.model.calendar.allocations import Allocation
+from blazar.model.journal.object_entries import tell_series
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
 from blazar.model.leases.stored import cause_json
@@ -25,6 +28,7 @@ from blazar.model.use.resource_hours import OutboxMessage
 from blazar.store.booking import lease_writes
 from blazar.store.booking.bookings import BookingStore
 from blazar.store.booking.commit import Commit
+from blazar.store.journal.rows import write_entry
 from blazar.store.series.series import OF_SERIES, read_series
 from blazar.store.series.series_rows import occurrence_row, template_json
 from blazar.store.sql import state_log
@@ -206,6 +210,8 @@ class SeriesWorkStore:
         if deleted:
             values["deleted_at"] = now
         _write_claimed(connection, series_id, token, now, **values)
+        if not deleted:
+            _tell_end(connection, series_id, now)
 
     @atomic
     def undo_leases(
@@ -222,6 +228,8 @@ class SeriesWorkStore:
             values = {"status": str(SeriesStatus.FAILED), "reason": reason, "template": template_json(left)}
             values |= _release_row(None)
         _write_claimed(connection, series_id, token, now, **values)
+        if ends:
+            _tell_end(connection, series_id, now)
         undone = (OccurrenceState.PLANNED, OccurrenceState.BOOKED) if ends else (OccurrenceState.PLANNED,)
         of_created = occurrences.c.lease_id.in_(sa.select(leases.c.id).where(*_creation_conditions(series_id)))
         connection.execute(
@@ -273,6 +281,13 @@ _UNFIT = (
         opening_ends_at=sa.bindparam("closes", type_=occurrences.c.opening_ends_at.type),
     )
 )
+
+
+def _tell_end(connection: Connection, series_id: str, now: datetime) -> None:
+    """Tell that a series has ended or failed, as this transaction has written."""
+    found = read_series(connection, series_id)
+    before = replace(found, status=SeriesStatus.ACTIVE)
+    write_entry(connection, tell_series(before, found, at=now, by=current().actor))
 
 
 def _write_unfit(connection: Connection, series_id: str, unfit: Collection[SeriesOccurrence]) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from blazarclient.library.decoding import decode
-from blazarclient.library.history import History, HistoryEntry
+from blazarclient.library.history import History, HistoryEntry, HistoryObject, JournalEntry
 from blazarclient.library.kinds import Resources, kinds
 from blazarclient.library.leases import Leases
 from blazarclient.library.maintenances import Maintenances
@@ -67,8 +67,10 @@ __all__ = [
     "Feed",
     "FloatingIp",
     "HistoryEntry",
+    "HistoryObject",
     "Host",
     "Info",
+    "JournalEntry",
     "Kind",
     "Lease",
     "Maintenance",

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Histories of leases: who did what."""
+"""Histories: who did what to a lease, and to any object of the service."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from blazarclient.library.decoding import decode
 from blazarclient.library.transport import Transport, part_of_path
 from blazarclient.library.values import Lease
-from blazarclient.library.written import id_of
+from blazarclient.library.written import Date, id_of, written
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +58,29 @@ class HistoryEntry:
     reason: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class HistoryObject:
+    """What an entry is about: a lease, a resource (its id has its kind, as ``host/7``) and so on, named as then."""
+
+    type: str
+    id: str
+    name: str | None = None
+    revision: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JournalEntry(HistoryEntry):
+    """One thing that was done to any object. ``position`` is its place among all; ``project_id`` is whose it was."""
+
+    position: int
+    object: HistoryObject
+    project_id: str | None = None
+    request_id: str | None = None
+    global_request_id: str | None = None
+
+
 class History:
-    """What was done to leases."""
+    """What was done, and by whom."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -68,3 +91,50 @@ class History:
         query = {"sort_dir": "desc" if newest_first else None}
         for item in self._transport.pages(path, "history", query=query):
             yield decode(HistoryEntry, item)
+
+    def list(
+        self,
+        *,
+        after: int | None = None,
+        object_type: str | None = None,
+        object_id: str | None = None,
+        verb: str | None = None,
+        by: str | None = None,
+        project_id: str | None = None,
+        since: Date | None = None,
+        until: Date | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[JournalEntry]:
+        """Yield what was done to any object, in the order of positions: after one, and as the filters say.
+
+        ``by`` is the id of a user. Others than operators see what was done in their project. ``limit``: of a page.
+        """
+        query = {
+            "after": after,
+            "object_type": object_type,
+            "object_id": object_id,
+            "verb": verb,
+            "by": by,
+            "project_id": project_id,
+            "from": None if since is None else written(since),
+            "to": None if until is None else written(until),
+            "sort_dir": "desc" if newest_first else None,
+            "limit": limit,
+        }
+        for item in self._transport.pages("/history", "history", query=query):
+            yield decode(JournalEntry, item)
+
+    def follow(self, *, after: int | None = None, every: float = 2.0, **filters: Any) -> Iterator[JournalEntry]:
+        """Yield what is done from now on, or after a position, without an end: none is missed, and none comes twice.
+
+        ``filters`` are those of ``list``; ``every`` is the seconds between two looks.
+        """
+        if after is None:
+            last = next(self.list(newest_first=True, limit=1), None)
+            after = 0 if last is None else last.position
+        while True:
+            for entry in self.list(after=after, **filters):
+                after = entry.position
+                yield entry
+            time.sleep(every)

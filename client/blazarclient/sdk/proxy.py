@@ -179,6 +179,7 @@ class Proxy(proxy.Proxy):
     split_lease = _of_one(_surgery, Surgery.split)
     merge_leases = _of_one(_surgery, Surgery.merge)
     lease_history = _each(_history, History.of)
+    history = _each(_history, History.list)
     find_lease = _unless_missing(_leases, Leases.find, _named)
 
     def delete_lease(self, lease: Lease | str, ignore_missing: bool = True, *, if_match: str | None = None) -> None:

@@ -230,6 +230,7 @@ def test_what_came_with_1_1():
         "/v1/calendar",
         "/v1/capacity",
         "/v1/properties",
+        "/v1/history",
         "/v1/feeds",
         "/v1/feeds/{feed_id}",
         "/v1/series",

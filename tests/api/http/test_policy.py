@@ -97,6 +97,7 @@ DEFAULTS = {
     "blazar:calendar:get_names": ADMIN,
     "blazar:calendar:get_owners": ADMIN,
     "blazar:properties:get_private": ADMIN,
+    "blazar:history:get": READER,
     "blazar:feeds:get": READER,
     "blazar:feeds:post": READER,
     "blazar:feeds:post_resource": ADMIN,

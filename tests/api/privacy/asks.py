@@ -166,6 +166,13 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "hold_lease": _new(Ask(403)),
     "let_go_of_lease": _new(Ask(403)),
     "list_lease_history": _new(Ask(200)),
+    "list_history": _new(
+        Ask(200, query="with_count=true"),
+        Ask(200, query="after=1&object_type=lease"),
+        Ask(200, query="object_id={lease}"),
+        Ask(200, query="by={user}"),
+        Ask(403, query="project_id={project}"),
+    ),
     "merge_leases": [Ask(400, body={"with": "{lease}"}), Ask(400, body={"with": "{lease}x"})],
     "offer_lease": [
         Ask(200, query="dry_run=true", body={"project_id": "somewhere"}),

@@ -120,7 +120,7 @@ def test_a_history_has_as_many_last_entries_as_the_file_says(start):
     for number in range(40):
         changed = service.ask("PUT", f"/v1/leases/{lease['id']}", {"name": f"n{number}"}, version="1.0")
         assert changed.status_code == 200, changed.text
-        service.manager.journal.run_once()
+        service.manager.journal_numbering.run_once()
     entries = service.ask("GET", f"/v1/leases/{lease['id']}/history?limit=1000").json["history"]
     assert len(entries) == 20 + 10 + 1
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbering of the journal: entries get their positions soon after they are committed.
+"""The journal: its entries get their positions soon after they are committed, and are read by these.
 
-Any number of managers may do so. There is no claim, which a manager that is killed would keep for a while: who
+Any number of managers may number. There is no claim, which a manager that is killed would keep for a while: who
 numbers holds a row of the database in one short transaction, which ends with its connection. A burst is numbered in
 portions, so that others can number or read meanwhile, and who waits to read is told when there is no more.
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
+from blazar.model.base.moments import NOW
+from blazar.model.journal.views import JournalPage, JournalQuestion
 
 BATCH = 500
 """Entries that one transaction numbers."""
@@ -29,7 +31,11 @@ class JournalNumbering(BackgroundThread):
         super().__init__("journal", work="Entries of the journal cannot be numbered", settle=SETTLE_SECONDS)
         self._journal = runtime.store.journal
         self._numbered = runtime.signals.entries_numbered
+
+    def start(self) -> None:
+        """Start the thread, which is woken by each commit that has written to the journal."""
         self._journal.listen(self.wake)
+        super().start()
 
     def run_once(self) -> int:
         """Number all that is committed; return how many entries. StoreUnavailable.
@@ -50,3 +56,18 @@ class JournalNumbering(BackgroundThread):
     def _round(self) -> float:
         self.run_once()
         return PAUSE_SECONDS
+
+
+class JournalService:
+    """Answers the calls about what was done."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._journal = runtime.store.journal
+        self._clock = runtime.clock
+
+    def page(self, question: JournalQuestion) -> JournalPage:
+        """Return a page of what was done, in the order of positions. InvalidInput for an unknown marker."""
+        now = self._clock.now()
+        since = now if question.since is NOW else question.since
+        until = now if question.until is NOW else question.until
+        return self._journal.page(question, since=since, until=until)

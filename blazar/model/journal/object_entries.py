@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the journal says of all that is no lease: resources, their properties, maintenance windows, series, feeds.
+
+Values that a type keeps for itself, which may be secrets, are not among the fields: neither the parameters of a series
+nor the link of a feed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from blazar.model.base.clock import zulu
+from blazar.model.feeds import Feed
+from blazar.model.journal.entries import LONGEST, MOST_CHANGES, FieldChange, JournalEntry, ObjectType, Subject, Verb
+from blazar.model.leases.requests import Actor
+from blazar.model.maintenance.windows import Maintenance, MaintenanceStatus
+from blazar.model.resources.resource import Resource, ResourceProperty
+from blazar.model.series.details import Series, SeriesStatus
+from blazar.model.series.rule_text import rule_text
+
+Fields = Mapping[str, object]
+"""What is told of an object, by field; of a value that is None there is none."""
+
+
+def compare_fields(before: Fields, after: Fields) -> tuple[FieldChange, ...]:
+    """Return the fields that differ, as texts, in the order of ``after``; those that are only ``before`` come last."""
+    names = [*after, *(name for name in before if name not in after)]
+    pairs = ((name, _text(before.get(name)), _text(after.get(name))) for name in names)
+    return tuple(FieldChange(name, was, became) for name, was, became in pairs if was != became)[:MOST_CHANGES]
+
+
+def _text(value: object) -> str | None:
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            return zulu(value)
+        case frozenset():
+            return ", ".join(sorted(value))[:LONGEST]
+    return str(value)[:LONGEST]
+
+
+def _describe(resource: Resource) -> Subject:
+    """Return a resource as the subject of an entry; its id is as in the paths of the API: ``host/7``."""
+    return Subject(ObjectType.RESOURCE, f"{resource.kind}/{resource.external_id}", resource.name)
+
+
+def tell_resource(before: Resource | None, after: Resource, *, at: datetime, by: Actor | None) -> JournalEntry | None:
+    """Return what a registration or a change of a resource adds; None if nothing has changed that is told."""
+    was, became = {} if before is None else _list_resource(before), _list_resource(after)
+    changes = compare_fields(was, became)
+    if before is None:
+        verb = Verb.REGISTERED
+    elif before.disabled != after.disabled:
+        verb = Verb.DISABLED if after.disabled else Verb.ENABLED
+    elif changes:
+        verb = Verb.CHANGED
+    else:
+        return None
+    return JournalEntry(_describe(after), at, verb, by, changes, snapshot=_snapshot(after))
+
+
+def tell_failure(resource: Resource, failure: str | None, *, at: datetime) -> JournalEntry:
+    """Return that the service has found a resource failed, for a reason, or well again (None)."""
+    verb = Verb.RECOVERED if failure is None else Verb.FAILED
+    changes = compare_fields({"failure": resource.failure}, {"failure": failure})
+    return JournalEntry(_describe(resource), at, verb, None, changes, snapshot=_snapshot(resource))
+
+
+def tell_removal(resource: Resource, *, at: datetime, by: Actor | None) -> JournalEntry:
+    """Return that a resource is not registered any more."""
+    return JournalEntry(_describe(resource), at, Verb.REMOVED, by, snapshot=_snapshot(resource))
+
+
+def _snapshot(resource: Resource) -> Mapping[str, str]:
+    """Return what a message shows of a resource besides its name: what users see of it, and where it is."""
+    return {"label": resource.label, "region": resource.region}
+
+
+def _list_resource(resource: Resource) -> Fields:
+    capacity = {f"capacity.{name}": amount for name, amount in resource.capacity.items}
+    properties = {f"properties.{name}": value for name, value in resource.capabilities.items()}
+    attributes = {f"attributes.{name}": value for name, value in resource.attributes.items()}
+    return {
+        "disabled": resource.disabled,
+        "disabled_reason": resource.disabled_reason,
+        "disabled_until": resource.disabled_until,
+        "authorized_projects": resource.authorized_projects,
+        **properties,
+        **capacity,
+        **attributes,
+    }
+
+
+def tell_property(
+    before: ResourceProperty, after: ResourceProperty, *, at: datetime, by: Actor | None
+) -> JournalEntry | None:
+    """Return that a property is shown to all, or only to operators, from now on; None if it was so before."""
+    changes = compare_fields({"private": before.private}, {"private": after.private})
+    about = Subject(ObjectType.PROPERTY, f"{after.kind}/{after.name}", after.name)
+    return JournalEntry(about, at, Verb.CHANGED, by, changes) if changes else None
+
+
+_OF_STATUS = {
+    MaintenanceStatus.ACTIVE: Verb.STARTED,
+    MaintenanceStatus.DONE: Verb.ENDED,
+    MaintenanceStatus.CANCELLED: Verb.DELETED,
+}
+
+
+def tell_maintenance(
+    before: Maintenance | None, after: Maintenance, *, at: datetime, by: Actor | None
+) -> JournalEntry | None:
+    """Return what a write of a maintenance window adds; None if nothing has happened that is told."""
+    changes = compare_fields({} if before is None else _list_maintenance(before), _list_maintenance(after))
+    verb: Verb | None = Verb.CREATED if before is None else None
+    if before is not None and before.status is not after.status:
+        verb = _OF_STATUS.get(after.status)
+    if verb is None and changes:
+        verb = Verb.CHANGED
+    if verb is None:
+        return None
+    about = Subject(ObjectType.MAINTENANCE, after.id, after.name, revision=after.revision)
+    return JournalEntry(about, at, verb, by, changes, snapshot={"status": str(after.status)})
+
+
+def _list_maintenance(maintenance: Maintenance) -> Fields:
+    return {
+        "name": maintenance.name,
+        "start_date": maintenance.window.start,
+        "end_date": maintenance.window.end,
+        "reason": maintenance.reason,
+        "hosts": frozenset(host.name for host in maintenance.hosts),
+        "requirement": maintenance.requirement,
+        "pending": maintenance.pending,
+        "active": maintenance.active,
+        "disable_service": maintenance.disable_service,
+    }
+
+
+_OF_SERIES = {
+    SeriesStatus.ENDED: Verb.ENDED,
+    SeriesStatus.FAILED: Verb.FAILED,
+    SeriesStatus.DELETING: Verb.DELETED,
+    SeriesStatus.DELETED: Verb.DELETED,
+}
+_GOING = (SeriesStatus.DELETING, SeriesStatus.DELETED)
+
+
+def tell_series(before: Series | None, after: Series, *, at: datetime, by: Actor | None) -> JournalEntry | None:
+    """Return what a write of a series adds; None if nothing has happened that is told. Its leases have their own."""
+    changes = compare_fields({} if before is None else _list_series(before), _list_series(after))
+    if before is None:
+        verb: Verb | None = Verb.CREATED
+    elif before.status is not after.status and after.status in _OF_SERIES:
+        # A deletion is told when it begins.
+        verb = None if before.status in _GOING else _OF_SERIES[after.status]
+    else:
+        verb = Verb.CHANGED if changes else None
+    if verb is None:
+        return None
+    about = Subject(ObjectType.SERIES, after.id, after.name, after.project_id, after.user_id)
+    return JournalEntry(about, at, verb, by, changes, snapshot={"status": str(after.status)})
+
+
+def _list_series(series: Series) -> Fields:
+    recurrence = series.recurrence
+    return {
+        "name": series.name,
+        "start": recurrence.start.isoformat(timespec="minutes"),
+        "time_zone": recurrence.zone,
+        "rule": rule_text(recurrence.rule),
+        "fit": series.fit,
+        "previous_id": series.previous_id,
+    }
+
+
+def tell_feed(feed: Feed, verb: Verb, *, at: datetime, by: Actor | None) -> JournalEntry:
+    """Return that a feed was made or removed. Its link, which is a secret, is nowhere."""
+    fields: Fields = {"name": feed.name, "kind": feed.kind, "resource": feed.resource, "expires_at": feed.expires_at}
+    about = Subject(ObjectType.FEED, feed.id, feed.name, feed.project_id, feed.user_id)
+    return JournalEntry(about, at, verb, by, compare_fields({}, fields) if verb is Verb.CREATED else ())
