@@ -17,13 +17,45 @@ HEAD = """\
 What `blazar-api` and `blazar-manager` count and measure, for Prometheus. Rules and dashboards rely on these names; a
 family is renamed or removed only with a note in the changelog.
 
+## Switching it on
+
+`blazar-standalone` serves them at `http://127.0.0.1:9320/metrics`. The others have a port of their own, which no proxy
+of the API publishes, once `blazar.conf` names it:
+
+```ini
+[monitoring]
+listen = 192.0.2.11:9320
+token = a-long-random-text
+```
+
+A process listens at each address of `listen`; on a machine with API and manager give each its own port, in its own file
+or by a second `--config-file`. The token is sent as `Authorization: Bearer …`. Traffic is not encrypted: use loopback,
+a private network, or a proxy with TLS. The port answers `GET` and `HEAD` only; a scrape runs no statement, calls
+nobody, and takes tens of milliseconds.
+
+```yaml
+scrape_configs:
+  - job_name: blazar-manager
+    authorization: {credentials_file: /etc/prometheus/blazar.token}
+    static_configs: [{targets: ["ctl1:9320", "ctl2:9320"]}]
+  - job_name: blazar-api
+    authorization: {credentials_file: /etc/prometheus/blazar.token}
+    static_configs: [{targets: ["ctl1:9321", "ctl2:9321"]}]
+```
+
+**Several API processes** under gunicorn or uWSGI count in a folder, and the one of them that has the port answers for
+all; if it ends, another takes the port over within a second. [gunicorn.conf.py](../deploy/wsgi/gunicorn.conf.py) and
+[uwsgi.ini](../deploy/wsgi/uwsgi.ini) make the folder, in the `RuntimeDirectory=` of the systemd unit, and empty it at
+the start. Elsewhere set `PROMETHEUS_MULTIPROC_DIR` in the environment of the server to an empty folder of its own.
+Without a folder one process of several is seen, and the log says so.
+
+## The families
+
 * No label names a project, a user, a lease, a host or a path.
 * A value that a label may not have counts as `other`, so that nobody can make the number of series grow.
 * Families that are **sampled** are read in the database by each manager. All managers say the same, so take
   `max by (…)` of them, never `sum`. Without a recent reading they are left out: no value is better than an old one.
 * Counters of several managers, and of several API processes on other addresses, add up: `sum(rate(…))`.
-
-## The families
 """
 
 

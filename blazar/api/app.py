@@ -21,7 +21,7 @@ from blazar.api.http.errors import (
     version_error,
 )
 from blazar.api.http.faults import BadFrame
-from blazar.api.http.identity import Identity, Unauthenticated
+from blazar.api.http.identity import Caller, Identity, Unauthenticated
 from blazar.api.http.openapi import Served
 from blazar.api.http.policy import Policy
 from blazar.api.http.queries import DEFAULTS, ApiBounds
@@ -32,6 +32,7 @@ from blazar.context import CallerIds, effects, note_caller
 from blazar.context import scope as enter_scope
 from blazar.model.base.errors import BlazarError
 from blazar.model.leases.states import LeaseKind
+from blazar.observe import metrics
 from blazar.observe.spans import PARENT, span_of_request
 from blazar.rpc.interface import Manager
 
@@ -115,20 +116,36 @@ def _before() -> Response | None:
     )
     g.note = g.span.__enter__()
     noted = access.note_of(request.environ)
-    noted.request_id, noted.global_id = g.request_id, g.global_id
+    noted.request_id, noted.global_id, noted.route = g.request_id, g.global_id, dispatch.find_route()
     if dispatch.is_open():
         return None
     if not speaks_v2():
         g.asked = microversion.readable(request.headers.get(microversion.HEADER), services().served.newest)
     try:
         with effects():
-            g.caller = services().identity.authenticate(dict(request.headers))
+            g.caller = _authenticate()
     except Unauthenticated:
         return refuse_nobody()
     note_caller(g.caller.user_id, g.caller.project_id)
     noted.caller = CallerIds(g.caller.user_id, g.caller.project_id)
     dispatch.choose_version()
     return None
+
+
+def _authenticate() -> Caller:
+    """Return who sends the request. Unauthenticated, CloudUnavailable."""
+    outcome = "unavailable"
+    try:
+        caller = services().identity.authenticate(dict(request.headers))
+        outcome = "valid"
+    except Unauthenticated:
+        outcome = "invalid"
+        raise
+    finally:
+        # Without a token there was nothing to validate.
+        if request.headers.get("X-Auth-Token"):
+            metrics.TOKEN_VALIDATIONS.add(outcome)
+    return caller
 
 
 def _after(response: Response) -> Response:

@@ -20,7 +20,7 @@ from blazar.api.http.openapi import Served
 from blazar.api.http.policy import Policy
 from blazar.api.leases.services import most_of
 from blazar.api.parts import all_parts
-from blazar.cmd import config, logins, logs, pages, process, tracing, web
+from blazar.cmd import config, logins, logs, monitoring, pages, process, tracing, web
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import transport
 from blazar.model.base.errors import BlazarError
@@ -146,6 +146,7 @@ def _serve(conf: cfg.ConfigOpts) -> None:
 
     serving = web.Serving(server)
     stop_tracing = tracing.start(conf, "blazar-api")
+    port = monitoring.open_port(conf, monitoring.list_pages())
     try:
         serving.stop_on_signals()
         signal.signal(signal.SIGHUP, lambda *_: config.read_again(conf))
@@ -158,6 +159,7 @@ def _serve(conf: cfg.ConfigOpts) -> None:
     finally:
         server.close()
         stop_tracing()
+        port.stop()
 
 
 def _say_stopping() -> None:

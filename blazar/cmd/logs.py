@@ -144,6 +144,14 @@ def _context(request_id: str, local_id: str | None, caller: CallerIds | None) ->
     )
 
 
+class CountHandler(logging.Handler):
+    """Counts lines of WARNING and above, whether or not they are written anywhere."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Count a line."""
+        metrics.LOG_MESSAGES.add(record.levelname)
+
+
 _FILTERS = (CookieFilter, PlainFilter, RequestFilter)
 
 
@@ -191,9 +199,15 @@ def _standard_error() -> logging.Logger:
 
 
 def add_filters() -> None:
-    """Let all output of the handlers of the root logger pass our filters, once, and have them say what they lose."""
+    """Let all output of the handlers of the root logger pass our filters, once, and have them say what they lose.
+
+    All of it is counted.
+    """
     trouble = Trouble(_standard_error(), "The log can be written")
-    for handler in logging.getLogger().handlers:
+    root = logging.getLogger()
+    if not any(isinstance(known, CountHandler) for known in root.handlers):
+        root.addHandler(CountHandler(logging.WARNING))
+    for handler in (one for one in root.handlers if not isinstance(one, CountHandler)):
         for kind in _FILTERS:
             if not any(isinstance(known, kind) for known in handler.filters):
                 handler.addFilter(kind())

@@ -26,7 +26,7 @@ from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.access import POOL, ServiceUser
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.ports import Cloud
-from blazar.cmd import assemble, config, logs, process, tracing
+from blazar.cmd import assemble, config, logs, monitoring, process, tracing
 from blazar.cmd.config import ConfigurationError
 from blazar.enforcement import CloudIdentity
 from blazar.manager.health import service_updates
@@ -130,8 +130,10 @@ def _assemble(conf: cfg.ConfigOpts, tables: Engine, stopping: threading.Event) -
 def _serve(conf: cfg.ConfigOpts, manager: ManagerService, project_id: str, stopping: threading.Event) -> None:
     """Let a manager work, and answer what comes by the message bus, until ``stopping`` is set."""
     bus = transport(conf)
-    listener = rpc.server(conf, bus, manager, name=_server_name(conf), clock=manager.clock)
+    pool = rpc.pool_of(conf)
+    listener = rpc.server(conf, bus, manager, name=_server_name(conf), clock=manager.clock, pool=pool)
     updates = _service_updates(conf, manager)
+    port = monitoring.open_port(conf, monitoring.list_pages(lambda: manager.readings.read(pool)))
     process.settle()
     manager.start()
     # An unreachable message bus is waited for without a limit.
@@ -159,6 +161,7 @@ def _serve(conf: cfg.ConfigOpts, manager: ManagerService, project_id: str, stopp
             _for_a_while(lambda: _no_more_of(updates), PARTING)
         manager.stop()
         _for_a_while(bus.cleanup, PARTING)
+        port.stop()
 
 
 def _watch(listening: Future[None], hearing: Future[None] | None, stopping: threading.Event) -> None:

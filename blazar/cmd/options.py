@@ -13,6 +13,7 @@ from blazar.clouds.hooks import options as hooks
 from blazar.clouds.openstack import options as cloud
 from blazar.cmd import database_options as database
 from blazar.cmd import lease_options as leases
+from blazar.cmd import monitoring_options as monitoring
 from blazar.cmd import tracing
 from blazar.enforcement import builtin_options
 from blazar.manager.use import settings as use
@@ -372,6 +373,7 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     "glance": cloud.GLANCE_OPTIONS,
     "cinder": cloud.CINDER_OPTIONS,
     "manager": MANAGER_OPTIONS,
+    monitoring.SECTION: monitoring.OPTIONS,
     "neutron": cloud.NEUTRON_OPTIONS,
     "notifications": NOTIFICATION_OPTIONS,
     "nova": [*hosts.NOVA_OPTIONS, *cloud.NOVA_OPTIONS],

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from flask import Flask
 from oslo_config import cfg
@@ -37,7 +37,7 @@ from blazar.api.parts import all_parts
 from blazar.clouds.hooks.http import HttpHooks
 from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import open_cloud
-from blazar.cmd import assemble, config, pages, process, tracing, web
+from blazar.cmd import assemble, config, monitoring, pages, process, tracing, web
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.demo import past
 from blazar.cmd.demo.stage import set_limits
@@ -104,14 +104,11 @@ def _run(options: argparse.Namespace) -> int:
         for number, name in enumerate(config.regions(conf), start=1)
     }
     manager = assemble.manager(conf, engine=engine, clouds=clouds, clock=clock, identity=identity_of(conf, listener))
-    app = application(conf, manager, data)
-    served = pages.without_keystone(app, conf)
-    asked = served or app
-    asked = ExchangeLog(asked) if conf.log_exchange else asked
-    server = web.server(AccessLog(asked), listener=listener, threads=THREADS, trusts_proxy=False)
+    server, has_pages = _make_server(conf, manager, data, listener)
     serving = web.Serving(server)
     process.settle()
     stop_tracing = tracing.start(conf, "blazar-standalone")
+    port = monitoring.open_trial_port(conf, monitoring.list_pages(manager.readings.read))
     manager.start(alone=True)
     manager.presence.enter(ManagerState.RUNNING)
     try:
@@ -119,17 +116,30 @@ def _run(options: argparse.Namespace) -> int:
         if not options.no_hosts and not options.demo:
             _register(clouds, manager)
         serving.stop_on_signals()
-        _welcome(manager, clouds, listener, data, has_pages=served is not None)
+        _welcome(manager, clouds, listener, data, has_pages=has_pages)
         serving.run(_say_stopping)
     except KeyboardInterrupt:
         _say_stopping()
     finally:
         server.close()
         manager.stop()
+        port.stop()
         engine.dispose()
         lock.close()
         stop_tracing()
     return 0
+
+
+def _make_server(
+    conf: cfg.ConfigOpts, manager: ManagerService, data: Path, listener: socket.socket
+) -> tuple[Any, bool]:
+    """Return the server of a manager's API, and whether it has the pages."""
+    app = application(conf, manager, data)
+    served = pages.without_keystone(app, conf)
+    asked = served or app
+    asked = ExchangeLog(asked) if conf.log_exchange else asked
+    server = web.server(AccessLog(asked), listener=listener, threads=THREADS, trusts_proxy=False)
+    return server, served is not None
 
 
 def _lock(data: Path) -> TextIO:

@@ -23,7 +23,6 @@ from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.server import MultiSocketServer, TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher
 
-from blazar.api.app import MAX_BODY_BYTES
 from blazar.cmd import process
 
 CONNECTIONS = 1000
@@ -40,6 +39,9 @@ PARTING = 5.0
 
 _OTHER_FILES = 256
 """Open files other than connections of clients: message bus, database, log."""
+
+LONGEST_BODY = 2 * 1024 * 1024
+"""Bytes of the body of a request; an application that takes less can say so in a sentence."""
 
 _LONGEST_ANSWER = 1024 * 1024 * 1024
 """Bytes of a response that are buffered (large ones in a file) for a slow client, so that no thread waits for it."""
@@ -169,7 +171,7 @@ def server(
         threads=threads,
         ident="blazar",
         clear_untrusted_proxy_headers=not trusts_proxy,
-        max_request_body_size=2 * MAX_BODY_BYTES,
+        max_request_body_size=LONGEST_BODY,
         connection_limit=_possible(connections),
         channel_timeout=IDLE,
         cleanup_interval=10,

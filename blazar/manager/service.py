@@ -35,6 +35,7 @@ from blazar.manager.maintenance.migration import LeaseMigrator
 from blazar.manager.maintenance.rebooking import LeaseRebooker
 from blazar.manager.maintenance.service import MaintenanceService
 from blazar.manager.maintenance.work import MaintenanceWork
+from blazar.manager.observe.readings import ManagerReadings
 from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.calendar_view import CalendarService
 from blazar.manager.requests.feeds import FeedService
@@ -148,12 +149,12 @@ class ManagerService:
         self.surgery = SurgeryService(runtime, booker, updates, self.leases)
         self.transfers = TransferService(runtime, booker, updates, self.leases)
         self.series_work = SeriesWork(runtime, booker, deletion, waiting_list)
-        changer = SeriesChanger(runtime, booker, self.series_work)
-        self.series = SeriesService(runtime, self.series_work, changer)
+        self.series = SeriesService(runtime, self.series_work, SeriesChanger(runtime, booker, self.series_work))
         self.calendar = CalendarService(runtime, kinds)
         self.feeds = FeedService(runtime, kinds)
         self.prolongation = Prolongation(runtime, self.leases, self.availability, waiting_list)
         self.key_expiry = KeyExpiry(runtime)
+        self.readings = ManagerReadings(store, self.claims, self.engine, self.outbox)
         requested = (waiting_list, self.prolongation, self.series_work, self.key_expiry)
         kept = (self.monitor, self.enabler, self.maintenance_work)
         self.journal, self.journal_numbering = JournalService(runtime), JournalNumbering(runtime)

@@ -19,6 +19,7 @@ from blazar.model.base.errors import ManagerUnavailable, NothingDone, OtherVersi
 from blazar.model.base.log_lines import Trouble
 from blazar.model.leases.lease import Lease
 from blazar.model.resources.resource import HOST
+from blazar.observe import metrics
 from blazar.observe.spans import Side, parent_headers, span
 from blazar.rpc import codec
 from blazar.rpc.interface import (
@@ -260,9 +261,27 @@ class RemoteManager:
         client = self._client if timeout is None else self._client.prepare(timeout=timeout)
         if call != _GREETING:
             may_change()
-        message = client.call(context, "ask", call=call, arguments=texts)
+        message = self._count_call(lambda: client.call(context, "ask", call=call, arguments=texts))
         with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):
             self._time.learn(float(message["now"]), asked=asked, answered=self._time.elapsed())
+        return message
+
+    @staticmethod
+    def _count_call(send: Callable[[], Any]) -> Any:
+        """Send a message, and count what becomes of it."""
+        outcome = "error"
+        try:
+            with metrics.RPC_CLIENT_CALL_DURATION.measure():
+                message = send()
+            outcome = codec.read_outcome(message)
+        except oslo_messaging.MessageUndeliverable:
+            outcome = "undelivered"
+            raise
+        except oslo_messaging.MessagingTimeout:
+            outcome = "timeout"
+            raise
+        finally:
+            metrics.RPC_CLIENT_CALLS.add(outcome)
         return message
 
     def _learn_the_time(self) -> None:

@@ -165,6 +165,14 @@ def decode_answer(call: str, message: Mapping[str, str]) -> Any:
     return _load(_hints(call)["return"], message["answer"], f"answer to {call}")
 
 
+def read_outcome(message: object) -> Literal["ok", "refused", "error"]:
+    """Return whether an answer is one, a refusal of the request, or an error of the service."""
+    name = message.get("error") if isinstance(message, Mapping) else None
+    if name is None:
+        return "ok"
+    return "error" if _ERRORS.get(name, BlazarError).status >= 500 else "refused"
+
+
 def _error_of(message: Mapping[str, str], call: str) -> BlazarError:
     data = _load(dict[str, Any], message["data"], f"the data of an error of {call}") if "data" in message else None
     kind = _ERRORS.get(message["error"], BlazarError)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -19,6 +20,7 @@ from blazar.model.base.clock import Clock, SystemClock
 from blazar.model.base.errors import BlazarError, OtherVersion
 from blazar.model.leases.details import LeaseOwner
 from blazar.model.leases.requests import Actor
+from blazar.observe import metrics
 from blazar.observe.spans import PARENT, Side, span
 from blazar.rpc import codec
 from blazar.rpc.interface import Manager
@@ -55,7 +57,10 @@ class Endpoint:
     @oslo_messaging.expose  # type: ignore[untyped-decorator]
     def ask(self, context: Mapping[str, Any], call: str, arguments: Mapping[str, str]) -> dict[str, str]:
         """Make a call; return its answer, or its error, as a message."""
+        begin = time.perf_counter()
         message = self._answer(context, call, arguments)
+        metrics.RPC_REQUESTS.add(str(call), codec.read_outcome(message))
+        metrics.RPC_REQUEST_DURATION.note(time.perf_counter() - begin)
         message["now"] = repr(self._clock.now().timestamp())
         return message
 
@@ -116,15 +121,26 @@ class _BoundedServer(oslo_messaging.rpc.server.RPCServer):  # type: ignore[misc]
             self._free.release()
 
 
-def server(conf: cfg.ConfigOpts, transport: Any, manager: Manager, *, name: str, clock: Clock | None = None) -> Any:
-    """Return a server on the topic of managers, to be started and stopped; ``clock`` is the one of all managers."""
+def server(
+    conf: cfg.ConfigOpts,
+    transport: Any,
+    manager: Manager,
+    *,
+    name: str,
+    clock: Clock | None = None,
+    pool: Pool | None = None,
+) -> Any:
+    """Return a server on the topic of managers, to be started and stopped.
+
+    ``clock`` is the one of all managers, ``pool`` that of the configuration.
+    """
     with contextlib.suppress(cfg.NoSuchOptError, cfg.NoSuchGroupError):
         # By default the library takes all messages, and other managers get none of them.
         conf.set_default("rabbit_qos_prefetch_count", PREFETCH, group="oslo_messaging_rabbit")
     return oslo_messaging.get_rpc_server(
         transport,
         target(conf.manager.rpc_topic, server=name),
-        [Endpoint(manager, clock, pool_of(conf))],
+        [Endpoint(manager, clock, pool or pool_of(conf))],
         access_policy=oslo_messaging.ExplicitRPCAccessPolicy,
         server_cls=partial(_BoundedServer, conf.manager.rpc_threads),
     )

@@ -17,6 +17,7 @@ from blazar.context import CallerIds, scope
 from blazar.observe import metrics
 from blazar.observe.families import REGISTRY
 from blazar.rpc.server import Endpoint
+from tests.counted import growing
 
 GLOBAL = "req-01234567-89ab-cdef-0123-456789abcdef"
 
@@ -129,7 +130,7 @@ def failures() -> float:
 
 def test_a_full_disk_is_told_of_on_standard_error_in_a_sentence(written, monkeypatch, capsys):
     written()
-    (handler,) = logging.getLogger().handlers
+    handler, _ = logging.getLogger().handlers
     disk = FullDisk()
     monkeypatch.setattr(handler, "stream", disk)
     now = [1000.0]
@@ -155,13 +156,21 @@ def test_a_full_disk_is_told_of_on_standard_error_in_a_sentence(written, monkeyp
 def test_filters_that_are_added_twice_count_a_lost_line_once(written, monkeypatch):
     written()
     logs.add_filters()
-    (handler,) = logging.getLogger().handlers
+    handler, _ = logging.getLogger().handlers
     disk = FullDisk()
     disk.is_full = True
     monkeypatch.setattr(handler, "stream", disk)
     before = failures()
     logging.getLogger("blazar.test").warning("It rains")
     assert failures() == before + 1
+
+
+def test_lines_of_warning_and_above_are_counted_once(written):
+    written()
+    logs.add_filters()
+    with growing(metrics.LOG_MESSAGES, 2, level="WARNING"), growing(metrics.LOG_MESSAGES, 1, level="ERROR"):
+        for level in (logging.INFO, logging.WARNING, logging.WARNING, logging.ERROR):
+            logging.getLogger("blazar.test").log(level, "It rains")
 
 
 def test_a_folder_that_is_gone_breaks_nothing(written, tmp_path, capsys):

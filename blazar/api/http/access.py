@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One line in the log for each request: what was asked, the answer, how long it took, and for whom.
+"""One line in the log for each request: what was asked, the answer, how long it took, and for whom; and metrics of it.
 
 Also what a log may have of a path.
 """
@@ -18,6 +18,7 @@ from werkzeug.wsgi import ClosingIterator
 
 from blazar.context import CallerIds, scope
 from blazar.model.base.log_lines import printable
+from blazar.observe import metrics
 
 LOG = logging.getLogger("blazar.access")
 
@@ -38,12 +39,16 @@ _FEED_BY_ID = re.compile(r"/v1/feeds/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}
 
 @dataclass(slots=True)
 class Noted:
-    """What the application knows of a request, for the log."""
+    """What the application knows of a request, for the log and for metrics.
+
+    ``route`` is the URL of the row that serves it, ``error`` the code of the error that it is answered with.
+    """
 
     request_id: str | None = None
     global_id: str | None = None
     caller: CallerIds | None = None
     error: str | None = None
+    route: str | None = None
 
 
 def note_of(environ: dict[str, Any]) -> Noted:
@@ -64,13 +69,17 @@ class AccessLog:
         begin, noted, status = self._clock(), note_of(environ), ["500"]
         # The request is what is logged, not what a library makes of it on its way.
         asked = dict(environ)
+        metrics.HTTP_REQUESTS_IN_PROGRESS.raise_by(1)
 
         def started(line: str, headers: list[tuple[str, str]], *more: Any) -> Any:
             status[0] = line.partition(" ")[0]
             return start_response(line, headers, *more)
 
         def finished() -> None:
-            _say(asked, noted, status[0], self._clock() - begin)
+            took = self._clock() - begin
+            metrics.HTTP_REQUESTS_IN_PROGRESS.raise_by(-1)
+            _count(asked, noted, status[0], took)
+            _say(asked, noted, status[0], took)
 
         try:
             body = self._app(environ, started)
@@ -78,6 +87,21 @@ class AccessLog:
             finished()
             raise
         return ClosingIterator(body, finished)
+
+
+def _count(environ: dict[str, Any], noted: Noted, status: str, seconds: float) -> None:
+    route = noted.route or _route_beside(environ.get("PATH_INFO", ""))
+    metrics.HTTP_REQUESTS.add(environ.get("REQUEST_METHOD", ""), route, status)
+    metrics.HTTP_REQUEST_DURATION.note(seconds, route)
+    if noted.error is not None:
+        metrics.REFUSALS.add(noted.error)
+
+
+def _route_beside(path: str) -> str:
+    """Return what serves a path that is none of the application's."""
+    if path == "/healthcheck":
+        return path
+    return "/ui" if path == "/ui" or path.startswith("/ui/") else "unmatched"
 
 
 def _say(environ: dict[str, Any], noted: Noted, status: str, seconds: float) -> None:
@@ -103,7 +127,7 @@ def _say(environ: dict[str, Any], noted: Noted, status: str, seconds: float) -> 
             printable(caller.project_id) if caller is not None and caller.project_id else "-",
             noted.request_id or "-",
             noted.global_id or "-",
-            f", error {noted.error}" if noted.error is not None else "",
+            f", error {noted.error}" if noted.error is not None and status >= "500" else "",
         )
 
 

@@ -63,6 +63,12 @@ def is_open() -> bool:
     return request.path in services().served.open_urls or (view is not None and any(row.is_open for row in view.rows))
 
 
+def find_route() -> str | None:
+    """Return the URL of the row that serves the request, with names in braces; None if there is none."""
+    view = _view()
+    return None if view is None else view.rows[0].url
+
+
 def choose_version() -> None:
     """Set the microversion of the request.
 

@@ -92,8 +92,8 @@ def speaks_v2() -> bool:
 
 def application_error(error: BlazarError) -> Response:
     """Render an error of the application as a list of faults or in shape A."""
+    access.note_of(request.environ).error = error.code
     if error.status >= 500:
-        access.note_of(request.environ).error = error.code
         # Why others do not answer is in the log once a minute, and in each answer.
         level = logging.ERROR if type(error) is BlazarError else logging.DEBUG
         LOG.log(level, "Response %d to request %s: %s", error.status, _request_ids(), error.message)
@@ -130,6 +130,7 @@ def unexpected_error(error: Exception) -> Response:
 
 def version_error(error: BadFrame) -> Response:
     """Render an error of the version header in shape B and as a list of faults: nobody knows which one is read."""
+    access.note_of(request.environ).error = error.code
     listed = list_faults([Fault(error.code, error.message, error.at)], more=error.more)
     response = jsonify({"error": error.status, "error_message": error.message, **(listed.get_json() or {})})
     response.status_code = error.status
@@ -138,6 +139,7 @@ def version_error(error: BadFrame) -> Response:
 
 def frame_error(error: BadFrame | HTTPException) -> Response:
     """Render a list of faults, shape B, or the shape that version 2 uses instead."""
+    access.note_of(request.environ).error = _code(error)
     if wants_list():
         return _list_error(error)
     if isinstance(error, BadFrame):
@@ -161,11 +163,14 @@ def _list_error(error: BadFrame | HTTPException) -> Response:
     """Render an error of the framework as a list of faults."""
     if isinstance(error, BadFrame):
         return list_faults([Fault(error.code, error.message, error.at)])
-    status = error.code or 500
-    response = list_faults([Fault(_CODES.get(status, "invalid_value"), _text(error))])
+    response = list_faults([Fault(_code(error), _text(error))])
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
     return response
+
+
+def _code(error: BadFrame | HTTPException) -> str:
+    return error.code if isinstance(error, BadFrame) else _CODES.get(error.code or 500, "invalid_value")
 
 
 def refuse_nobody() -> Response:

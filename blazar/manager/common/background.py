@@ -14,6 +14,7 @@ from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import BlazarError
 from blazar.model.base.log_lines import Trouble, log_level, printable
 from blazar.model.managers.presence import ThreadFacts
+from blazar.observe import metrics
 
 LOG = logging.getLogger("blazar.manager")
 
@@ -123,13 +124,18 @@ class BackgroundThread(ABC):
             self.rounds.begin()
             try:
                 pause = self._round()
-                self.rounds.end(None)
+                self._end_round(None)
                 self._trouble.log_recovery()
             except Exception as error:
                 # The edge of the thread: it survives whatever goes wrong in one round.
-                self.rounds.end(error)
+                self._end_round(error)
                 pause = self._failed(error)
             self._pause(pause)
+
+    def _end_round(self, error: Exception | None) -> None:
+        self.rounds.end(error)
+        metrics.THREAD_ROUNDS.add(self._thread.name, "ok" if error is None else "failed")
+        metrics.THREAD_LAST_ROUND.set_to_now(self._thread.name)
 
     def _pause(self, seconds: float) -> None:
         if self._woken.wait(seconds):

@@ -89,6 +89,11 @@ class Claims(BackgroundThread):
             with self._lock:
                 self._held.pop(claim.token, None)
 
+    @property
+    def held_number(self) -> int:
+        """How many claims are held."""
+        return len(self._held)
+
     def beat(self) -> None:
         """Renew the claims that are held and have not expired; no statement if there are none. StoreUnavailable."""
         with self._lock:

@@ -94,6 +94,11 @@ class Engine(BackgroundThread):
         pool = Pool(f"{name}-{region or ''}", threads, regions=regions, patience=PATIENCE)
         return Lane(FairTurns(threads), executor, pool, starts, region)
 
+    @property
+    def pools(self) -> tuple[Pool, ...]:
+        """The threads that work on events, of each lane."""
+        return tuple(lane.pool for lane in self._lanes)
+
     def start(self) -> None:
         """Start the threads of the engine."""
         for lane in self._lanes:

@@ -62,6 +62,7 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
         runtime.signals.messages_written.connect(self.wake)
         self._enforcement = runtime.enforcement
         self._senders = ThreadPoolExecutor(SENDERS, thread_name_prefix="outbox")
+        self._sending = 0
 
     def start(self) -> None:
         """Start the sending threads; none if no filter listens."""
@@ -72,6 +73,12 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
         """Finish the deliveries in progress, and return."""
         super().stop()
         self._senders.shutdown()
+
+    @property
+    def threads(self) -> tuple[int, int]:
+        """How many threads send messages, and how many have none."""
+        busy = min(self._sending, SENDERS)
+        return busy, SENDERS - busy
 
     def run_due(self) -> int:
         """Send all due messages in this thread; return the number of attempts.
@@ -112,7 +119,10 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
     def run_once(self) -> int:
         """Send the messages that are due, several at a time; return how many these are. StoreUnavailable."""
         due = self._due()
-        list(self._senders.map(self._send_logging_errors, due))
+        self._sending = len(due)
+        for _ in self._senders.map(self._send_logging_errors, due):
+            self._sending -= 1
+        self._sending = 0
         return len(due)
 
     def _due(self) -> Sequence[OutboxMessage]:

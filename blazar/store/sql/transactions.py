@@ -80,6 +80,12 @@ class Transactions:
         self._unwritable = Trouble(LOG, "The database can be written", clock=clock)
         self._turn: AbstractContextManager[Any] = threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()
 
+    @property
+    def connections(self) -> tuple[int, int]:
+        """How many connections are at work, and how many are kept open besides."""
+        pool = self.engine.pool
+        return (pool.checkedout(), pool.checkedin()) if isinstance(pool, QueuePool) else (0, 0)
+
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Open one consistent snapshot of the database."""

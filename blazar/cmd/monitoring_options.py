@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of ``[monitoring]``: where metrics are read, by whom, and what managers read for them."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+from oslo_config import cfg
+
+from blazar.model.base.errors import InvalidInput
+
+SECTION = "monitoring"
+
+OPTIONS: list[cfg.Opt] = [
+    cfg.ListOpt(
+        "listen",
+        default=[],
+        help="Addresses with ports, as 127.0.0.1:9320 or [::1]:9320, at which blazar-api or blazar-manager serves "
+        "metrics to Prometheus; empty for none. Processes on one machine need a port each. blazar-standalone uses "
+        "127.0.0.1:9320 by default.",
+    ),
+    cfg.StrOpt(
+        "token",
+        default="",
+        secret=True,
+        help="What a request for metrics has to send as 'Authorization: Bearer ...'; empty if none is needed. Without "
+        "it listen should be loopback or a private network.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ListenAddress:
+    """An address and a port to listen at."""
+
+    address: str
+    port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        return ipaddress.ip_address(self.address).is_loopback
+
+    @property
+    def host(self) -> str:
+        """The address as a URL has it."""
+        return f"[{self.address}]" if ":" in self.address else self.address
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def read_address(text: str) -> ListenAddress:
+    """Return what an item of ``[monitoring] listen`` names; InvalidInput if that is no address and port."""
+    address, _, port = text.rpartition(":")
+    address = address.removeprefix("[").removesuffix("]")
+    try:
+        ipaddress.ip_address(address)
+        if not (port.isascii() and port.isdigit() and int(port) <= 65535):
+            raise ValueError(port)
+    except ValueError as error:
+        raise InvalidInput(
+            f"[monitoring] listen: {text!r} is no address and port; write 127.0.0.1:9320 or [::1]:9320"
+        ) from error
+    return ListenAddress(address, int(port))
