@@ -100,4 +100,6 @@ class _Noun:
         self._around = around
 
     def __getattr__(self, name: str) -> Any:
-        return partial(self._around, f"{self._noun}.{name}", getattr(self._calls, name))
+        call = getattr(self._calls, name)
+        # Who listens reads and writes nothing.
+        return call if name == "listen" else partial(self._around, f"{self._noun}.{name}", call)
