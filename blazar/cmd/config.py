@@ -321,6 +321,7 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         offer_lifetime=timedelta(hours=conf.api.transfer_expiry),
         idempotency_retention=timedelta(hours=conf.api.idempotency_retention),
         past_history=None if conf.api.past_history_entries < 0 else conf.api.past_history_entries,
+        keep_journal=timedelta(days=conf.history.keep_days) or None,
         kinds=_kinds(conf.api),
         immediate_timeout=timedelta(seconds=conf.api.immediate_timeout),
         use_policies=_use_policies(conf),

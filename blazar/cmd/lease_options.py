@@ -129,11 +129,11 @@ OPTIONS: tuple[cfg.Opt, ...] = (
     ),
     cfg.IntOpt(
         "history_entries",
-        default=200,
+        default=900,
         min=10,
         max=10000,
-        help="How many of the last entries of the history of a lease are kept, besides its first 20; one entry says "
-        "how many were left out between them. blazar-manager reads it.",
+        help="How many of the last entries of the history of a lease, or of another object, are kept, besides its "
+        "first 100; one entry says how many were left out between them. blazar-manager reads it.",
     ),
     cfg.IntOpt(
         "past_history_entries",
@@ -151,5 +151,16 @@ OPTIONS: tuple[cfg.Opt, ...] = (
         max=24 * 366,
         help="Hours for which the Idempotency-Key of a request for a lease is remembered: sent again within this time, "
         "the request gets the lease that it made, and not another one. blazar-manager forgets older keys.",
+    ),
+)
+
+HISTORY_OPTIONS: tuple[cfg.Opt, ...] = (
+    cfg.IntOpt(
+        "keep_days",
+        default=400,
+        min=0,
+        max=36600,
+        help="Days for which it is kept what was done to resources, their properties, maintenance windows, series and "
+        "feeds; 0 for ever. What was done to leases goes with them. blazar-manager forgets the rest every ten minutes.",
     ),
 )

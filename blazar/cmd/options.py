@@ -369,6 +369,7 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     "database": database.OPTIONS,
     "enforcement": ENFORCEMENT_OPTIONS,
     evacuation.SECTION: evacuation.OPTIONS,
+    "history": [*leases.HISTORY_OPTIONS],
     hooks.SECTION: GENERIC_OPTIONS,
     "glance": cloud.GLANCE_OPTIONS,
     "cinder": cloud.CINDER_OPTIONS,

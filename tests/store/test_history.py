@@ -62,16 +62,16 @@ def test_a_long_one_loses_its_middle_again_and_again(engine):
     lease = world.lease(a_host())
     store = Store(engine, history_entries=10)
     saved = store.leases.one(lease.id)
-    for number in range(70):
+    for number in range(150):
         changed = replace(saved, name=f"n{number}", revision=saved.revision)
         saved = store.leases.save(saved, changed, at=world.clock.now())
         assert store.journal.number(10) == 1 + 4 * (number == 0)
-    told = store.history.page(lease.id, PAGE).items
-    assert len(told) <= 20 + 1 + 10 + 10
+    told = store.history.page(lease.id, replace(PAGE, limit=1000)).items
+    assert len(told) <= 100 + 1 + 10 + 10
     (out,) = [each for each in told if each.verb is Verb.LEFT_OUT]
-    assert int(out.changes[0].after) + len(told) - 1 == 71
-    assert [told[19].id, told[-1].id, told[-1].changes[0].after] == ["20", "71", "n69"]
-    assert out.id == str(20 + int(out.changes[0].after))
+    assert int(out.changes[0].after) + len(told) - 1 == 151
+    assert [told[99].id, told[-1].id, told[-1].changes[0].after] == ["100", "151", "n149"]
+    assert out.id == str(100 + int(out.changes[0].after))
 
 
 def test_of_deleted_leases_a_project_keeps_so_many_entries_and_the_oldest_go_first(engine):

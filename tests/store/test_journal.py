@@ -195,21 +195,35 @@ def test_a_reader_misses_nothing_and_reads_nothing_twice_however_transactions_ov
 
 def test_a_long_history_of_anything_loses_its_middle_once_that_is_numbered(engine):
     store = Store(engine, history_entries=10)
-    for number in range(60):
+    for number in range(140):
         write(store, replace(an_entry("host"), changes=(FieldChange("rack", None, str(number)),)))
-    assert store.journal.number(500) == 60
+    assert store.journal.number(500) == 140
     write(store, an_entry("other"))
     store.journal.number(500)
     told = [entry for entry in store.journal.entries_after(0, None, 1000) if entry.about.id == "host"]
     assert len(told) <= FIRST_ENTRIES + 1 + 10 + PORTION
     (out,) = [entry for entry in told if entry.past.verb is Verb.LEFT_OUT]
-    assert out.past.changes == (FieldChange(ENTRIES, None, str(60 - len(told) + 1)),)
+    assert out.past.changes == (FieldChange(ENTRIES, None, str(140 - len(told) + 1)),)
     assert out.position == told[told.index(out) + 1].position - 1
-    assert names(store, 60) == ["other"]
+    assert names(store, 140) == ["other"]
     # New entries go on after all that there ever were.
     write(store, an_entry("last"))
     store.journal.number(500)
-    assert store.journal.entries_after(61, None, 5)[0].position == 62
+    assert store.journal.entries_after(141, None, 5)[0].position == 142
+
+
+def test_what_was_done_to_all_but_leases_is_forgotten_after_a_time_and_never_before_it_can_be_read(engine):
+    world = World(engine)
+    world.lease(a_host())
+    store, later = world.store, world.clock.now() + timedelta(days=1)
+    assert store.journal.forget(later, 10) == 0, "nothing is numbered"
+    store.journal.number(500)
+    assert store.journal.forget(world.clock.now() - timedelta(days=1), 10) == 0
+    with counted(engine) as statements:
+        assert [store.journal.forget(later, 2), store.journal.forget(later, 2)] == [2, 1]
+    assert statements.count == 4
+    assert [entry.about.object_type for entry in store.journal.entries_after(0, None, 10)] == [ObjectType.LEASE]
+    assert store.journal.last_position() == 4
 
 
 def test_positions_go_on_where_they_were_although_the_last_entries_are_gone(engine):

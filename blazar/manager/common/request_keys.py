@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The keys of requests: what is asked for is done once for each, and forgotten when nobody sends it again.
 
-With the keys the histories of past leases are forgotten, which would grow without end, too. What was forgotten
+With the keys the histories of past leases and old entries of the journal are forgotten, which would grow without end,
+too. What was forgotten
 meanwhile, as secrets of leases that are over, is written over in the files of standalone mode.
 """
 
@@ -80,15 +81,18 @@ class KeyExpiry(BackgroundThread):
         self._history = runtime.store.history
         self._clock = runtime.clock
         self._retention = runtime.settings.idempotency_retention
+        self._journal = runtime.store.journal
         self._kept = runtime.settings.past_history
+        self._journal_time = runtime.settings.keep_journal
 
     def run_once(self) -> int:
-        """Forget what is old; return how many keys, and histories of leases, that were."""
+        """Forget what is old; return how many keys, histories of leases, and entries, that were."""
         keys = self._in_portions(lambda: self._keys.purge(self._clock.now() - self._retention, PORTION), PORTION)
         histories = self._forget_histories()
+        entries = self._forget_entries()
         if not self._store.overwrite_deleted():
             LOG.debug("What was forgotten stays in the log of the database until nobody reads it")
-        return keys + histories
+        return keys + histories + entries
 
     def _forget_histories(self) -> int:
         keep, total = self._kept, 0
@@ -98,6 +102,13 @@ class KeyExpiry(BackgroundThread):
         for project_id in self._history.find_crowded_projects(keep, now=now):
             total += self._in_portions(partial(self._history.forget_entries, project_id, keep, LEASES, now=now), LEASES)
         return total
+
+    def _forget_entries(self) -> int:
+        """Forget what was done to all but leases when it is old enough; return how many entries that were."""
+        if self._journal_time is None:
+            return 0
+        before = self._clock.now() - self._journal_time
+        return self._in_portions(lambda: self._journal.forget(before, PORTION), PORTION)
 
     def _in_portions(self, forget: Callable[[], int], portion: int) -> int:
         total = 0

@@ -53,7 +53,8 @@ class Settings:
     ``max_series`` is how many series a project may have that have not ended, and ``series`` limits each of them.
     ``offer_lifetime`` is how long a lease is offered to another project.
     ``idempotency_retention`` is how long the keys of requests are remembered, ``past_history`` how many entries the
-    histories of the past leases of a project have together (None: any number).
+    histories of the past leases of a project have together (None: any number), ``keep_journal`` for how long it is
+    kept what was done to other objects (None: for ever).
     ``use_policies`` say which leases are released because nobody uses them.
     Every ``sweep_interval`` (zero: never) the cloud is searched for leftovers of finished leases, which are removed,
     or with ``sweep_dry_run`` only reported.
@@ -99,6 +100,7 @@ class Settings:
     offer_lifetime: timedelta = timedelta(hours=24)
     idempotency_retention: timedelta = timedelta(hours=24)
     past_history: int | None = 50_000
+    keep_journal: timedelta | None = timedelta(days=400)
     kinds: frozenset[LeaseKind] = frozenset(LeaseKind)
     immediate_timeout: timedelta = timedelta(seconds=45)
     use_policies: UsePolicies = UsePolicies()

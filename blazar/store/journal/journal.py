@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.base.paging import Page, Position, unknown_marker
-from blazar.model.journal.entries import OTHER_LEASE, NumberedEntry
+from blazar.model.journal.entries import OTHER_LEASE, NumberedEntry, ObjectType
 from blazar.model.journal.views import JournalPage, JournalQuestion
 from blazar.store.journal.numbering import NUMBERING_ROW, UNNUMBERED, number_entries
 from blazar.store.journal.rows import parse_numbered
@@ -19,7 +19,7 @@ from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import journal, journal_numbering, leases, reservations, resources
 from blazar.store.sql.transactions import Clash, Transactions, atomic
 
-KEPT_ENTRIES = 200
+KEPT_ENTRIES = 900
 
 
 class JournalStore:
@@ -46,6 +46,20 @@ class JournalStore:
     @atomic
     def _number(self, connection: Connection, limit: int) -> int:
         return number_entries(connection, limit, kept=self._kept)
+
+    @atomic
+    def forget(self, connection: Connection, before: datetime, limit: int) -> int:
+        """Forget at most so many entries from before then, but those of leases, which go with these; return how many.
+
+        Two statements, one if there are none. Entries without a position stay: nobody has had the chance to read them.
+        """
+        j = journal.c
+        others = [str(type_) for type_ in ObjectType if type_ is not ObjectType.LEASE]
+        old = (j.object_type.in_(others), j.at < before, j.position.is_not(None))
+        ids = list(connection.execute(sa.select(j.seq).where(*old).order_by(j.seq).limit(limit)).scalars())
+        if ids:
+            connection.execute(journal.delete().where(j.seq.in_(ids)))
+        return len(ids)
 
     def last_position(self) -> int:
         """Return the last position that was given; 0 if none was."""

@@ -25,7 +25,7 @@ from blazar.store.sql.tables import journal, journal_numbering
 
 NUMBERING_ROW = 1
 """The only row of the table."""
-FIRST_ENTRIES = 20
+FIRST_ENTRIES = 100
 """The first entries of an object's history, which are always kept."""
 PORTION = 10
 """More entries than are kept, after which those that are too many are left out."""
@@ -41,6 +41,10 @@ _GIVE = (
     .where(_J.seq == sa.bindparam("of_seq", type_=_J.seq.type))
     .values(position=sa.bindparam("new_position", type_=_J.position.type))
 )
+_GIVE_ALL = sa.text(
+    "UPDATE journal SET position = given.position FROM unnest(CAST(:seqs AS BIGINT[]), CAST(:positions AS BIGINT[])) "
+    "AS given (seq, position) WHERE journal.seq = given.seq"
+)
 
 
 def number_entries(connection: Connection, limit: int, *, kept: int) -> int:
@@ -54,12 +58,21 @@ def number_entries(connection: Connection, limit: int, *, kept: int) -> int:
     if not rows:
         return 0
     ordered = order_rows([(row.seq, (row.object_type, row.object_id), row.revision) for row in rows])
-    numbers = [{"of_seq": seq, "new_position": last + number} for number, seq in enumerate(ordered, 1)]
-    connection.execute(_GIVE, numbers)
+    _give_positions(connection, ordered, last)
     held = journal_numbering.update().where(_N.id == NUMBERING_ROW)
     connection.execute(held.values(position=last + len(rows)))
     _thin_out_histories(connection, rows, kept)
     return len(rows)
+
+
+def _give_positions(connection: Connection, ordered: Sequence[int], last: int) -> None:
+    """Write the positions after the last one, in one statement; PostgreSQL takes several times as long for many."""
+    positions = list(range(last + 1, last + 1 + len(ordered)))
+    if connection.dialect.name == "postgresql":
+        connection.execute(_GIVE_ALL, {"seqs": list(ordered), "positions": positions})
+        return
+    pairs = zip(ordered, positions, strict=True)
+    connection.execute(_GIVE, [{"of_seq": seq, "new_position": position} for seq, position in pairs])
 
 
 def order_rows(rows: Sequence[tuple[int, object, int | None]]) -> list[int]:

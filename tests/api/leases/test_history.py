@@ -244,25 +244,25 @@ def test_a_long_history_has_its_first_and_last_entries_and_says_what_is_left_out
     lease_id = book(http)
     rows = sa.select(sa.func.count()).select_from(journal).where(journal.c.object_id == lease_id)
     counts = []
-    for number in range(120):
+    for number in range(160):
         with counted(sqlite) as statements:
             http.put(f"/v1/leases/{lease_id}", json={"name": f"n{number}"}, headers=MEMBER)
         store.journal.number(500)
         with sqlite.connect() as connection:
-            assert connection.execute(rows).scalar_one() <= 20 + 1 + 10 + 10
+            assert connection.execute(rows).scalar_one() <= 100 + 1 + 10 + 10
         counts.append(statements.count)
     assert max(counts) <= counts[0]
-    told = history(http, lease_id)
+    told = history(http, lease_id, query="?limit=1000")
     (out,) = [each for each in told if each["verb"] == "left_out"]
-    assert [each["id"] for each in told[:20]] == [str(number) for number in range(1, 21)]
+    assert [each["id"] for each in told[:100]] == [str(number) for number in range(1, 101)]
     (entries,) = out["changes"]
-    assert (out["by"]["kind"], entries["field"], int(out["id"])) == ("service", "entries", 20 + int(entries["after"]))
-    after = [int(each["id"]) for each in told[21:]]
-    assert after == list(range(int(out["id"]) + 1, 122))
+    assert (out["by"]["kind"], entries["field"], int(out["id"])) == ("service", "entries", 100 + int(entries["after"]))
+    after = [int(each["id"]) for each in told[101:]]
+    assert after == list(range(int(out["id"]) + 1, 162))
     assert len(after) >= 10
-    assert told[-1]["changes"][0]["after"] == "n119"
+    assert told[-1]["changes"][0]["after"] == "n159"
     page = history(http, lease_id, query=f"?marker={out['id']}&limit=2")
     assert [int(each["id"]) for each in page] == after[:2]
     http.delete(f"/v1/leases/{lease_id}", headers=MEMBER)
     with sqlite.connect() as connection:
-        assert connection.execute(rows).scalar_one() <= 20 + 1 + 10 + 10
+        assert connection.execute(rows).scalar_one() <= 100 + 1 + 10 + 10

@@ -117,12 +117,24 @@ def test_an_idempotency_key_is_forgotten_when_the_file_says(start):
 def test_a_history_has_as_many_last_entries_as_the_file_says(start):
     service = start("[api]", "history_entries = 10")
     lease = service.book(start="2030-04-02T08:00:00Z", end="2030-04-02T09:00:00Z").json["lease"]
-    for number in range(40):
+    for number in range(130):
         changed = service.ask("PUT", f"/v1/leases/{lease['id']}", {"name": f"n{number}"}, version="1.0")
         assert changed.status_code == 200, changed.text
         service.manager.journal_numbering.run_once()
     entries = service.ask("GET", f"/v1/leases/{lease['id']}/history?limit=1000").json["history"]
-    assert len(entries) == 20 + 10 + 1
+    assert 100 + 10 + 1 <= len(entries) <= 100 + 10 + 1 + 10
+
+
+@pytest.mark.parametrize(("days", "left"), [(5, 0), (30, 1), (0, 1)])
+def test_what_was_done_to_other_things_is_kept_as_long_as_the_file_says(start, days, left):
+    service = start("[history]", f"keep_days = {days}", hosts=1)
+    lease = service.book(start="2030-04-02T08:00:00Z", end="2030-04-02T09:00:00Z").json["lease"]
+    service.manager.journal_numbering.run_once()
+    service.pass_time(days=10)
+    service.manager.key_expiry.run_once()
+    found = [entry.about for entry in service.store.journal.entries_after(0, None, 100)]
+    assert sum(about.object_type == "resource" for about in found) == left
+    assert lease["id"] in [about.id for about in found]
 
 
 @pytest.mark.slow
