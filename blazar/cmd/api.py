@@ -8,6 +8,7 @@ import logging
 import signal
 import sys
 import threading
+from functools import partial
 
 from keystoneauth1 import exceptions as ksa
 from oslo_config import cfg
@@ -20,11 +21,12 @@ from blazar.api.http.openapi import Served
 from blazar.api.http.policy import Policy
 from blazar.api.leases.services import most_of
 from blazar.api.parts import all_parts
-from blazar.cmd import config, logins, logs, monitoring, pages, process, tracing, web
+from blazar.cmd import config, health, logins, logs, monitoring, pages, process, tracing, web
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import transport
 from blazar.model.base.errors import BlazarError
 from blazar.model.leases.states import LeaseKind
+from blazar.observe.readiness import Liveness, Readiness
 from blazar.rpc.client import RemoteManager
 
 LOG = logging.getLogger("blazar.api")
@@ -53,19 +55,18 @@ def configure(arguments: list[str], *, files: list[str] | None = None) -> cfg.Co
     return conf
 
 
-def build(conf: cfg.ConfigOpts, manager: RemoteManager | None = None) -> Wsgi:
+def build(conf: cfg.ConfigOpts, manager: RemoteManager | None = None, readiness: Readiness | None = None) -> Wsgi:
     """Return the application with its middleware; ConfigurationError if the configuration is invalid.
 
-    Without a ``manager`` it connects to the message bus with the first request: a WSGI server may fork before that.
+    Without a ``manager`` it connects to the message bus with the first request: a WSGI server may fork before that. Nor
+    does it look at what it needs before somebody asks whether it is well.
     """
-    if not conf.enable_v1_api and not conf.api.api_v2_controllers:
-        raise ConfigurationError(
-            "[DEFAULT] enable_v1_api is false and [api] api_v2_controllers is empty, so no API would be served; "
-            "set one of them"
-        )
+    _check_versions(conf)
     _refuse_foreign_database(conf)
+    manager = manager or RemoteManager(conf, transport(conf))
+    checks = readiness or health.make_api_readiness(conf, manager)
     app = create_app(
-        manager or RemoteManager(conf, transport(conf)),
+        manager,
         identity=KeystoneIdentity(),
         policy=Policy(conf, parts=all_parts()),
         auth_uri=None,
@@ -77,7 +78,8 @@ def build(conf: cfg.ConfigOpts, manager: RemoteManager | None = None) -> Wsgi:
         final_refusals=conf.api.final_refusals,
     )
     try:
-        served = behind_keystone(app, conf, lambda guarded: pages.before_keystone(guarded, conf), cafile=conf.cafile)
+        add_pages, balancer = partial(pages.before_keystone, conf=conf), checks.answer_balancer
+        served = behind_keystone(app, conf, add_pages, cafile=conf.cafile, explain_refusal=balancer)
     except ksa.AuthPluginException as error:
         raise ConfigurationError(f"[keystone_authtoken] has no valid credentials for Keystone: {error}") from error
     # The middleware has registered its options by now.
@@ -90,6 +92,15 @@ def build(conf: cfg.ConfigOpts, manager: RemoteManager | None = None) -> Wsgi:
     _check_login(conf)
     process.settle()
     return AccessLog(ExchangeLog(served) if conf.log_exchange else served)
+
+
+def _check_versions(conf: cfg.ConfigOpts) -> None:
+    """Raise ConfigurationError if no version of the API would be served."""
+    if not conf.enable_v1_api and not conf.api.api_v2_controllers:
+        raise ConfigurationError(
+            "[DEFAULT] enable_v1_api is false and [api] api_v2_controllers is empty, so no API would be served; "
+            "set one of them"
+        )
 
 
 def _check_login(conf: cfg.ConfigOpts) -> None:
@@ -128,7 +139,8 @@ def _refuse_foreign_database(conf: cfg.ConfigOpts) -> None:
 
 def _serve(conf: cfg.ConfigOpts) -> None:
     manager = RemoteManager(conf, transport(conf))
-    app = build(conf, manager)
+    readiness = health.make_api_readiness(conf, manager)
+    app = build(conf, manager, readiness)
     host = conf.host
     try:
         server = web.server(
@@ -148,11 +160,15 @@ def _serve(conf: cfg.ConfigOpts) -> None:
     stop_tracing = tracing.start(conf, "blazar-api")
     port = monitoring.open_port(conf, monitoring.list_pages())
     try:
-        serving.stop_on_signals()
+        serving.stop_on_signals(partial(_drain, conf, readiness), conf.api.drain_seconds)
         signal.signal(signal.SIGHUP, lambda *_: config.read_again(conf))
         manager.connect()
+        readiness.start()
         LOG.info("blazar-api is listening on %s port %d", host, conf.port)
         process.say_ready(f"listening on {host} port {conf.port}")
+        process.feed_watchdog(
+            Liveness({"the loop that accepts": serving.seconds_in_turn}).list_stuck, threading.Event()
+        )
         serving.run(_say_stopping)
     except KeyboardInterrupt:
         LOG.info("blazar-api stops at once, as it is asked again")
@@ -160,6 +176,13 @@ def _serve(conf: cfg.ConfigOpts) -> None:
         server.close()
         stop_tracing()
         port.stop()
+
+
+def _drain(conf: cfg.ConfigOpts, readiness: Readiness) -> None:
+    """Tell load balancers to send nothing more, and others that this is so."""
+    readiness.begin_drain()
+    if conf.api.drain_seconds:
+        process.say_status(f"draining for {conf.api.drain_seconds} s")
 
 
 def _say_stopping() -> None:

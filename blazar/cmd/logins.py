@@ -34,17 +34,28 @@ def has_token_login(conf: cfg.ConfigOpts) -> bool:
 
 def log_in_to_keystone(conf: cfg.ConfigOpts) -> None:
     """Log in; ConfigurationError if Keystone refuses the user. ClientException if it does not answer."""
-    for group, options in opts.list_auth_token_opts():
-        conf.register_opts(options, group)
-    section = conf[GROUP]
-    cert = (section.certfile, section.keyfile) if section.certfile and section.keyfile else section.certfile
     try:
-        login = loading.load_auth_from_conf_options(conf, GROUP)
-        Session(auth=login, verify=tls_verification(conf, GROUP), cert=cert, timeout=PATIENCE).get_token()
+        _make_session(conf).get_token()
     except ksa.Unauthorized as error:
         raise ConfigurationError(
             f"Keystone does not accept the user of [{GROUP}]: wrong user, password, project or domain ({error})"
         ) from error
+
+
+def find_keystone(conf: cfg.ConfigOpts) -> None:
+    """Ask Keystone for its versions, without a login. ClientException if it does not answer."""
+    session = _make_session(conf)
+    session.get(session.auth.auth_url, authenticated=False)
+
+
+def _make_session(conf: cfg.ConfigOpts) -> Session:
+    """Return a session with the login of that section."""
+    for group, options in opts.list_auth_token_opts():
+        conf.register_opts(options, group)
+    section = conf[GROUP]
+    cert = (section.certfile, section.keyfile) if section.certfile and section.keyfile else section.certfile
+    login = loading.load_auth_from_conf_options(conf, GROUP)
+    return Session(auth=login, verify=tls_verification(conf, GROUP), cert=cert, timeout=PATIENCE)
 
 
 def log_in_to_bus(conf: cfg.ConfigOpts) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import os
 import signal
 import socket
 import sys
@@ -14,7 +15,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeout
-from types import FrameType
 from typing import Any, TypeVar
 
 from oslo_config import cfg
@@ -36,6 +36,7 @@ from blazar.model.base.clock import SystemClock
 from blazar.model.base.errors import BlazarError, CloudUnavailable, StoreUnavailable
 from blazar.model.base.log_lines import Trouble
 from blazar.model.managers.presence import ManagerState
+from blazar.observe.readiness import Liveness
 from blazar.rpc import server as rpc
 from blazar.store.sql import revisions
 from blazar.store.sql.clock import DatabaseClock
@@ -60,15 +61,23 @@ RETRY_SECONDS = 2.0
 """Seconds between two attempts to reach a service that a starting manager waits for."""
 
 
+class Orders(threading.Event):
+    """What a manager was told by signals: it is set once it is to end, in which case it may be to drain before."""
+
+    drains = False
+
+    def drain(self) -> None:
+        """Tell it to finish what it has begun, without a hurry, and to end then."""
+        self.drains = True
+        self.set()
+
+
 def main() -> int:
-    """Run until SIGTERM or Ctrl-C; return the exit code."""
-    stopping = threading.Event()
-
-    def stop(signum: int, frame: FrameType | None) -> None:
-        stopping.set()
-
+    """Run until SIGTERM, Ctrl-C, or SIGUSR2, which lets it drain; return the exit code."""
+    stopping = Orders()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
+        signal.signal(number, lambda *_: stopping.set())
+    signal.signal(signal.SIGUSR2, lambda *_: stopping.drain())
     try:
         conf = config.load(sys.argv[1:], program="blazar-manager", conf=cfg.CONF)
         logs.start(conf)
@@ -136,6 +145,7 @@ def _serve(conf: cfg.ConfigOpts, manager: ManagerService, project_id: str, stopp
     port = monitoring.open_port(conf, monitoring.list_pages(lambda: manager.readings.read(pool)))
     process.settle()
     manager.start()
+    process.feed_watchdog(make_liveness(manager).list_stuck, threading.Event())
     # An unreachable message bus is waited for without a limit.
     listening = _run_in_daemon(lambda: listener.start(override_pool_size=conf.manager.rpc_threads))
     hearing = None if updates is None else _run_in_daemon(updates.start)
@@ -152,16 +162,46 @@ def _serve(conf: cfg.ConfigOpts, manager: ManagerService, project_id: str, stopp
         # Drivers of the message bus pass on exceptions of their libraries, for example for a wrong password.
         raise ConfigurationError(f"cannot receive requests from the message bus: {explain_refusal(error)}") from error
     finally:
-        LOG.info("blazar-manager is stopping, after finishing the work in progress")
-        process.say_stopping()
-        manager.begin_stop()
+        drains = isinstance(stopping, Orders) and stopping.drains
+        _say_stopping(manager, drains=drains)
         if listening.done() and listening.exception() is None:
             _for_a_while(lambda: _no_more_of(listener), conf.manager.request_limit + PARTING)
         if updates is not None and hearing is not None and hearing.done() and hearing.exception() is None:
             _for_a_while(lambda: _no_more_of(updates), PARTING)
-        manager.stop()
+        _finish(manager, conf.manager.drain_timeout if drains else None)
         _for_a_while(bus.cleanup, PARTING)
         port.stop()
+
+
+def _say_stopping(manager: ManagerService, *, drains: bool) -> None:
+    """Let a manager begin nothing more, and say so."""
+    if drains:
+        LOG.info("blazar-manager is draining: it takes no request and no event, and ends when its work is finished")
+        process.say_status("draining: finishing the work in progress")
+    else:
+        LOG.info("blazar-manager is stopping, after finishing the work in progress")
+        process.say_stopping()
+    manager.begin_stop(ManagerState.DRAINING if drains else ManagerState.STOPPING)
+
+
+def _finish(manager: ManagerService, most_seconds: float | None) -> None:
+    """Wait for the work in progress, without a limit or so long; the process ends with what is left then."""
+    if most_seconds is None:
+        manager.stop()
+        return
+    finishing = _run_in_daemon(manager.stop)
+    if wait((finishing,), most_seconds).done:
+        finishing.result()
+        return
+    LOG.warning("Work is left after %g s of draining; another manager takes it over", most_seconds)
+    logging.shutdown()
+    # Its threads would be waited for otherwise.
+    os._exit(0)
+
+
+def make_liveness(manager: ManagerService) -> Liveness:
+    """Return when a manager counts as stuck: by the threads on which all its work depends."""
+    return Liveness({part.name: part.rounds.seconds_in_round for part in (manager.claims, manager.engine)})
 
 
 def _watch(listening: Future[None], hearing: Future[None] | None, stopping: threading.Event) -> None:

@@ -14,7 +14,7 @@ import resource
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Protocol
 
@@ -177,6 +177,34 @@ def say_status(status: str) -> None:
 def say_stopping() -> None:
     """Say that the process finishes its work and ends."""
     _notify("STOPPING=1")
+
+
+def feed_watchdog(list_stuck: Callable[[], Collection[str]], stopping: threading.Event) -> threading.Thread | None:
+    """Tell systemd in a thread that the process lives, as long as nothing is stuck; None if it does not watch us.
+
+    A unit with ``WatchdogSec`` kills a process that has not been heard of for so long.
+    """
+    microseconds, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
+    if not microseconds.isdecimal() or pid not in ("", str(os.getpid())):
+        return None
+    # As sd_watchdog_enabled(3) advises: half of it, so that one that is late does no harm.
+    interval = int(microseconds) / 1_000_000 / 2
+
+    def feed() -> None:
+        told: tuple[str, ...] = ()
+        while True:
+            stuck = tuple(list_stuck())
+            if not stuck:
+                _notify("WATCHDOG=1")
+            elif not told:
+                LOG.error("systemd is not told any more that this process lives: %s", "; ".join(stuck))
+            told = stuck
+            if stopping.wait(interval):
+                return
+
+    thread = threading.Thread(target=feed, name="watchdog", daemon=True)
+    thread.start()
+    return thread
 
 
 def _notify(state: str) -> None:

@@ -112,6 +112,12 @@ class Serving:
         self._server = server
         self._sockets = server.map if isinstance(server, MultiSocketServer) else server._map
         self._stopping = threading.Event()
+        self._turned_at: float | None = None
+
+    def seconds_in_turn(self) -> float:
+        """Return for how long the loop that accepts connections has been in its present turn; a turn waits a second."""
+        turned_at = self._turned_at
+        return 0.0 if turned_at is None else time.monotonic() - turned_at
 
     def begin_stop(self) -> None:
         """Let ``run`` return; to be called by a signal or another thread."""
@@ -120,12 +126,21 @@ class Serving:
             if isinstance(channel, _Server):
                 channel.trigger.pull_trigger()
 
-    def stop_on_signals(self) -> None:
-        """Begin to stop at SIGTERM or Ctrl-C; a second one of a kind raises KeyboardInterrupt."""
+    def stop_on_signals(self, begin_drain: Callable[[], None] = lambda: None, drain_seconds: float = 0) -> None:
+        """Begin to stop at SIGTERM or Ctrl-C; a second one of a kind raises KeyboardInterrupt.
+
+        ``begin_drain`` is called at once, and requests are served for ``drain_seconds`` more.
+        """
 
         def stop(signum: int, frame: FrameType | None) -> None:
             signal.signal(signum, signal.default_int_handler)
-            self.begin_stop()
+            begin_drain()
+            if not drain_seconds:
+                self.begin_stop()
+                return
+            later = threading.Timer(drain_seconds, self.begin_stop)
+            later.daemon = True
+            later.start()
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
@@ -135,6 +150,7 @@ class Serving:
         step = partial(self._server.asyncore.loop, map=self._sockets, use_poll=True, count=1)
         try:
             while not self._stopping.is_set():
+                self._turned_at = time.monotonic()
                 step(timeout=1)
             say_stopping()
             for server in self._open(_Server):
@@ -146,6 +162,7 @@ class Serving:
                 for connection in connections:
                     if connection.idle and connection.request is None and time.time() - connection.idle_since > QUIET:
                         connection.will_close = True
+                self._turned_at = time.monotonic()
                 step(timeout=0.1)
         finally:
             self._server.task_dispatcher.shutdown()

@@ -190,16 +190,17 @@ class ManagerService:
         for part in (*self.carriers, *self.parts):
             part.start()
 
-    def begin_stop(self) -> None:
+    def begin_stop(self, state: ManagerState = ManagerState.STOPPING) -> None:
         """Begin no new work in any part; work in progress continues, and ``stop`` waits for it."""
-        self.presence.enter(ManagerState.STOPPING)
+        self.presence.enter(state)
         for part in self.parts:
             part.begin_stop()
 
     def stop(self) -> None:
         """Finish the work in progress and stop; its claims are renewed until then."""
         # Tell all parts first, and wait after that: waiting for one after the other could exceed the time for a stop.
-        self.begin_stop()
+        drains = self.presence.state is ManagerState.DRAINING
+        self.begin_stop(ManagerState.DRAINING if drains else ManagerState.STOPPING)
         for part in (*reversed(self.parts), *reversed(self.carriers)):
             part.stop()
         self.presence.leave()

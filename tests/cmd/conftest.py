@@ -59,6 +59,14 @@ def tables(tmp_path_factory) -> str:
 
 
 @pytest.fixture
+def own_tables(tmp_path) -> str:
+    """The URL of a database of this test."""
+    engine = new_sqlite(tmp_path / "own.sqlite")
+    engine.dispose()
+    return str(engine.url)
+
+
+@pytest.fixture
 def their_database(tmp_path) -> str:
     """The URL of a database of the existing Blazar, as far as it takes to know it."""
     url = f"sqlite:///{tmp_path / 'theirs.sqlite'}"

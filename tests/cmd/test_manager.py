@@ -17,7 +17,6 @@ from blazar.messaging import explain_refusal
 from blazar.model.base.errors import BlazarError, CloudRefused, CloudUnavailable, InvalidInput, StoreUnavailable
 from blazar.store.sql import revisions
 from tests.conftest import RABBITMQ
-from tests.tables import new_sqlite
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -220,14 +219,6 @@ def test_a_hangup_takes_over_what_may_change_and_a_slip_in_the_file_ends_nobodys
         program.process.send_signal(signal.SIGHUP)
         program.says(words)
     assert program.stop() == 0
-
-
-@pytest.fixture
-def own_tables(tmp_path) -> str:
-    """The URL of a database of this test."""
-    engine = new_sqlite(tmp_path / "own.sqlite")
-    engine.dispose()
-    return str(engine.url)
 
 
 def set_revision(url: str, revision: str) -> None:

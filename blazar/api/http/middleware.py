@@ -100,17 +100,21 @@ def behind_keystone(
     pages: Callable[[Wsgi], Wsgi] = lambda guarded: guarded,
     *,
     cafile: str | None = None,
+    explain_refusal: Callable[[], str | None] = lambda: None,
 ) -> Wsgi:
     """Return the application wrapped in the middleware.
 
     ``pages`` wraps it further, between the headers of the proxy and the validation of tokens. ``cafile`` is trusted
-    for validating tokens unless ``[keystone_authtoken]`` names another one.
+    for validating tokens unless ``[keystone_authtoken]`` names another one. ``explain_refusal`` returns why a load
+    balancer should send nothing.
     """
     settings = {"oslo_config_config": conf, "delay_auth_decision": True}
     if trusted := _cafile(conf) or cafile:
         settings["cafile"] = trusted
     guarded = pages(KeystoneGuard(app, settings))
-    health = healthcheck.Healthcheck(guarded, {"path": HEALTHCHECK, "oslo_config_config": conf})
+    # Its details would show the stacks of all threads to anybody.
+    settled = {"path": HEALTHCHECK, "oslo_config_config": conf, "detailed": False}
+    health = Health(healthcheck.Healthcheck(guarded, settled), explain_refusal)
 
     def routed(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         # Some versions of the library do not compare the path and answer on every path.
@@ -127,6 +131,24 @@ def behind_keystone(
         return app(environ, start_response)
 
     return entered
+
+
+class Health:
+    """The health check: 503 with the reason while a load balancer should send nothing, else what the library says."""
+
+    def __init__(self, app: Wsgi, explain_refusal: Callable[[], str | None]) -> None:
+        self._app = app
+        self._explain_refusal = explain_refusal
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Serve a request."""
+        reason = self._explain_refusal()
+        if reason is None:
+            return self._app(environ, start_response)
+        body = f"{reason}\n".encode()
+        headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
+        start_response("503 Service Unavailable", [*headers, ("Cache-Control", "no-store"), ("Retry-After", "5")])
+        return [] if environ.get("REQUEST_METHOD") == "HEAD" else [body]
 
 
 def _cafile(conf: cfg.ConfigOpts) -> str | None:

@@ -78,6 +78,11 @@ class BackgroundThread(ABC):
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
+    @property
+    def name(self) -> str:
+        """Return the name of the thread."""
+        return self._thread.name
+
     @abstractmethod
     def _round(self) -> float:
         """Do one round; return the seconds until the next one."""
