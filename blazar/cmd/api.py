@@ -158,7 +158,8 @@ def _serve(conf: cfg.ConfigOpts) -> None:
 
     serving = web.Serving(server)
     stop_tracing = tracing.start(conf, "blazar-api")
-    port = monitoring.open_port(conf, monitoring.list_pages())
+    liveness = Liveness({"the loop that accepts": serving.seconds_in_turn})
+    port = monitoring.open_port(conf, monitoring.list_pages() | health.list_pages(liveness, readiness))
     try:
         serving.stop_on_signals(partial(_drain, conf, readiness), conf.api.drain_seconds)
         signal.signal(signal.SIGHUP, lambda *_: config.read_again(conf))
@@ -166,9 +167,7 @@ def _serve(conf: cfg.ConfigOpts) -> None:
         readiness.start()
         LOG.info("blazar-api is listening on %s port %d", host, conf.port)
         process.say_ready(f"listening on {host} port {conf.port}")
-        process.feed_watchdog(
-            Liveness({"the loop that accepts": serving.seconds_in_turn}).list_stuck, threading.Event()
-        )
+        process.feed_watchdog(liveness.list_stuck, threading.Event())
         serving.run(_say_stopping)
     except KeyboardInterrupt:
         LOG.info("blazar-api stops at once, as it is asked again")

@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an API and a manager look at to know whether they can work."""
+"""What an API and a manager look at to know whether they can work, and the pages that tell it.
+
+``/livez`` is for supervisors: 503 if a thread is stuck. ``/readyz`` is for people and alerts: 503 with what does not
+work now, with ``?detailed`` as JSON. Load balancers ask ``/healthcheck`` of the API.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from http import HTTPStatus
 
 from keystoneauth1 import exceptions as ksa
 from oslo_config import cfg
 
 from blazar.cmd import logins
+from blazar.cmd.monitoring import PortAnswer, PortPage
 from blazar.model.base.errors import CloudUnavailable, OtherVersion, StoreUnavailable
 from blazar.model.managers.presence import Pong
-from blazar.observe.readiness import Check, Readiness
+from blazar.observe.readiness import Check, Liveness, Readiness
 from blazar.rpc.interface import Manager
 
 
@@ -66,8 +74,39 @@ def make_api_readiness(conf: cfg.ConfigOpts, manager: Manager) -> Readiness:
     )
 
 
-def make_manager_readiness(
-    ping: Callable[[], object], measure_database: Callable[[], object], log_in: Callable[[], object]
-) -> Readiness:
-    """Return the checks of a manager: its own answer over the message bus, its database, and Keystone."""
-    return Readiness((Check("bus", ping), Check("database", measure_database), Check("keystone", log_in)))
+def make_manager_readiness(manager: Manager, ping: Callable[[], Pong]) -> Readiness:
+    """Return the checks of a manager: its database, and that it receives what it sends itself over the message bus."""
+    return Readiness((Check("bus", ping), Check("database", partial(_look_at_database, manager))))
+
+
+def list_pages(liveness: Liveness, readiness: Readiness) -> dict[str, PortPage]:
+    """Return the pages of the monitoring port about the health of a process; they need no token."""
+    return {
+        "/livez": PortPage(partial(_tell_life, liveness), needs_token=False),
+        "/readyz": PortPage(partial(_tell_readiness, readiness), needs_token=False),
+    }
+
+
+def _look_at_database(manager: Manager) -> None:
+    pong = manager.service.ping()
+    if pong.database_error is not None:
+        raise StoreUnavailable(pong.database_error)
+
+
+def _tell_life(liveness: Liveness, query: Mapping[str, str]) -> PortAnswer:
+    stuck = liveness.list_stuck()
+    return PortAnswer("\n".join(stuck or ("ok",)).encode(), _status_of(stuck))
+
+
+def _tell_readiness(readiness: Readiness, query: Mapping[str, str]) -> PortAnswer:
+    failures = readiness.list_failures()
+    status = _status_of(failures)
+    if "detailed" not in query:
+        return PortAnswer("\n".join(failures or ("ok",)).encode(), status)
+    checks = [state.render() for state in readiness.list_states()]
+    told = {"status": "failing" if failures else "ok", "checks": checks}
+    return PortAnswer(json.dumps(told).encode(), status, "application/json")
+
+
+def _status_of(wrong: Sequence[str]) -> HTTPStatus:
+    return HTTPStatus.SERVICE_UNAVAILABLE if wrong else HTTPStatus.OK

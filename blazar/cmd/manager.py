@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeout
+from functools import partial
 from typing import Any, TypeVar
 
 from oslo_config import cfg
@@ -26,7 +27,7 @@ from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.access import POOL, ServiceUser
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.ports import Cloud
-from blazar.cmd import assemble, config, logs, monitoring, process, tracing
+from blazar.cmd import assemble, config, health, logs, monitoring, process, tracing
 from blazar.cmd.config import ConfigurationError
 from blazar.enforcement import CloudIdentity
 from blazar.manager.health import service_updates
@@ -36,8 +37,9 @@ from blazar.model.base.clock import SystemClock
 from blazar.model.base.errors import BlazarError, CloudUnavailable, StoreUnavailable
 from blazar.model.base.log_lines import Trouble
 from blazar.model.managers.presence import ManagerState
-from blazar.observe.readiness import Liveness
+from blazar.observe.readiness import LIMIT, Liveness
 from blazar.rpc import server as rpc
+from blazar.rpc.client import ping_server
 from blazar.store.sql import revisions
 from blazar.store.sql.clock import DatabaseClock
 from blazar.store.sql.engine import explain_failure
@@ -142,10 +144,13 @@ def _serve(conf: cfg.ConfigOpts, manager: ManagerService, project_id: str, stopp
     pool = rpc.pool_of(conf)
     listener = rpc.server(conf, bus, manager, name=_server_name(conf), clock=manager.clock, pool=pool)
     updates = _service_updates(conf, manager)
-    port = monitoring.open_port(conf, monitoring.list_pages(lambda: manager.readings.read(pool)))
+    liveness = make_liveness(manager)
+    readiness = health.make_manager_readiness(manager, partial(ping_server, conf, bus, _server_name(conf), LIMIT))
+    watched = monitoring.list_pages(lambda: manager.readings.read(pool)) | health.list_pages(liveness, readiness)
+    port = monitoring.open_port(conf, watched)
     process.settle()
     manager.start()
-    process.feed_watchdog(make_liveness(manager).list_stuck, threading.Event())
+    process.feed_watchdog(liveness.list_stuck, threading.Event())
     # An unreachable message bus is waited for without a limit.
     listening = _run_in_daemon(lambda: listener.start(override_pool_size=conf.manager.rpc_threads))
     hearing = None if updates is None else _run_in_daemon(updates.start)
@@ -155,6 +160,8 @@ def _serve(conf: cfg.ConfigOpts, manager: ManagerService, project_id: str, stopp
         if not stopping.is_set():
             # Database, cloud and message bus have been reached.
             manager.presence.enter(ManagerState.RUNNING)
+            if conf.monitoring.listen:
+                readiness.start()
             LOG.info("%s", started)
             process.say_ready(started)
         _watch(listening, hearing, stopping)

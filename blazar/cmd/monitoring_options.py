@@ -30,6 +30,25 @@ OPTIONS: list[cfg.Opt] = [
 ]
 
 
+DRAIN_SECONDS = cfg.IntOpt(
+    "drain_seconds",
+    default=0,
+    min=0,
+    max=3600,
+    help="Seconds that blazar-api goes on to serve after SIGTERM, while GET /healthcheck is 503: as long as the "
+    "load balancer takes to send nothing more.",
+)
+DRAIN_TIMEOUT = cfg.IntOpt(
+    "drain_timeout",
+    default=600,
+    min=1,
+    max=86400,
+    help="Maximum seconds that a manager goes on after SIGUSR2, when it takes no request and no event, to finish "
+    "what it has begun; another manager takes over what is left.",
+)
+"""What belongs to [api] and [manager]: how long one goes on that load balancers, or other managers, replace."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
     """An address and a port to listen at."""

@@ -81,14 +81,7 @@ API_OPTIONS: list[cfg.Opt] = [
         min=1,
         help="Maximum number of requests that blazar-api serves concurrently; WSGI servers have their own setting.",
     ),
-    cfg.IntOpt(
-        "drain_seconds",
-        default=0,
-        min=0,
-        max=3600,
-        help="Seconds that blazar-api goes on to serve after SIGTERM, while GET /healthcheck is 503: as long as the "
-        "load balancer takes to send nothing more.",
-    ),
+    monitoring.DRAIN_SECONDS,
     cfg.BoolOpt(
         "final_refusals",
         default=False,
@@ -227,14 +220,7 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
         help="Maximum seconds that a request may spend in calls to the cloud; longer work is finished or undone in the "
         "background.",
     ),
-    cfg.IntOpt(
-        "drain_timeout",
-        default=600,
-        min=1,
-        max=86400,
-        help="Maximum seconds that a manager goes on after SIGUSR2, when it takes no request and no event, to finish "
-        "what it has begun; another manager takes over what is left.",
-    ),
+    monitoring.DRAIN_TIMEOUT,
     cfg.StrOpt(
         "heal_active",
         default="none",

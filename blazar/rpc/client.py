@@ -18,6 +18,7 @@ from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
 from blazar.model.base.log_lines import Trouble
 from blazar.model.leases.lease import Lease
+from blazar.model.managers.presence import Pong
 from blazar.model.resources.resource import HOST
 from blazar.observe import metrics
 from blazar.observe.spans import Side, parent_headers, span
@@ -325,3 +326,17 @@ class RemoteManager:
         except Exception as error:
             # As for requests, which are refused with 503 meanwhile.
             self._trouble.log_failure(f"Message bus cannot be used: {type(error).__name__}: {explain_refusal(error)}")
+
+
+def ping_server(conf: cfg.ConfigOpts, transport: Any, server: str, seconds: float) -> Pong:
+    """Return the answer of the manager with this name over the message bus. ManagerUnavailable if it comes too late."""
+    client = oslo_messaging.get_rpc_client(transport, target(conf.manager.rpc_topic, server=server), timeout=seconds)
+    try:
+        message = client.call({}, "ask", call="service.ping", arguments={})
+    except Exception as error:
+        # As for requests: drivers of the message bus raise the errors of their libraries.
+        raise ManagerUnavailable(
+            f"no answer came back over the message bus: {type(error).__name__}: {explain_refusal(error)}"
+        ) from error
+    pong: Pong = codec.decode_answer("service.ping", message)
+    return pong

@@ -3,11 +3,19 @@
 
 import atexit
 
-from blazar.cmd import config, monitoring, tracing
+from blazar.cmd import config, health, monitoring, tracing
 from blazar.cmd.api import build, configure
+from blazar.messaging import transport
+from blazar.observe.readiness import Liveness
+from blazar.rpc.client import RemoteManager
 
 _conf = configure([], files=config.default_files())
 atexit.register(tracing.start(_conf, "blazar-api"))
-application = build(_conf)
+_manager = RemoteManager(_conf, transport(_conf))
+_readiness = health.make_api_readiness(_conf, _manager)
+application = build(_conf, _manager, _readiness)
 # One of the processes of a WSGI server has the port, and answers for all of them.
-monitoring.open_port(_conf, monitoring.list_pages(), is_shared=True)
+_pages = monitoring.list_pages() | health.list_pages(Liveness({}), _readiness)
+monitoring.open_port(_conf, _pages, is_shared=True)
+if _conf.monitoring.listen:
+    _readiness.start()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import threading
@@ -13,9 +14,9 @@ from werkzeug.test import Client
 
 from blazar.cmd import api, web
 from blazar.cmd.config import ConfigurationError
-from blazar.cmd.health import KeystoneCheck, make_api_readiness
+from blazar.cmd.health import KeystoneCheck, list_pages, make_api_readiness, make_manager_readiness
 from blazar.model.base.errors import CloudUnavailable, ManagerUnavailable, OtherVersion, StoreUnavailable
-from blazar.observe.readiness import DRAINING
+from blazar.observe.readiness import DRAINING, Liveness
 from tests.cmd.stub import PASSWORD
 from tests.cmd.test_api import BUS, login_at
 from tests.cmd.test_web import ask, serve
@@ -177,3 +178,36 @@ def test_the_seconds_of_draining_are_those_of_the_file(conf, load, stub, monkeyp
 def test_a_login_that_is_refused_is_no_outage(load, stub):
     with pytest.raises(ConfigurationError, match="does not accept the user"):
         KeystoneCheck(load(*BUS, *login_at(stub, "wrong"))).look()
+
+
+def test_people_and_alerts_read_what_does_not_work_and_supervisors_what_is_stuck(thing_of_two):
+    turns, readiness, pages = thing_of_two
+    tell = lambda path, **query: pages[path].handler(query)  # noqa: E731
+    assert (tell("/livez").status, tell("/livez").body) == (200, b"ok")
+    turns["engine"] = 40.0
+    assert (tell("/livez").status, tell("/livez").body) == (503, b"engine has been in one turn for 40 s")
+    answer = tell("/readyz")
+    assert (answer.status, answer.body) == (503, b"bus: it was not looked at yet\ndatabase: it was not looked at yet")
+    readiness.look_at_all()
+    assert tell("/readyz").body == b"bus: away"
+    told = json.loads(tell("/readyz", detailed="").body)
+    assert (told["status"], [(check["name"], check["status"], check["error"]) for check in told["checks"]]) == (
+        "failing",
+        [("bus", "failing", "away"), ("database", "ok", None)],
+    )
+    readiness.look_at_all()
+    assert (tell("/readyz").status, tell("/readyz").body) == (200, b"ok")
+    assert not any(page.needs_token for page in pages.values())
+
+
+@pytest.fixture
+def thing_of_two(world):
+    """The turns of an engine, checks of a manager whose bus is away at first, and their pages."""
+    turns, errors = {"engine": 0.0}, [ManagerUnavailable("away")]
+
+    def ping() -> None:
+        if errors:
+            raise errors.pop()
+
+    readiness = make_manager_readiness(world.manager, ping)
+    return turns, readiness, list_pages(Liveness({"engine": lambda: turns["engine"]}), readiness)

@@ -29,6 +29,7 @@ from blazar.model.leases.states import LeaseStatus
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import FLOATING_IP, HOST
 from blazar.rpc import client, codec
+from blazar.rpc.client import ping_server
 from tests.api.conftest import app_of, client_of, token
 from tests.api.leases.test_rest_v1 import HOST_RESERVATION, LEASE
 from tests.observed import FailingManager, ObservedManager
@@ -488,3 +489,10 @@ def test_what_travels_is_plain_data(bus: Bus, world):
 @pytest.mark.slow
 def test_no_page_is_longer_than_the_manager_allows():
     assert client.PAGE <= 1000
+
+
+def test_a_manager_receives_its_own_ping_over_the_bus_or_says_that_it_does_not(bus, serve, world):
+    serve(world.manager)
+    assert ping_server(bus.conf, bus.transport, "a-manager", 10).manager_id == world.manager.claims.owner
+    with pytest.raises(ManagerUnavailable, match="no answer came back over the message bus: MessagingTimeout"):
+        ping_server(bus.conf, bus.transport, "nobody", 0.1)

@@ -5,6 +5,7 @@ import {
   Boxes,
   CalendarDays,
   ClipboardList,
+  Cpu,
   type IconNode,
   Repeat,
   Search,
@@ -101,6 +102,14 @@ export const PAGES: readonly Page[] = [
     view: further("MaintenancePage"),
     icon: Wrench,
     rule: "blazar:maintenances:get",
+    operators: true,
+  },
+  {
+    path: "managers",
+    title: "Managers",
+    view: further("ManagersPage"),
+    icon: Cpu,
+    rule: "blazar:managers:get",
     operators: true,
   },
   {

@@ -6,6 +6,7 @@ export { HostsPage } from "./hosts/hosts.tsx";
 export { LeasePage } from "./leases/lease.tsx";
 export { LeasesPage } from "./leases/leases.tsx";
 export { MaintenancePage } from "./maintenance/maintenance.tsx";
+export { ManagersPage } from "./managers/managers.tsx";
 export { OverviewPage } from "./overview/overview.tsx";
 export { ResourcePage } from "./resources/resource.tsx";
 export { ResourcesPage } from "./resources/resources.tsx";
