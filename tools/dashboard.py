@@ -103,7 +103,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
     ),
     "Bookings": (
-        panel("Bookings", "ops", rates("blazar_bookings_total", "resource_type", "outcome")),
+        panel("Bookings", "ops", rates("blazar_bookings_total", "kind", "outcome")),
         panel("Time of a booking", "s", *quantiles("blazar_booking_duration_seconds")),
         panel("Bookings that are tried again", "ops", rates("blazar_booking_retries_total", "cause")),
         panel("Leases", "short", most("blazar_leases", "lease_kind", "status")),

@@ -37,6 +37,7 @@ from blazar.model.base.service_info import StatedLimit
 from blazar.model.base.window import Window
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
+from blazar.observe.cloud_calls import count_filter_call
 from blazar.observe.spans import span
 
 LOG = logging.getLogger(__name__)
@@ -179,7 +180,8 @@ class Enforcement:
         substance = question.substance
         for number, rule in enumerate(self.filters):
             if rule.needs_use or passed.get(number) != substance:
-                with span(f"enforce {type(rule).__name__}"):
+                name = type(rule).__name__
+                with span(f"enforce {name}"), count_filter_call(name, "check"):
                     rule.check(question)
                 passed[number] = substance
 
@@ -219,7 +221,8 @@ class Enforcement:
                 continue
             name = type(rule).__name__
             try:
-                rule.notify(notification)
+                with count_filter_call(name, "commit"):
+                    rule.notify(notification)
             except Exception as error:
                 # Filters of other packages may raise anything.
                 maybe_accepted = getattr(error, "maybe_accepted", not isinstance(error, UsageDenied))
@@ -250,7 +253,8 @@ class Enforcement:
             if name in know or notification.occasion not in rule.occasions:
                 continue
             try:
-                rule.notify(notification)
+                with count_filter_call(name, "end" if notification.occasion is Occasion.ENDED else "commit"):
+                    rule.notify(notification)
             except UsageDenied as error:
                 failed(name, error)
                 know.append(name)

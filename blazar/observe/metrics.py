@@ -29,7 +29,7 @@ _RESOURCE_TYPE = Label("resource_type", most=40, source="enabled resource types"
 _ROUTE_LABEL = Label("route", most=400, source="URLs of the API with names in braces, or `unmatched`", form=_ROUTE)
 _SERVICE = Label(
     "service",
-    ("keystone", "nova", "placement", "neutron", "cinder", "glance", "heat", "hooks", "simulated"),
+    ("nova", "placement", "neutron", "cinder", "glance", "heat", "hooks", "simulated"),
 )
 _STATE = Label("state", ("free", "allocated", "disabled", "failed", "maintenance"))
 _THREAD = Label("thread", most=100, source="background threads, those of a region with its name")
@@ -77,8 +77,8 @@ WORKER_THREADS = Reading(
 )
 BOOKINGS = Count(
     "bookings_total",
-    "Bookings and changes of bookings, once for each type in the lease.",
-    _RESOURCE_TYPE,
+    "Bookings and changes of bookings, once for each kind of resource in them; no_room is told of the kind that lacks.",
+    _KIND,
     _outcome("booked", "no_room", "denied", "contended"),
 )
 BOOKING_DURATION = Spread(
@@ -87,7 +87,7 @@ BOOKING_DURATION = Spread(
 BOOKING_RETRIES = Count(
     "booking_retries_total",
     "Bookings that were planned again, as others had booked meanwhile.",
-    Label("cause", ("generation", "project_use", "lease")),
+    Label("cause", ("calendar", "lease")),
 )
 
 # A manager: database.

@@ -241,6 +241,7 @@ class Access:
                     f"{name}{self._where}",
                     patience=min(PATIENCE, credentials.timeout),
                     bulkhead=Bulkhead(f"{name}{self._where}", credentials.region or ""),
+                    region=credentials.region or "",
                 ),
             )
         return CloudService(name, proxy, timeout=credentials.timeout, attempts=credentials.attempts, breaker=breaker)

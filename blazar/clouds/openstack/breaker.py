@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from blazar.clouds.openstack.bulkhead import Bulkhead, has_idle_threads
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import CloudUnavailable
+from blazar.observe import metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -55,8 +56,12 @@ class Breaker:
         patience: float = PATIENCE,
         bulkhead: Bulkhead | None = None,
         clock: Callable[[], float] = monotonic,
+        region: str = "",
     ) -> None:
         self._name = name
+        self.region = region
+        self._labels = name.partition(" ")[0].lower(), region
+        metrics.CLOUD_BREAKER_OPEN.set(0, *self._labels)
         self._bulkhead = bulkhead or Bulkhead(name)
         self._patience = patience
         self._clock = clock
@@ -104,10 +109,12 @@ class Breaker:
             if call.is_answered:
                 if self._ask_at is not None:
                     LOG.info("%s answers again", self._name)
+                    metrics.CLOUD_BREAKER_OPEN.set(0, *self._labels)
                 self._silent_since, self._failures, self._ask_at = now, 0, None
             elif now - call.began >= self._patience:
                 self._failures += 1
                 if self._failures >= FAILURES:
                     if self._ask_at is None:
                         LOG.warning("%s does not answer; from now on it is asked every %.0f s", self._name, PAUSE)
+                        metrics.CLOUD_BREAKER_OPEN.set(1, *self._labels)
                     self._ask_at = now + PAUSE

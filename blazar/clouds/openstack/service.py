@@ -25,6 +25,7 @@ from blazar.context import check_change, current
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
 from blazar.model.base.reasons import ReasonCode
+from blazar.observe.cloud_calls import CountedCall, count_cloud_call
 from blazar.observe.spans import Side, parent_headers, span
 
 LOG = logging.getLogger(__name__)
@@ -185,15 +186,14 @@ class CloudService:
             query |= parse_qs(urlsplit(next_page).query)
 
     def _call_guarded(self, asked: _Request) -> Json:
-        left = current().remaining()
-        if left is not None and left <= 0:
-            raise CloudUnavailable(f"{self._name} took too long; the time for this request is over")
-        with span(f"cloud {self._name} {asked.method}", side=Side.CLIENT) as note, self._breaker.call() as call:
-            response = self._attempt(asked)
-            note.note_status(response.status_code)
-            call.note_answer()
-        if response.status_code >= 400:
-            raise self._describe_refusal(asked, response)
+        with count_cloud_call(self._name.lower(), self._breaker.region) as counted:
+            response = self._ask(asked, counted)
+            if response.status_code >= 400:
+                error = self._describe_refusal(asked, response)
+                passes = isinstance(error, Transient | CloudUnavailable)
+                counted.outcome = "unavailable" if passes else "refused"
+                raise error
+            counted.outcome = "ok"
         if not response.content or "json" not in response.headers.get("Content-Type", ""):
             return {}
         try:
@@ -202,7 +202,18 @@ class CloudService:
             sentence = f"{self._name} answered {asked} with a JSON content type, but the body is not JSON"
             raise CloudUnavailable(sentence) from garbled
 
-    def _attempt(self, asked: _Request) -> requests.Response:
+    def _ask(self, asked: _Request, counted: CountedCall) -> requests.Response:
+        """Return the answer of the service, unless it would be waited for in vain."""
+        left = current().remaining()
+        if left is not None and left <= 0:
+            raise CloudUnavailable(f"{self._name} took too long; the time for this request is over")
+        with span(f"cloud {self._name} {asked.method}", side=Side.CLIENT) as note, self._breaker.call() as call:
+            response = self._attempt(asked, counted)
+            note.note_status(response.status_code)
+            call.note_answer()
+        return response
+
+    def _attempt(self, asked: _Request, counted: CountedCall) -> requests.Response:
         left = current().remaining()
         timeout = self._timeout if left is None else min(self._timeout, left)
         repeatable = True
@@ -216,6 +227,7 @@ class CloudService:
                 timeout = timeout if most is None else min(timeout, most)
             # A request that fails from here on may have reached the service.
             repeatable = asked.is_repeatable
+            counted.outcome = "unavailable"
             response: requests.Response = proxy.request(
                 asked.path,
                 asked.method,
@@ -231,6 +243,8 @@ class CloudService:
                 allow_reauth=not asked.changes,
             )
         except (ksa.ClientException, sdk.SDKException, requests.RequestException) as error:
+            if isinstance(error, ksa.ConnectTimeout | requests.Timeout):
+                counted.outcome = "timeout"
             late = f"{self._name} did not answer within {timeout:.0f} s ({asked})"
             raise self._explain(error, late, repeatable=repeatable) from error
         if asked.changes and response.status_code == 401:

@@ -11,10 +11,10 @@ import random
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from blazar.calendar.placement import Assignment, Matching, Strategy, place
 from blazar.context import check_awaited, drop_deadline
@@ -22,13 +22,21 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
 from blazar.manager.outbox.outbox import Outbox
-from blazar.model.base.errors import ClaimedLease, Contention, StaleCalendar, StaleLease, UsageDenied
+from blazar.model.base.errors import (
+    ClaimedLease,
+    Contention,
+    NotEnoughResources,
+    StaleCalendar,
+    StaleLease,
+    UsageDenied,
+)
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.calendar.demand import Demand
 from blazar.model.leases.lease import Lease
 from blazar.model.resources.resource import ResourceKind
 from blazar.model.use.resource_hours import OutboxMessage
+from blazar.observe import metrics
 from blazar.observe.spans import span
 from blazar.store.booking.commit import Commit, LeaseWrite
 from blazar.store.resources.catalog import ResourceCatalog
@@ -88,17 +96,28 @@ def plan_allocations(
         with runtime.store.calendar.view_window(
             kind, window, without_amounts=without_amounts, now=now, besides=besides
         ) as view:
-            placement = place(
-                demands,
-                view.snapshot,
-                strategy=strategy,
-                seed=runtime.settings.seed(),
-                matching=match_visible(view.catalog, selectable),
-            )
+            with _tell_kind(kind):
+                placement = place(
+                    demands,
+                    view.snapshot,
+                    strategy=strategy,
+                    seed=runtime.settings.seed(),
+                    matching=match_visible(view.catalog, selectable),
+                )
             generations.update(view.generations(placement.resource_ids))
         for request, assignments in zip(mine, placement.assignments, strict=True):
             allocations += [_allocation(lease_id, window, request, assignment) for assignment in assignments]
     return AllocationPlan(tuple(allocations), generations)
+
+
+@contextmanager
+def _tell_kind(kind: ResourceKind) -> Iterator[None]:
+    """Let an error say of which kind there is not enough."""
+    try:
+        yield
+    except NotEnoughResources as error:
+        error.kinds = (kind,)
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +171,25 @@ class Booker:
         of the commit. For a ``dry_run`` nothing is written. Contention when the attempts are spent,
         UsageDenied, and the errors of ``BookingStore.commit``.
         """
-        mine, enabled, reason = list(checks), self._runtime.enforcement.enabled, _OTHERS_FASTER
+        tried: list[Proposal[F]] = []
+
+        def propose_noting(attempt: int) -> Proposal[F]:
+            tried[:] = [propose(attempt)]
+            return tried[0]
+
+        with nullcontext() if dry_run else _count_booking(tried):
+            return self._book(propose_noting, check, list(checks), write, dry_run=dry_run)
+
+    def _book(
+        self,
+        propose: Callable[[int], Proposal[F]],
+        check: Callable[[Proposal[F]], Proposal[F]] | None,
+        mine: list[EnforcementCheck],
+        write: Callable[[Proposal[F], Commit], Sequence[Lease]] | None,
+        *,
+        dry_run: bool,
+    ) -> Proposal[F]:
+        enabled, reason = self._runtime.enforcement.enabled, _OTHERS_FASTER
         for attempt in range(self._runtime.settings.booking_attempts):
             try:
                 with span("book", attempt=attempt + 1) as note, self._turn:
@@ -170,6 +207,7 @@ class Booker:
                     return proposal
             except (StaleCalendar, StaleLease) as lost:
                 reason = f"{lost.message} at the moment" if isinstance(lost, ClaimedLease) else _OTHERS_FASTER
+                metrics.BOOKING_RETRIES.add("lease" if isinstance(lost, StaleLease) else "calendar")
                 # Full jitter: requests that collided once should not collide again.
                 time.sleep(random.uniform(0, min(0.5, 0.01 * 2**attempt)))
         raise Contention(f"{reason}; please retry")
@@ -211,6 +249,33 @@ class Booker:
             return commit
         until, token = self._runtime.claims.begin(proposal.claim), proposal.claim.token
         return replace(commit, leases=[write.with_claim(token, until) for write in commit.leases])
+
+
+@contextmanager
+def _count_booking(tried: Sequence[Proposal[Any]]) -> Iterator[None]:
+    """Count a booking, once for each kind in it; ``tried`` has its last proposal. What takes nothing is no booking."""
+    begin, outcome = time.perf_counter(), ""
+    missing: tuple[str, ...] = ()
+    try:
+        yield
+        outcome = "booked"
+    except NotEnoughResources as error:
+        outcome, missing = "no_room", error.kinds
+        raise
+    except UsageDenied:
+        outcome = "denied"
+        raise
+    except Contention:
+        outcome = "contended"
+        raise
+    finally:
+        kinds = missing or {
+            part.kind for proposal in tried for write in proposal.writes for part in write.allocations or ()
+        }
+        for kind in kinds if outcome else ():
+            metrics.BOOKINGS.add(kind, outcome)
+        if kinds:
+            metrics.BOOKING_DURATION.note(time.perf_counter() - begin)
 
 
 def _with_saved(commit: Commit, saved: Sequence[Lease]) -> Commit:

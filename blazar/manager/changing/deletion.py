@@ -10,6 +10,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.worker import Worker
 from blazar.manager.leases import lifecycle
 from blazar.manager.outbox.messages import make_end_messages
+from blazar.manager.queue.waiting_leases import note_wait
 from blazar.model.base.errors import StaleLease
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import LeaseStatus
@@ -48,6 +49,8 @@ class Deletion:
             except StaleLease:
                 continue
             self._runtime.signals.messages_written()
+            if lease.status is LeaseStatus.WAITING:
+                note_wait(lease, "withdrawn", now)
             if free:
                 with scope(limit=self._runtime.settings.request_limit):
                     self._worker.perform(saved, deletion.id, claim)

@@ -22,6 +22,7 @@ from blazar.context import scope
 from blazar.manager.common.background import BackgroundThread, Signal
 from blazar.model.base.clock import Clock
 from blazar.model.managers.presence import make_token
+from blazar.observe import metrics
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -88,6 +89,9 @@ class Claims(BackgroundThread):
         finally:
             with self._lock:
                 self._held.pop(claim.token, None)
+            # One that was taken over, or settled meanwhile, has no end.
+            if float("-inf") < claim.remaining() <= 0:
+                metrics.CLAIMS.add("expired")
 
     @property
     def held_number(self) -> int:

@@ -17,6 +17,7 @@ from typing import ClassVar, Generic, TypeVar
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
+from blazar.observe import metrics
 
 Due = TypeVar("Due")
 Claimed = TypeVar("Claimed")
@@ -56,6 +57,7 @@ class DueWork(BackgroundThread, Generic[Due, Claimed]):
         """Claim a piece of work and do it; return False if another manager does. StoreUnavailable."""
         claim = self._runtime.claims.new()
         claimed = self._claim(due, claim)
+        metrics.CLAIMS.add("lost_race" if claimed is None else "taken")
         if claimed is None:
             return False
         self.work(claimed, claim)

@@ -20,6 +20,7 @@ from blazar.manager.use import watch
 from blazar.model.base.reasons import Reason, ReasonCode, reason
 from blazar.model.leases.lease import Event, Lease, reason_of
 from blazar.model.leases.states import EndReason, EventStatus, EventType, LeaseStatus
+from blazar.observe import metrics
 from blazar.resources.contract.values import Action
 from blazar.store.calendar.earlier_users import EarlierUser
 
@@ -136,6 +137,9 @@ class EventClaims:
         # The outbox message of the end is written with the claim of the end event, so that it is sent once.
         messages = make_end_messages(self._runtime, lease, claimed) if event.event_type == EventType.END else ()
         saved = self._runtime.store.leases.save(lease, claimed, at=now, messages=messages)
+        metrics.CLAIMS.add("taken" if event.claimed_by is None else "taken_over")
+        if first and event.due_at is not None:
+            metrics.EVENT_LATENESS.note((now - event.due_at).total_seconds(), event.event_type)
         if messages:
             self._runtime.signals.messages_written()
         if event.event_type == EventType.BEFORE_END and first and self._warns(lease):

@@ -112,6 +112,7 @@ class Recorder:
                 LOG.warning(
                     "Event %s of lease %s was taken over by another manager; its result is dropped", event.id, lease.id
                 )
+                metrics.EVENT_ATTEMPTS.add(event.event_type, "fenced")
                 return lease
             try:
                 record = self._recorded(lease, current, result, now, handler)
@@ -120,6 +121,7 @@ class Recorder:
             except StaleLease:
                 lease = self._runtime.store.leases.one(lease.id, including_deleted=True)
                 continue
+            _count_attempt(current, result, now)
             if messages:
                 self._runtime.signals.messages_written()
             if record.release:
@@ -306,6 +308,17 @@ def _reaches_mark(time: datetime, begin: datetime, end: datetime) -> bool:
     while time + mark < begin:
         mark *= 2
     return time + mark < end
+
+
+def _count_attempt(event: Event, result: Result | UsageFinding, now: datetime) -> None:
+    """Count a try of an event whose result is written, and note how long after its time it is done."""
+    if isinstance(result, Retry):
+        metrics.EVENT_ATTEMPTS.add(event.event_type, "failed" if result.after is None else "retried")
+        return
+    is_given_up = isinstance(result, Finished) and result.error is not None
+    metrics.EVENT_ATTEMPTS.add(event.event_type, "gave_up" if is_given_up else "done")
+    if event.time is not None:
+        metrics.EVENT_COMPLETION.note((now - event.time).total_seconds(), event.event_type)
 
 
 def settle_event(finished: FinishedEvent) -> EventRecord:

@@ -26,6 +26,7 @@ from blazar.model.base.window import Window
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import EndReason, EventType, LeaseStatus, ReservationStatus
+from blazar.observe import metrics
 from blazar.resources.contract.type import ResourceType
 from blazar.store.booking.commit import Commit, LeaseWrite
 
@@ -68,6 +69,7 @@ class Sweep(BackgroundThread):
         self.deleted = DeletedByUsers(runtime, region)
         self._reported: frozenset[str] = frozenset()
         self._tried: dict[str, Tried] = {}
+        self._unlisted = 0
 
     def start(self) -> None:
         """Start the thread that sweeps every ``sweep_interval``; none if that is zero."""
@@ -76,9 +78,11 @@ class Sweep(BackgroundThread):
 
     def run_once(self) -> int:
         """Sweep once; return how many leases have leftovers. What a service does not tell is left to the next one."""
+        self._unlisted = 0
         found = self._reservations_in_cloud()
         owners = self._runtime.store.leases.load_owners(found)
-        self._report_unknown(found - owners.keys())
+        unknown = found - owners.keys()
+        self._report_unknown(unknown)
         left = frozenset(id_ for id_, owner in owners.items() if owner.over)
         if left:
             # List again: an object may have been removed between the first list and the query of the database.
@@ -86,6 +90,7 @@ class Sweep(BackgroundThread):
         leases = sorted({owners[id_].lease_id for id_ in left})
         for lease_id in self._due(leases):
             self._end(lease_id)
+        self._tell_findings(leftover=len(leases), unknown=len(unknown), unlisted=self._unlisted)
         if leases:
             self._runtime.signals.events_due()
         return len(leases)
@@ -142,6 +147,11 @@ class Sweep(BackgroundThread):
                     found |= self._of_type(kind)
         return frozenset(found)
 
+    def _tell_findings(self, **findings: int) -> None:
+        for what, count in findings.items():
+            metrics.SWEEP_FINDINGS.set(count, self._region, what)
+        metrics.SWEEP_LAST_SUCCESS.set_to_now(self._region)
+
     def _listed(self, kind: ResourceType) -> frozenset[str]:
         every = self._runtime.store.resources.catalog(kind.kind).resources
         resources = [resource for resource in every if resource.region == self._region] if self._region else every
@@ -153,6 +163,7 @@ class Sweep(BackgroundThread):
         try:
             return self._listed(kind)
         except CloudError as error:
+            self._unlisted += 1
             LOG.warning(
                 "Leftovers of %s cannot be listed, retrying with the next sweep: %s", kind.resource_type, error.message
             )
@@ -161,6 +172,7 @@ class Sweep(BackgroundThread):
             raise
         except Exception:
             # Code of other packages may raise anything; the other types are swept all the same.
+            self._unlisted += 1
             LOG.exception("Leftovers of %s cannot be listed", kind.resource_type)
             return frozenset()
 

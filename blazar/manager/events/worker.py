@@ -23,6 +23,7 @@ from blazar.model.base.errors import BlazarError, ClaimLost, CloudUnavailable, S
 from blazar.model.base.log_lines import log_level
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import EventType
+from blazar.observe import metrics
 from blazar.observe.spans import span
 
 LOG = logging.getLogger(__name__)
@@ -91,6 +92,7 @@ class Worker:
                 if claimed is not None:
                     self.perform(claimed, event_id, claim)
         except StaleLease:
+            metrics.CLAIMS.add("lost_race")
             LOG.debug(
                 "Lease %s was changed by another thread or manager; its event %s is processed later", lease_id, event_id
             )
@@ -115,6 +117,7 @@ class Worker:
             try:
                 result: Result | UsageFinding = handler.act(lease, event, claim)
             except ClaimLost as error:
+                metrics.EVENT_ATTEMPTS.add(kind, "fenced")
                 LOG.warning(
                     "Event %s of lease %s: claim lost, another manager takes it over: %s",
                     kind,

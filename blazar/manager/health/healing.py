@@ -32,6 +32,7 @@ from blazar.model.base.log_lines import log_level
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import EventType, ReservationStatus
 from blazar.model.resources.resource import Resource
+from blazar.observe import metrics
 from blazar.resources.contract.values import Task
 from blazar.store.booking.commit import Commit, LeaseWrite
 
@@ -118,6 +119,7 @@ class Healing:
         except Exception:
             # The edge of one lease: others are healed whatever is wrong with this one.
             LOG.exception("Lease %s could not be healed; it will be retried", lease_id)
+        metrics.HEALINGS.add("failed")
         return False
 
     def move_off(self, host: Resource, reservation_id: str) -> None:
@@ -147,6 +149,7 @@ class Healing:
         if done.found is None or not done.leases:
             return done.found
         (saved,) = done.leases
+        metrics.HEALINGS.add("missing" if any(r.missing_resources for r in saved.reservations) else "healed")
         report(done.found.snapshot.lease, saved)
         return replace(done.found, after=saved)
 

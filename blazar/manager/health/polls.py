@@ -18,6 +18,7 @@ from blazar.manager.health.missing_resources import MissingResources
 from blazar.manager.health.resource_states import ResourceStates
 from blazar.model.base.errors import BlazarError, Contention
 from blazar.model.resources.resource import HOST, Resource, ResourceKind, noun
+from blazar.observe import metrics
 from blazar.resources.contract.kind import CalendarReads, Kind, Polled
 
 LOG = logging.getLogger(__name__)
@@ -148,6 +149,7 @@ class ResourcePolls:
                 with self._lock:
                     self._hints |= set(hints)
                 continue
+            metrics.POLL_LAST_SUCCESS.set_to_now(kind, region)
             if (kind, region) in self.unreachable:
                 LOG.info("State of %ss%s: polling works again", noun(kind), _region_phrase(region))
                 self.unreachable.discard((kind, region))

@@ -20,6 +20,7 @@ from blazar.model.base.errors import BlazarError, ClaimLost, EnforcementUnavaila
 from blazar.model.base.log_lines import log_level
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
 from blazar.model.use.resource_hours import OutboxMessage
+from blazar.observe import metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -166,6 +167,7 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
                 )
                 now = self._runtime.clock.now()
                 store.finish(claimed, claim.token, delivered_to=claimed.delivered_to, reason=lost, at=now)
+                metrics.DELIVERIES.add("enforcement", "dead")
                 return
             self._record(claimed, claim, notification, self._deliver(claimed, notification))
 
@@ -190,7 +192,9 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
         store, settings, now = self._runtime.store.outbox, self._runtime.settings, self._runtime.clock.now()
         occasion, lease_id = notification.occasion, message.lease_id
         delivered_to, reason, passing = delivery.delivered_to, delivery.reason, delivery.passing
+        outcome = "dead"
         if not delivery.errors:
+            outcome = "delivered"
             store.finish(message, claim.token, delivered_to=delivered_to, reason=None, at=now)
         elif not passing:
             LOG.error("%s of lease %s was rejected for good: %s", occasion, lease_id, reason)
@@ -202,6 +206,8 @@ class Outbox(DueWork[OutboxMessage, OutboxMessage]):
             wait = min(settings.outbox_longest_retry, settings.first_retry * 2 ** min(message.attempts, 16))
             LOG.warning("%s of lease %s is retried in %s: %s", occasion, lease_id, wait, reason)
             store.postpone(message, claim.token, delivered_to=delivered_to, reason=reason, until=now + wait)
+            outcome = "retried"
+        metrics.DELIVERIES.add("enforcement", outcome)
 
     def _delays_the_end(
         self, message: OutboxMessage, notification: FilterNotification, errors: Collection[Exception]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Literal
 
 from blazar.calendar.queue.usage import expected_start
 from blazar.calendar.timeline import epoch, from_epoch
@@ -24,6 +25,7 @@ from blazar.model.leases.requests import LeaseChange, LeaseRequest
 from blazar.model.leases.reservation import NO_CONTENT, Reservation
 from blazar.model.leases.states import TIMETABLE, EventStatus, EventType, LeaseKind, LeaseStatus, ReservationStatus
 from blazar.model.queue import FailedTry, TryFailure, Wait
+from blazar.observe import metrics
 
 NOT_PREPARED = "it was its turn, and what it needs could not be made in the cloud; it is tried again later"
 """What is told of a lease that waits again."""
@@ -364,3 +366,9 @@ def _reset_event(event: Event, now: datetime) -> Event:
         trouble_since=None,
         updated_at=now,
     )
+
+
+def note_wait(lease: Lease, outcome: Literal["granted", "timed_out", "withdrawn"], now: datetime) -> None:
+    """Note how long a lease has waited, now that it waits no more."""
+    if lease.wait is not None:
+        metrics.WAIT.note((now - lease.wait.queued_at).total_seconds(), outcome)

@@ -25,6 +25,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
 from blazar.manager.queue import waiting_leases as waiting
 from blazar.manager.queue.snapshot import QueueSnapshot, WaitingLease
+from blazar.manager.queue.waiting_leases import note_wait
 from blazar.model.base.clock import spell
 from blazar.model.base.errors import (
     BlazarError,
@@ -108,7 +109,8 @@ class QueueRounds:
         StaleCalendar if another manager has planned meanwhile.
         """
         round_ = QueueRound({waiting_lease.lease.id: waiting_lease for waiting_lease in snapshot.wanted})
-        plan = snapshot.plan(partial(self._find_denial, round_))
+        with metrics.QUEUE_PLAN_DURATION.measure():
+            plan = snapshot.plan(partial(self._find_denial, round_))
         for blocked in plan.blocked:
             if blocked.lease_id in round_.denied:
                 self._add_failed_try(round_.wanted[blocked.lease_id], TryFailure.DENIED, blocked.reason)
@@ -310,6 +312,7 @@ class QueueRounds:
         with runtime.claims.held(claim), scope(limit=runtime.settings.request_limit):
             created = self._creation.prepare(done.leases[0], done.found, claim)
         runtime.notifier.notify(CREATED, created)
+        note_wait(wanted.lease, "granted", runtime.clock.now())
         if created.is_promised:
             runtime.notifier.notify(PROMISED, created)
             metrics.PROMISES.add("made")

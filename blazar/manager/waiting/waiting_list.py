@@ -168,6 +168,7 @@ class WaitingList(BackgroundThread):
                 # It was deleted, or another manager has done so.
                 continue
             self._runtime.notifier.notify(TIMED_OUT, saved)
+            waiting.note_wait(lease, "timed_out", snapshot.now)
         return frozenset(lease.id for lease in over)
 
     def _round(self) -> float:

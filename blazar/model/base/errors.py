@@ -182,9 +182,13 @@ class Conflict(BlazarError):
 
 
 class NotEnoughResources(Conflict):
-    """Too few resources match the demand and are free in the window."""
+    """Too few resources match the demand and are free in the window.
+
+    ``kinds`` are those of the resources that lack; none where that is not known.
+    """
 
     code = "not_enough_resources"
+    kinds: tuple[str, ...] = ()
 
 
 class OthersWait(Conflict):

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
 from blazar.model.base.clock import Clock, monotonic
+from blazar.observe import metrics
 from blazar.store.sql.transactions import Transactions
 
 LOG = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ class DatabaseClock:
             return
         with self._lock:
             self._anchor = instant, asked_at + took / 2
+        metrics.CLOCK_OFFSET.set(self.offset().total_seconds())
         self._log_difference(abs(self.offset()))
 
     def _log_difference(self, difference: timedelta) -> None:

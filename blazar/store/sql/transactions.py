@@ -21,6 +21,7 @@ from sqlalchemy.pool import QueuePool
 from blazar.context import may_change
 from blazar.model.base.errors import BlazarError, Conflict, InvalidInput, StoreUnavailable
 from blazar.model.base.log_lines import Trouble
+from blazar.observe import metrics
 from blazar.observe.spans import record_write
 from blazar.store.sql import state_log
 from blazar.store.sql.engine import WRITES, empty_write_ahead_log, make_read_engine
@@ -89,15 +90,18 @@ class Transactions:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Open one consistent snapshot of the database."""
+        begin, outcome = time.monotonic(), "ok"
         mine = self._places.acquire(timeout=PLACE_SECONDS)
         try:
             with self._reading.connect() as connection:
                 yield connection
         except (SQLAlchemyError, PoolTimeout) as error:
+            outcome = "failed"
             raise self._translate_error(error, self._unreadable) from error
         finally:
             if mine:
                 self._places.release()
+            _count_transaction("read", outcome, begin)
         if self._unreadable.lasts:
             self._unreadable.log_recovery()
 
@@ -134,6 +138,7 @@ class Transactions:
                     # The commit may take effect although its answer is lost.
                     may_change()
                 record_write(begin, time.monotonic())
+                _count_transaction("write", "ok", begin)
                 if changes:
                     state_log.log_changes(changes)
                 if journal_written:
@@ -144,7 +149,9 @@ class Transactions:
                 return found
             except (SQLAlchemyError, PoolTimeout) as error:
                 attempt += 1
-                if not _is_worth_retrying(error) or attempt == ATTEMPTS or time.monotonic() >= until:
+                is_last = not _is_worth_retrying(error) or attempt == ATTEMPTS or time.monotonic() >= until
+                _count_transaction("write", "failed" if is_last else "retried", begin)
+                if is_last:
                     raise self._translate_error(error, self._unwritable) from error
             # Full jitter: transactions that conflicted once should not conflict again.
             time.sleep(random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))))
@@ -188,6 +195,11 @@ class Transactions:
         if _is_full(cause):
             unavailable.pause = PAUSE_OF_FULL
         return unavailable
+
+
+def _count_transaction(kind: str, outcome: str, begin: float) -> None:
+    metrics.DB_TRANSACTIONS.add(kind, outcome)
+    metrics.DB_TRANSACTION_DURATION.note(time.monotonic() - begin, kind)
 
 
 class _Writer(Protocol):
