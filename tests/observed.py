@@ -66,6 +66,7 @@ class ObservedStore:
             "maintenance_plans",
             "resource_health",
             "managers",
+            "sample",
             "history",
             "journal",
         )

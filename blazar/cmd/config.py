@@ -304,8 +304,7 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         before_end=hosts.before_end,
         claim_ttl=timedelta(seconds=conf.manager.claim_ttl),
         request_limit=timedelta(seconds=conf.manager.request_limit),
-        sweep_interval=timedelta(seconds=conf.manager.sweep_interval),
-        sweep_dry_run=conf.manager.sweep_dry_run,
+        **_read_rounds(conf),
         strategy=Strategy.RANDOM if hosts.randomize_host_selection else Strategy.PACK,
         polling_interval=timedelta(seconds=hosts.polling_interval if hosts.enable_polling_monitor else 0),
         failures_before_healing=hosts.failures_before_healing,
@@ -334,6 +333,16 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         project_weights=conf.api.project_weights,
         promise_notice=timedelta(minutes=conf.api.promise_notice),
     )
+
+
+def _read_rounds(conf: cfg.ConfigOpts) -> dict[str, Any]:
+    """Return the settings of what is done again and again: the sweep, and the sample for metrics."""
+    return {
+        "sweep_interval": timedelta(seconds=conf.manager.sweep_interval),
+        "sweep_dry_run": conf.manager.sweep_dry_run,
+        "sample_interval": timedelta(seconds=conf.monitoring.sample_interval if conf.monitoring.listen else 0),
+        "sample_properties": tuple(conf.monitoring.properties),
+    }
 
 
 def _use_policies(conf: cfg.ConfigOpts) -> UsePolicies:

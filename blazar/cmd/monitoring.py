@@ -177,9 +177,13 @@ def open_port(conf: cfg.ConfigOpts, pages: Mapping[str, PortPage], *, is_shared:
     return port
 
 
-def open_trial_port(conf: cfg.ConfigOpts, pages: Mapping[str, PortPage]) -> MonitoringPort:
-    """Return the port of standalone mode, by default at one place; without it the service works all the same."""
+def listen_by_default(conf: cfg.ConfigOpts) -> None:
+    """Let a process in standalone mode listen at one place, if its file names none."""
     conf.set_default("listen", [STANDALONE], group=SECTION)
+
+
+def open_trial_port(conf: cfg.ConfigOpts, pages: Mapping[str, PortPage]) -> MonitoringPort:
+    """Return the port of standalone mode; without it the service works all the same."""
     try:
         return open_port(conf, pages)
     except ConfigurationError as error:

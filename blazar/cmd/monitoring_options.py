@@ -27,6 +27,20 @@ OPTIONS: list[cfg.Opt] = [
         help="What a request for metrics has to send as 'Authorization: Bearer ...'; empty if none is needed. Without "
         "it listen should be loopback or a private network.",
     ),
+    cfg.IntOpt(
+        "sample_interval",
+        default=30,
+        min=5,
+        max=3600,
+        help="Seconds after which a manager with an address to listen at reads again in the database what metrics tell "
+        "of leases, resources and what is due. After three of them without success it tells nothing of these.",
+    ),
+    cfg.ListOpt(
+        "properties",
+        default=[],
+        help="Public properties of resources, three at most, by whose values metrics count resources; 20 values of "
+        "each, and the rest together. They are told to everybody who reads metrics.",
+    ),
 ]
 
 

@@ -108,7 +108,7 @@ def _run(options: argparse.Namespace) -> int:
     serving = web.Serving(server)
     process.settle()
     stop_tracing = tracing.start(conf, "blazar-standalone")
-    port = monitoring.open_trial_port(conf, monitoring.list_pages(manager.readings.read))
+    port = monitoring.open_trial_port(conf, monitoring.list_pages(manager.readings.read, manager.sampling.read))
     manager.start(alone=True)
     manager.presence.enter(ManagerState.RUNNING)
     try:
@@ -159,6 +159,7 @@ def _configure(options: argparse.Namespace, data: Path) -> cfg.ConfigOpts:
     conf = config.load([], program="blazar-standalone", files=options.config_file or [])
     if (regions := max(options.regions, _clouds_in(data))) > 1:
         conf.set_default("regions", [f"Region{number}" for number in range(1, regions + 1)], group="cloud")
+    monitoring.listen_by_default(conf)
     if options.demo:
         set_limits(conf)
     if options.demo and config.regions(conf):

@@ -36,6 +36,7 @@ from blazar.manager.maintenance.rebooking import LeaseRebooker
 from blazar.manager.maintenance.service import MaintenanceService
 from blazar.manager.maintenance.work import MaintenanceWork
 from blazar.manager.observe.readings import ManagerReadings
+from blazar.manager.observe.sampling import Sampling
 from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.calendar_view import CalendarService
 from blazar.manager.requests.feeds import FeedService
@@ -154,9 +155,9 @@ class ManagerService:
         self.feeds = FeedService(runtime, kinds)
         self.prolongation = Prolongation(runtime, self.leases, self.availability, waiting_list)
         self.key_expiry = KeyExpiry(runtime)
-        self.readings = ManagerReadings(store, self.claims, self.engine, self.outbox)
+        self.readings, self.sampling = ManagerReadings(store, self.claims, self.engine, self.outbox), Sampling(runtime)
         requested = (waiting_list, self.prolongation, self.series_work, self.key_expiry)
-        kept = (self.monitor, self.enabler, self.maintenance_work)
+        kept = (self.monitor, self.enabler, self.maintenance_work, self.sampling)
         self.journal, self.journal_numbering = JournalService(runtime), JournalNumbering(runtime)
         self.carriers: tuple[BackgroundThread, ...] = (self.claims, self.outbox, self.journal_numbering)
         self.parts: tuple[BackgroundThread, ...] = (self.engine, *requested, *kept, *self.sweeps)

@@ -110,10 +110,8 @@ DB_CONNECTIONS = Reading(
 
 # A manager: events.
 
-DUE_EVENTS = Sampled("due_events", "Events whose time has come, and that are not done yet.", _EVENT)
-OLDEST_DUE_EVENT_AGE = Sampled(
-    "oldest_due_event_age_seconds", "How long the oldest of these is due that no manager works on.", _EVENT
-)
+DUE_EVENTS = Sampled("due_events", "Events whose time has come, and that no manager works on.", _EVENT)
+OLDEST_DUE_EVENT_AGE = Sampled("oldest_due_event_age_seconds", "How long the oldest of these is due.", _EVENT)
 _LATE = (0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300, 900, 3600, 14400)
 EVENT_LATENESS = Spread(
     "event_lateness_seconds", "From the time of an event to the begin of its work.", _EVENT, buckets=_LATE

@@ -18,6 +18,7 @@ from blazar.store.leases.pages import CloudObjectStore, LeasePages
 from blazar.store.maintenance.plans import MaintenancePlanStore
 from blazar.store.maintenance.windows import MaintenanceStore
 from blazar.store.managers.presence import ManagerStore
+from blazar.store.observe.sample import SampleStore
 from blazar.store.queue.waiting_list import ExtensionStore, WaitingListStore
 from blazar.store.resources.catalog import CatalogCache, RegionStore
 from blazar.store.resources.health import ResourceHealthStore
@@ -62,6 +63,7 @@ class Store:
         self.regions = RegionStore(self.transactions)
         self.outbox = OutboxStore(self.transactions)
         self.events = EventStore(self.transactions)
+        self.sample = SampleStore(self.transactions)
         self.claims = ClaimStore(self.transactions)
         self.managers = ManagerStore(self.transactions)
         self.feeds = FeedStore(self.transactions)

@@ -17,7 +17,7 @@ import pytest
 from werkzeug.test import Client
 
 from blazar.api.app import MAX_BODY_BYTES
-from blazar.cmd import monitoring, web
+from blazar.cmd import config, monitoring, web
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.monitoring import MonitoringApp, MonitoringPort, PortAnswer, PortPage
 from blazar.cmd.monitoring_options import ListenAddress, read_address
@@ -178,7 +178,9 @@ def test_standalone_mode_works_without_its_port(load, monkeypatch, caplog):
         other.bind(("127.0.0.1", 0))
         other.listen()
         monkeypatch.setattr(monitoring, "STANDALONE", f"127.0.0.1:{other.getsockname()[1]}")
-        monitoring.open_trial_port(load(), monitoring.list_pages()).stop()
+        conf = load()
+        monitoring.listen_by_default(conf)
+        monitoring.open_trial_port(conf, monitoring.list_pages()).stop()
     assert "Metrics are not served, as after a second start" in caplog.text
 
 
@@ -328,3 +330,14 @@ def test_threads_and_connections_of_a_service_are_read_from_its_port(running):
     assert number(metrics.DB_CONNECTIONS, text) > 0
     assert number(metrics.CLAIMS_HELD, text) == 0
     assert any(one.name == "process_cpu_seconds_total" for one in samples(text))
+
+
+def test_a_manager_reads_samples_as_often_as_the_file_says_and_none_if_nobody_reads_metrics(load):
+    there = "listen = 127.0.0.1:9320"
+    assert config.manager_settings(load("[monitoring]", there, "sample_interval = 7")).sample_interval.seconds == 7
+    assert not config.manager_settings(load("[monitoring]", "sample_interval = 7")).sample_interval
+
+
+def test_resources_are_counted_by_the_properties_of_the_file(load):
+    settings = config.manager_settings(load("[monitoring]", "properties = gpu, rack"))
+    assert settings.sample_properties == ("gpu", "rack")

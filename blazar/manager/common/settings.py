@@ -58,6 +58,8 @@ class Settings:
     ``use_policies`` say which leases are released because nobody uses them.
     Every ``sweep_interval`` (zero: never) the cloud is searched for leftovers of finished leases, which are removed,
     or with ``sweep_dry_run`` only reported.
+    Every ``sample_interval`` (zero: never) is read what metrics tell of leases and resources, also by the values of
+    ``sample_properties``.
     """
 
     before_end_lead: timedelta = timedelta(minutes=60)
@@ -106,6 +108,8 @@ class Settings:
     use_policies: UsePolicies = UsePolicies()
     sweep_interval: timedelta = timedelta(minutes=10)
     sweep_dry_run: bool = False
+    sample_interval: timedelta = timedelta(0)
+    sample_properties: tuple[str, ...] = ()
     starters: int = 192
     enders: int = 32
     longest_sleep: timedelta = timedelta(seconds=5)
