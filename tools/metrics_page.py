@@ -31,7 +31,11 @@ token = a-long-random-text
 A process listens at each address of `listen`; on a machine with API and manager give each its own port, in its own file
 or by a second `--config-file`. The token is sent as `Authorization: Bearer …`. Traffic is not encrypted: use loopback,
 a private network, or a proxy with TLS. The port answers `GET` and `HEAD` only; a scrape runs no statement, calls
-nobody, and takes tens of milliseconds.
+nobody, and takes tens of milliseconds: at most some 2700 series in 200 KB with all that labels may have.
+
+A manager reads what is **sampled** every `sample_interval`, in eight statements however much there is: with 10 000
+hosts and 100 000 leases on PostgreSQL that took 80 ms, and 270 ms with 200 000 events overdue. `properties` names up
+to three public properties by whose values resources are counted.
 
 ```yaml
 scrape_configs:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -80,3 +82,17 @@ def test_the_page_about_each_day_names_all_notifications():
     types = set(re.findall(r'^[A-Z_]+ = "([a-z_.]+)"$', source, re.M))
     assert len(types) > 15
     assert types <= set(re.findall(r"`([a-z_.]+)`", text))
+
+
+def test_processes_of_gunicorn_count_in_the_folder_of_their_unit_which_is_emptied_at_the_start(tmp_path, monkeypatch):
+    monkeypatch.setenv("RUNTIME_DIRECTORY", str(tmp_path))
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
+    settings = runpy.run_path(str(ROOT / "deploy/wsgi/gunicorn.conf.py"))
+    folder = tmp_path / "metrics"
+    assert os.environ["PROMETHEUS_MULTIPROC_DIR"] == str(folder)
+    settings["on_starting"](None)
+    (folder / "counter_1.db").touch()
+    settings["on_starting"](None)
+    assert list(folder.iterdir()) == []
+    unit = (ROOT / "deploy/systemd/blazar-api.service").read_text(encoding="utf-8")
+    assert re.search(r"^RuntimeDirectory=blazar-api$", unit, re.M)
