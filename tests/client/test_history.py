@@ -56,3 +56,44 @@ def test_the_library_tells_the_latest_first_if_asked(world, way):
     first, *rest = reservations.history.of(lease.id, newest_first=True)
     assert (first.verb, first.by.user_id, first.changes[0].after) == ("changed", "curie", "other")
     assert [each.verb for each in rest] == ["created"]
+
+
+def test_the_journal_is_listed_and_followed(world, way, capsys):
+    lease = world.lease(a_host(), start=timedelta(hours=1), name="training")
+    assert run(way, "lease", "update", "training", "--name", "evaluation") == 0
+    world.manager.journal_numbering.run_once()
+    capsys.readouterr()
+    assert run(way, "journal", "list", "--type", "lease") == 0
+    shown = capsys.readouterr().out
+    assert "lease training" in shown
+    assert "lease evaluation" in shown
+    assert shown.index("created") < shown.index("changed"), "the latest last"
+    assert run(way, "journal", "list", "--object", lease.id, "--verb", "changed", "-f", "json") == 0
+    (changed,) = json.loads(capsys.readouterr().out)
+    assert changed["object"]["id"] == lease.id
+    assert changed["changes"][0]["after"] == "evaluation"
+    assert run(way, "journal", "list", "--limit", "1", "-f", "json") == 0
+    assert json.loads(capsys.readouterr().out)[0]["position"] == changed["position"]
+    assert run(way, "journal", "list", "--project", "biology") == 4
+    assert "own one" in capsys.readouterr().err
+
+
+def test_the_library_follows_the_journal_without_missing_an_entry(world, way):
+    reservations = library(way.url, WHO)
+    lease = world.lease(a_host(), start=timedelta(hours=1))
+    world.manager.journal_numbering.run_once()
+    seen = []
+    for entry in reservations.history.follow(after=0, every=0):
+        seen.append(entry)
+        if len(seen) < 3:
+            reservations.leases.change(lease.id, name=f"n{len(seen)}")
+            world.manager.journal_numbering.run_once()
+        else:
+            break
+    assert [entry.verb for entry in seen] == ["created", "changed", "changed"]
+    assert [entry.position for entry in seen] == sorted({entry.position for entry in seen})
+    latest = next(reservations.history.list(newest_first=True, limit=1))
+    assert (latest.position, latest.object.name, latest.by.user_id) == (seen[-1].position, "n2", "curie")
+    assert latest.request_id
+    since = list(reservations.history.list(since=latest.at, verb="created"))
+    assert [entry.position for entry in since] in ([], [seen[0].position])
