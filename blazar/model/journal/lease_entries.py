@@ -112,11 +112,20 @@ def _choose_verb(
         return _choose_change_verb(before, after, changes, moves, by)
     if moves:
         return Verb.MOVED if by is None else Verb.CHANGED
-    if (was := _watch(before)) is None or (became := _watch(after)) is None:
+    if before.degraded is not after.degraded:
+        return Verb.DEGRADED if after.degraded else Verb.HEALED
+    return _choose_use_verb(_watch(before), _watch(after))
+
+
+def _choose_use_verb(was: UseWatch | None, became: UseWatch | None) -> Verb | None:
+    if was is None or became is None:
         return None
     if was.held is not became.held:
         return Verb.HELD if became.held else Verb.LET_GO
-    return Verb.KEPT if was.kept_at != became.kept_at else None
+    if was.kept_at != became.kept_at:
+        return Verb.KEPT
+    warned = (became.warned_at, became.noticed_at)
+    return Verb.UNUSED_WARNING if warned != (was.warned_at, was.noticed_at) and any(warned) else None
 
 
 def _choose_status_verb(before: Lease, after: Lease) -> Verb | None:

@@ -90,7 +90,8 @@ def test_the_history_tells_a_release_once_and_why(on):
     assert (released.verb, released.reason, released.by) == (Verb.RELEASED, "unused", None)
     assert [(each.field, each.after) for each in released.changes] == [("end_date", zulu(RELEASE))]
     assert (ended.verb, ended.by) == (Verb.ENDED, None)
-    assert Verb.CHANGED not in [each.verb for each in on.store.history.page(lease.id, Page(100, "at")).items]
+    verbs = [each.verb for each in on.store.history.page(lease.id, Page(100, "at")).items]
+    assert verbs == [Verb.CREATED, Verb.STARTED, Verb.UNUSED_WARNING, Verb.UNUSED_WARNING, Verb.RELEASED, Verb.ENDED]
 
 
 def test_a_lease_with_a_server_is_never_released_and_looked_at_once(on):

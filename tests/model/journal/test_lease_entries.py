@@ -162,3 +162,12 @@ def test_secrets_of_a_reservation_are_not_told():
     told = make_entry(replace(LEASE, reservations=(server,)), replace(LEASE, reservations=(other,)), at=NOON)
     assert told is not None
     assert [each.field for each in told.changes] == ["amount"]
+
+
+def test_what_is_missing_and_comes_back_is_told_unless_something_else_says_more():
+    worse = replace(LEASE, degraded=True)
+    assert verb(LEASE, worse) is Verb.DEGRADED
+    assert verb(worse, LEASE) is Verb.HEALED
+    assert verb(LEASE, worse, moves=[MOVE]) is Verb.MOVED
+    assert verb(worse, replace(LEASE, name="other"), by=CURIE) is Verb.CHANGED
+    assert verb(LEASE, replace(worse, status=LeaseStatus.ERROR)) is Verb.FAILED
