@@ -95,6 +95,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         panel("Begun after its time, 95 %", "s", quantile(0.95, "blazar_event_lateness_seconds", "event")),
         panel("Finished after its time, 95 %", "s", quantile(0.95, "blazar_event_completion_seconds", "event")),
         panel("Attempts", "ops", rates("blazar_event_attempts_total", "event", "outcome")),
+        panel("Attempts long after the time", "ops", rates("blazar_overdue_attempts_total", "event")),
         panel(
             "Claims",
             "short",

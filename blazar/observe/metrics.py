@@ -58,7 +58,7 @@ TOKEN_VALIDATIONS = Count(
 )
 RPC_CLIENT_CALLS = Count(
     "rpc_client_calls_total",
-    "Messages of the API to managers; undelivered is one that no manager took.",
+    "Messages of the API to managers; undelivered is one that no manager took, as without the bus.",
     _outcome("ok", "refused", "error", "timeout", "undelivered"),
 )
 RPC_CLIENT_CALL_DURATION = Spread("rpc_client_call_duration_seconds", "From such a message to its answer, or none.")
@@ -125,6 +125,11 @@ EVENT_ATTEMPTS = Count(
     "failed for good.",
     _EVENT,
     _outcome("done", "retried", "failed", "fenced", "gave_up"),
+)
+OVERDUE_ATTEMPTS = Count(
+    "overdue_attempts_total",
+    "Tries that did not do an event long after its time: a start 10 minutes after it, the other steps of a lease 30.",
+    Label("event", ("start_lease", "before_end_lease", "end_lease")),
 )
 CLAIMS_HELD = Reading("claims_held", "Claims that the manager holds and renews.")
 CLAIMS = Count(

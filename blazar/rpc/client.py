@@ -270,14 +270,12 @@ class RemoteManager:
     @staticmethod
     def _count_call(send: Callable[[], Any]) -> Any:
         """Send a message, and count what becomes of it."""
-        outcome = "error"
+        # Whatever else goes wrong is the message bus.
+        outcome = "undelivered"
         try:
             with metrics.RPC_CLIENT_CALL_DURATION.measure():
                 message = send()
             outcome = codec.read_outcome(message)
-        except oslo_messaging.MessageUndeliverable:
-            outcome = "undelivered"
-            raise
         except oslo_messaging.MessagingTimeout:
             outcome = "timeout"
             raise
@@ -307,6 +305,7 @@ class RemoteManager:
         first = self.connect()
         first.join(PATIENCE)
         if first.is_alive():
+            metrics.RPC_CLIENT_CALLS.add("undelivered")
             self._trouble.log_failure("Message bus cannot be reached")
             raise NothingDone("the message bus cannot be reached; please try again")
 

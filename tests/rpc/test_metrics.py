@@ -45,7 +45,7 @@ def test_a_bug_of_the_manager_is_an_error(serve, world):
     [
         (oslo_messaging.MessagingTimeout("late"), "timeout"),
         (oslo_messaging.MessageUndeliverable("nobody", "blazar.manager", "topic", "message"), "undelivered"),
-        (RuntimeError("of a driver"), "error"),
+        (RuntimeError("of a driver"), "undelivered"),
     ],
 )
 def test_a_message_without_an_answer_says_why(bus, serve, world, monkeypatch, error, outcome):

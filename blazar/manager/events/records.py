@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -45,6 +45,13 @@ LOG = logging.getLogger(__name__)
 MINUTE = timedelta(minutes=1)
 FIRST_MARK = 5 * MINUTE
 """How late something is when the log says so for the first time."""
+
+OVERDUE_AFTER: Mapping[str, timedelta] = {
+    EventType.START: 10 * MINUTE,
+    EventType.BEFORE_END: 30 * MINUTE,
+    EventType.END: 30 * MINUTE,
+}
+"""How late an event that is not done yet is a case for operators. Hosts may be emptied for longer, by an option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +321,9 @@ def _count_attempt(event: Event, result: Result | UsageFinding, now: datetime) -
     """Count a try of an event whose result is written, and note how long after its time it is done."""
     if isinstance(result, Retry):
         metrics.EVENT_ATTEMPTS.add(event.event_type, "failed" if result.after is None else "retried")
+        limit = OVERDUE_AFTER.get(event.event_type)
+        if limit is not None and event.time is not None and now - event.time > limit:
+            metrics.OVERDUE_ATTEMPTS.add(event.event_type)
         return
     is_given_up = isinstance(result, Finished) and result.error is not None
     metrics.EVENT_ATTEMPTS.add(event.event_type, "gave_up" if is_given_up else "done")

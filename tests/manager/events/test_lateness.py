@@ -10,6 +10,8 @@ from datetime import timedelta
 import pytest
 
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
+from blazar.observe import metrics
+from tests.counted import growing, number
 from tests.world import NOON, PROJECT, a_host
 
 HOUR = timedelta(hours=1)
@@ -43,15 +45,19 @@ def test_a_snapshot_that_gets_nowhere_is_told_of(world, late):
     hint = lease.reservations[0].id
     world.simulated.users.boot_server("thesis", project_id=PROJECT, user_id="curie", host=host, hint=hint)
     world.simulated.durations.snapshot = 3 * HOUR
+    world.run_to(NOON + 2 * HOUR - timedelta(minutes=31))
+    before = number(metrics.OVERDUE_ATTEMPTS, event="before_end_lease")
     world.run_to(NOON + 2 * HOUR - timedelta(minutes=15))
     assert world.now(lease).event(EventType.BEFORE_END).status is not EventStatus.DONE
     assert [(kind, minutes) for _, kind, minutes, _ in late()] == [
         ("before_end_lease", n) for n in ("5", "10", "20", "40")
     ]
     assert late()[0][3] == "images being made: 1"
+    assert number(metrics.OVERDUE_ATTEMPTS, event="before_end_lease") > before
 
 
 def test_what_is_in_time_is_not_told_of(world, late):
     world.lease(a_host())
-    world.run_to(NOON + 3 * HOUR)
+    with growing(metrics.OVERDUE_ATTEMPTS, by=0):
+        world.run_to(NOON + 3 * HOUR)
     assert late() == []
