@@ -61,7 +61,7 @@ class ChangeDecisions:
         check_not_ended(lease)
         if lifecycle.live_claim(lease, now) is not None:
             # An action before the end holds its claim for a moment only: retry shortly.
-            raise ClaimedLease(lease.id)
+            raise ClaimedLease(f"lease {lease.id} is being worked on")
         allocations, tasks = self._held(lease, asked)
         draft = self._draft(lease, tasks, asked, now)
         if change.exact and draft.changes_nothing(lease):

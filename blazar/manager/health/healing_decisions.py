@@ -146,7 +146,7 @@ class HealingDecisions:
         if lease.status not in STABLE_STATES:
             raise WrongState(f"lease {lease.id} is {lease.status}; retry when that has finished")
         # An action before the end holds its claim for a moment only: retry shortly.
-        raise ClaimedLease(lease.id)
+        raise ClaimedLease(f"lease {lease.id} is being worked on")
 
 
 def _check_all_replaced(plan: AllocationPlan, to_replace: ToReplace, tasks: Iterable[Task]) -> None:

@@ -66,7 +66,7 @@ def load_changeable(runtime: Runtime, lease_id: str, revisions: tuple[int, ...] 
     if lease.window.end <= now:
         raise WrongState(f"lease {lease.id} ends now", code="lease_ended", data={"status": str(lease.status)})
     if lifecycle.live_claim(lease, now) is not None:
-        raise ClaimedLease(lease.id)
+        raise ClaimedLease(f"lease {lease.id} is being worked on")
     allocations = runtime.store.calendar.of_lease(lease.id)
     return LeaseToChange(lease, allocations, runtime.tasks(lease, allocations), now)
 

@@ -326,9 +326,6 @@ class StaleLease(BlazarError):
 class ClaimedLease(StaleLease):
     """Somebody has a claim on an event of the lease, for a moment: read it and decide once more after that."""
 
-    def __init__(self, lease_id: str) -> None:
-        super().__init__(f"lease {lease_id} is being worked on")
-
 
 class PlanSuperseded(BlazarError):
     """Another plan of the waiting list was carried out meanwhile, so that this one grants nothing more."""
