@@ -205,6 +205,24 @@ ON_FEEDS = [
 ]
 """Method, path, body, and the status that each of ``WHO`` gets, from 1.1 on: a feed is its user's, a member's here."""
 
+SUBSCRIPTION = {"url": "https://ci.example/x", "events": ["lease.*"]}
+ON_SUBSCRIPTIONS = [
+    #                                       admin member reader stranger foreign reader service nobody
+    ("GET", "/subscriptions", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("POST", "/subscriptions", SUBSCRIPTION, (201, 201, 403, 201, 403, 403, 401)),
+    ("POST", "/subscriptions", {**SUBSCRIPTION, "project_id": None}, (201, 403, 403, 403, 403, 403, 401)),
+    ("POST", "/subscriptions", {**SUBSCRIPTION, "project_id": "chemistry"}, (403, 403, 403, 403, 403, 403, 401)),
+    ("POST", "/subscriptions", {"colour": "red"}, (400, 400, 403, 400, 403, 403, 401)),
+    ("GET", "/subscriptions/{subscription}", None, (200, 200, 200, 404, 404, 404, 401)),
+    ("PATCH", "/subscriptions/{subscription}", {"state": "paused"}, (200, 200, 403, 404, 404, 404, 401)),
+    ("PATCH", "/subscriptions/{subscription}", {"colour": "red"}, (400, 400, 403, 404, 404, 404, 401)),
+    ("DELETE", "/subscriptions/{subscription}", None, (204, 204, 403, 404, 404, 404, 401)),
+    ("GET", "/subscriptions/{operators}", None, (200, 404, 404, 404, 404, 404, 401)),
+    ("PATCH", "/subscriptions/{operators}", {"state": "paused"}, (200, 404, 404, 404, 404, 404, 401)),
+    ("DELETE", "/subscriptions/{operators}", None, (204, 404, 404, 404, 404, 404, 401)),
+]
+"""Method, path, body, and the status that each of ``WHO`` gets, from 1.1 on: of the member's, and of an operator's."""
+
 SEEN = {
     "admin": {"own", "foreign"},
     "member": {"own"},

@@ -55,6 +55,7 @@ class ObservedStore:
             "events",
             "claims",
             "feeds",
+            "subscriptions",
         )
         later = (
             "unused",

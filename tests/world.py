@@ -20,6 +20,7 @@ from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import Faults, MemoryStorage, State, of_size, of_yaml
 from blazar.clouds.simulated.state import AggregateState
 from blazar.clouds.simulated.volume_state import PoolState
+from blazar.clouds.simulated.webhooks import SimulatedWebhooks
 from blazar.enforcement import CloudIdentity, Enforcement, Filter
 from blazar.manager.common.notifications import Parties
 from blazar.manager.common.settings import Settings
@@ -183,6 +184,7 @@ class World:
         self.engine = engine
         self.notifier = RecordingNotifier()
         self.metrics = SimulatedMetrics()
+        self.webhooks = SimulatedWebhooks()
         # Where starts are promised, a test says so.
         usual_settings = Settings(claim_ttl=timedelta(seconds=30), promises=0)
         self.settings = replace(settings or usual_settings, patience=patience)
@@ -216,6 +218,7 @@ class World:
                 self.notifier,
                 self.enforcement,
                 metrics=self.metrics,
+                webhooks=self.webhooks,
             ),
         )
 

@@ -27,6 +27,7 @@ from blazar.api.resources import routes as resources
 from blazar.api.search import routes as availability
 from blazar.api.series import routes as series
 from blazar.api.service import info, versions
+from blazar.api.subscriptions import routes as subscriptions
 from blazar.api.surgery import routes as surgery
 from blazar.api.surgery import transfers
 from blazar.model.base import plugins
@@ -49,6 +50,7 @@ BUILTIN: tuple[Part, ...] = (
     resources.PART,
     calendar.PART,
     feeds.PART,
+    subscriptions.PART,
     series.PART,
     maintenances.PART,
     managers.PART,

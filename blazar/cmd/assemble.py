@@ -12,6 +12,8 @@ from sqlalchemy.engine import Engine
 from blazar.clouds import prometheus
 from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.compute import Metrics
+from blazar.clouds.ports.webhooks import Webhooks
+from blazar.clouds.webhooks import HttpWebhooks
 from blazar.cmd import config, plugins
 from blazar.cmd.config import ConfigurationError
 from blazar.enforcement import CloudIdentity, Enforcement
@@ -63,6 +65,7 @@ def manager(
             ),
             regions=regions,
             metrics=metrics(conf),
+            webhooks=webhooks(conf),
         ),
     )
 
@@ -93,6 +96,14 @@ def metrics(conf: cfg.ConfigOpts) -> Metrics:
     """Return the source of measurements of servers; ConfigurationError if its options cannot be."""
     try:
         return prometheus.metrics(conf.unused, conf.cafile)
+    except InvalidInput as error:
+        raise ConfigurationError(error.message) from error
+
+
+def webhooks(conf: cfg.ConfigOpts) -> Webhooks:
+    """Return the sender of web hooks; ConfigurationError if its options cannot be."""
+    try:
+        return HttpWebhooks.configured(conf)
     except InvalidInput as error:
         raise ConfigurationError(error.message) from error
 
@@ -136,3 +147,4 @@ def check_plugins(conf: cfg.ConfigOpts) -> None:
     enforcement(conf, CloudIdentity(tokens=_Later()))
     config.manager_settings(conf)
     metrics(conf)
+    webhooks(conf)

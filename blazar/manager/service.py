@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from blazar.clouds.ports.compute import Metrics
+from blazar.clouds.ports.webhooks import Webhooks
 from blazar.enforcement import Enforcement
 from blazar.manager.booking.booking import Booker
 from blazar.manager.changing.creation import Creation
@@ -18,7 +19,7 @@ from blazar.manager.common.claims import Claims
 from blazar.manager.common.notifications import Notifier
 from blazar.manager.common.presence import Presence
 from blazar.manager.common.request_keys import KeyExpiry
-from blazar.manager.common.runtime import NO_METRICS, Runtime
+from blazar.manager.common.runtime import NO_METRICS, NO_WEBHOOKS, Runtime
 from blazar.manager.common.settings import Settings
 from blazar.manager.events.cloud_changes import CloudChanges
 from blazar.manager.events.engine import Engine
@@ -48,6 +49,7 @@ from blazar.manager.search.refusals import Refusals
 from blazar.manager.series.changes import SeriesChanger
 from blazar.manager.series.service import SeriesService
 from blazar.manager.series.work import SeriesWork
+from blazar.manager.subscriptions.service import SubscriptionService
 from blazar.manager.surgery.service import SurgeryService
 from blazar.manager.surgery.transfers import TransferService
 from blazar.manager.waiting.waiting_list import WaitingList
@@ -115,6 +117,24 @@ class Plugins:
     enforcement: Enforcement = field(default_factory=Enforcement)
     regions: Regions = Regions()
     metrics: Metrics = NO_METRICS
+    webhooks: Webhooks = NO_WEBHOOKS
+
+
+def _make_runtime(
+    store: Store, clock: Clock, claims: Claims, settings: Settings, plugins: Plugins, types: Iterable[ResourceType]
+) -> Runtime:
+    return Runtime(
+        store=store,
+        clock=clock,
+        claims=claims,
+        settings=settings,
+        notifier=plugins.notifier,
+        types={type_.resource_type: type_ for type_ in types},
+        regions=plugins.regions,
+        metrics=plugins.metrics,
+        enforcement=plugins.enforcement,
+        webhooks=plugins.webhooks,
+    )
 
 
 class ManagerService:
@@ -127,9 +147,7 @@ class ManagerService:
         types, kinds = check_answers(plugins.types, plugins.kinds)
         self.clock = clock
         self.claims = Claims(store, clock, settings.claim_ttl)
-        by_name = {type_.resource_type: type_ for type_ in types}
-        shared = (by_name, plugins.regions, plugins.metrics, plugins.enforcement)
-        runtime = Runtime(store, clock, self.claims, settings, plugins.notifier, *shared)
+        runtime = _make_runtime(store, clock, self.claims, settings, plugins, types)
         self.outbox = Outbox(runtime)
         booker = Booker(runtime, self.outbox)
         replacements = StartReplacements(runtime, booker)
@@ -153,6 +171,7 @@ class ManagerService:
         self.series = SeriesService(runtime, self.series_work, SeriesChanger(runtime, booker, self.series_work))
         self.calendar = CalendarService(runtime, kinds)
         self.feeds = FeedService(runtime, kinds)
+        self.subscriptions = SubscriptionService(runtime)
         self.prolongation = Prolongation(runtime, self.leases, self.availability, waiting_list)
         self.key_expiry = KeyExpiry(runtime)
         self.readings, self.sampling = ManagerReadings(store, self.claims, self.engine, self.outbox), Sampling(runtime)

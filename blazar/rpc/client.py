@@ -35,6 +35,7 @@ from blazar.rpc.interface import (
     Transfers,
 )
 from blazar.rpc.operations import Maintenances, Service
+from blazar.rpc.subscriptions import Subscriptions
 
 
 class ManagerClock:
@@ -175,6 +176,7 @@ class RemoteManager:
         self.availability: AvailabilitySearch = cast(AvailabilitySearch, _Calls(self, "availability"))
         self.feeds: Feeds = cast(Feeds, _Calls(self, "feeds"))
         self.journal: Journal = cast(Journal, _Calls(self, "journal"))
+        self.subscriptions: Subscriptions = cast(Subscriptions, _Calls(self, "subscriptions"))
         self.series: SeriesOfLeases = cast(SeriesOfLeases, _Calls(self, "series"))
         self.maintenances: Maintenances = cast(Maintenances, _Calls(self, "maintenances"))
         self.surgery: Surgery = cast(Surgery, _Calls(self, "surgery"))

@@ -41,6 +41,7 @@ from blazar.model.series.changes import SeriesChange
 from blazar.model.series.details import SeriesDetails, SeriesOwner, SeriesPage, SeriesQuestion, SeriesRequest
 from blazar.model.surgery import MergeRequest, OfferPage, OfferRequest, Operated, SplitRequest, SwapRequest, Terms
 from blazar.rpc.operations import Maintenances, Service
+from blazar.rpc.subscriptions import Subscriptions
 
 
 class Leases(Protocol):
@@ -332,6 +333,10 @@ class Manager(Protocol):
         """The calls about what was done."""
 
     @property
+    def subscriptions(self) -> Subscriptions:
+        """The calls about subscriptions."""
+
+    @property
     def series(self) -> SeriesOfLeases:
         """The calls about series of leases."""
 
@@ -359,6 +364,7 @@ NOUNS: Mapping[str, type] = {
     "availability": AvailabilitySearch,
     "feeds": Feeds,
     "journal": Journal,
+    "subscriptions": Subscriptions,
     "series": SeriesOfLeases,
     "maintenances": Maintenances,
     "surgery": Surgery,

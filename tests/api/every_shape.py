@@ -310,12 +310,17 @@ MADE_BEFORE = (
     ("DELETE", "/v2/leases/{lease_id}"),
     ("POST", "/v1/maintenances"),
     ("POST", "/v1/feeds"),
+    ("GET", "/v1/subscriptions"),
+    ("POST", "/v1/subscriptions"),
+    ("GET", "/v1/subscriptions/{subscription_id}"),
+    ("PATCH", "/v1/subscriptions/{subscription_id}"),
+    ("DELETE", "/v1/subscriptions/{subscription_id}"),
     ("POST", "/v1/leases"),
     ("PUT", "/v1/os-hosts/{host_id}/allocation"),
     ("PUT", "/v1/devices/{device_id}/allocation"),
     ("PUT", "/v1/resources/{kind}/{resource_id}/allocations"),
 )
-"""What the tests ask themselves, to make and to end what is in the table; and what needs hosts that are emptied."""
+"""What tests ask themselves, to make and end what is in the table; what needs emptied hosts, or has no leases."""
 
 OTHERS = (
     "/",

@@ -24,6 +24,7 @@ from blazar.manager.requests.resources import ResourceService
 from blazar.manager.search.availability import AvailabilityService
 from blazar.manager.series.service import SeriesService
 from blazar.manager.service import FactService
+from blazar.manager.subscriptions.service import SubscriptionService
 from blazar.manager.surgery.service import SurgeryService
 from blazar.manager.surgery.transfers import TransferService
 from blazar.model.base import errors
@@ -47,6 +48,7 @@ MANAGER = {
     "calendar": CalendarService,
     "availability": AvailabilityService,
     "feeds": FeedService,
+    "subscriptions": SubscriptionService,
     "series": SeriesService,
     "maintenances": MaintenanceService,
     "surgery": SurgeryService,

@@ -109,6 +109,16 @@ from blazar.model.resources.resource import (
     ResourceProperty,
     UnitLimits,
 )
+from blazar.model.subscriptions.details import (
+    Channel,
+    MadeSubscription,
+    Subscription,
+    SubscriptionChange,
+    SubscriptionPage,
+    SubscriptionQuestion,
+    SubscriptionRequest,
+    SubscriptionState,
+)
 from blazar.model.surgery import (
     MergeRequest,
     OfferPage,
@@ -508,6 +518,25 @@ journal_pages = st.builds(
     maybe_number,
     st.dictionaries(texts, texts, max_size=2),
 )
+channels, subscription_states = st.sampled_from(Channel), st.sampled_from(SubscriptionState)
+subscriptions = st.builds(
+    Subscription,
+    *[texts, maybe_text, texts, channels, texts, several(texts), instants, maybe_text, st.booleans()],
+    *[subscription_states, maybe_text, st.booleans(), numbers, numbers, numbers],
+    *[maybe_instant, maybe_instant, maybe_instant, numbers, numbers, maybe_instant, maybe_text],
+)
+made_subscriptions = st.builds(MadeSubscription, subscriptions, st.booleans())
+subscription_requests = st.builds(
+    SubscriptionRequest,
+    *[maybe_text, texts, texts, several(texts), maybe_text, st.booleans(), channels, st.none() | keys],
+)
+subscription_changes = st.builds(
+    SubscriptionChange,
+    *[maybe_text, st.none() | several(texts), st.none() | st.booleans(), st.none() | subscription_states],
+    *[st.booleans(), wanted_revisions],
+)
+subscription_questions = st.builds(SubscriptionQuestion, pages, maybe_text, several(subscription_states))
+subscription_pages = st.builds(SubscriptionPage, several(subscriptions), st.none() | positions, maybe_number)
 ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "leases.all": {"project_id": maybe_text},
     "leases.revisions": {"project_id": maybe_text},
@@ -552,6 +581,12 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "calendar.page": {"question": calendar_questions},
     "calendar.capacity": {"question": capacity_questions},
     "calendar.properties": {"viewer": viewers, "resource_type": texts},
+    "subscriptions.page": {"question": subscription_questions},
+    "subscriptions.one": {"subscription_id": texts},
+    "subscriptions.create": {"request": subscription_requests},
+    "subscriptions.replay": {"key": keys},
+    "subscriptions.change": {"subscription_id": texts, "change": subscription_changes},
+    "subscriptions.delete": {"subscription_id": texts, "revisions": wanted_revisions},
     "feeds.page": {"question": feed_questions},
     "feeds.one": {"feed_id": texts, "owner": st.none() | feed_owners},
     "feeds.create": {"request": feed_requests, "secret_hash": texts},
@@ -632,6 +667,12 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "calendar.page": calendar_pages,
     "calendar.capacity": capacities,
     "calendar.properties": st.builds(PropertySummaries, several(summaries)),
+    "subscriptions.page": subscription_pages,
+    "subscriptions.one": subscriptions,
+    "subscriptions.create": made_subscriptions,
+    "subscriptions.replay": st.none() | made_subscriptions,
+    "subscriptions.change": subscriptions,
+    "subscriptions.delete": st.none(),
     "feeds.page": st.builds(FeedPage, several(feeds), st.none() | positions, maybe_number),
     "feeds.one": feeds,
     "feeds.create": feeds,

@@ -165,6 +165,7 @@ CODES: Mapping[str, ErrorCode] = {
     "resource_not_found": ErrorCode(404, "Resource not found"),
     "kind_not_found": ErrorCode(404, "Kind not found"),
     "feed_not_found": ErrorCode(404, "Feed not found"),
+    "subscription_not_found": ErrorCode(404, "Subscription not found"),
     "series_not_found": ErrorCode(404, "Series not found"),
     "maintenance_not_found": ErrorCode(404, "Maintenance window not found"),
     "property_not_found": ErrorCode(404, "Property not found"),

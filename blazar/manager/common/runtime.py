@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 
 from blazar.clouds.ports.compute import Metrics, NoMetrics
+from blazar.clouds.ports.webhooks import NoWebhooks, Webhooks
 from blazar.enforcement import Enforcement
 from blazar.manager.common.background import Signals
 from blazar.manager.common.claims import Claims
@@ -30,13 +31,14 @@ from blazar.store.resources.catalog import ResourceCatalog
 from blazar.store.store import Store
 
 NO_METRICS = NoMetrics()
+NO_WEBHOOKS = NoWebhooks()
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """Database, clock, claims, settings, notifications, types, enforcement and signals of one manager.
 
-    ``metrics`` measures servers, where policies name that.
+    ``metrics`` measures servers, where policies name that. ``webhooks`` sends messages to subscribers.
     """
 
     store: Store
@@ -49,6 +51,7 @@ class Runtime:
     metrics: Metrics = NO_METRICS
     enforcement: Enforcement = field(default_factory=Enforcement)
     signals: Signals = field(default_factory=Signals)
+    webhooks: Webhooks = NO_WEBHOOKS
 
     def bounds_of(self, project_id: str) -> Bounds:
         """Return the limits on what a project has: none if it is exempt from enforcement."""

@@ -20,7 +20,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.base.errors import BlazarError, ClaimLost, StaleCalendar
 from blazar.store.sql.rows import chunks
-from blazar.store.sql.tables import events, maintenance_windows, outbox, series
+from blazar.store.sql.tables import events, maintenance_windows, outbox, series, subscriptions
 from blazar.store.sql.transactions import Transactions, atomic
 
 
@@ -68,12 +68,17 @@ def _window_error(id_: str) -> BlazarError:
     return StaleCalendar(f"the maintenance window {id_} was changed, or is worked on by another manager")
 
 
+def _subscription_error(id_: str) -> BlazarError:
+    return ClaimLost(f"subscription {id_} was changed, or another manager works on it")
+
+
 EVENTS = ClaimedTable(events)
 SERIES = ClaimedTable(series, _series_error)
 WINDOWS = ClaimedTable(maintenance_windows, _window_error)
 MESSAGES = ClaimedTable(outbox)
+SUBSCRIPTIONS = ClaimedTable(subscriptions, _subscription_error)
 
-RENEWED = (EVENTS, SERIES, WINDOWS)
+RENEWED = (EVENTS, SERIES, WINDOWS, SUBSCRIPTIONS)
 """What the heartbeat renews, most frequent first; the delivery of a message ends before its claim does."""
 
 

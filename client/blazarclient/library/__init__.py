@@ -26,6 +26,7 @@ from blazarclient.library.registered import Promised
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.resources import properties as _properties
 from blazarclient.library.series import SeriesOfLeases
+from blazarclient.library.subscriptions import Subscriptions
 from blazarclient.library.supply import Capacity, FloatingIp, FloatingIps
 from blazarclient.library.supply import capacity as _capacity
 from blazarclient.library.surgery import Surgery
@@ -52,6 +53,7 @@ from blazarclient.library.values import (
     RegisteredResource,
     Reservation,
     Series,
+    Subscription,
     Transfer,
 )
 from blazarclient.library.written import Date, written
@@ -84,6 +86,7 @@ __all__ = [
     "Reservation",
     "Reservations",
     "Series",
+    "Subscription",
     "Transfer",
 ]
 
@@ -101,6 +104,7 @@ class Reservations:
         self.hosts = Hosts(self.transport)
         self.floating_ips = FloatingIps(self.transport)
         self.feeds = Feeds(self.transport)
+        self.subscriptions = Subscriptions(self.transport)
         self.series = SeriesOfLeases(self.transport)
         self.maintenances = Maintenances(self.transport)
         self.managers = Managers(self.transport)

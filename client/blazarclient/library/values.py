@@ -530,6 +530,34 @@ class Feed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Subscription:
+    """Who is told of what happens; ``secret``, with which messages are signed, is told only when it is made.
+
+    ``project_id`` is None of one that is told everything. ``behind``: how many entries may still have to be told.
+    """
+
+    id: str
+    url: str | None = None
+    events: tuple[str, ...] = ()
+    state: str | None = None
+    project_id: str | None = None
+    user_id: str | None = None
+    channel: str | None = None
+    lease_id: str | None = None
+    batch: bool = False
+    reason: str | None = None
+    position: int | None = None
+    behind: int | None = None
+    last_delivered_at: datetime | None = None
+    failing_since: datetime | None = None
+    dead: int | None = None
+    secret: str | None = None
+    revision: int | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Span:
     """A time from a start to an end."""
 

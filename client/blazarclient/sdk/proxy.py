@@ -22,10 +22,11 @@ from blazarclient.library.maintenances import Maintenances
 from blazarclient.library.managers import Managers
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.series import SeriesOfLeases
+from blazarclient.library.subscriptions import Subscriptions
 from blazarclient.library.supply import FloatingIp, FloatingIps
 from blazarclient.library.surgery import Surgery
 from blazarclient.library.transfers import Transfers
-from blazarclient.library.values import Feed, Host, Lease, Maintenance, Series, Transfer
+from blazarclient.library.values import Feed, Host, Lease, Maintenance, Series, Subscription, Transfer
 from blazarclient.library.written import in_capitals
 from blazarclient.sdk.errors import told
 
@@ -33,7 +34,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
 
-Value = Lease | Transfer | Series | Maintenance | Host | FloatingIp | Feed | str
+Value = Lease | Transfer | Series | Maintenance | Host | FloatingIp | Feed | Subscription | str
 """What a method is about: a value that the service told, or its id."""
 
 Part = Callable[[Reservations], S]
@@ -54,6 +55,10 @@ def _floating_ips(library: Reservations) -> FloatingIps:
 
 def _feeds(library: Reservations) -> Feeds:
     return library.feeds
+
+
+def _subscriptions(library: Reservations) -> Subscriptions:
+    return library.subscriptions
 
 
 def _series(library: Reservations) -> SeriesOfLeases:
@@ -262,6 +267,12 @@ class Proxy(proxy.Proxy):
     create_feed = _same(_feeds, Feeds.create)
     feeds = _each(_feeds, Feeds.list)
     delete_feed = _unless_missing(_feeds, Feeds.delete, _given)
+
+    create_subscription = _same(_subscriptions, Subscriptions.create)
+    get_subscription = _of_one(_subscriptions, Subscriptions.get)
+    subscriptions = _each(_subscriptions, Subscriptions.list)
+    update_subscription = _of_one(_subscriptions, Subscriptions.change)
+    delete_subscription = _unless_missing(_subscriptions, Subscriptions.delete, _given)
 
     availability = _same(_whole, Reservations.availability)
     calendar = _each(_whole, Reservations.calendar)

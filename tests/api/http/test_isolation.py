@@ -26,9 +26,11 @@ from tests.isolation import (
     ON_MORE,
     ON_NETWORKS,
     ON_RESOURCES,
+    ON_SUBSCRIPTIONS,
     QUERIES,
     SEEN,
     SERIES,
+    SUBSCRIPTION,
     WHO,
     for_hosts,
     ids_in,
@@ -67,6 +69,9 @@ def world(request, sqlite) -> World:
     return request.getfixturevalue("with_lease")[0] if "lease" in request.fixturenames else World(sqlite)
 
 
+FROM_1_1 = (ON_RESOURCES, ON_MORE, ON_FEEDS, ON_SUBSCRIPTIONS)
+
+
 @pytest.fixture
 def lease(with_lease) -> dict:
     return with_lease[1]
@@ -81,7 +86,16 @@ def test_the_tables_cover_every_route_that_needs_a_token():
         *((method, root + path) for root, method, path, *_ in (*ON_A_LEASE, *ON_HOSTS)),
         *(
             (method, f"/v1{path}")
-            for table in (ON_ADDRESSES, ON_NETWORKS, ON_DEVICES, ON_CALENDAR, ON_RESOURCES, ON_MORE, ON_FEEDS)
+            for table in (
+                ON_ADDRESSES,
+                ON_NETWORKS,
+                ON_DEVICES,
+                ON_CALENDAR,
+                ON_RESOURCES,
+                ON_MORE,
+                ON_FEEDS,
+                ON_SUBSCRIPTIONS,
+            )
             for method, path, *_ in table
         ),
     )
@@ -258,3 +272,23 @@ def test_feeds(world, method, path, body, statuses, number):
     headers = {**version, **TOKENS[WHO[number]]}
     answer = http.open("/v1" + path.format(feed=feed["id"]), method=method, json=body, headers=headers)
     assert answer.status_code == statuses[number]
+
+
+@pytest.mark.sample(10)
+@pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
+@pytest.mark.parametrize(("method", "path", "body", "statuses"), ON_SUBSCRIPTIONS)
+def test_subscriptions(world, method, path, body, statuses, number):
+    http = client_of(create_app(world.manager, identity=StandaloneIdentity(), served=Served(BUILTIN, newest=(1, 1))))
+    version = {"OpenStack-API-Version": "reservation 1.1"}
+    made = {
+        name: http.post("/v1/subscriptions", json=asked, headers={**version, **TOKENS[who]}).json["subscription"]["id"]
+        for name, who, asked in (
+            ("subscription", "member", SUBSCRIPTION),
+            ("operators", "admin", {**SUBSCRIPTION, "project_id": None}),
+        )
+    }
+    headers = {**version, **TOKENS[WHO[number]]}
+    answer = http.open("/v1" + path.format(**made), method=method, json=body, headers=headers)
+    assert answer.status_code == statuses[number], answer.text
+    if WHO[number] in ("stranger", "foreign reader", "service", "nobody") and method != "POST":
+        assert "ci.example" not in answer.text

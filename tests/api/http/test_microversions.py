@@ -233,6 +233,8 @@ def test_what_came_with_1_1():
         "/v1/history",
         "/v1/feeds",
         "/v1/feeds/{feed_id}",
+        "/v1/subscriptions",
+        "/v1/subscriptions/{subscription_id}",
         "/v1/series",
         "/v1/series/{series_id}",
         "/v1/maintenances",

@@ -121,6 +121,9 @@ NO_EFFECT: Mapping[str, str] = {
     "find_availability": "a question",
     "create_feed": "a link to read by",
     "delete_feed": "a link to read by",
+    "create_subscription": "a message to read",
+    "update_subscription": "a message to read",
+    "delete_subscription": "a message to read",
     "decline_transfer": "the lease stays with its owner, as if nothing had been offered",
 }
 

@@ -22,6 +22,7 @@ from blazar.api.parts import BUILTIN, list_rules
 from blazar.api.series.routes import GET as SEE_SERIES
 from blazar.model.feeds import FeedKind, FeedOwner, FeedRequest
 from blazar.model.maintenance.windows import MaintenanceRequest
+from blazar.model.subscriptions.details import SubscriptionRequest
 from tests.api.conftest import token
 from tests.api.http.test_policy import policy
 from tests.world import a_series
@@ -58,6 +59,10 @@ def url(world):
         feed = FeedRequest(FeedKind.USER, "a feed", FeedOwner("root", "demo"))
         return world.manager.feeds.create(feed, hashed).id
 
+    def a_subscription() -> str:
+        request = SubscriptionRequest("demo", "root", "https://ci.example/", ("lease.*",))
+        return world.manager.subscriptions.create(request).subscription.id
+
     def a_secret() -> str:
         a_feed()
         return SECRET
@@ -70,6 +75,7 @@ def url(world):
         "device_id": lambda: world.register_device().external_id,
         "reservation_id": lambda: "none",
         "feed_id": a_feed,
+        "subscription_id": a_subscription,
         "maintenance_id": lambda: a_window(world),
         "secret": a_secret,
     }

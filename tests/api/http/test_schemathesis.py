@@ -121,6 +121,8 @@ class Fuzzed:
         asked = {"kind": "project", "name": "mine"}
         version = {"OpenStack-API-Version": "reservation 1.1"}
         feed = self.app.test_client().post("/v1/feeds", json=asked, headers=version).json["feed"]
+        told = {"url": "https://ci.example/x", "events": ["lease.*"]}
+        subscription = self.app.test_client().post("/v1/subscriptions", json=told, headers=version).json["subscription"]
         self._replaced = {
             "1b2c3d4e-0a1b-4c2d-8e3f-405162738495": lease.reservations[0].id,
             "9f0d0a3e-6f0e-4f57-9d0a-0e1f2a3b4c5d": lease.id,
@@ -133,6 +135,7 @@ class Fuzzed:
         names = {"lease_id": lease.id, "floating_ip_id": address.external_id, "host_id": "3", "name": "rack"}
         names |= {"kind": "host", "resource_id": "3", "network_id": segment.external_id}
         names |= {"device_id": device.external_id, "series_id": series.series.id}
+        names |= {"subscription_id": subscription["id"]}
         names |= {"maintenance_id": maintenance.id, "reservation_id": lease.reservations[0].id}
         return {**names, "feed_id": feed["id"], "secret": feed["url"].rpartition("/")[2].removesuffix(".ics")}
 

@@ -51,9 +51,16 @@ def _resources(service: World) -> list[str]:
     return [f"/v1/resources/{kind}/{resource.external_id}" for kind, resource in found.items()]
 
 
+def _subscription(service: World) -> str:
+    asked = {"url": "https://ci.example/", "events": ["lease.*"]}
+    made = Caller(service, "1.1", token()).ask("POST", "/v1/subscriptions", asked)
+    return f"/v1/subscriptions/{made.json['subscription']['id']}"
+
+
 PATHS: dict[str, Callable[[World], list[str]]] = {
     "/leases/{lease_id}": lambda service: [lease_of(service, "physical:host", "2030-04-01T13:00:00Z")],
     "/series/{series_id}": lambda service: [_series(service)],
+    "/subscriptions/{subscription_id}": lambda service: [_subscription(service)],
     "/resources/{kind}/{resource_id}": _resources,
     "/maintenances/{maintenance_id}": lambda service: [_maintenance(service)],
 }

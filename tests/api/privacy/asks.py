@@ -308,6 +308,18 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "show_feed": [Ask()],
     "delete_feed": [_DELETE],
     "read_feed": [Ask()],
+    "list_subscriptions": [
+        Ask(query="with_count=true"),
+        Ask(query="project_id={project}"),
+        Ask(query="marker={subscription}"),
+    ],
+    "create_subscription": [
+        Ask(201, body={"url": "https://ci.example/", "events": ["lease.*"], "lease_id": "{lease}"}, writes=True),
+        Ask(403, body={"url": "https://ci.example/", "events": ["lease.*"], "project_id": None}),
+    ],
+    "show_subscription": [Ask()],
+    "update_subscription": [Ask(body={"state": "paused"}, writes=True)],
+    "delete_subscription": [_DELETE],
     "list_maintenances": [Ask(403), Ask(403, query="status=ACTIVE")],
     "create_maintenance": [
         Ask(403, body={"name": "x", "start_date": "now", "end_date": "+P1D", "hosts": ["{host}"]}),

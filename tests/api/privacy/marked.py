@@ -175,6 +175,14 @@ def marked(folder: Path) -> Marked:
         http.post("/v1/series", json={**SERIES, "name": name}, headers={**who, **NEWEST}).json["series"]["id"]
         for name, who in ((f"series of {MARK}", THEIRS), ("mine", MINE))
     )
+    their_subscription, own_subscription = (
+        http.post(
+            "/v1/subscriptions",
+            json={"url": f"https://{host}.example/", "events": ["lease.*"]},
+            headers={**who, **NEWEST},
+        ).json["subscription"]["id"]
+        for host, who in ((MARK, THEIRS), ("mine", MINE))
+    )
     # Who knows the secret of a live one may read it.
     assert http.delete(f"/v1/feeds/{revoked['id']}", headers=THEIRS).status_code == 204
     # A failed host's lease is degraded, and a reason may be anything that the cloud has said.
@@ -193,6 +201,7 @@ def marked(folder: Path) -> Marked:
         "maintenance": mine.id,
         **_of(mine, own_feed, own_feed),
         "series": own_series,
+        "subscription": own_subscription,
         **{"user": "curie", "project": OWN, "name": "gpu", "flavor": "own-1"},
         **{"label": labels[host_id(1)], "host": host_id(1), "floating_ip": address.external_id},
         "network": segment.external_id,
@@ -204,6 +213,7 @@ def marked(folder: Path) -> Marked:
         "maintenance": maintenance.id,
         **_of(theirs, feed, revoked),
         "series": their_series,
+        "subscription": their_subscription,
         **{"user": f"user-of-{MARK}", "project": OTHER, "name": f"{MARK}_rack", "flavor": f"{MARK}1"},
         **{"label": labels[host_id(RESTRICTED)], "host": host_id(RESTRICTED)},
         "resource": labels[host_id(RESTRICTED)],

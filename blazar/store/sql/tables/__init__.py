@@ -23,9 +23,11 @@ from blazar.store.sql.tables.resource_tables import (
     resources,
 )
 from blazar.store.sql.tables.series_tables import occurrences, series
+from blazar.store.sql.tables.subscription_tables import delivery_failures, subscriptions
 
 __all__ = ["UTC_TIME", "Id", "LongText", "UtcTime", "metadata"]
 __all__ += ["inventory_versions", "resource_capabilities", "resource_properties", "resources"]
 __all__ += ["allocations", "events", "leases", "managers", "outbox", "reservations"]
 __all__ += ["feeds", "idempotency_keys", "journal", "journal_numbering", "project_uses", "waiting_list"]
 __all__ += ["maintenance_leases", "maintenance_resources", "maintenance_windows", "occurrences", "series"]
+__all__ += ["delivery_failures", "subscriptions"]

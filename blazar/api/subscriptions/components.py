@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schemas of subscriptions, and how one is shown."""
+
+from __future__ import annotations
+
+from blazar.api.http.shapes import (
+    FLAG,
+    LEASE_ID,
+    NUMBER,
+    TEXT,
+    TEXT_OR_NULL,
+    ZULU,
+    ZULU_OR_NULL,
+    Json,
+    a_list,
+    an_object,
+    one_of,
+)
+from blazar.clouds.outgoing.addresses import LONGEST_URL
+from blazar.model.base.clock import zulu
+from blazar.model.subscriptions.details import Channel, Subscription, SubscriptionState
+from blazar.model.subscriptions.events import LONGEST_NAME, MOST_EVENTS
+
+_EXAMPLE: Json = {
+    "id": "0b7e3c1a-5d2f-4e6b-8a90-1c2d3e4f5a6b",
+    "project_id": "71bb40c6a5b94e0f8f2f0a3d1c9e7b55",
+    "user_id": "3c1f9a7d2b6e4f58a0c1d2e3f4a5b6c7",
+    "channel": "webhook",
+    "url": "https://ci.example/blazar",
+    "events": ["lease.started", "lease.failed"],
+    "lease_id": None,
+    "batch": False,
+    "state": "active",
+    "reason": None,
+    "position": 81234,
+    "behind": 0,
+    "last_delivered_at": "2026-11-26T13:00:02Z",
+    "failing_since": None,
+    "dead": 0,
+    "secret": None,
+    "revision": 3,
+    "created_at": "2026-11-20T08:00:00Z",
+    "updated_at": None,
+}
+KEYS = tuple(_EXAMPLE)
+_PROPERTIES: Json = {
+    "id": TEXT,
+    "project_id": {**TEXT_OR_NULL, "description": "null: everything is told, to an operator"},
+    "user_id": {**TEXT, "description": "who has made it"},
+    "channel": one_of(Channel),
+    "url": TEXT,
+    "events": {**a_list(TEXT), "description": "names of what is told"},
+    "lease_id": {**TEXT_OR_NULL, "description": "not null: only what happens to this lease is told"},
+    "batch": {**FLAG, "description": "a message has up to 50 events, and not one"},
+    "state": {**one_of(SubscriptionState), "description": "unconfirmed: its receiver has not accepted a test yet"},
+    "reason": {**TEXT_OR_NULL, "description": "why the last message was not accepted, or nothing is sent any more"},
+    "position": {**NUMBER, "description": "the place in the history of everything up to which it has been told"},
+    "behind": {**NUMBER, "description": "how many entries may still have to be told"},
+    "last_delivered_at": ZULU_OR_NULL,
+    "failing_since": ZULU_OR_NULL,
+    "dead": {**NUMBER, "description": "messages that were refused for good in the last 30 days"},
+    "secret": {**TEXT_OR_NULL, "description": "of signatures; only in the answer that makes one"},
+    "revision": NUMBER,
+    "created_at": ZULU,
+    "updated_at": ZULU_OR_NULL,
+}
+
+COMPONENTS: Json = {"Subscription": an_object(_PROPERTIES, optional=KEYS[1:], example=_EXAMPLE)}
+
+_URL: Json = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": LONGEST_URL,
+    "description": "an https:// URL to which messages are posted",
+}
+_EVENTS: Json = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": MOST_EVENTS,
+    "items": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME, "description": "the name of an event"},
+    "description": "names of events, such as lease.started, or lease.* for all of leases",
+}
+_BATCH: Json = {"type": "boolean", "description": "true: up to 50 events in one message; false is the default"}
+CREATE: Json = {
+    "type": "object",
+    "required": ["url", "events"],
+    "additionalProperties": False,
+    "properties": {
+        "channel": {"enum": [str(channel) for channel in Channel], "description": "webhook"},
+        "url": _URL,
+        "events": _EVENTS,
+        "lease_id": {
+            "type": ["string", "null"],
+            "minLength": 1,
+            "maxLength": 36,
+            "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
+            "description": "the id of the only lease that is told of",
+        },
+        "batch": _BATCH,
+        "project_id": {
+            "type": ["string", "null"],
+            "minLength": 1,
+            "maxLength": 255,
+            "description": "the own project, which is the default; null for everything, for operators",
+        },
+    },
+}
+CHANGE: Json = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": False,
+    "description": "an object with url, events, batch, state or new_secret",
+    "properties": {
+        "url": _URL,
+        "events": _EVENTS,
+        "batch": _BATCH,
+        "state": {"enum": ["active", "paused"], "description": "paused: nothing is sent until it is active again"},
+        "new_secret": {
+            "enum": [True],
+            "description": "true: make a secret, which this answer has; the former one signs, too, for 24 hours",
+        },
+    },
+}
+CREATED: tuple[Json, ...] = (
+    {"url": "https://ci.example/blazar", "events": ["lease.started", "lease.failed"]},
+    {"url": "https://ci.example/one", "events": ["lease.*"], "lease_id": LEASE_ID, "batch": True},
+    {"url": "https://chat.example/ops", "events": ["maintenance.*", "resource.*"], "project_id": None},
+)
+CHANGES: tuple[Json, ...] = ({"state": "paused"}, {"new_secret": True}, {"events": ["lease.*"], "batch": True})
+
+
+def render_subscription(subscription: Subscription) -> Json:
+    """Return a subscription as it is shown."""
+    delivered, failing, updated = (
+        None if instant is None else zulu(instant)
+        for instant in (subscription.last_delivered_at, subscription.failing_since, subscription.updated_at)
+    )
+    return {
+        "id": subscription.id,
+        "project_id": subscription.project_id,
+        "user_id": subscription.user_id,
+        "channel": str(subscription.channel),
+        "url": subscription.url,
+        "events": list(subscription.events),
+        "lease_id": subscription.lease_id,
+        "batch": subscription.batch,
+        "state": str(subscription.state),
+        "reason": subscription.reason,
+        "position": subscription.position,
+        "behind": subscription.behind,
+        "last_delivered_at": delivered,
+        "failing_since": failing,
+        "dead": subscription.dead,
+        "secret": subscription.secret,
+        "revision": subscription.revision,
+        "created_at": zulu(subscription.created_at),
+        "updated_at": updated,
+    }

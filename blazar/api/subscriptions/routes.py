@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``/v1/subscriptions``, from version 1.1 on: who is told of what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache, partial
+
+from blazar.api.http.answers import IDEMPOTENCY_KEY, IF_MATCH, Answer, Tags, key_of, link, link_pages
+from blazar.api.http.bodies import normalize
+from blazar.api.http.context import Call, identifier
+from blazar.api.http.queries import option, paging
+from blazar.api.http.readers import Choice, Text
+from blazar.api.http.routes import ADMIN, MEMBER, READER, Body, Caching, Part, Root, Route, Rule, in_path
+from blazar.api.http.shapes import LINKS, NUMBER, Json, a_list, an_object, ref
+from blazar.api.subscriptions.components import (
+    CHANGE,
+    CHANGES,
+    COMPONENTS,
+    CREATE,
+    CREATED,
+    KEYS,
+    render_subscription,
+)
+from blazar.model.base.errors import Denied, PreconditionFailed, query_field
+from blazar.model.leases.requests import IdempotencyKey
+from blazar.model.subscriptions.details import (
+    Subscription,
+    SubscriptionChange,
+    SubscriptionQuestion,
+    SubscriptionRequest,
+    SubscriptionState,
+    unknown_subscription,
+)
+
+GET = Rule("blazar:subscriptions:get", READER, "List and show subscriptions of the project; operators see all.")
+POST = Rule("blazar:subscriptions:post", MEMBER, "Subscribe to what happens in the project.")
+POST_ALL = Rule("blazar:subscriptions:post_all", ADMIN, "Subscribe to what happens in all projects.")
+PATCH = Rule("blazar:subscriptions:update", MEMBER, "Change, pause and resume subscriptions of the project.")
+DELETE = Rule("blazar:subscriptions:delete", MEMBER, "Delete subscriptions of the project.")
+
+# What is told goes on without a new revision.
+_TAGS = Tags("-n", parted=True)
+_MOVING = ("state", "reason", "position", "behind", "last_delivered_at", "failing_since", "dead")
+
+
+def index(call: Call) -> Answer:
+    """List subscriptions in pages: the project's, or for operators all."""
+    asked = call.asked
+    project_id = asked.one("project_id")
+    if not call.is_operator:
+        if project_id not in (None, call.caller.project_id):
+            sentence = "subscriptions of other projects are for operators; leave project_id out, or give your own"
+            raise Denied(sentence, at=query_field("project_id"))
+        project_id = call.caller.project_id
+    state = asked.one("state")
+    states = () if state is None else (SubscriptionState(state),)
+    page = call.manager.subscriptions.page(SubscriptionQuestion(asked.page("created_at"), project_id, states))
+    found: Json = {"subscriptions": [asked.only(render_subscription(item)) for item in page.items]}
+    return link_pages(found if page.count is None else {**found, "count": page.count}, page.following)
+
+
+def create(call: Call) -> Answer:
+    """Subscribe; the secret of signatures is in this answer only."""
+    if not call.caller.project_id:
+        raise Denied("The token has no project scope; use a project-scoped token to subscribe.")
+    body = call.read()
+    key = key_of(body, call.caller, route="POST /v1/subscriptions")
+    # A request that was granted is not judged again.
+    found = None if key is None else call.manager.subscriptions.replay(key)
+    if found is None:
+        found = call.manager.subscriptions.create(_request(call, call.checked(normalize(body)), key))
+    replayed = {"Idempotency-Replayed": "true"} if found.replayed else {}
+    headers = {"Location": link(f"/v1/subscriptions/{found.subscription.id}"), **replayed}
+    return _written(found.subscription, headers=headers, status=201)
+
+
+def show(call: Call, subscription_id: str) -> Answer:
+    """Show a subscription."""
+    return _written(_visible(call, subscription_id))
+
+
+def change(call: Call, subscription_id: str) -> Answer:
+    """Change a subscription. What is as it was shown stays."""
+    before = _visible(call, subscription_id)
+    read = cache(lambda: before)
+
+    def current() -> None:
+        _TAGS.check(read().revision)
+
+    body = call.changes(lambda: render_subscription(read()), current=current)
+    if not body:
+        current()
+        return _written(read())
+    wanted = SubscriptionChange(
+        url=body.get("url"),
+        events=tuple(body["events"]) if "events" in body else None,
+        batch=body.get("batch"),
+        state=SubscriptionState(body["state"]) if "state" in body else None,
+        new_secret=body.get("new_secret", False),
+        revisions=_TAGS.wanted(),
+    )
+    try:
+        return _written(call.manager.subscriptions.change(before.id, wanted))
+    except PreconditionFailed as error:
+        raise _TAGS.refused(error) from error
+
+
+def delete(call: Call, subscription_id: str) -> None:
+    """Delete a subscription."""
+    found = _visible(call, subscription_id)
+    try:
+        call.manager.subscriptions.delete(found.id, _TAGS.wanted())
+    except PreconditionFailed as error:
+        raise _TAGS.refused(error) from error
+
+
+def _request(call: Call, body: Json, key: IdempotencyKey | None) -> SubscriptionRequest:
+    """Return the request for a subscription; Denied for another project than the own one."""
+    caller = call.caller
+    project_id = body.get("project_id", caller.project_id)
+    if project_id is None:
+        call.services.policy.check(POST_ALL.name, caller)
+    elif project_id != caller.project_id:
+        raise Denied("project_id is not that of the token; leave it out, or use a token of that project")
+    return SubscriptionRequest(
+        project_id=project_id,
+        user_id=caller.user_id,
+        url=body["url"],
+        events=tuple(body["events"]),
+        lease_id=body.get("lease_id"),
+        batch=body.get("batch", False),
+        key=key,
+    )
+
+
+def _visible(call: Call, subscription_id: str) -> Subscription:
+    """Return a subscription; NotFound if the caller may not see it, Denied if not do this."""
+    found = call.manager.subscriptions.one(identifier(subscription_id))
+    if found.project_id is None:
+        if not call.allows(POST_ALL.name):
+            raise unknown_subscription(found.id)
+        call.authorize()
+        return found
+    target = {"project_id": found.project_id, "user_id": found.user_id}
+    if not call.allows(GET.name, target):
+        raise unknown_subscription(found.id)
+    call.authorize(target)
+    return found
+
+
+def _written(found: Subscription, *, headers: Mapping[str, str] | None = None, status: int | None = None) -> Answer:
+    value = render_subscription(found)
+    moving = json.dumps([value[key] for key in _MOVING])
+    return Answer({"subscription": value}, etag=_TAGS.of(found.revision, moving), headers=headers or {}, status=status)
+
+
+_ID = in_path("subscription_id", "the id of the subscription", is_uuid=True)
+_ONE = an_object({"subscription": ref("Subscription")})
+_on_list = partial(Route, root=Root.V1, path="/subscriptions", caching=Caching.NONE)
+_on_one = partial(
+    Route,
+    root=Root.V1,
+    path="/subscriptions/{subscription_id}",
+    on_target=True,
+    errors=(404,),
+    parameters=(_ID,),
+    caching=Caching.NONE,
+)
+
+PART = Part(
+    "subscriptions",
+    routes=(
+        _on_list(
+            method="GET",
+            name="list_subscriptions",
+            summary="List the project's subscriptions; operators see all",
+            handler=index,
+            rule=GET,
+            answers={
+                200: an_object(
+                    {"subscriptions": a_list(ref("Subscription")), "count": NUMBER, "links": LINKS},
+                    optional=("count",),
+                )
+            },
+            parameters=(
+                option("state", Choice(tuple(map(str, SubscriptionState))), "the state"),
+                option("project_id", Text(1, 255), "the project, for operators"),
+                *paging(["created_at"], fields=KEYS),
+            ),
+        ),
+        _on_list(
+            method="POST",
+            name="create_subscription",
+            summary="Subscribe to what happens; the secret is in this answer only",
+            handler=create,
+            rule=POST,
+            body=Body("SubscriptionCreate", CREATE, CREATED),
+            answers={201: _ONE},
+            errors=(409,),
+            parameters=(IDEMPOTENCY_KEY,),
+        ),
+        _on_one(
+            method="GET",
+            name="show_subscription",
+            summary="Show a subscription",
+            handler=show,
+            rule=GET,
+            answers={200: _ONE},
+        ),
+        _on_one(
+            method="PATCH",
+            name="update_subscription",
+            summary="Change, pause or resume a subscription, or give it a new secret",
+            handler=change,
+            rule=PATCH,
+            body=Body("SubscriptionUpdate", CHANGE, CHANGES),
+            answers={200: _ONE},
+            errors=(404, 412),
+            parameters=(_ID, IF_MATCH),
+        ),
+        _on_one(
+            method="DELETE",
+            name="delete_subscription",
+            summary="Delete a subscription: nothing more is sent",
+            handler=delete,
+            rule=DELETE,
+            answers={204: None},
+            errors=(404, 412),
+            parameters=(_ID, IF_MATCH),
+        ),
+    ),
+    rules=(GET, POST, PATCH, DELETE),
+    views=(POST_ALL,),
+    components=COMPONENTS,
+)

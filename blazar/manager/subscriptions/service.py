@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subscriptions: they are made, changed and removed."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from datetime import datetime
+
+from blazar.clouds.ports.webhooks import NOT_SET, Webhooks
+from blazar.manager.common.request_keys import do_once, find_record
+from blazar.manager.common.runtime import Runtime
+from blazar.model.base.errors import Denied, InvalidInput, check_revision
+from blazar.model.leases.requests import IdempotencyKey
+from blazar.model.subscriptions.details import (
+    MOST_SUBSCRIPTIONS,
+    MadeSubscription,
+    Subscription,
+    SubscriptionChange,
+    SubscriptionPage,
+    SubscriptionQuestion,
+    SubscriptionRequest,
+    SubscriptionState,
+)
+from blazar.model.subscriptions.events import check_events
+
+
+class SubscriptionService:
+    """Answers the calls about subscriptions."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._subscriptions = runtime.store.subscriptions
+        self._webhooks: Webhooks = runtime.webhooks
+
+    def page(self, question: SubscriptionQuestion) -> SubscriptionPage:
+        """Return a page of subscriptions; InvalidInput."""
+        return self._subscriptions.page(question)
+
+    def one(self, subscription_id: str) -> Subscription:
+        """Return a subscription; NotFound."""
+        return self._subscriptions.one(subscription_id)
+
+    def replay(self, key: IdempotencyKey) -> MadeSubscription | None:
+        """Return the subscription that was made with a key, as it is now; None if there is none. Conflict."""
+        record = find_record(self._runtime, key, "subscription")
+        if record is None:
+            return None
+        return MadeSubscription(self._reveal(self._subscriptions.one(record.lease_id)), replayed=True)
+
+    def create(self, request: SubscriptionRequest) -> MadeSubscription:
+        """Make a subscription, once for each key; it is active once its receiver has accepted a test.
+
+        InvalidInput; Denied if the service sends no web hooks.
+        """
+        return do_once(request.key, self.replay, lambda: self._create(request))
+
+    def _create(self, request: SubscriptionRequest) -> MadeSubscription:
+        trusted = request.project_id is None
+        self._check_url(request.url, trusted=trusted)
+        now = self._runtime.clock.now()
+        new = Subscription(
+            id=str(uuid.uuid4()),
+            project_id=request.project_id,
+            user_id=request.user_id,
+            channel=request.channel,
+            url=request.url,
+            events=check_events(request.events, operator=trusted),
+            created_at=now,
+            lease_id=request.lease_id,
+            batch=request.batch,
+        )
+        self._subscriptions.add(new, key=request.key, due_at=now, most=MOST_SUBSCRIPTIONS)
+        return MadeSubscription(self._reveal(new))
+
+    def change(self, subscription_id: str, change: SubscriptionChange) -> Subscription:
+        """Change a subscription, and return it, with a new secret if one was made.
+
+        NotFound, InvalidInput, Denied, PreconditionFailed.
+        """
+        before = self._subscriptions.one(subscription_id)
+        check_revision(before.revision, change.revisions, "the subscription has changed; read it, and send its tag")
+        if change.url is not None:
+            self._check_url(change.url, trusted=before.trusted)
+        after = apply_change(before, change, self._runtime.clock.now())
+        self._subscriptions.change(before, after, now=self._runtime.clock.now())
+        return self._reveal(after) if change.new_secret else after
+
+    def delete(self, subscription_id: str, revisions: tuple[int, ...] | None = None) -> None:
+        """Remove a subscription: nothing more is sent. NotFound, PreconditionFailed."""
+        self._subscriptions.remove(subscription_id, revisions)
+
+    def _check_url(self, url: str, *, trusted: bool) -> None:
+        if not self._webhooks.enabled:
+            raise Denied(NOT_SET)
+        self._webhooks.check_target(url, trusted=trusted)
+
+    def _reveal(self, subscription: Subscription) -> Subscription:
+        secret = self._webhooks.reveal_secret(subscription.id, subscription.generation)
+        return replace(subscription, secret=secret)
+
+
+def apply_change(before: Subscription, change: SubscriptionChange, now: datetime) -> Subscription:
+    """Return a changed subscription; InvalidInput.
+
+    Another URL has to be confirmed by its receiver first, as that of a new subscription, and so has one that was never.
+    """
+    after = replace(before, revision=before.revision + 1, updated_at=now)
+    if change.events is not None:
+        after = replace(after, events=check_events(change.events, operator=before.trusted))
+    if change.batch is not None:
+        after = replace(after, batch=change.batch)
+    if change.new_secret:
+        after = replace(after, generation=before.generation + 1, secret_changed_at=now)
+    if change.url is not None and change.url != before.url:
+        after = replace(after, url=change.url, confirmed=False)
+        if before.state is SubscriptionState.ACTIVE:
+            after = replace(after, state=SubscriptionState.UNCONFIRMED)
+    if change.state is SubscriptionState.PAUSED:
+        return replace(after, state=SubscriptionState.PAUSED, reason=None, failing_since=None)
+    if change.state is SubscriptionState.ACTIVE:
+        state = SubscriptionState.ACTIVE if after.confirmed else SubscriptionState.UNCONFIRMED
+        return replace(after, state=state, reason=None, failing_since=None)
+    if change.state is not None:
+        raise InvalidInput(f"state cannot be set to {change.state}; give active or paused", at="/state")
+    return after

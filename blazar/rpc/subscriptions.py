@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calls of the API to a manager about subscriptions.
+
+``interface`` has all calls, and says what holds for each.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from blazar.model.leases.requests import IdempotencyKey
+from blazar.model.subscriptions.details import (
+    MadeSubscription,
+    Subscription,
+    SubscriptionChange,
+    SubscriptionPage,
+    SubscriptionQuestion,
+    SubscriptionRequest,
+)
+
+
+class Subscriptions(Protocol):
+    """The calls about subscriptions."""
+
+    def page(self, question: SubscriptionQuestion) -> SubscriptionPage:
+        """Return a page of subscriptions; InvalidInput."""
+
+    def one(self, subscription_id: str) -> Subscription:
+        """Return a subscription; NotFound."""
+
+    def create(self, request: SubscriptionRequest) -> MadeSubscription:
+        """Make a subscription, and return it with its secret. InvalidInput; Denied if no web hooks are sent.
+
+        If one was made with the key of the request, return that. Conflict if the key was sent with another request.
+        """
+
+    def replay(self, key: IdempotencyKey) -> MadeSubscription | None:
+        """Return the subscription that was made with a key, as it is now; None if there is none. Conflict."""
+
+    def change(self, subscription_id: str, change: SubscriptionChange) -> Subscription:
+        """Change a subscription. NotFound, InvalidInput, Denied, PreconditionFailed."""
+
+    def delete(self, subscription_id: str, revisions: tuple[int, ...] | None = None) -> None:
+        """Remove a subscription: nothing more is sent. NotFound, PreconditionFailed."""

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store of subscriptions: what their owners do with them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.base.errors import InvalidInput, PreconditionFailed, check_revision
+from blazar.model.leases.requests import IdempotencyKey
+from blazar.model.subscriptions.details import (
+    LIVE,
+    Channel,
+    Subscription,
+    SubscriptionPage,
+    SubscriptionQuestion,
+    SubscriptionState,
+    unknown_subscription,
+)
+from blazar.store.booking import idempotency
+from blazar.store.sql.paging import read_page
+from blazar.store.sql.rows import AnyRow
+from blazar.store.sql.tables import delivery_failures, subscriptions
+from blazar.store.sql.transactions import Transactions, atomic
+
+_S = subscriptions.c
+_ORDER = (_S.created_at, _S.id)
+_DEAD = (
+    sa.select(sa.func.count())
+    .select_from(delivery_failures)
+    .where(delivery_failures.c.subscription_id == _S.id)
+    .scalar_subquery()
+    .label("dead")
+)
+_ALL = sa.select(subscriptions, _DEAD)
+_CHANGED = "it has changed meanwhile; read it, and send its present tag"
+
+
+class SubscriptionStore:
+    """Reads, adds, changes and removes subscriptions."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def page(self, question: SubscriptionQuestion) -> SubscriptionPage:
+        """Return a page, oldest first or newest first; three statements at most. InvalidInput for an unknown marker."""
+        where = [] if question.project_id is None else [_S.project_id == question.project_id]
+        if question.states:
+            where.append(_S.state.in_(list(map(str, question.states))))
+        with self._transactions.reading() as connection:
+            found = read_page(connection, question.page, _ALL, _ORDER, where)
+        return SubscriptionPage(tuple(map(parse_subscription, found.rows)), found.last, found.count)
+
+    def one(self, subscription_id: str) -> Subscription:
+        """Return a subscription; NotFound. One statement."""
+        with self._transactions.reading() as connection:
+            return _read(connection, subscription_id)
+
+    @atomic
+    def add(
+        self, connection: Connection, new: Subscription, *, key: IdempotencyKey | None, due_at: datetime, most: int
+    ) -> None:
+        """Add a subscription, to which a test is sent; three statements.
+
+        KeyTaken if another one has the key; InvalidInput if the project has ``most`` already.
+        """
+        if key is not None:
+            idempotency.insert(connection, key, new.id, new.created_at)
+        of_project = _S.project_id.is_(None) if new.project_id is None else _S.project_id == new.project_id
+        count = sa.select(sa.func.count()).select_from(subscriptions).where(of_project)
+        if connection.execute(count).scalar_one() >= most:
+            raise InvalidInput(
+                f"a project has at most {most} subscriptions; delete one that is not needed",
+                code="out_of_bounds",
+                data={"maximum": most},
+            )
+        row = {**_row_of(new), "due_at": due_at, "testing": True, "attempts": 0, "refusals": 0}
+        connection.execute(subscriptions.insert(), [row])
+
+    @atomic
+    def change(self, connection: Connection, before: Subscription, after: Subscription, *, now: datetime) -> None:
+        """Write a changed subscription; who is sending something for it stops, and begins again. PreconditionFailed."""
+        live = after.state in LIVE
+        values = {
+            **_row_of(after),
+            "due_at": now if live else None,
+            "claimed_by": None,
+            "testing": live and not after.confirmed,
+            "attempts": 0,
+            "refusals": 0,
+        }
+        for name in ("position", "newest"):
+            # They go on while somebody reads and changes the rest.
+            values.pop(name)
+        change = subscriptions.update().where(_S.id == before.id, _S.revision == before.revision)
+        if not connection.execute(change.values(**values)).rowcount:
+            raise PreconditionFailed(_CHANGED, data={"revision": _read(connection, before.id).revision})
+
+    @atomic
+    def remove(self, connection: Connection, subscription_id: str, revisions: tuple[int, ...] | None) -> None:
+        """Remove a subscription with what it has; NotFound, PreconditionFailed."""
+        check_revision(_read(connection, subscription_id).revision, revisions, _CHANGED)
+        failures = delivery_failures.delete().where(delivery_failures.c.subscription_id == subscription_id)
+        connection.execute(failures)
+        connection.execute(subscriptions.delete().where(_S.id == subscription_id))
+
+
+def _read(connection: Connection, subscription_id: str) -> Subscription:
+    row = connection.execute(_ALL.where(_S.id == subscription_id)).one_or_none()
+    if row is None:
+        raise unknown_subscription(subscription_id)
+    return parse_subscription(row)
+
+
+def parse_subscription(row: AnyRow) -> Subscription:
+    """Return the subscription of a row of the table with the number of its dead letters."""
+    return Subscription(
+        id=row.id,
+        project_id=row.project_id,
+        user_id=row.user_id,
+        channel=Channel(row.channel),
+        url=row.url,
+        events=tuple(row.events),
+        created_at=row.created_at,
+        lease_id=row.lease_id,
+        batch=bool(row.batch),
+        state=SubscriptionState(row.state),
+        reason=row.reason,
+        confirmed=bool(row.confirmed),
+        position=row.position,
+        newest=row.newest,
+        generation=row.generation,
+        secret_changed_at=row.secret_changed_at,
+        last_delivered_at=row.last_delivered_at,
+        failing_since=row.failing_since,
+        dead=row.dead,
+        revision=row.revision,
+        updated_at=row.updated_at,
+    )
+
+
+def _row_of(subscription: Subscription) -> dict[str, Any]:
+    """Return the columns of what is known of a subscription outside of the work on it."""
+    return {
+        "id": subscription.id,
+        "project_id": subscription.project_id,
+        "user_id": subscription.user_id,
+        "channel": str(subscription.channel),
+        "url": subscription.url,
+        "events": list(subscription.events),
+        "lease_id": subscription.lease_id,
+        "batch": subscription.batch,
+        "state": str(subscription.state),
+        "reason": subscription.reason,
+        "confirmed": subscription.confirmed,
+        "generation": subscription.generation,
+        "secret_changed_at": subscription.secret_changed_at,
+        "position": subscription.position,
+        "newest": subscription.newest,
+        "failing_since": subscription.failing_since,
+        "last_delivered_at": subscription.last_delivered_at,
+        "revision": subscription.revision,
+        "created_at": subscription.created_at,
+        "updated_at": subscription.updated_at,
+    }

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subscriptions over HTTP: made, listed, changed, deleted; what is refused, and with which sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from blazar.clouds.ports.webhooks import NoWebhooks
+from blazar.model.subscriptions.details import MOST_SUBSCRIPTIONS
+from blazar.model.subscriptions.events import list_event_names
+from tests.api.conftest import app_of, client_of, token
+from tests.statements import counted
+
+VERSION = {"OpenStack-API-Version": "reservation 1.1"}
+CURIE, FRIDA = {**VERSION, **token("curie", "physics")}, {**VERSION, **token("frida", "art")}
+ADMIN = {**VERSION, **token("root", "demo", "admin")}
+ASKED = {"url": "https://ci.example/blazar", "events": ["lease.started", "lease.failed"]}
+
+
+@pytest.fixture
+def http(world):
+    return client_of(app_of(world.manager))
+
+
+def make(http, headers=CURIE, **body: object) -> dict:
+    answer = http.post("/v1/subscriptions", json={**ASKED, **body}, headers=headers)
+    assert answer.status_code == 201, answer.text
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Location"].endswith(f"/v1/subscriptions/{answer.json['subscription']['id']}")
+    return answer.json["subscription"]
+
+
+def fault(answer) -> tuple[int, str, str | None, str]:
+    (error,) = answer.json["errors"]
+    return answer.status_code, error["code"].removeprefix("reservation."), error.get("pointer"), error["detail"]
+
+
+def test_a_new_subscription_has_a_secret_that_is_shown_once(http):
+    made = make(http)
+    assert made["secret"].startswith("whsec_")
+    assert (made["state"], made["project_id"], made["user_id"]) == ("unconfirmed", "physics", "curie")
+    shown = http.get(f"/v1/subscriptions/{made['id']}", headers=CURIE).json["subscription"]
+    assert shown == {**made, "secret": None}
+    assert http.get("/v1/subscriptions", headers=CURIE).json["subscriptions"] == [shown]
+
+
+def test_the_same_request_with_its_key_makes_one(http):
+    headers = {**CURIE, "Idempotency-Key": "k-1"}
+    first, second = (http.post("/v1/subscriptions", json=ASKED, headers=headers) for _ in range(2))
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert first.json == second.json
+    assert second.headers["Idempotency-Replayed"] == "true"
+    other = http.post("/v1/subscriptions", json={**ASKED, "batch": True}, headers=headers)
+    assert fault(other)[:2] == (409, "idempotency_key_reused")
+    assert len(http.get("/v1/subscriptions", headers=CURIE).json["subscriptions"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "pointer", "words"),
+    [
+        ({"url": "http://ci.example/"}, "invalid_value", "/url", "https:// URL"),
+        ({"url": "https://127.0.0.1/"}, "invalid_value", "/url", "this machine"),
+        ({"events": ["lease.exploded"]}, "invalid_value", "/events/0", "there is no event 'lease.exploded'"),
+        ({"events": ["lease.*", "maintenance.*"]}, "invalid_value", "/events/1", "is for operators"),
+        ({"events": ["lease.left_out"]}, "invalid_value", "/events/0", "there is no event"),
+        ({"events": []}, "invalid_value", "/events", "events"),
+        ({"lease_id": "x"}, "invalid_value", "/lease_id", "lease_id"),
+        ({"secret": "mine"}, "unknown_field", "/secret", "secret"),
+        ({"state": "active"}, "unknown_field", "/state", "state"),
+        ({"channel": "pigeon"}, "invalid_value", "/channel", "webhook"),
+    ],
+)
+def test_a_mistake_is_named_by_its_field(http, body, code, pointer, words):
+    answer = http.post("/v1/subscriptions", json={**ASKED, **body}, headers=CURIE)
+    status, found, at, detail = fault(answer)
+    assert (status, found, at) == (400, code, pointer)
+    assert words in detail
+    assert http.get("/v1/subscriptions", headers=CURIE).json["subscriptions"] == []
+
+
+def test_operators_subscribe_to_everything_and_name_hosts_of_the_site(http):
+    made = make(http, ADMIN, project_id=None, events=["maintenance.*", "lease.*"], url="https://localhost/x")
+    assert made["project_id"] is None
+    assert http.get(f"/v1/subscriptions/{made['id']}", headers=CURIE).status_code == 404
+    assert http.get("/v1/subscriptions", headers=CURIE).json["subscriptions"] == []
+    make(http)
+    assert len(http.get("/v1/subscriptions", headers=ADMIN).json["subscriptions"]) == 2
+    (own,) = http.get("/v1/subscriptions?project_id=physics", headers=ADMIN).json["subscriptions"]
+    assert own["project_id"] == "physics"
+
+
+def test_a_project_has_twenty_at_most(http):
+    for _ in range(MOST_SUBSCRIPTIONS):
+        make(http)
+    answer = http.post("/v1/subscriptions", json=ASKED, headers=CURIE)
+    assert fault(answer)[:2] == (400, "out_of_bounds")
+    make(http, FRIDA)
+
+
+def test_without_a_master_secret_members_are_told_so(world):
+    world.webhooks = NoWebhooks()
+    http = client_of(app_of(world.another_manager()))
+    status, code, _, detail = fault(http.post("/v1/subscriptions", json=ASKED, headers=CURIE))
+    assert (status, code) == (403, "forbidden")
+    assert "[webhooks] master_secrets is not set" in detail
+
+
+def test_a_change_needs_the_present_tag_if_one_is_sent(http):
+    made = make(http)
+    url = f"/v1/subscriptions/{made['id']}"
+    tag = http.get(url, headers=CURIE).headers["ETag"]
+    changed = http.patch(url, json={"batch": True}, headers={**CURIE, "If-Match": tag})
+    assert (changed.status_code, changed.json["subscription"]["batch"]) == (200, True)
+    assert changed.json["subscription"]["revision"] == made["revision"] + 1
+    late = http.patch(url, json={"batch": False}, headers={**CURIE, "If-Match": tag})
+    assert late.status_code == 412
+    assert http.delete(url, headers={**CURIE, "If-Match": tag}).status_code == 412
+    assert http.delete(url, headers={**CURIE, "If-Match": changed.headers["ETag"]}).status_code == 204
+    assert http.get(url, headers=CURIE).status_code == 404
+
+
+def test_a_subscription_is_paused_and_resumed_and_gets_another_secret(http):
+    made = make(http)
+    url = f"/v1/subscriptions/{made['id']}"
+    assert http.patch(url, json={"state": "paused"}, headers=CURIE).json["subscription"]["state"] == "paused"
+    # Its receiver has accepted nothing yet.
+    assert http.patch(url, json={"state": "active"}, headers=CURIE).json["subscription"]["state"] == "unconfirmed"
+    new = http.patch(url, json={"new_secret": True}, headers=CURIE).json["subscription"]["secret"]
+    assert new not in (None, made["secret"])
+    assert http.get(url, headers=CURIE).json["subscription"]["secret"] is None
+    assert http.patch(url, json={"events": ["lease.nothing"]}, headers=CURIE).status_code == 400
+    assert http.patch(url, json={"url": "https://127.0.0.1/"}, headers=CURIE).status_code == 400
+    assert http.patch(url, json={"state": "disabled"}, headers=CURIE).status_code == 400
+
+
+def test_a_list_takes_the_same_statements_however_long_it_is(world, http):
+    make(http)
+    with counted(world.engine) as few:
+        http.get("/v1/subscriptions", headers=CURIE)
+    for _ in range(9):
+        make(http)
+    with counted(world.engine) as many:
+        http.get("/v1/subscriptions", headers=CURIE)
+    assert many.count == few.count > 0
+    page = http.get("/v1/subscriptions?limit=4&state=unconfirmed&with_count=true", headers=CURIE).json
+    assert (len(page["subscriptions"]), page["count"]) == (4, 10)
+
+
+def test_members_may_name_events_of_their_leases_and_operators_all():
+    members, operators = list_event_names(operator=False), list_event_names(operator=True)
+    assert {"lease.*", "lease.started", "series.*"} <= set(members) < set(operators)
+    assert {"resource.*", "maintenance.*", "service.*"} <= set(operators) - set(members)
