@@ -56,6 +56,7 @@ class ObservedStore:
             "claims",
             "feeds",
             "subscriptions",
+            "subscription_work",
         )
         later = (
             "unused",

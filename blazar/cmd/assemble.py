@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 
 from oslo_config import cfg
 from sqlalchemy.engine import Engine
@@ -18,6 +19,7 @@ from blazar.cmd import config, plugins
 from blazar.cmd.config import ConfigurationError
 from blazar.enforcement import CloudIdentity, Enforcement
 from blazar.manager.common.notifications import MessagingNotifier, Notifier
+from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
 from blazar.messaging import oslo_messaging
 from blazar.model.base.clock import Clock
@@ -55,7 +57,7 @@ def manager(
     return ManagerService(
         store,
         clock,
-        config.manager_settings(conf),
+        settings(conf),
         Plugins(
             types=types,
             kinds=kinds,
@@ -68,6 +70,12 @@ def manager(
             webhooks=webhooks(conf),
         ),
     )
+
+
+def settings(conf: cfg.ConfigOpts) -> Settings:
+    """Return the settings of a manager of the configured region."""
+    source = f"/reservation/{conf.os_region_name}" if conf.os_region_name else "/reservation"
+    return replace(config.manager_settings(conf), event_source=source)
 
 
 def _check_regions(store: Store, regions: Regions) -> None:

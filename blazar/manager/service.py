@@ -49,6 +49,7 @@ from blazar.manager.search.refusals import Refusals
 from blazar.manager.series.changes import SeriesChanger
 from blazar.manager.series.service import SeriesService
 from blazar.manager.series.work import SeriesWork
+from blazar.manager.subscriptions.delivery import Delivery
 from blazar.manager.subscriptions.service import SubscriptionService
 from blazar.manager.surgery.service import SurgeryService
 from blazar.manager.surgery.transfers import TransferService
@@ -171,11 +172,11 @@ class ManagerService:
         self.series = SeriesService(runtime, self.series_work, SeriesChanger(runtime, booker, self.series_work))
         self.calendar = CalendarService(runtime, kinds)
         self.feeds = FeedService(runtime, kinds)
-        self.subscriptions = SubscriptionService(runtime)
+        self.subscriptions, self.delivery = SubscriptionService(runtime), Delivery(runtime)
         self.prolongation = Prolongation(runtime, self.leases, self.availability, waiting_list)
         self.key_expiry = KeyExpiry(runtime)
         self.readings, self.sampling = ManagerReadings(store, self.claims, self.engine, self.outbox), Sampling(runtime)
-        requested = (waiting_list, self.prolongation, self.series_work, self.key_expiry)
+        requested = (self.delivery, waiting_list, self.prolongation, self.series_work, self.key_expiry)
         kept = (self.monitor, self.enabler, self.maintenance_work, self.sampling)
         self.journal, self.journal_numbering = JournalService(runtime), JournalNumbering(runtime)
         self.carriers: tuple[BackgroundThread, ...] = (self.claims, self.outbox, self.journal_numbering)

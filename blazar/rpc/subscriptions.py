@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from blazar.model.base.paging import Page
 from blazar.model.leases.requests import IdempotencyKey
 from blazar.model.subscriptions.details import (
+    FailurePage,
     MadeSubscription,
+    Rewind,
     Subscription,
     SubscriptionChange,
     SubscriptionPage,
@@ -39,6 +42,15 @@ class Subscriptions(Protocol):
 
     def change(self, subscription_id: str, change: SubscriptionChange) -> Subscription:
         """Change a subscription. NotFound, InvalidInput, Denied, PreconditionFailed."""
+
+    def test(self, subscription_id: str) -> Subscription:
+        """Have a test sent to the receiver at once, and return the subscription. NotFound, Denied."""
+
+    def rewind(self, subscription_id: str, wanted: Rewind) -> Subscription:
+        """Have what has happened be told again from a place or an instant on. NotFound, InvalidInput."""
+
+    def failures(self, subscription_id: str, page: Page) -> FailurePage:
+        """Return a page of the messages that the receiver has refused for good; InvalidInput."""
 
     def delete(self, subscription_id: str, revisions: tuple[int, ...] | None = None) -> None:
         """Remove a subscription: nothing more is sent. NotFound, PreconditionFailed."""

@@ -27,6 +27,7 @@ from blazar.store.series.series import SeriesStore
 from blazar.store.series.work import SeriesWorkStore
 from blazar.store.sql.transactions import Transactions
 from blazar.store.subscriptions.subscriptions import SubscriptionStore
+from blazar.store.subscriptions.work import SubscriptionWorkStore
 from blazar.store.surgery.offers import OfferStore
 from blazar.store.use import UnusedStore
 from blazar.store.work.claims import ClaimStore
@@ -71,6 +72,7 @@ class Store:
         self.journal = JournalStore(self.transactions, kept=history_entries)
         self.history = HistoryStore(self.transactions)
         self.subscriptions = SubscriptionStore(self.transactions)
+        self.subscription_work = SubscriptionWorkStore(self.transactions)
         self.series = SeriesStore(self.transactions, self.bookings)
         self.series_work = SeriesWorkStore(self.transactions, self.bookings)
         self.offers = OfferStore(self.transactions)

@@ -18,7 +18,7 @@ from blazar.api.http.shapes import (
 )
 from blazar.clouds.outgoing.addresses import LONGEST_URL
 from blazar.model.base.clock import zulu
-from blazar.model.subscriptions.details import Channel, Subscription, SubscriptionState
+from blazar.model.subscriptions.details import Channel, DeliveryFailure, Subscription, SubscriptionState
 from blazar.model.subscriptions.events import LONGEST_NAME, MOST_EVENTS
 
 _EXAMPLE: Json = {
@@ -65,7 +65,18 @@ _PROPERTIES: Json = {
     "updated_at": ZULU_OR_NULL,
 }
 
-COMPONENTS: Json = {"Subscription": an_object(_PROPERTIES, optional=KEYS[1:], example=_EXAMPLE)}
+_FAILURE: Json = {
+    "id": "6b1f0c2d-3e4f-4a5b-8c6d-7e8f90a1b2c3",
+    "position": 81230,
+    "type": "blazar.lease.started",
+    "subject": f"leases/{LEASE_ID}",
+    "reason": "it refuses the message (400)",
+    "at": "2026-11-26T13:05:00Z",
+}
+COMPONENTS: Json = {
+    "Subscription": an_object(_PROPERTIES, optional=KEYS[1:], example=_EXAMPLE),
+    "DeliveryFailure": an_object({**dict.fromkeys(_FAILURE, TEXT), "position": NUMBER, "at": ZULU}, example=_FAILURE),
+}
 
 _URL: Json = {
     "type": "string",
@@ -127,6 +138,39 @@ CREATED: tuple[Json, ...] = (
     {"url": "https://chat.example/ops", "events": ["maintenance.*", "resource.*"], "project_id": None},
 )
 CHANGES: tuple[Json, ...] = ({"state": "paused"}, {"new_secret": True}, {"events": ["lease.*"], "batch": True})
+
+
+REWIND: Json = {
+    "type": "object",
+    "additionalProperties": False,
+    "description": "an object with after or from",
+    "properties": {
+        "after": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 2**53,
+            "description": "a position: what comes after it is told again",
+        },
+        "from": {
+            "type": "string",
+            "maxLength": 64,
+            "description": "a date: what has happened since then is told again",
+        },
+    },
+}
+REWINDS: tuple[Json, ...] = ({"after": 0}, {"from": "2030-04-01T08:00:00Z"})
+
+
+def render_failure(failure: DeliveryFailure) -> Json:
+    """Return a message that was refused for good as it is shown."""
+    return {
+        "id": failure.id,
+        "position": failure.position,
+        "type": failure.type,
+        "subject": failure.subject,
+        "reason": failure.reason,
+        "at": zulu(failure.at),
+    }
 
 
 def render_subscription(subscription: Subscription) -> Json:

@@ -10,6 +10,7 @@ from functools import cache, partial
 from blazar.api.http.answers import IDEMPOTENCY_KEY, IF_MATCH, Answer, Tags, key_of, link, link_pages
 from blazar.api.http.bodies import normalize
 from blazar.api.http.context import Call, identifier
+from blazar.api.http.dates import date, in_body
 from blazar.api.http.queries import option, paging
 from blazar.api.http.readers import Choice, Text
 from blazar.api.http.routes import ADMIN, MEMBER, READER, Body, Caching, Part, Root, Route, Rule, in_path
@@ -21,11 +22,15 @@ from blazar.api.subscriptions.components import (
     CREATE,
     CREATED,
     KEYS,
+    REWIND,
+    REWINDS,
+    render_failure,
     render_subscription,
 )
-from blazar.model.base.errors import Denied, PreconditionFailed, query_field
+from blazar.model.base.errors import Denied, InvalidInput, PreconditionFailed, query_field
 from blazar.model.leases.requests import IdempotencyKey
 from blazar.model.subscriptions.details import (
+    Rewind,
     Subscription,
     SubscriptionChange,
     SubscriptionQuestion,
@@ -38,6 +43,8 @@ GET = Rule("blazar:subscriptions:get", READER, "List and show subscriptions of t
 POST = Rule("blazar:subscriptions:post", MEMBER, "Subscribe to what happens in the project.")
 POST_ALL = Rule("blazar:subscriptions:post_all", ADMIN, "Subscribe to what happens in all projects.")
 PATCH = Rule("blazar:subscriptions:update", MEMBER, "Change, pause and resume subscriptions of the project.")
+TEST = Rule("blazar:subscriptions:test", MEMBER, "Have a test sent to the receiver of a subscription.")
+REPLAY = Rule("blazar:subscriptions:replay", MEMBER, "Have the receiver of a subscription be told once more.")
 DELETE = Rule("blazar:subscriptions:delete", MEMBER, "Delete subscriptions of the project.")
 
 # What is told goes on without a new revision.
@@ -107,6 +114,30 @@ def change(call: Call, subscription_id: str) -> Answer:
         raise _TAGS.refused(error) from error
 
 
+def test(call: Call, subscription_id: str) -> Answer:
+    """Have a test sent to the receiver."""
+    return _written(call.manager.subscriptions.test(_visible(call, subscription_id).id), status=202)
+
+
+def replay(call: Call, subscription_id: str) -> Answer:
+    """Have what has happened be told again, from a place or a date on."""
+    found, body = _visible(call, subscription_id), call.body()
+    if ("after" in body) == ("from" in body):
+        sentence = "give one of after and from" if body else "after is missing; give a position, or from with a date"
+        code, at = ("invalid_value", "/from") if body else ("missing_field", "/after")
+        raise InvalidInput(sentence, code=code, at=at)
+    since = date(body["from"], in_body("from")) if "from" in body else None
+    return _written(call.manager.subscriptions.rewind(found.id, Rewind(body.get("after"), since)), status=202)
+
+
+def failures(call: Call, subscription_id: str) -> Answer:
+    """List the messages that the receiver has refused for good."""
+    found, asked = _visible(call, subscription_id), call.asked
+    page = call.manager.subscriptions.failures(found.id, asked.page("at"))
+    items: Json = {"failures": [render_failure(item) for item in page.items]}
+    return link_pages(items if page.count is None else {**items, "count": page.count}, page.following)
+
+
 def delete(call: Call, subscription_id: str) -> None:
     """Delete a subscription."""
     found = _visible(call, subscription_id)
@@ -157,12 +188,13 @@ def _written(found: Subscription, *, headers: Mapping[str, str] | None = None, s
 
 
 _ID = in_path("subscription_id", "the id of the subscription", is_uuid=True)
+_PATH = "/subscriptions/{subscription_id}"
 _ONE = an_object({"subscription": ref("Subscription")})
 _on_list = partial(Route, root=Root.V1, path="/subscriptions", caching=Caching.NONE)
 _on_one = partial(
     Route,
     root=Root.V1,
-    path="/subscriptions/{subscription_id}",
+    path=_PATH,
     on_target=True,
     errors=(404,),
     parameters=(_ID,),
@@ -221,6 +253,39 @@ PART = Part(
             parameters=(_ID, IF_MATCH),
         ),
         _on_one(
+            method="POST",
+            path=f"{_PATH}/test",
+            name="test_subscription",
+            summary="Have a test sent to the receiver; its state and reason tell soon what came of it",
+            handler=test,
+            rule=TEST,
+            answers={202: _ONE},
+        ),
+        _on_one(
+            method="POST",
+            path=f"{_PATH}/replay",
+            name="replay_subscription",
+            summary="Have what has happened be told again, with the same ids",
+            handler=replay,
+            rule=REPLAY,
+            body=Body("SubscriptionReplay", REWIND, REWINDS),
+            answers={202: _ONE},
+        ),
+        _on_one(
+            method="GET",
+            path=f"{_PATH}/failures",
+            name="list_failures_of_subscription",
+            summary="List the messages that the receiver has refused for good in the last 30 days",
+            handler=failures,
+            rule=GET,
+            answers={
+                200: an_object(
+                    {"failures": a_list(ref("DeliveryFailure")), "count": NUMBER, "links": LINKS}, optional=("count",)
+                )
+            },
+            parameters=(_ID, *paging(["at"])),
+        ),
+        _on_one(
             method="DELETE",
             name="delete_subscription",
             summary="Delete a subscription: nothing more is sent",
@@ -231,7 +296,7 @@ PART = Part(
             parameters=(_ID, IF_MATCH),
         ),
     ),
-    rules=(GET, POST, PATCH, DELETE),
+    rules=(GET, POST, PATCH, DELETE, TEST, REPLAY),
     views=(POST_ALL,),
     components=COMPONENTS,
 )

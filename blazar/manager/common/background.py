@@ -172,7 +172,8 @@ class Signals:
     ``events_due``: a new event may be due before the one that the engine sleeps for. ``resources_freed``: a lease has
     returned some. ``resources_opened``: hosts are back from maintenance. ``work_taken_over``: another manager has left
     work behind, and perhaps something in the cloud. ``messages_written``: there may be a message for filters to send.
-    ``entries_numbered``: there are new entries of the journal to read.
+    ``entries_numbered``: there are new entries of the journal to read. ``subscriptions_changed``: somebody may
+    have to be told.
     """
 
     events_due: Signal = field(default_factory=Signal)
@@ -181,3 +182,4 @@ class Signals:
     work_taken_over: Signal = field(default_factory=Signal)
     messages_written: Signal = field(default_factory=Signal)
     entries_numbered: Signal = field(default_factory=Signal)
+    subscriptions_changed: Signal = field(default_factory=Signal)

@@ -55,7 +55,8 @@ class Settings:
     ``idempotency_retention`` is how long the keys of requests are remembered, ``past_history`` how many entries the
     histories of the past leases of a project have together (None: any number), ``keep_journal`` for how long it is
     kept what was done to other objects (None: for ever).
-    ``use_policies`` say which leases are released because nobody uses them.
+    ``use_policies`` say which leases are released because nobody uses them. ``event_source`` is what messages to
+    subscribers name as their source.
     Every ``sweep_interval`` (zero: never) the cloud is searched for leftovers of finished leases, which are removed,
     or with ``sweep_dry_run`` only reported.
     Every ``sample_interval`` (zero: never) is read what metrics tell of leases and resources, also by the values of
@@ -106,6 +107,7 @@ class Settings:
     kinds: frozenset[LeaseKind] = frozenset(LeaseKind)
     immediate_timeout: timedelta = timedelta(seconds=45)
     use_policies: UsePolicies = UsePolicies()
+    event_source: str = "/reservation"
     sweep_interval: timedelta = timedelta(minutes=10)
     sweep_dry_run: bool = False
     sample_interval: timedelta = timedelta(0)

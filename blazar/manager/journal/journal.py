@@ -30,6 +30,7 @@ class JournalNumbering(BackgroundThread):
     def __init__(self, runtime: Runtime) -> None:
         super().__init__("journal", work="Entries of the journal cannot be numbered", settle=SETTLE_SECONDS)
         self._journal = runtime.store.journal
+        self._clock = runtime.clock
         self._numbered = runtime.signals.entries_numbered
 
     def start(self) -> None:
@@ -44,7 +45,7 @@ class JournalNumbering(BackgroundThread):
         """
         total = 0
         while not self._stopping.is_set():
-            done = self._journal.number(BATCH)
+            done = self._journal.number(BATCH, now=self._clock.now())
             total += done
             if done < BATCH:
                 # The rest is of transactions that go on; each is followed by a wake, here or in another manager.

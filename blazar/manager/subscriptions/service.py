@@ -11,10 +11,13 @@ from blazar.clouds.ports.webhooks import NOT_SET, Webhooks
 from blazar.manager.common.request_keys import do_once, find_record
 from blazar.manager.common.runtime import Runtime
 from blazar.model.base.errors import Denied, InvalidInput, check_revision
+from blazar.model.base.paging import Page
 from blazar.model.leases.requests import IdempotencyKey
 from blazar.model.subscriptions.details import (
     MOST_SUBSCRIPTIONS,
+    FailurePage,
     MadeSubscription,
+    Rewind,
     Subscription,
     SubscriptionChange,
     SubscriptionPage,
@@ -69,8 +72,11 @@ class SubscriptionService:
             created_at=now,
             lease_id=request.lease_id,
             batch=request.batch,
+            position=(place := self._runtime.store.journal.last_position()),
+            newest=place,
         )
         self._subscriptions.add(new, key=request.key, due_at=now, most=MOST_SUBSCRIPTIONS)
+        self._runtime.signals.subscriptions_changed()
         return MadeSubscription(self._reveal(new))
 
     def change(self, subscription_id: str, change: SubscriptionChange) -> Subscription:
@@ -84,11 +90,43 @@ class SubscriptionService:
             self._check_url(change.url, trusted=before.trusted)
         after = apply_change(before, change, self._runtime.clock.now())
         self._subscriptions.change(before, after, now=self._runtime.clock.now())
+        self._runtime.signals.subscriptions_changed()
         return self._reveal(after) if change.new_secret else after
 
     def delete(self, subscription_id: str, revisions: tuple[int, ...] | None = None) -> None:
         """Remove a subscription: nothing more is sent. NotFound, PreconditionFailed."""
         self._subscriptions.remove(subscription_id, revisions)
+
+    def test(self, subscription_id: str) -> Subscription:
+        """Have a test sent to the receiver at once, and return the subscription. NotFound, Denied.
+
+        What the receiver makes of it is seen in ``state``, ``reason`` and ``last_delivered_at`` soon after.
+        """
+        if not self._webhooks.enabled:
+            raise Denied(NOT_SET)
+        self._subscriptions.request_test(subscription_id, now=self._runtime.clock.now())
+        self._runtime.signals.subscriptions_changed()
+        return self._subscriptions.one(subscription_id)
+
+    def rewind(self, subscription_id: str, wanted: Rewind) -> Subscription:
+        """Have what has happened be told again from a place or an instant on. NotFound, InvalidInput."""
+        found = self._subscriptions.one(subscription_id)
+        last = self._runtime.store.journal.last_position()
+        place = wanted.after
+        if place is None:
+            since = wanted.since or self._runtime.clock.now()
+            place = self._subscriptions.find_position(since, found.project_id)
+        if place > last:
+            raise InvalidInput(
+                f"after is {place}, and the last entry has the position {last}", at="/after", code="out_of_bounds"
+            )
+        self._subscriptions.rewind(subscription_id, place, now=self._runtime.clock.now())
+        self._runtime.signals.subscriptions_changed()
+        return self._subscriptions.one(subscription_id)
+
+    def failures(self, subscription_id: str, page: Page) -> FailurePage:
+        """Return a page of the messages that the receiver has refused for good; InvalidInput."""
+        return self._subscriptions.failures(subscription_id, page)
 
     def _check_url(self, url: str, *, trusted: bool) -> None:
         if not self._webhooks.enabled:

@@ -137,6 +137,35 @@ class SubscriptionPage:
 
 
 @dataclass(frozen=True, slots=True)
+class DeliveryFailure:
+    """A message that was refused for good: the id, place, type and subject of its event, why, and when."""
+
+    id: str
+    position: int
+    type: str
+    subject: str
+    reason: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePage:
+    """Messages that were refused for good, and the position of the last one if more follow."""
+
+    items: tuple[DeliveryFailure, ...]
+    following: Position | None = None
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """What is told again: what comes ``after`` a place of the journal, or what has happened ``since`` an instant."""
+
+    after: int | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MadeSubscription:
     """A subscription with its secret; ``replayed``: it was made by an earlier request with the same key."""
 

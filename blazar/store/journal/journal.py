@@ -33,19 +33,19 @@ class JournalStore:
         """Call a listener, too, whenever entries were committed here."""
         self._transactions.journal_listeners.append(listener)
 
-    def number(self, limit: int) -> int:
+    def number(self, limit: int, *, now: datetime) -> int:
         """Give positions to at most so many committed entries; return how many. Only a read if there are none."""
         if self._transactions.scalar(UNNUMBERED.limit(1)) is None:
             return 0
         try:
-            return self._number(limit)
+            return self._number(limit, now)
         except Clash:
             # Another manager has just made the row that both hold from now on.
-            return self._number(limit)
+            return self._number(limit, now)
 
     @atomic
-    def _number(self, connection: Connection, limit: int) -> int:
-        return number_entries(connection, limit, kept=self._kept)
+    def _number(self, connection: Connection, limit: int, now: datetime) -> int:
+        return number_entries(connection, limit, kept=self._kept, now=now)
 
     @atomic
     def forget(self, connection: Connection, before: datetime, limit: int) -> int:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -22,6 +23,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.journal.entries import ENTRIES, ObjectType, Verb
 from blazar.store.sql.tables import journal, journal_numbering
+from blazar.store.work.claims import wake_subscriptions
 
 NUMBERING_ROW = 1
 """The only row of the table."""
@@ -32,7 +34,7 @@ PORTION = 10
 
 _J, _N = journal.c, journal_numbering.c
 UNNUMBERED = sa.select(_J.seq).where(_J.position.is_(None)).order_by(_J.position, _J.seq)
-_NEXT = sa.select(_J.seq, _J.object_type, _J.object_id, _J.revision).where(_J.position.is_(None))
+_NEXT = sa.select(_J.seq, _J.object_type, _J.object_id, _J.revision, _J.project_id).where(_J.position.is_(None))
 _OF_THE_OBJECT = sa.or_(_J.object_type != str(ObjectType.LEASE), _J.revision.is_not(None))
 """Not what another project is told of a lease, too: that is no part of the lease's history."""
 _ORDERED = _NEXT.order_by(_J.position, _J.seq)
@@ -47,10 +49,10 @@ _GIVE_ALL = sa.text(
 )
 
 
-def number_entries(connection: Connection, limit: int, *, kept: int) -> int:
-    """Number at most so many committed entries; return how many.
+def number_entries(connection: Connection, limit: int, *, kept: int, now: datetime) -> int:
+    """Number at most so many committed entries, and wake those who are told of them; return how many.
 
-    Four statements, three more if the histories of some objects have become too long: of those the first and the last
+    Five statements, three more if the histories of some objects have become too long: of those the first and the last
     ``kept`` entries stay.
     """
     last = _hold_row(connection)
@@ -61,6 +63,7 @@ def number_entries(connection: Connection, limit: int, *, kept: int) -> int:
     _give_positions(connection, ordered, last)
     held = journal_numbering.update().where(_N.id == NUMBERING_ROW)
     connection.execute(held.values(position=last + len(rows)))
+    wake_subscriptions(connection, {row.project_id for row in rows}, last + len(rows), now=now)
     _thin_out_histories(connection, rows, kept)
     return len(rows)
 

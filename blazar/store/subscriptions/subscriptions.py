@@ -10,10 +10,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.base.errors import InvalidInput, PreconditionFailed, check_revision
+from blazar.model.base.paging import Page
 from blazar.model.leases.requests import IdempotencyKey
 from blazar.model.subscriptions.details import (
     LIVE,
     Channel,
+    DeliveryFailure,
+    FailurePage,
     Subscription,
     SubscriptionPage,
     SubscriptionQuestion,
@@ -23,10 +26,10 @@ from blazar.model.subscriptions.details import (
 from blazar.store.booking import idempotency
 from blazar.store.sql.paging import read_page
 from blazar.store.sql.rows import AnyRow
-from blazar.store.sql.tables import delivery_failures, subscriptions
+from blazar.store.sql.tables import delivery_failures, journal, subscriptions
 from blazar.store.sql.transactions import Transactions, atomic
 
-_S = subscriptions.c
+_S, _F, _J = subscriptions.c, delivery_failures.c, journal.c
 _ORDER = (_S.created_at, _S.id)
 _DEAD = (
     sa.select(sa.func.count())
@@ -57,7 +60,7 @@ class SubscriptionStore:
     def one(self, subscription_id: str) -> Subscription:
         """Return a subscription; NotFound. One statement."""
         with self._transactions.reading() as connection:
-            return _read(connection, subscription_id)
+            return read_subscription(connection, subscription_id)
 
     @atomic
     def add(
@@ -77,7 +80,7 @@ class SubscriptionStore:
                 code="out_of_bounds",
                 data={"maximum": most},
             )
-        row = {**_row_of(new), "due_at": due_at, "testing": True, "attempts": 0, "refusals": 0}
+        row = {**_row_of(new), "due_at": due_at, "testing": True, "attempts": 0, "refusals": {}}
         connection.execute(subscriptions.insert(), [row])
 
     @atomic
@@ -90,25 +93,65 @@ class SubscriptionStore:
             "claimed_by": None,
             "testing": live and not after.confirmed,
             "attempts": 0,
-            "refusals": 0,
+            "refusals": {},
         }
         for name in ("position", "newest"):
             # They go on while somebody reads and changes the rest.
             values.pop(name)
         change = subscriptions.update().where(_S.id == before.id, _S.revision == before.revision)
         if not connection.execute(change.values(**values)).rowcount:
-            raise PreconditionFailed(_CHANGED, data={"revision": _read(connection, before.id).revision})
+            raise PreconditionFailed(_CHANGED, data={"revision": read_subscription(connection, before.id).revision})
+
+    @atomic
+    def request_test(self, connection: Connection, subscription_id: str, *, now: datetime) -> None:
+        """Have a test sent at once, whatever the state; who is sending something stops. NotFound."""
+        values = {"testing": True, "due_at": now, "claimed_by": None}
+        if not connection.execute(subscriptions.update().where(_S.id == subscription_id).values(**values)).rowcount:
+            raise unknown_subscription(subscription_id)
+
+    @atomic
+    def rewind(self, connection: Connection, subscription_id: str, position: int, *, now: datetime) -> None:
+        """Have all be told again that comes after a place; who is sending something stops. NotFound."""
+        active = _S.state == str(SubscriptionState.ACTIVE)
+        values = {
+            "position": position,
+            "due_at": sa.case((active, sa.literal(now, type_=_S.due_at.type)), else_=_S.due_at),
+            "claimed_by": None,
+            "attempts": 0,
+            "refusals": {},
+        }
+        if not connection.execute(subscriptions.update().where(_S.id == subscription_id).values(**values)).rowcount:
+            raise unknown_subscription(subscription_id)
+
+    def find_position(self, since: datetime, project_id: str | None) -> int:
+        """Return the last place before an instant, of the entries of a project or of all; one statement."""
+        where = [_J.at < since, _J.position.is_not(None)]
+        if project_id is not None:
+            where.append(_J.project_id == project_id)
+        found: int | None = self._transactions.scalar(sa.select(sa.func.max(_J.position)).where(*where))
+        return found or 0
+
+    def failures(self, subscription_id: str, page: Page) -> FailurePage:
+        """Return a page of the messages that were refused for good; InvalidInput for an unknown marker."""
+        where = [_F.subscription_id == subscription_id]
+        with self._transactions.reading() as connection:
+            found = read_page(connection, page, sa.select(delivery_failures), (_F.at, _F.id), where)
+        items = tuple(
+            DeliveryFailure(row.id, row.position, row.type, row.subject, row.reason, row.at) for row in found.rows
+        )
+        return FailurePage(items, found.last, found.count)
 
     @atomic
     def remove(self, connection: Connection, subscription_id: str, revisions: tuple[int, ...] | None) -> None:
         """Remove a subscription with what it has; NotFound, PreconditionFailed."""
-        check_revision(_read(connection, subscription_id).revision, revisions, _CHANGED)
+        check_revision(read_subscription(connection, subscription_id).revision, revisions, _CHANGED)
         failures = delivery_failures.delete().where(delivery_failures.c.subscription_id == subscription_id)
         connection.execute(failures)
         connection.execute(subscriptions.delete().where(_S.id == subscription_id))
 
 
-def _read(connection: Connection, subscription_id: str) -> Subscription:
+def read_subscription(connection: Connection, subscription_id: str) -> Subscription:
+    """Return a subscription; NotFound. One statement."""
     row = connection.execute(_ALL.where(_S.id == subscription_id)).one_or_none()
     if row is None:
         raise unknown_subscription(subscription_id)

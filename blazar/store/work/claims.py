@@ -18,6 +18,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError, ClaimLost, StaleCalendar
 from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import events, maintenance_windows, outbox, series, subscriptions
@@ -50,7 +51,7 @@ class ClaimedTable:
         if not connection.execute(mine.values(**{"claimed_by": token, **values})).rowcount:
             raise self.lost(id_)
 
-    def release(self, connection: Connection, id_: str, token: str, *, due_at: datetime | None, **values: Any) -> None:
+    def release(self, connection: Connection, id_: str, token: str, *, due_at: Any, **values: Any) -> None:
         """End a claim, and write when there is work next; the error ``lost`` if it is another's."""
         self.write_claimed(connection, id_, token, **{"claimed_by": None, "due_at": due_at, **values})
 
@@ -77,6 +78,9 @@ SERIES = ClaimedTable(series, _series_error)
 WINDOWS = ClaimedTable(maintenance_windows, _window_error)
 MESSAGES = ClaimedTable(outbox)
 SUBSCRIPTIONS = ClaimedTable(subscriptions, _subscription_error)
+
+TOLD = "active"
+"""The state of subscriptions in which entries are told."""
 
 RENEWED = (EVENTS, SERIES, WINDOWS, SUBSCRIPTIONS)
 """What the heartbeat renews, most frequent first; the delivery of a message ends before its claim does."""
@@ -117,3 +121,24 @@ def _renew(
     if not written:
         return set()
     return set(connection.execute(sa.select(table.c.claimed_by).where(*valid)).scalars())
+
+
+def wake_subscriptions(connection: Connection, projects: Collection[str | None], newest: int, *, now: datetime) -> None:
+    """Make the subscriptions due that entries up to ``newest`` may concern, of these projects and of operators.
+
+    It is written in the transaction that gives the entries their places, so that none is forgotten in a crash. Where
+    somebody is at work, or a receiver is left alone for a while, only the place is noted.
+
+    One statement for each few thousand projects; none writes anything if nobody has subscribed.
+    """
+    at = sa.literal(to_second(now), type_=subscriptions.c.due_at.type)
+    idle = sa.and_(
+        subscriptions.c.state == TOLD, subscriptions.c.claimed_by.is_(None), subscriptions.c.due_at.is_(None)
+    )
+    values = {"newest": newest, "due_at": sa.case((idle, at), else_=subscriptions.c.due_at)}
+    named = sorted(project for project in projects if project is not None)
+    for number, part in enumerate(chunks(named) if named else [()]):
+        concerned: sa.ColumnElement[bool] = subscriptions.c.project_id.in_(part) if part else sa.false()
+        if number == 0:
+            concerned = sa.or_(subscriptions.c.project_id.is_(None), concerned)
+        connection.execute(subscriptions.update().where(concerned).values(**values))

@@ -7,7 +7,8 @@ import argparse
 from datetime import timezone
 from typing import TYPE_CHECKING, Any
 
-from blazarclient.commands.base import LibraryCommand, One, Rows, add_zone, check_columns, now_in
+from blazarclient import times
+from blazarclient.commands.base import LibraryCommand, One, Rows, add_zone, check_columns, let_before_now, now_in, utc
 from blazarclient.exception import CommandError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ KEYS = (
     *("id", "url", "events", "lease_id", "batch", "state", "reason", "project_id", "user_id", "position", "behind"),
     *("dead", "last_delivered_at", "failing_since", "created_at", "updated_at"),
 )
+FAILURE = ("at", "type", "subject", "reason", "position", "id")
 MADE = ("id", "url", "events", "state", "secret")
 
 KEEP = "Keep the secret to yourself, and give it to the receiver: it is not shown again."
@@ -158,6 +160,69 @@ class ChangeSubscription(_OneSubscription):
                 "Nothing is to be changed; give --url, --event, --batch, --pause, --resume or --new-secret"
             )
         return self.answer(self.library.subscriptions.change(parsed_args.id, **changes), parsed_args)
+
+
+class TestSubscription(_OneSubscription):
+    """Have a test sent to the receiver of a subscription
+
+    What came of it is seen soon in state, reason and last_delivered_at.
+    """
+
+    answers = KEYS
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        _add_subscription(parser)
+        add_zone(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Ask for it."""
+        return self.answer(self.library.subscriptions.test(parsed_args.id), parsed_args)
+
+
+class ReplaySubscription(_OneSubscription):
+    """Have what has happened be told once more, with the same ids"""
+
+    answers = KEYS
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        _add_subscription(parser)
+        places = parser.add_mutually_exclusive_group(required=True)
+        places.add_argument("--after", metavar="<position>", type=int, help="what comes after this position")
+        places.add_argument("--since", metavar="<time>", help="what has happened since then, such as -2d")
+        let_before_now(parser)
+        add_zone(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Ask for it."""
+        now = now_in(parsed_args)
+        since = None
+        if parsed_args.since is not None:
+            with times.named("--since"):
+                since = utc(times.read_time(parsed_args.since, now=now))
+        found = self.library.subscriptions.replay(parsed_args.id, after=parsed_args.after, since=since)
+        return self.answer(found, parsed_args)
+
+
+class ListFailures(Rows):
+    """List the messages that a receiver has refused for good"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        _add_subscription(parser)
+        add_zone(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Ask for them."""
+        zone = now_in(parsed_args).tzinfo or timezone.utc
+        return self.rows(FAILURE, self.library.subscriptions.failures(parsed_args.id), zone, parsed_args)
 
 
 class DeleteSubscriptions(LibraryCommand):

@@ -8,7 +8,8 @@ from typing import Any
 
 from blazarclient.library.decoding import decode
 from blazarclient.library.transport import Transport, part_of_path
-from blazarclient.library.values import Subscription
+from blazarclient.library.values import DeliveryFailure, Subscription
+from blazarclient.library.written import Date, written
 
 
 class Subscriptions:
@@ -52,6 +53,24 @@ class Subscriptions:
     def change(self, subscription_id: str, /, **changes: Any) -> Subscription:
         """Change ``url``, ``events``, ``batch`` or ``state`` (``active``, ``paused``), or make a ``new_secret``."""
         return _read(self._transport.ask("PATCH", _path(subscription_id), body=changes))
+
+    def test(self, subscription_id: str) -> Subscription:
+        """Have a test sent to the receiver; ``state``, ``reason`` and ``last_delivered_at`` tell soon what it did."""
+        return _read(self._transport.ask("POST", f"{_path(subscription_id)}/test"))
+
+    def replay(self, subscription_id: str, *, after: int | None = None, since: Date | None = None) -> Subscription:
+        """Have all be told again that comes ``after`` a position, or that has happened ``since`` a date."""
+        body: dict[str, Any] = {}
+        if after is not None:
+            body["after"] = after
+        if since is not None:
+            body["from"] = written(since)
+        return _read(self._transport.ask("POST", f"{_path(subscription_id)}/replay", body=body))
+
+    def failures(self, subscription_id: str, /, **filters: Any) -> Iterator[DeliveryFailure]:
+        """Yield the messages that the receiver has refused for good in the last 30 days, oldest first."""
+        for item in self._transport.pages(f"{_path(subscription_id)}/failures", "failures", query=filters):
+            yield decode(DeliveryFailure, item)
 
     def delete(self, subscription_id: str) -> None:
         """Delete a subscription: nothing more is sent."""

@@ -558,6 +558,18 @@ class Subscription:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeliveryFailure:
+    """A message that a receiver has refused for good."""
+
+    id: str
+    position: int
+    type: str
+    subject: str
+    reason: str
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
 class Span:
     """A time from a start to an end."""
 

@@ -272,6 +272,9 @@ class Proxy(proxy.Proxy):
     get_subscription = _of_one(_subscriptions, Subscriptions.get)
     subscriptions = _each(_subscriptions, Subscriptions.list)
     update_subscription = _of_one(_subscriptions, Subscriptions.change)
+    test_subscription = _of_one(_subscriptions, Subscriptions.test)
+    replay_subscription = _of_one(_subscriptions, Subscriptions.replay)
+    subscription_failures = _each(_subscriptions, Subscriptions.failures)
     delete_subscription = _unless_missing(_subscriptions, Subscriptions.delete, _given)
 
     availability = _same(_whole, Reservations.availability)

@@ -107,6 +107,8 @@ DEFAULTS = {
     "blazar:subscriptions:post_all": ADMIN,
     "blazar:subscriptions:update": MEMBER,
     "blazar:subscriptions:delete": MEMBER,
+    "blazar:subscriptions:test": MEMBER,
+    "blazar:subscriptions:replay": MEMBER,
     "blazar:series:get": "rule:blazar:leases:get",
     "blazar:series:post": "rule:blazar:leases:post",
     "blazar:series:put": "rule:blazar:leases:put and rule:blazar:leases:post and rule:blazar:leases:delete",

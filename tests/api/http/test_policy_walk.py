@@ -124,6 +124,8 @@ NO_EFFECT: Mapping[str, str] = {
     "create_subscription": "a message to read",
     "update_subscription": "a message to read",
     "delete_subscription": "a message to read",
+    "test_subscription": "a message to read",
+    "replay_subscription": "a message to read",
     "decline_transfer": "the lease stays with its owner, as if nothing had been offered",
 }
 

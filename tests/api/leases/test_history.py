@@ -247,7 +247,7 @@ def test_a_long_history_has_its_first_and_last_entries_and_says_what_is_left_out
     for number in range(160):
         with counted(sqlite) as statements:
             http.put(f"/v1/leases/{lease_id}", json={"name": f"n{number}"}, headers=MEMBER)
-        store.journal.number(500)
+        store.journal.number(500, now=NOON)
         with sqlite.connect() as connection:
             assert connection.execute(rows).scalar_one() <= 100 + 1 + 10 + 10
         counts.append(statements.count)

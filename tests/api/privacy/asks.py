@@ -314,12 +314,16 @@ ASKS: Mapping[str, Sequence[Ask]] = {
         Ask(query="marker={subscription}"),
     ],
     "create_subscription": [
-        Ask(201, body={"url": "https://ci.example/", "events": ["lease.*"], "lease_id": "{lease}"}, writes=True),
+        Ask(201, body={"url": "https://ci.example/", "events": ["lease.*"]}, writes=True),
+        Ask(400, body={"url": "https://ci.example/", "events": ["lease.x"], "lease_id": "{lease}"}),
         Ask(403, body={"url": "https://ci.example/", "events": ["lease.*"], "project_id": None}),
     ],
     "show_subscription": [Ask()],
     "update_subscription": [Ask(body={"state": "paused"}, writes=True)],
     "delete_subscription": [_DELETE],
+    "test_subscription": [Ask(202, writes=True)],
+    "replay_subscription": [Ask(202, body={"after": 0}, writes=True), Ask(400, body={"after": 10**9})],
+    "list_failures_of_subscription": [Ask(), Ask(query="with_count=true")],
     "list_maintenances": [Ask(403), Ask(403, query="status=ACTIVE")],
     "create_maintenance": [
         Ask(403, body={"name": "x", "start_date": "now", "end_date": "+P1D", "hosts": ["{host}"]}),

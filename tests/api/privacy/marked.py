@@ -26,7 +26,7 @@ from blazar.model.leases.requests import ReservationRequest
 from blazar.model.maintenance.windows import MaintenanceRequest
 from blazar.model.resources.changes import Disabling, ResourceChange
 from blazar.model.resources.resource import HOST
-from blazar.store.sql.tables import events, feeds, leases, reservations, resources
+from blazar.store.sql.tables import events, feeds, leases, reservations, resources, subscriptions
 from tests.api.conftest import app_of, token
 from tests.tables import new_sqlite, sqlite_engine
 from tests.world import NOON, ManualClock, World, a_host, addresses, flavored, host_request, instances, of_hosts
@@ -129,6 +129,7 @@ class Marked:
             for table in (reservations, events):
                 found |= {*connection.scalars(sa.select(table.c.id).where(table.c.lease_id.in_(theirs)))}
             found |= {*connection.scalars(sa.select(feeds.c.id).where(feeds.c.project_id == OTHER))}
+            found |= {*connection.scalars(sa.select(subscriptions.c.id).where(subscriptions.c.project_id == OTHER))}
             found |= {*connection.scalars(sa.select(resources.c.external_id).where(resources.c.kind == str(HOST)))}
         hidden = next(each.label for each in self.hosts() if each.external_id == host_id(RESTRICTED))
         servers = {each.id for each in self.world.simulated.operators.list_servers()}

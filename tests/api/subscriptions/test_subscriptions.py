@@ -150,3 +150,27 @@ def test_members_may_name_events_of_their_leases_and_operators_all():
     members, operators = list_event_names(operator=False), list_event_names(operator=True)
     assert {"lease.*", "lease.started", "series.*"} <= set(members) < set(operators)
     assert {"resource.*", "maintenance.*", "service.*"} <= set(operators) - set(members)
+
+
+def test_a_test_and_a_replay_are_asked_for_and_failures_listed(world, http):
+    made = make(http)
+    world.manager.delivery.run_due()
+    url = f"/v1/subscriptions/{made['id']}"
+    assert http.get(url, headers=CURIE).json["subscription"]["state"] == "active"
+    world.clock.by(minutes=1)
+    answer = http.post(f"{url}/test", headers=CURIE)
+    assert answer.status_code == 202, answer.text
+    world.manager.delivery.run_due()
+    assert len(world.webhooks.accepted) == 2
+    assert http.post(f"{url}/replay", json={"after": 0}, headers=CURIE).status_code == 202
+    since = {"from": "2030-04-01T00:00:00Z"}
+    assert http.post(f"{url}/replay", json=since, headers=CURIE).json["subscription"]["position"] == 0
+    for body, at in (
+        ({}, "/after"),
+        ({"after": 1, **since}, "/from"),
+        ({"from": "x"}, "/from"),
+        ({"after": 9}, "/after"),
+    ):
+        status, _, pointer, _ = fault(http.post(f"{url}/replay", json=body, headers=CURIE))
+        assert (status, pointer) == (400, at)
+    assert http.get(f"{url}/failures?with_count=true", headers=CURIE).json["failures"] == []

@@ -35,9 +35,9 @@ subscriptions = sa.Table(
     sa.Column("claimed_by", sa.String(255)),
     # A test is to be sent before anything else.
     sa.Column("testing", sa.Boolean, nullable=False),
-    # Attempts since the last that succeeded; and refusals of the entry that is next.
+    # Failures since the last success; and how often messages were refused that are still to be told, by id.
     sa.Column("attempts", sa.Integer, nullable=False),
-    sa.Column("refusals", sa.Integer, nullable=False),
+    sa.Column("refusals", sa.JSON, nullable=False),
     sa.Column("failing_since", UTC_TIME),
     sa.Column("last_delivered_at", UTC_TIME),
     sa.Column("revision", sa.Integer, nullable=False),

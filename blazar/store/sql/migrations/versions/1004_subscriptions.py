@@ -43,7 +43,7 @@ def upgrade() -> None:
         sa.Column("claimed_by", sa.String(255), nullable=True),
         sa.Column("testing", sa.Boolean(), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
-        sa.Column("refusals", sa.Integer(), nullable=False),
+        sa.Column("refusals", sa.JSON(), nullable=False),
         sa.Column("failing_since", UTC_TIME, nullable=True),
         sa.Column("last_delivered_at", UTC_TIME, nullable=True),
         sa.Column("revision", sa.Integer(), nullable=False),

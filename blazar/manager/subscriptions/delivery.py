@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages to the receivers of subscriptions: each subscription is claimed while something is sent for it.
+
+What is told is read from the journal after the place up to which the receiver has been told. If a manager dies before
+it has written how far it got, another one sends that part again, with the same ids.
+
+A receiver that does not answer must not delay others: those who have failed, or are slow, share a few threads, and no
+host is called by more than two at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.due_work import DueWork
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.subscriptions.sending import Sending
+from blazar.model.base.errors import BlazarError, ClaimLost
+from blazar.model.base.log_lines import log_level
+from blazar.model.subscriptions.events import matches_event
+from blazar.model.subscriptions.messages import Message, make_messages, make_test_message
+from blazar.model.subscriptions.rounds import ReceiverStanding, Round, decide_round
+from blazar.store.subscriptions.work import ClaimedSubscription, DueSubscription
+
+LOG = logging.getLogger(__name__)
+
+PAGE = 50
+"""Entries of the journal that one round tells at most; and subscriptions that are read at a time."""
+
+WELL, FAILING = 6, 2
+"""Threads for receivers that do well, and for those that fail or are slow."""
+
+PER_HOST, PER_PROJECT = 2, 3
+"""Threads that call one host, and of those for receivers that do well the ones that work for one project."""
+
+SLOW_SECONDS = 3.0
+"""A round whose calls took so long on average makes its host a slow one, until another one was faster."""
+
+
+class SendingPlaces:
+    """Threads of a manager that are in use, by lane and by host."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lanes: Counter[bool] = Counter()
+        self._hosts: Counter[str] = Counter()
+        self._projects: Counter[str | None] = Counter()
+        self._busy: set[str] = set()
+        self._slow: set[str] = set()
+
+    def take(self, due: DueSubscription) -> bool | None:
+        """Take a place for a subscription; return its lane (True: of those that fail), or None if there is no place."""
+        host = host_of(due.url)
+        with self._lock:
+            lane = due.failing or host in self._slow
+            full = self._lanes[lane] >= (FAILING if lane else WELL) or self._hosts[host] >= PER_HOST
+            if full or due.id in self._busy or (not lane and self._projects[due.project_id] >= PER_PROJECT):
+                return None
+            self._lanes[lane] += 1
+            self._hosts[host] += 1
+            self._projects[due.project_id] += not lane
+            self._busy.add(due.id)
+            return lane
+
+    def give_back(self, due: DueSubscription, lane: bool) -> None:
+        """Give a place back."""
+        host = host_of(due.url)
+        with self._lock:
+            self._lanes[lane] -= 1
+            self._hosts[host] -= 1
+            self._projects[due.project_id] -= not lane
+            # So that what is counted no more is forgotten.
+            self._hosts, self._projects = +self._hosts, +self._projects
+            self._busy.discard(due.id)
+
+    def note_speed(self, url: str, seconds: float) -> None:
+        """Remember whether a host is slow."""
+        with self._lock:
+            (self._slow.add if seconds > SLOW_SECONDS else self._slow.discard)(host_of(url))
+
+
+class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
+    """Sends messages. Any number of managers may do so at a time."""
+
+    page = PAGE
+
+    def __init__(self, runtime: Runtime, *, chance: Callable[[], float] = random.random) -> None:
+        super().__init__("subscriptions", runtime, work="Subscribers cannot be told")
+        self._store = runtime.store.subscription_work
+        self._chance = chance
+        self._places = SendingPlaces()
+        self._senders = ThreadPoolExecutor(WELL + FAILING, thread_name_prefix="subscriptions")
+        self._skipped = False
+        runtime.signals.entries_numbered.connect(self.wake)
+        runtime.signals.subscriptions_changed.connect(self.wake)
+
+    def start(self) -> None:
+        """Start the sending threads; none if there is no master secret to sign with."""
+        if self._runtime.webhooks.enabled:
+            super().start()
+
+    def stop(self) -> None:
+        """Finish the messages that are being sent, and return."""
+        super().stop()
+        self._senders.shutdown()
+
+    def run_due(self) -> int:
+        """Do the rounds that are due in this thread, one after the other; return how many these were.
+
+        For tests with their own clock; the running threads do the same.
+        """
+        total = 0
+        while due := self._due():
+            total += sum(self.work_on(one) for one in due)
+        return total
+
+    def run_once(self) -> int:
+        """Give what is due to the threads that have a place for it; return for how many. StoreUnavailable."""
+        started, self._skipped = 0, False
+        for due in self._due():
+            if self._stopping.is_set():
+                break
+            if (lane := self._places.take(due)) is None:
+                self._skipped = True
+                continue
+            self._senders.submit(self._work_in_thread, due, lane)
+            started += 1
+        return started
+
+    def _round(self) -> float:
+        self.run_once()
+        longest = self._runtime.settings.longest_sleep
+        if self._skipped:
+            # Who gives a place back wakes this thread.
+            return longest.total_seconds()
+        due_at = self._next_due()
+        wait = longest if due_at is None else min(longest, due_at - self._runtime.clock.now())
+        # What is due by now has just been given to a thread, which claims it in a moment.
+        return max(0.05, wait.total_seconds())
+
+    def _due(self) -> Sequence[DueSubscription]:
+        return self._store.find_due(self._runtime.clock.now(), PAGE)
+
+    def _next_due(self) -> datetime | None:
+        return self._store.next_due()
+
+    def _claim(self, due: DueSubscription, claim: Claim) -> ClaimedSubscription | None:
+        until = self._runtime.claims.begin(claim)
+        return self._store.claim(due.id, claim.token, now=self._runtime.clock.now(), until=until)
+
+    def _work_in_thread(self, due: DueSubscription, lane: bool) -> None:
+        try:
+            self.work_on(due)
+        except BlazarError as error:
+            LOG.log(log_level(error), "Subscription %s is told later: %s", due.id, error.message)
+            self._stopping.wait(1)
+        except Exception:
+            # The edge of a thread: its claim expires, and the same is tried again.
+            LOG.exception("Subscription %s cannot be told; that is tried again", due.id)
+            self._stopping.wait(1)
+        finally:
+            self._places.give_back(due, lane)
+            self.wake()
+
+    def work(self, claimed: ClaimedSubscription, claim: Claim) -> None:
+        """Send what is to be told to the receiver of a claimed subscription, and write how far it got."""
+        with self._runtime.claims.held(claim):
+            try:
+                if claimed.testing:
+                    self._test(claimed, claim)
+                else:
+                    self._tell(claimed, claim)
+            except ClaimLost as error:
+                LOG.debug("Subscription %s: %s", claimed.subscription.id, error.message)
+
+    def _test(self, claimed: ClaimedSubscription, claim: Claim) -> None:
+        """Ask a receiver whether it is there, and wants to be told."""
+        now, found = self._runtime.clock.now(), claimed.subscription
+        source = self._runtime.settings.event_source
+        number = int(now.timestamp())
+        message = make_test_message(found.id, source=source, number=number, at=now)
+        result = self._send(claimed, [message], through=found.position)
+        # That it does not want a test is no reason to give the message up.
+        if result.refused:
+            result = Round(found.position, failure=result.refused[0].reason, failed=None)
+        decision = decide_round(_standing_of(claimed), result, now=self._runtime.clock.now(), chance=self._chance())
+        self._store.finish_test(found.id, claim.token, decision, now=self._runtime.clock.now())
+
+    def _tell(self, claimed: ClaimedSubscription, claim: Claim) -> None:
+        """Tell a receiver what comes after its place."""
+        found, journal = claimed.subscription, self._runtime.store.journal
+        last = journal.last_position()
+        projects = None if found.project_id is None else (found.project_id,)
+        entries = journal.entries_after(found.position, projects, PAGE)
+        through = entries[-1].position if len(entries) == PAGE else max([last, *(e.position for e in entries)])
+        wanted = [
+            entry
+            for entry in entries
+            if matches_event(found.events, str(entry.about.object_type), str(entry.past.verb))
+            and found.lease_id in (None, entry.about.id)
+        ]
+        source = self._runtime.settings.event_source
+        messages = make_messages(wanted, source=source, trusted=found.trusted, batch=found.batch)
+        result = self._send(claimed, messages, through=max(found.position, through))
+        now = self._runtime.clock.now()
+        decision = decide_round(_standing_of(claimed), result, now=now, chance=self._chance())
+        if decision.disabled:
+            LOG.warning("Subscription %s is disabled: %s", found.id, decision.reason)
+        self._store.finish(found.id, claim.token, decision, now=now)
+
+    def _send(self, claimed: ClaimedSubscription, messages: Sequence[Message], *, through: int) -> Round:
+        sending = Sending(self._runtime.webhooks, claimed.subscription, self._runtime.clock, self._stopping)
+        result = sending.send_all(messages, through=through)
+        if sending.calls:
+            self._places.note_speed(claimed.subscription.url, sending.seconds / sending.calls)
+        return result
+
+
+def _standing_of(claimed: ClaimedSubscription) -> ReceiverStanding:
+    found = claimed.subscription
+    return ReceiverStanding(found.position, claimed.attempts, claimed.refusals, found.failing_since)
+
+
+def host_of(url: str) -> str:
+    """Return the name of the host of a URL that was checked, in small letters."""
+    return (urlsplit(url).hostname or "").rstrip(".")

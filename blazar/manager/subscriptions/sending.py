@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One round of messages to one receiver, in the order of what has happened."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from blazar.clouds.ports.webhooks import Reception, WebhookMessage, WebhookReceipt, Webhooks
+from blazar.context import check_change
+from blazar.model.base.clock import Clock
+from blazar.model.subscriptions.details import Subscription
+from blazar.model.subscriptions.messages import Message
+from blazar.model.subscriptions.rounds import Round, Undelivered
+
+ROUND_SECONDS = 30.0
+"""After so long a round ends, and others have their turn."""
+
+
+class Sending:
+    """Sends messages for a subscription: ``calls`` of them in ``seconds`` by the clock that always goes on."""
+
+    def __init__(self, webhooks: Webhooks, subscription: Subscription, clock: Clock, stopping: threading.Event) -> None:
+        self._webhooks = webhooks
+        self._subscription = subscription
+        self._clock = clock
+        self._stopping = stopping
+        self.calls = 0
+        self.seconds = 0.0
+
+    def send_all(self, messages: Sequence[Message], *, through: int) -> Round:
+        """Send messages one after the other; return what has become of them. ClaimLost.
+
+        Nothing about an object is sent after a message about it that was refused, and nothing at all after a failure.
+        """
+        begun = self._clock.elapsed()
+        accepted, held = 0, None
+        refused: list[Undelivered] = []
+        waiting: set[str] = set()
+        for message in messages:
+            first = message.entries[0][0]
+            if self._stopping.is_set() or self._clock.elapsed() - begun > ROUND_SECONDS:
+                return Round(through, accepted, tuple(refused), min(held or first, first))
+            if message.objects & waiting:
+                held = min(held or first, first)
+                waiting |= message.objects
+                continue
+            receipt = self._send(message)
+            match receipt.reception:
+                case Reception.ACCEPTED:
+                    accepted += 1
+                case Reception.REFUSED:
+                    waiting |= message.objects
+                    refused += (Undelivered(*entry, receipt.reason or "") for entry in message.entries)
+                case Reception.GONE:
+                    return Round(through, accepted, tuple(refused), held, first, receipt.reason, gone=True)
+                case Reception.FAILED:
+                    return Round(through, accepted, tuple(refused), held, first, receipt.reason, receipt.after)
+        return Round(through, accepted, tuple(refused), held)
+
+    def _send(self, message: Message) -> WebhookReceipt:
+        # Who may have lost the claim sends nothing: another manager may have gone on by now.
+        check_change()
+        found, begun = self._subscription, self._clock.elapsed()
+        receipt = self._webhooks.send(
+            WebhookMessage(
+                url=found.url,
+                trusted=found.trusted,
+                subscription_id=found.id,
+                generations=found.generations(self._clock.now()),
+                message_id=message.id,
+                content_type=message.content_type,
+                body=message.body,
+            )
+        )
+        self.calls += 1
+        self.seconds += self._clock.elapsed() - begun
+        return receipt

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The work on subscriptions: who sends something has claimed the subscription in its row.
+
+An entry that is numbered makes the subscriptions due that it may concern, in the same transaction
+(``store.work.claims``), unless somebody works on them: then it is noted as the newest, and who lets go looks at that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.subscriptions.details import Subscription, SubscriptionState
+from blazar.model.subscriptions.rounds import Decision, Undelivered
+from blazar.store.sql.tables import delivery_failures, subscriptions
+from blazar.store.sql.transactions import Transactions, atomic
+from blazar.store.subscriptions.subscriptions import read_subscription
+from blazar.store.work.claims import SUBSCRIPTIONS
+
+KEPT = timedelta(days=30)
+"""How long messages that were refused for good are kept."""
+
+_S, _F = subscriptions.c, delivery_failures.c
+_NEXT_DUE = SUBSCRIPTIONS.select_next_due()
+
+
+@dataclass(frozen=True, slots=True)
+class DueSubscription:
+    """A subscription with something to send. ``failing``: its receiver did not accept the last message, or none yet."""
+
+    id: str
+    project_id: str | None
+    url: str
+    due_at: datetime
+    failing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedSubscription:
+    """A claimed subscription: whether a test is to be sent first, and how its receiver has stood so far."""
+
+    subscription: Subscription
+    testing: bool
+    attempts: int
+    refusals: Mapping[str, int]
+
+
+class SubscriptionWorkStore:
+    """Reads what is due of subscriptions, and writes what was sent."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def find_due(self, now: datetime, limit: int) -> tuple[DueSubscription, ...]:
+        """Return what is due, the longest waiting first; two statements.
+
+        At most ``limit`` with receivers that do well, and as many with others: those who wait for these cannot hide
+        them.
+        """
+        failing = sa.or_(_S.attempts > 0, _S.testing.is_(True))
+        found: list[DueSubscription] = []
+        with self._transactions.reading() as connection:
+            for is_failing, where in ((False, ~failing), (True, failing)):
+                query = sa.select(_S.id, _S.project_id, _S.url, _S.due_at).where(_S.due_at <= now, where)
+                for row in connection.execute(query.order_by(_S.due_at, _S.id).limit(limit)):
+                    found.append(DueSubscription(row.id, row.project_id, row.url, row.due_at, is_failing))
+        return tuple(found)
+
+    def next_due(self) -> datetime | None:
+        """Return when there is something to send next, which may be in the past; one statement."""
+        found: datetime | None = self._transactions.scalar(_NEXT_DUE)
+        return found
+
+    @atomic
+    def claim(
+        self, connection: Connection, subscription_id: str, token: str, *, now: datetime, until: datetime
+    ) -> ClaimedSubscription | None:
+        """Claim a subscription with something to send; None if another manager was faster, or it is gone."""
+        if not SUBSCRIPTIONS.claim(connection, subscription_id, token, _S.due_at <= now, until=until):
+            return None
+        row = connection.execute(sa.select(_S.testing, _S.attempts, _S.refusals).where(_S.id == subscription_id)).one()
+        found = read_subscription(connection, subscription_id)
+        return ClaimedSubscription(found, bool(row.testing), row.attempts, row.refusals)
+
+    @atomic
+    def finish(
+        self, connection: Connection, subscription_id: str, token: str, decision: Decision, *, now: datetime
+    ) -> None:
+        """Let go of a subscription after a round, in one statement, and one more with dead letters. ClaimLost."""
+        standing = decision.standing
+        values: dict[str, Any] = {
+            "position": standing.position,
+            "attempts": standing.attempts,
+            "refusals": dict(standing.refusals),
+            "failing_since": standing.failing_since,
+            "reason": decision.reason,
+            "testing": False,
+        }
+        if decision.delivered:
+            values["last_delivered_at"] = now
+        if decision.disabled:
+            values["state"] = str(SubscriptionState.DISABLED)
+        due_at = _due_after(decision, now)
+        SUBSCRIPTIONS.release(connection, subscription_id, token, due_at=due_at, **values)
+        if decision.dead:
+            _insert_failures(connection, subscription_id, decision.dead, now)
+
+    @atomic
+    def finish_test(
+        self, connection: Connection, subscription_id: str, token: str, decision: Decision, *, now: datetime
+    ) -> None:
+        """Let go of a subscription whose receiver was sent a test: it is confirmed if that was accepted. ClaimLost."""
+        accepted = decision.delivered
+        standing = decision.standing
+        state = sa.case((_S.state == str(SubscriptionState.UNCONFIRMED), str(SubscriptionState.ACTIVE)), else_=_S.state)
+        values: dict[str, Any] = {
+            "attempts": standing.attempts,
+            "failing_since": standing.failing_since,
+            "reason": decision.reason,
+            "testing": not accepted and not decision.disabled,
+        }
+        if accepted:
+            values["state"] = state
+            values |= {"confirmed": True, "last_delivered_at": now}
+        if decision.disabled:
+            values["state"] = str(SubscriptionState.DISABLED)
+        due_at = _due_after(decision, now)
+        SUBSCRIPTIONS.release(connection, subscription_id, token, due_at=due_at, **values)
+
+
+def _due_after(decision: Decision, now: datetime) -> datetime | sa.ColumnElement[datetime] | None:
+    """Return when there is something to send next: at once, if entries have come meanwhile."""
+    if decision.disabled:
+        return None
+    if decision.pause is not None:
+        return now + decision.pause
+    more = _S.newest > decision.standing.position
+    return sa.case((more, sa.literal(now, type_=_S.due_at.type)), else_=sa.null())
+
+
+def _insert_failures(connection: Connection, subscription_id: str, dead: Sequence[Undelivered], now: datetime) -> None:
+    """Keep messages that are given up, each once, and drop those that are old; three statements."""
+    ids = [message.id for message in dead]
+    connection.execute(delivery_failures.delete().where(_F.subscription_id == subscription_id, _F.id.in_(ids)))
+    connection.execute(delivery_failures.delete().where(_F.subscription_id == subscription_id, _F.at < now - KEPT))
+    rows = [
+        {
+            "subscription_id": subscription_id,
+            "id": message.id,
+            "position": message.position,
+            "type": message.type,
+            "subject": message.subject,
+            "reason": message.reason,
+            "at": now,
+        }
+        for message in dead
+    ]
+    connection.execute(delivery_failures.insert(), rows)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Receivers that hang hold up neither others nor the end of the process; with the threads of a real manager."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from blazar.clouds.ports.webhooks import Reception, WebhookMessage, WebhookReceipt
+from blazar.manager.subscriptions.delivery import FAILING, PER_HOST, PER_PROJECT, WELL, SendingPlaces
+from blazar.model.subscriptions.details import SubscriptionRequest, SubscriptionState
+from blazar.store.subscriptions.work import DueSubscription
+from tests.world import World
+
+GOOD = "https://good.example/x"
+
+
+def subscribe(world: World, project: str, url: str) -> str:
+    request = SubscriptionRequest(project, "curie", url, ("lease.*",))
+    return world.manager.subscriptions.create(request).subscription.id
+
+
+def wait_until(true, seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def hanging(world) -> Iterator[Counter]:
+    """Let every receiver but the good one hang; return how many calls each host has at a time at most."""
+    let_go, lock = threading.Event(), threading.Lock()
+    now, most = Counter(), Counter()
+
+    def hang(message: WebhookMessage) -> WebhookReceipt:
+        host = urlsplit(message.url).hostname
+        with lock:
+            for name in (host, "all"):
+                now[name] += 1
+                most[name] = max(most[name], now[name])
+        let_go.wait(30)
+        with lock:
+            now.subtract([host, "all"])
+        return WebhookReceipt(Reception.FAILED, "it did not answer in time")
+
+    world.hang = hang
+    yield most
+    let_go.set()
+    world.manager.delivery.stop()
+
+
+@pytest.mark.slow
+def test_receivers_of_a_project_that_hang_delay_those_of_others_by_little(world, hanging):
+    urls = [f"https://dead-{number}.example/x" for number in range(15)] + ["https://same.example/x"] * 5
+    ids = [subscribe(world, "physics", url) for url in urls]
+    good = subscribe(world, "art", GOOD)
+    world.manager.delivery.run_due()
+    assert world.manager.subscriptions.one(ids[0]).state is SubscriptionState.ACTIVE
+    for url in urls:
+        world.webhooks.answers[url] = world.hang
+    for project in ("physics", "art"):
+        world.lease(hours=1, project=project)
+    world.manager.journal_numbering.run_once()
+    world.manager.delivery.start()
+    wait_until(lambda: hanging["all"] >= PER_PROJECT)
+    wait_until(lambda: world.manager.subscriptions.one(good).behind == 0, 5)
+    # Also what happens later, while they hang.
+    world.run()
+    world.manager.journal_numbering.run_once()
+    wait_until(lambda: world.manager.subscriptions.one(good).behind == 0, 5)
+    told = [json.loads(message.body)["type"] for message in world.webhooks.accepted if message.url == GOOD]
+    assert told[0] == "blazar.subscription.test"
+    assert len(told) > 1
+    assert hanging["same.example"] <= PER_HOST
+    assert hanging["all"] <= PER_PROJECT + FAILING
+
+
+def due(number: int, *, failing: bool = False, host: str | None = None, project: str = "p") -> DueSubscription:
+    return DueSubscription(f"s-{number}", project, f"https://{host or number}.example/x", None, failing)  # type: ignore[arg-type]
+
+
+def test_those_that_fail_share_a_few_threads():
+    places = SendingPlaces()
+    taken = [places.take(due(number, failing=True, project=str(number))) for number in range(5)]
+    assert taken == [True] * FAILING + [None] * (5 - FAILING)
+    taken = [places.take(due(number, project=str(number))) for number in range(10, 20)]
+    assert taken == [False] * WELL + [None] * (10 - WELL)
+    places.give_back(due(10, project="10"), False)
+    assert places.take(due(21, project="21")) is False
+
+
+def test_a_host_and_a_project_have_a_few_of_them():
+    places = SendingPlaces()
+    assert [places.take(due(n, host="one", project=str(n))) for n in range(3)] == [False] * PER_HOST + [None]
+    assert [places.take(due(n)) for n in range(10, 14)] == [False] * PER_PROJECT + [None]
+    # One at a time for each subscription.
+    places = SendingPlaces()
+    assert [places.take(due(1)) for _ in range(2)] == [False, None]
+
+
+def test_a_slow_host_is_among_those_that_fail_until_it_is_faster():
+    places = SendingPlaces()
+    places.note_speed(due(1).url, 9.0)
+    assert places.take(due(1)) is True
+    places.give_back(due(1), True)
+    places.note_speed(due(1).url, 0.1)
+    assert places.take(due(1)) is False
