@@ -18,6 +18,7 @@ from sqlalchemy.engine import Engine
 
 from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import Faults, MemoryStorage, State, of_size, of_yaml
+from blazar.clouds.simulated.people import SimulatedMail, SimulatedPeople
 from blazar.clouds.simulated.state import AggregateState
 from blazar.clouds.simulated.volume_state import PoolState
 from blazar.clouds.simulated.webhooks import SimulatedWebhooks
@@ -185,6 +186,7 @@ class World:
         self.notifier = RecordingNotifier()
         self.metrics = SimulatedMetrics()
         self.webhooks = SimulatedWebhooks()
+        self.mail, self.people = SimulatedMail(), SimulatedPeople()
         # Where starts are promised, a test says so.
         usual_settings = Settings(claim_ttl=timedelta(seconds=30), promises=0)
         self.settings = replace(settings or usual_settings, patience=patience)
@@ -219,6 +221,8 @@ class World:
                 self.enforcement,
                 metrics=self.metrics,
                 webhooks=self.webhooks,
+                mail=self.mail,
+                people=self.people,
             ),
         )
 

@@ -6,13 +6,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 from oslo_config import cfg
 from sqlalchemy.engine import Engine
 
 from blazar.clouds import prometheus
+from blazar.clouds.mail import SmtpMail
 from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.compute import Metrics
+from blazar.clouds.ports.people import Mail, NoPeople, People
 from blazar.clouds.ports.webhooks import Webhooks
 from blazar.clouds.webhooks import HttpWebhooks
 from blazar.cmd import config, plugins
@@ -39,11 +43,12 @@ def manager(
     clock: Clock,
     notifier: Notifier | None = None,
     identity: CloudIdentity | None = None,
+    people: People | None = None,
 ) -> ManagerService:
     """Return a manager that is not started yet; ConfigurationError if the configuration is invalid.
 
     ``clouds`` has the cloud of each region, with an empty name if no regions are configured. ``identity`` is how
-    filters of usage enforcement reach Keystone; None without Keystone.
+    filters of usage enforcement reach Keystone, and ``people`` what it knows of users; None without Keystone.
     """
     regions = config.regions(conf)
     types, kinds = plugins.make_types_for(conf, regions, clouds)
@@ -67,7 +72,7 @@ def manager(
             ),
             regions=regions,
             metrics=metrics(conf),
-            webhooks=webhooks(conf),
+            **_telling(conf, people),
         ),
     )
 
@@ -75,7 +80,8 @@ def manager(
 def settings(conf: cfg.ConfigOpts) -> Settings:
     """Return the settings of a manager of the configured region."""
     source = f"/reservation/{conf.os_region_name}" if conf.os_region_name else "/reservation"
-    return replace(config.manager_settings(conf), event_source=source)
+    pause = timedelta(hours=1) / conf.mail.max_per_hour
+    return replace(config.manager_settings(conf), event_source=source, mail_pause=pause)
 
 
 def _check_regions(store: Store, regions: Regions) -> None:
@@ -108,10 +114,23 @@ def metrics(conf: cfg.ConfigOpts) -> Metrics:
         raise ConfigurationError(error.message) from error
 
 
+def _telling(conf: cfg.ConfigOpts, people: People | None) -> dict[str, Any]:
+    """Return what subscribers are told by."""
+    return {"webhooks": webhooks(conf), "mail": mail(conf), "people": people or NoPeople()}
+
+
 def webhooks(conf: cfg.ConfigOpts) -> Webhooks:
     """Return the sender of web hooks; ConfigurationError if its options cannot be."""
     try:
         return HttpWebhooks.configured(conf)
+    except InvalidInput as error:
+        raise ConfigurationError(error.message) from error
+
+
+def mail(conf: cfg.ConfigOpts) -> Mail:
+    """Return what gives mail to a server; ConfigurationError if its options cannot be."""
+    try:
+        return SmtpMail.configured(conf)
     except InvalidInput as error:
         raise ConfigurationError(error.message) from error
 
@@ -156,3 +175,4 @@ def check_plugins(conf: cfg.ConfigOpts) -> None:
     config.manager_settings(conf)
     metrics(conf)
     webhooks(conf)
+    mail(conf)

@@ -26,6 +26,7 @@ from blazar.clouds.hooks.http import HttpHooks
 from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.access import POOL, ServiceUser
 from blazar.clouds.openstack.options import credentials
+from blazar.clouds.openstack.people import KeystonePeople
 from blazar.clouds.ports import Cloud
 from blazar.cmd import assemble, config, health, logs, monitoring, process, tracing
 from blazar.cmd.config import ConfigurationError
@@ -129,10 +130,11 @@ def _assemble(conf: cfg.ConfigOpts, tables: Engine, stopping: threading.Event) -
     for name, cloud in clouds.items():
         _look_around(cloud, conf, f" of {name}" if name else "")
     clock = DatabaseClock(tables, SystemClock())
+    people = KeystonePeople(access.session, region_name=login.region)
 
     def assembled() -> ManagerService:
         clock.synchronize()
-        return assemble.manager(conf, engine=tables, clouds=clouds, clock=clock, identity=identity)
+        return assemble.manager(conf, engine=tables, clouds=clouds, clock=clock, identity=identity, people=people)
 
     manager = _patiently(assembled, conf, stopping)
     return None if manager is None else (manager, project_id or "")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from oslo_config import cfg, types
 
-from blazar.clouds import prometheus, webhooks
+from blazar.clouds import mail, prometheus, webhooks
 from blazar.clouds.hooks import options as hooks
 from blazar.clouds.openstack import options as cloud
 from blazar.cmd import database_options as database
@@ -375,6 +375,7 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     hooks.SECTION: GENERIC_OPTIONS,
     "glance": cloud.GLANCE_OPTIONS,
     "cinder": cloud.CINDER_OPTIONS,
+    mail.SECTION: mail.MAIL_OPTIONS,
     "manager": MANAGER_OPTIONS,
     monitoring.SECTION: monitoring.OPTIONS,
     "neutron": cloud.NEUTRON_OPTIONS,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from blazar.clouds.ports.compute import Metrics
+from blazar.clouds.ports.people import Mail, People
 from blazar.clouds.ports.webhooks import Webhooks
 from blazar.enforcement import Enforcement
 from blazar.manager.booking.booking import Booker
@@ -19,7 +20,7 @@ from blazar.manager.common.claims import Claims
 from blazar.manager.common.notifications import Notifier
 from blazar.manager.common.presence import Presence
 from blazar.manager.common.request_keys import KeyExpiry
-from blazar.manager.common.runtime import NO_METRICS, NO_WEBHOOKS, Runtime
+from blazar.manager.common.runtime import NO_MAIL_SERVER, NO_METRICS, NO_WEBHOOKS, NOBODY, Runtime
 from blazar.manager.common.settings import Settings
 from blazar.manager.events.cloud_changes import CloudChanges
 from blazar.manager.events.engine import Engine
@@ -119,6 +120,8 @@ class Plugins:
     regions: Regions = Regions()
     metrics: Metrics = NO_METRICS
     webhooks: Webhooks = NO_WEBHOOKS
+    mail: Mail = NO_MAIL_SERVER
+    people: People = NOBODY
 
 
 def _make_runtime(
@@ -135,6 +138,8 @@ def _make_runtime(
         metrics=plugins.metrics,
         enforcement=plugins.enforcement,
         webhooks=plugins.webhooks,
+        mail=plugins.mail,
+        people=plugins.people,
     )
 
 

@@ -12,6 +12,7 @@ from oslo_config import cfg
 from blazar.api.http import middleware
 from blazar.clouds import prometheus
 from blazar.clouds.hooks.http import HttpHooks
+from blazar.clouds.mail import SmtpMail
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.webhooks import HttpWebhooks
 from blazar.cmd import assemble, config, pages
@@ -20,6 +21,7 @@ ROOT = Path(__file__).parents[2] / "blazar"
 CALLERS = {
     "api/web/keystone.py": "pages._keystone gives it the verification",
     "clouds/outgoing/posting.py": "HttpHooks.configured, HttpWebhooks.configured",
+    "clouds/mail.py": "SmtpMail.configured",
     "clouds/openstack/access.py": "credentials",
     "clouds/outgoing/calls.py": "who makes OutgoingCalls says it",
     "clouds/prometheus.py": "prometheus.metrics",
@@ -107,6 +109,7 @@ def test_hooks_measurements_and_the_external_service_are_trusted_so(load, files)
         "external_service_base_endpoint = https://127.0.0.1:9/",
     )
     assert HttpHooks.configured(conf)._poster._cafile == file
+    assert SmtpMail.configured(conf)._cafile == file
     assert {poster._cafile for poster in HttpWebhooks.configured(conf)._posters.values()} == {file}
     assert prometheus.metrics(conf.unused, conf.cafile)._calls.verify == file
     (external,) = assemble.enforcement(conf, assemble.CloudIdentity(cafile=conf.cafile)).filters

@@ -250,6 +250,7 @@ OUR_OWN = {
     "blazar.enforcement.answers": "answers of the external service, cut at a maximum",
     "blazar.enforcement.stored": "what enforcement keeps",
     "blazar.manager.maintenance.held_calendar": "parameters that a lease keeps",
+    "blazar.manager.subscriptions.mails": "dates that the journal keeps",
     "blazar.model.leases.stored": "what a lease keeps",
     "blazar.model.use.policy": "what a lease keeps",
     "blazar.model.queue": "what a lease keeps",

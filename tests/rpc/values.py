@@ -524,14 +524,14 @@ journal_pages = st.builds(
 channels, subscription_states = st.sampled_from(Channel), st.sampled_from(SubscriptionState)
 subscriptions = st.builds(
     Subscription,
-    *[texts, maybe_text, texts, channels, texts, several(texts), instants, maybe_text, st.booleans()],
+    *[texts, maybe_text, texts, channels, maybe_text, several(texts), instants, maybe_text, st.booleans()],
     *[subscription_states, maybe_text, st.booleans(), numbers, numbers, numbers],
     *[maybe_instant, maybe_instant, maybe_instant, numbers, numbers, maybe_instant, maybe_text],
 )
 made_subscriptions = st.builds(MadeSubscription, subscriptions, st.booleans())
 subscription_requests = st.builds(
     SubscriptionRequest,
-    *[maybe_text, texts, texts, several(texts), maybe_text, st.booleans(), channels, st.none() | keys],
+    *[maybe_text, texts, maybe_text, several(texts), maybe_text, st.booleans(), channels, st.none() | keys],
 )
 subscription_changes = st.builds(
     SubscriptionChange,

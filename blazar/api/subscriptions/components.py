@@ -48,7 +48,7 @@ _PROPERTIES: Json = {
     "project_id": {**TEXT_OR_NULL, "description": "null: everything is told, to an operator"},
     "user_id": {**TEXT, "description": "who has made it"},
     "channel": one_of(Channel),
-    "url": TEXT,
+    "url": {**TEXT_OR_NULL, "description": "null of a subscription by mail"},
     "events": {**a_list(TEXT), "description": "names of what is told"},
     "lease_id": {**TEXT_OR_NULL, "description": "not null: only what happens to this lease is told"},
     "batch": {**FLAG, "description": "a message has up to 50 events, and not one"},
@@ -82,7 +82,7 @@ _URL: Json = {
     "type": "string",
     "minLength": 1,
     "maxLength": LONGEST_URL,
-    "description": "an https:// URL to which messages are posted",
+    "description": "an https:// URL to which messages are posted, of a web hook",
 }
 _EVENTS: Json = {
     "type": "array",
@@ -94,10 +94,13 @@ _EVENTS: Json = {
 _BATCH: Json = {"type": "boolean", "description": "true: up to 50 events in one message; false is the default"}
 CREATE: Json = {
     "type": "object",
-    "required": ["url", "events"],
+    "required": ["events"],
     "additionalProperties": False,
     "properties": {
-        "channel": {"enum": [str(channel) for channel in Channel], "description": "webhook"},
+        "channel": {
+            "enum": [str(channel) for channel in Channel],
+            "description": "webhook, the default, or mail, to your address in Keystone",
+        },
         "url": _URL,
         "events": _EVENTS,
         "lease_id": {
@@ -135,6 +138,7 @@ CHANGE: Json = {
 CREATED: tuple[Json, ...] = (
     {"url": "https://ci.example/blazar", "events": ["lease.started", "lease.failed"]},
     {"url": "https://ci.example/one", "events": ["lease.*"], "lease_id": LEASE_ID, "batch": True},
+    {"channel": "mail", "events": ["lease.started", "lease.failed"]},
     {"url": "https://chat.example/ops", "events": ["maintenance.*", "resource.*"], "project_id": None},
 )
 CHANGES: tuple[Json, ...] = ({"state": "paused"}, {"new_secret": True}, {"events": ["lease.*"], "batch": True})

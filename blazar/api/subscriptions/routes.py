@@ -30,6 +30,7 @@ from blazar.api.subscriptions.components import (
 from blazar.model.base.errors import Denied, InvalidInput, PreconditionFailed, query_field
 from blazar.model.leases.requests import IdempotencyKey
 from blazar.model.subscriptions.details import (
+    Channel,
     Rewind,
     Subscription,
     SubscriptionChange,
@@ -158,7 +159,8 @@ def _request(call: Call, body: Json, key: IdempotencyKey | None) -> Subscription
     return SubscriptionRequest(
         project_id=project_id,
         user_id=caller.user_id,
-        url=body["url"],
+        url=body.get("url"),
+        channel=Channel(body.get("channel", Channel.WEBHOOK)),
         events=tuple(body["events"]),
         lease_id=body.get("lease_id"),
         batch=body.get("batch", False),
@@ -260,6 +262,7 @@ PART = Part(
             handler=test,
             rule=TEST,
             answers={202: _ONE},
+            errors=(404, 409),
         ),
         _on_one(
             method="POST",

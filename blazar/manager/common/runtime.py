@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 
 from blazar.clouds.ports.compute import Metrics, NoMetrics
+from blazar.clouds.ports.people import Mail, NoMail, NoPeople, People
 from blazar.clouds.ports.webhooks import NoWebhooks, Webhooks
 from blazar.enforcement import Enforcement
 from blazar.manager.common.background import Signals
@@ -32,13 +33,15 @@ from blazar.store.store import Store
 
 NO_METRICS = NoMetrics()
 NO_WEBHOOKS = NoWebhooks()
+NO_MAIL_SERVER, NOBODY = NoMail(), NoPeople()
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """Database, clock, claims, settings, notifications, types, enforcement and signals of one manager.
 
-    ``metrics`` measures servers, where policies name that. ``webhooks`` sends messages to subscribers.
+    ``metrics`` measures servers, where policies name that. ``webhooks`` sends messages to subscribers, and
+    ``mail`` those to users, whose addresses ``people`` knows.
     """
 
     store: Store
@@ -52,6 +55,8 @@ class Runtime:
     enforcement: Enforcement = field(default_factory=Enforcement)
     signals: Signals = field(default_factory=Signals)
     webhooks: Webhooks = NO_WEBHOOKS
+    mail: Mail = NO_MAIL_SERVER
+    people: People = NOBODY
 
     def bounds_of(self, project_id: str) -> Bounds:
         """Return the limits on what a project has: none if it is exempt from enforcement."""

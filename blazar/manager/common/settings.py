@@ -56,7 +56,7 @@ class Settings:
     histories of the past leases of a project have together (None: any number), ``keep_journal`` for how long it is
     kept what was done to other objects (None: for ever).
     ``use_policies`` say which leases are released because nobody uses them. ``event_source`` is what messages to
-    subscribers name as their source.
+    subscribers name as their source, and ``mail_pause`` the time between two mails of a subscription.
     Every ``sweep_interval`` (zero: never) the cloud is searched for leftovers of finished leases, which are removed,
     or with ``sweep_dry_run`` only reported.
     Every ``sample_interval`` (zero: never) is read what metrics tell of leases and resources, also by the values of
@@ -108,6 +108,7 @@ class Settings:
     immediate_timeout: timedelta = timedelta(seconds=45)
     use_policies: UsePolicies = UsePolicies()
     event_source: str = "/reservation"
+    mail_pause: timedelta = timedelta(minutes=3)
     sweep_interval: timedelta = timedelta(minutes=10)
     sweep_dry_run: bool = False
     sample_interval: timedelta = timedelta(0)

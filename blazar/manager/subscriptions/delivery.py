@@ -16,15 +16,22 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
 from urllib.parse import urlsplit
 
+from blazar.clouds.ports.people import NO_ADDRESS
+from blazar.clouds.ports.webhooks import Reception, WebhookMessage, WebhookReceipt
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.due_work import DueWork
 from blazar.manager.common.runtime import Runtime
+from blazar.manager.subscriptions.mails import make_mail
 from blazar.manager.subscriptions.sending import Sending
-from blazar.model.base.errors import BlazarError, ClaimLost
+from blazar.model.base.errors import BlazarError, ClaimLost, CloudRefused, CloudUnavailable
 from blazar.model.base.log_lines import log_level
+from blazar.model.journal.entries import NumberedEntry
+from blazar.model.subscriptions.details import Channel, Subscription
 from blazar.model.subscriptions.events import matches_event
 from blazar.model.subscriptions.messages import Message, make_messages, make_test_message
 from blazar.model.subscriptions.rounds import ReceiverStanding, Round, decide_round
@@ -103,8 +110,8 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
         runtime.signals.subscriptions_changed.connect(self.wake)
 
     def start(self) -> None:
-        """Start the sending threads; none if there is no master secret to sign with."""
-        if self._runtime.webhooks.enabled:
+        """Start the sending threads; none if there is neither a master secret to sign with nor a mail server."""
+        if self._runtime.webhooks.enabled or self._runtime.mail.enabled:
             super().start()
 
     def stop(self) -> None:
@@ -207,21 +214,57 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
             if matches_event(found.events, str(entry.about.object_type), str(entry.past.verb))
             and found.lease_id in (None, entry.about.id)
         ]
-        source = self._runtime.settings.event_source
-        messages = make_messages(wanted, source=source, trusted=found.trusted, batch=found.batch)
-        result = self._send(claimed, messages, through=max(found.position, through))
+        try:
+            messages = self._make_messages(found, wanted)
+            result = self._send(claimed, messages, through=max(found.position, through))
+        except (CloudUnavailable, CloudRefused) as error:
+            first = wanted[0].position if wanted else None
+            result = Round(through, failed=first, failure=error.message)
         now = self._runtime.clock.now()
         decision = decide_round(_standing_of(claimed), result, now=now, chance=self._chance())
+        if found.channel is Channel.MAIL and decision.delivered:
+            # What happens meanwhile is told in one mail.
+            decision = replace(decision, pause=max(decision.pause or timedelta(0), self._runtime.settings.mail_pause))
         if decision.disabled:
             LOG.warning("Subscription %s is disabled: %s", found.id, decision.reason)
         self._store.finish(found.id, claim.token, decision, now=now)
 
     def _send(self, claimed: ClaimedSubscription, messages: Sequence[Message], *, through: int) -> Round:
-        sending = Sending(self._runtime.webhooks, claimed.subscription, self._runtime.clock, self._stopping)
+        found = claimed.subscription
+        sending = Sending(partial(self._send_one, found), self._runtime.clock, self._stopping)
         result = sending.send_all(messages, through=through)
-        if sending.calls:
-            self._places.note_speed(claimed.subscription.url, sending.seconds / sending.calls)
+        if sending.calls and found.url is not None:
+            self._places.note_speed(found.url, sending.seconds / sending.calls)
         return result
+
+    def _send_one(self, found: Subscription, message: Message) -> WebhookReceipt:
+        """Send a message by the channel of a subscription."""
+        if found.url is None:
+            address = self._runtime.people.find_address(found.user_id)
+            if address is None:
+                return WebhookReceipt(Reception.FAILED, NO_ADDRESS)
+            return self._runtime.mail.send(address, message.body)
+        return self._runtime.webhooks.send(
+            WebhookMessage(
+                url=found.url,
+                trusted=found.trusted,
+                subscription_id=found.id,
+                generations=found.generations(self._runtime.clock.now()),
+                message_id=message.id,
+                content_type=message.content_type,
+                body=message.body,
+            )
+        )
+
+    def _make_messages(self, found: Subscription, entries: Sequence[NumberedEntry]) -> Sequence[Message]:
+        """Return the messages about entries: by mail one about all of them."""
+        if found.channel is not Channel.MAIL:
+            source = self._runtime.settings.event_source
+            return make_messages(entries, source=source, trusted=found.trusted, batch=found.batch)
+        address = self._runtime.people.find_address(found.user_id) if entries else None
+        sender, now = self._runtime.mail.sender, self._runtime.clock.now()
+        # Without an address it is not sent; what it would be addressed to does not matter then.
+        return [make_mail(entries, found, sender=sender, recipient=address or sender, at=now)] if entries else []
 
 
 def _standing_of(claimed: ClaimedSubscription) -> ReceiverStanding:

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from blazar.clouds.ports.webhooks import Reception, WebhookMessage, WebhookReceipt, Webhooks
+from blazar.clouds.ports.webhooks import Reception, WebhookReceipt
 from blazar.context import check_change
 from blazar.model.base.clock import Clock
-from blazar.model.subscriptions.details import Subscription
 from blazar.model.subscriptions.messages import Message
 from blazar.model.subscriptions.rounds import Round, Undelivered
 
@@ -18,11 +17,10 @@ ROUND_SECONDS = 30.0
 
 
 class Sending:
-    """Sends messages for a subscription: ``calls`` of them in ``seconds`` by the clock that always goes on."""
+    """Sends messages by ``send``: ``calls`` of them in ``seconds``, by the clock that always goes on."""
 
-    def __init__(self, webhooks: Webhooks, subscription: Subscription, clock: Clock, stopping: threading.Event) -> None:
-        self._webhooks = webhooks
-        self._subscription = subscription
+    def __init__(self, send: Callable[[Message], WebhookReceipt], clock: Clock, stopping: threading.Event) -> None:
+        self._send_one = send
         self._clock = clock
         self._stopping = stopping
         self.calls = 0
@@ -61,18 +59,8 @@ class Sending:
     def _send(self, message: Message) -> WebhookReceipt:
         # Who may have lost the claim sends nothing: another manager may have gone on by now.
         check_change()
-        found, begun = self._subscription, self._clock.elapsed()
-        receipt = self._webhooks.send(
-            WebhookMessage(
-                url=found.url,
-                trusted=found.trusted,
-                subscription_id=found.id,
-                generations=found.generations(self._clock.now()),
-                message_id=message.id,
-                content_type=message.content_type,
-                body=message.body,
-            )
-        )
+        begun = self._clock.elapsed()
+        receipt = self._send_one(message)
         self.calls += 1
         self.seconds += self._clock.elapsed() - begun
         return receipt

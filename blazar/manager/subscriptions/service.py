@@ -7,14 +7,16 @@ import uuid
 from dataclasses import replace
 from datetime import datetime
 
+from blazar.clouds.ports.people import NO_ADDRESS, NO_MAIL
 from blazar.clouds.ports.webhooks import NOT_SET, Webhooks
 from blazar.manager.common.request_keys import do_once, find_record
 from blazar.manager.common.runtime import Runtime
-from blazar.model.base.errors import Denied, InvalidInput, check_revision
+from blazar.model.base.errors import Denied, InvalidInput, WrongState, check_revision
 from blazar.model.base.paging import Page
 from blazar.model.leases.requests import IdempotencyKey
 from blazar.model.subscriptions.details import (
     MOST_SUBSCRIPTIONS,
+    Channel,
     FailurePage,
     MadeSubscription,
     Rewind,
@@ -60,7 +62,8 @@ class SubscriptionService:
 
     def _create(self, request: SubscriptionRequest) -> MadeSubscription:
         trusted = request.project_id is None
-        self._check_url(request.url, trusted=trusted)
+        by_mail = request.channel is Channel.MAIL
+        self._check_receiver(request, trusted=trusted)
         now = self._runtime.clock.now()
         new = Subscription(
             id=str(uuid.uuid4()),
@@ -72,6 +75,8 @@ class SubscriptionService:
             created_at=now,
             lease_id=request.lease_id,
             batch=request.batch,
+            state=SubscriptionState.ACTIVE if by_mail else SubscriptionState.UNCONFIRMED,
+            confirmed=by_mail,
             position=(place := self._runtime.store.journal.last_position()),
             newest=place,
         )
@@ -86,6 +91,8 @@ class SubscriptionService:
         """
         before = self._subscriptions.one(subscription_id)
         check_revision(before.revision, change.revisions, "the subscription has changed; read it, and send its tag")
+        if change.url is not None or change.new_secret:
+            self._check_channel(before)
         if change.url is not None:
             self._check_url(change.url, trusted=before.trusted)
         after = apply_change(before, change, self._runtime.clock.now())
@@ -102,6 +109,8 @@ class SubscriptionService:
 
         What the receiver makes of it is seen in ``state``, ``reason`` and ``last_delivered_at`` soon after.
         """
+        if self._subscriptions.one(subscription_id).channel is Channel.MAIL:
+            raise WrongState("a subscription by mail needs no test: it goes to an address that Keystone knows")
         if not self._webhooks.enabled:
             raise Denied(NOT_SET)
         self._subscriptions.request_test(subscription_id, now=self._runtime.clock.now())
@@ -128,12 +137,33 @@ class SubscriptionService:
         """Return a page of the messages that the receiver has refused for good; InvalidInput."""
         return self._subscriptions.failures(subscription_id, page)
 
+    def _check_channel(self, before: Subscription) -> None:
+        if before.channel is Channel.MAIL:
+            raise InvalidInput("a subscription by mail has neither a url nor a secret", at="/url")
+
+    def _check_receiver(self, request: SubscriptionRequest, *, trusted: bool) -> None:
+        """Raise Denied or InvalidInput unless what is told can be sent by the channel of a request."""
+        if request.channel is Channel.WEBHOOK:
+            if request.url is None:
+                raise InvalidInput("url is missing; give an https:// URL", code="missing_field", at="/url")
+            self._check_url(request.url, trusted=trusted)
+            return
+        if request.url is not None:
+            sentence = "url does not belong to a subscription by mail, which goes to your address in Keystone"
+            raise InvalidInput(f"{sentence}; leave it out", code="unknown_field", at="/url")
+        if not self._runtime.mail.enabled:
+            raise Denied(NO_MAIL)
+        if self._runtime.people.find_address(request.user_id) is None:
+            raise InvalidInput(f"channel is mail, and {NO_ADDRESS}; have it set there", at="/channel")
+
     def _check_url(self, url: str, *, trusted: bool) -> None:
         if not self._webhooks.enabled:
             raise Denied(NOT_SET)
         self._webhooks.check_target(url, trusted=trusted)
 
     def _reveal(self, subscription: Subscription) -> Subscription:
+        if subscription.channel is not Channel.WEBHOOK:
+            return subscription
         secret = self._webhooks.reveal_secret(subscription.id, subscription.generation)
         return replace(subscription, secret=secret)
 

@@ -22,6 +22,8 @@ class Channel(StrEnum):
     """How somebody is told."""
 
     WEBHOOK = "webhook"
+    MAIL = "mail"
+    """To the address that Keystone has of who has subscribed."""
 
 
 class SubscriptionState(StrEnum):
@@ -42,7 +44,7 @@ LIVE = (SubscriptionState.UNCONFIRMED, SubscriptionState.ACTIVE)
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription. ``project_id`` None: an operator's, of everything.
+    """A subscription. ``project_id`` None: an operator's, of everything. ``url`` is None of one by mail.
 
     ``events`` are names of what is told, as ``lease.started`` or ``lease.*``; with ``lease_id`` of that lease only.
     ``position`` is that of the last entry of the journal that was dealt with, ``newest`` that of the last one that may
@@ -55,7 +57,7 @@ class Subscription:
     project_id: str | None
     user_id: str
     channel: Channel
-    url: str
+    url: str | None
     events: tuple[str, ...]
     created_at: datetime
     lease_id: str | None = None
@@ -98,7 +100,7 @@ class SubscriptionRequest:
 
     project_id: str | None
     user_id: str
-    url: str
+    url: str | None
     events: tuple[str, ...]
     lease_id: str | None = None
     batch: bool = False

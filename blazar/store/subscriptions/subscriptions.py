@@ -80,7 +80,13 @@ class SubscriptionStore:
                 code="out_of_bounds",
                 data={"maximum": most},
             )
-        row = {**_row_of(new), "due_at": due_at, "testing": True, "attempts": 0, "refusals": {}}
+        row = {
+            **_row_of(new),
+            "due_at": None if new.confirmed else due_at,
+            "testing": not new.confirmed,
+            "attempts": 0,
+            "refusals": {},
+        }
         connection.execute(subscriptions.insert(), [row])
 
     @atomic
@@ -165,7 +171,7 @@ def parse_subscription(row: AnyRow) -> Subscription:
         project_id=row.project_id,
         user_id=row.user_id,
         channel=Channel(row.channel),
-        url=row.url,
+        url=row.url or None,
         events=tuple(row.events),
         created_at=row.created_at,
         lease_id=row.lease_id,
@@ -192,7 +198,7 @@ def _row_of(subscription: Subscription) -> dict[str, Any]:
         "project_id": subscription.project_id,
         "user_id": subscription.user_id,
         "channel": str(subscription.channel),
-        "url": subscription.url,
+        "url": subscription.url or "",
         "events": list(subscription.events),
         "lease_id": subscription.lease_id,
         "batch": subscription.batch,

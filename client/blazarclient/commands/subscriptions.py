@@ -42,9 +42,9 @@ def _add_subscription(parser: argparse.ArgumentParser) -> None:
 
 
 class CreateSubscription(_OneSubscription):
-    """Have messages sent to a URL when something happens
+    """Have messages sent to a URL, or mail to you, when something happens
 
-    Nothing but a test is sent until the receiver has accepted one.
+    To a URL nothing but a test is sent until the receiver has accepted one.
     """
 
     answers = MADE
@@ -52,7 +52,8 @@ class CreateSubscription(_OneSubscription):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return a parser with the options of the command."""
         parser = super().get_parser(prog_name)
-        parser.add_argument("url", metavar="<url>", help="https:// URL to which messages are posted")
+        parser.add_argument("url", metavar="<url>", nargs="?", help="https:// URL to which messages are posted")
+        parser.add_argument("--mail", action="store_true", help="by mail instead, to your address in Keystone")
         parser.add_argument(
             "--event",
             metavar="<event>",
@@ -69,6 +70,8 @@ class CreateSubscription(_OneSubscription):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Subscribe."""
+        if bool(parsed_args.url) == parsed_args.mail:
+            raise CommandError("Give a url, or --mail")
         found = self.library.subscriptions.create(
             parsed_args.url,
             parsed_args.events,

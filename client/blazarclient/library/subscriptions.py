@@ -20,7 +20,7 @@ class Subscriptions:
 
     def create(
         self,
-        url: str,
+        url: str | None,
         events: Sequence[str],
         *,
         lease_id: str | None = None,
@@ -29,10 +29,12 @@ class Subscriptions:
     ) -> Subscription:
         """Subscribe; the ``secret`` with which messages are signed is told only now.
 
+        ``url`` None: by mail, to the caller's address in Keystone.
+
         ``events``: names such as ``lease.started`` or ``lease.*``. ``lease_id``: of this lease only. ``batch``: up to
         50 of them in one message. ``everything``: of all projects, for operators.
         """
-        body: dict[str, Any] = {"url": url, "events": list(events)}
+        body: dict[str, Any] = {"events": list(events)} | ({"channel": "mail"} if url is None else {"url": url})
         if lease_id is not None:
             body["lease_id"] = lease_id
         if batch:

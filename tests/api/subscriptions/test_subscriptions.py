@@ -174,3 +174,17 @@ def test_a_test_and_a_replay_are_asked_for_and_failures_listed(world, http):
         status, _, pointer, _ = fault(http.post(f"{url}/replay", json=body, headers=CURIE))
         assert (status, pointer) == (400, at)
     assert http.get(f"{url}/failures?with_count=true", headers=CURIE).json["failures"] == []
+
+
+def test_a_subscription_by_mail_has_no_url_and_no_secret(world, http):
+    asked = {"channel": "mail", "events": ["lease.*"]}
+    refused = fault(http.post("/v1/subscriptions", json=asked, headers=CURIE))
+    assert refused[:3] == (400, "invalid_value", "/channel")
+    world.people.addresses["curie"] = "curie@physics.example"
+    made = http.post("/v1/subscriptions", json=asked, headers=CURIE).json["subscription"]
+    assert (made["channel"], made["url"], made["secret"], made["state"]) == ("mail", None, None, "active")
+    assert "physics.example" not in http.get("/v1/subscriptions", headers=CURIE).text
+    for body, at in (({**asked, "url": "https://ci.example/"}, "/url"), ({"events": ["lease.*"]}, "/url")):
+        assert fault(http.post("/v1/subscriptions", json=body, headers=CURIE))[2] == at
+    answer = http.post(f"/v1/subscriptions/{made['id']}/test", headers=CURIE)
+    assert fault(answer)[:2] == (409, "invalid_state")

@@ -15,6 +15,7 @@ subscriptions = sa.Table(
     sa.Column("project_id", sa.String(255)),
     sa.Column("user_id", sa.String(255), nullable=False),
     sa.Column("channel", sa.String(16), nullable=False),
+    # Empty of those by mail.
     sa.Column("url", sa.String(1024), nullable=False),
     # Names of events; and of one lease only, if it is not NULL.
     sa.Column("events", sa.JSON, nullable=False),

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mail by SMTP, to one recipient at a time, over TLS unless the server is on this machine."""
+
+from __future__ import annotations
+
+import smtplib
+import ssl
+from email.utils import parseaddr
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from oslo_config import cfg
+
+from blazar.clouds.ports.people import NO_MAIL
+from blazar.clouds.ports.webhooks import Reception, WebhookReceipt
+from blazar.model.base.errors import InvalidInput
+
+SECTION = "mail"
+
+SECONDS = 15.0
+"""The time limit of each step of a conversation with the server."""
+
+PORTS = {"smtp": 587, "smtps": 465}
+
+_EXAMPLE = "smtp://user:password@mail.example:587?starttls=require"
+
+MAIL_OPTIONS: list[cfg.Opt] = [
+    cfg.StrOpt(
+        "smtp_url",
+        secret=True,
+        help=f"The server that mail is given to, such as {_EXAMPLE}, or smtps://mail.example for TLS from the start. "
+        "Without starttls=require a server that offers no TLS is refused, too, unless it is on this machine or "
+        "starttls=never is given. Without it no mail is sent, and nobody can subscribe with it.",
+    ),
+    cfg.StrOpt("from", default="blazar@localhost", help="The address that mail comes from."),
+    cfg.IntOpt(
+        "max_per_hour",
+        default=20,
+        min=1,
+        max=3600,
+        help="Mails of a subscription in an hour at most; what happens in between is told in one mail.",
+    ),
+]
+
+
+class SmtpMail:
+    """Gives mail to a server, in a conversation for each."""
+
+    def __init__(self, url: str | None, sender: str, *, cafile: str | None = None) -> None:
+        self.sender = sender
+        self._cafile = cafile
+        self._tls, self._host, self._port, self._user, self._password, self._starttls = _parse_url(url)
+        if "@" not in parseaddr(sender)[1]:
+            raise InvalidInput(
+                f"[{SECTION}] from is {sender[:80]!r}, which is no address; give one such as a@b.example"
+            )
+
+    @classmethod
+    def configured(cls, conf: cfg.ConfigOpts) -> SmtpMail:
+        """Return the adapter as configured; InvalidInput names the option."""
+        options = conf[SECTION]
+        return cls(options.smtp_url, options["from"], cafile=conf.cafile)
+
+    @property
+    def enabled(self) -> bool:
+        """Whether there is a server."""
+        return bool(self._host)
+
+    def send(self, address: str, message: bytes) -> WebhookReceipt:
+        """Send a message; an address that the server refuses for good is gone, and the rest is tried again."""
+        if not self._host:
+            return WebhookReceipt(Reception.FAILED, NO_MAIL)
+        try:
+            with self._connect() as server:
+                server.sendmail(parseaddr(self.sender)[1], [address], message)
+        except smtplib.SMTPRecipientsRefused as error:
+            code = next(iter(error.recipients.values()), (450, b""))[0]
+            reception = Reception.GONE if 500 <= code < 600 else Reception.FAILED
+            return WebhookReceipt(reception, f"the mail server does not take this recipient ({code})")
+        except smtplib.SMTPResponseException as error:
+            # Of the server, or of its configuration: others' mail would fail, too.
+            return WebhookReceipt(Reception.FAILED, f"the mail server refuses the message ({error.smtp_code})")
+        except ssl.SSLError:
+            return WebhookReceipt(Reception.FAILED, "the mail server has a certificate that cannot be trusted")
+        except TimeoutError:
+            return WebhookReceipt(Reception.FAILED, "the mail server did not answer in time")
+        except (OSError, smtplib.SMTPException, ValueError):
+            return WebhookReceipt(Reception.FAILED, "the mail server cannot be used, or offers no TLS")
+        return WebhookReceipt(Reception.ACCEPTED)
+
+    def _connect(self) -> smtplib.SMTP:
+        context = ssl.create_default_context(cafile=self._cafile)
+        if self._tls:
+            server: smtplib.SMTP = smtplib.SMTP_SSL(self._host, self._port, timeout=SECONDS, context=context)
+        else:
+            server = smtplib.SMTP(self._host, self._port, timeout=SECONDS)
+        try:
+            if self._starttls:
+                server.starttls(context=context)
+            if self._user:
+                server.login(self._user, self._password)
+        except BaseException:
+            server.close()
+            raise
+        return server
+
+
+def _parse_url(url: str | None) -> tuple[bool, str, int, str, str, bool]:
+    """Return whether TLS is there from the start, host, port, user, password, and whether TLS has to be asked for."""
+    if not url:
+        return False, "", 0, "", "", False
+    # The URL itself is not shown: there may be a password in it.
+    refusal = InvalidInput(f"[{SECTION}] smtp_url cannot be used; write it as {_EXAMPLE}")
+    try:
+        parts = urlsplit(url)
+        port, query = parts.port, parse_qs(parts.query, strict_parsing=bool(parts.query))
+    except ValueError:
+        raise refusal from None
+    wanted = query.pop("starttls", ["require"])[0]
+    if parts.scheme not in PORTS or not parts.hostname or query or wanted not in ("require", "never"):
+        raise refusal
+    secure = parts.scheme == "smtps"
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    local = parts.hostname in ("localhost", "127.0.0.1", "::1") and "starttls" not in parts.query
+    starttls = not secure and wanted == "require" and not local
+    if user and not secure and not starttls and not local:
+        raise InvalidInput(
+            f"[{SECTION}] smtp_url has a password, which would be sent unencrypted; remove starttls=never"
+        )
+    return secure, parts.hostname, port or PORTS[parts.scheme], user, password, starttls

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mails about entries of the journal: plain text of what has happened, and a calendar entry where dates are told.
+
+All that is told at once is one mail. What is sent again has the same Message-ID, so that readers show it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime
+
+from icalendar import Calendar, Event
+from icalendar.prop import vText
+from jinja2 import Environment, StrictUndefined
+
+from blazar.model.base.clock import zulu
+from blazar.model.journal.entries import NumberedEntry, ObjectType, Verb
+from blazar.model.subscriptions.details import Subscription
+from blazar.model.subscriptions.messages import Message, subject_of, type_of
+
+MAIL_TYPE = "message/rfc822"
+LONGEST_NAME = 80
+
+WORDS = {
+    Verb.WAITING: "waits for its turn",
+    Verb.LET_GO: "is no longer held",
+    Verb.TIMED_OUT: "was not granted in time",
+}
+"""Verbs that are no participle of what was done."""
+
+IN_CALENDARS = frozenset({Verb.CREATED, Verb.PROMISED, Verb.ADVANCED, Verb.CHANGED, Verb.EXTENDED, Verb.ENDED})
+"""What was done after which the dates of a lease are new, or there are none."""
+
+_TEXT = """\
+{% for item in items %}
+{{ item.at }}: {{ item.title }}
+{% if item.dates %}    from {{ item.dates[0] }} to {{ item.dates[1] }}, {{ item.status }}
+{% endif %}
+{% for change in item.changes %}    {{ change }}
+{% endfor %}
+{% if item.reason %}    reason: {{ item.reason }}
+{% endif %}
+{% endfor %}
+
+{% if lease_id %}More about it: blazar lease show {{ lease_id }}
+{% endif %}
+Times are UTC. You have subscribed to this. To end it: blazar subscription delete {{ subscription_id }}
+"""
+_TEMPLATE = Environment(
+    autoescape=False,  # it is plain text
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+    undefined=StrictUndefined,
+).from_string(_TEXT)
+
+
+def make_mail(
+    entries: Sequence[NumberedEntry], subscription: Subscription, *, sender: str, recipient: str, at: datetime
+) -> Message:
+    """Return one mail about entries, of which there is at least one."""
+    first, last = entries[0], entries[-1]
+    items = [_describe(entry) for entry in entries]
+    mail = EmailMessage(policy=SMTP)
+    mail["From"], mail["To"] = sender, Address(addr_spec=recipient)
+    title = str(items[0]["title"]) if len(entries) == 1 else f"{len(entries)} events"
+    mail["Subject"] = f"[Blazar] {title}"
+    mail["Date"] = format_datetime(at)
+    domain = sender.rpartition("@")[2].strip("> ")
+    mail["Message-ID"] = f"<{first.past.id}.{last.past.id}.{subscription.id}@{domain}>"
+    mail["Auto-Submitted"] = "auto-generated"
+    objects = {entry.about.id for entry in entries}
+    about_lease = len(objects) == 1 and first.about.object_type is ObjectType.LEASE
+    mail.set_content(
+        _TEMPLATE.render(items=items, subscription_id=subscription.id, lease_id=first.about.id if about_lease else None)
+    )
+    if about_lease and last.past.verb in IN_CALENDARS and last.snapshot:
+        mail.add_attachment(
+            make_calendar(last), maintype="text", subtype="calendar", filename="lease.ics", params={"method": "PUBLISH"}
+        )
+    named = tuple((entry.position, entry.past.id, type_of(entry), subject_of(entry)) for entry in entries)
+    return Message(first.past.id, MAIL_TYPE, mail.as_bytes(), frozenset(objects), named)
+
+
+def make_calendar(entry: NumberedEntry) -> bytes:
+    """Return the calendar entry of a lease: with the UID that it has in feeds, so that calendars change theirs."""
+    snapshot = entry.snapshot or {}
+    calendar, event = Calendar(), Event()
+    for key, value in (("prodid", "-//OpenStack//Blazar//EN"), ("version", "2.0"), ("method", "PUBLISH")):
+        calendar.add(key, value)
+    event.add("uid", entry.about.id)
+    event.add("sequence", entry.about.revision or 0)
+    event.add("dtstamp", entry.past.at.replace(microsecond=0))
+    event.add("dtstart", datetime.fromisoformat(snapshot["start_date"]))
+    event.add("dtend", datetime.fromisoformat(snapshot["end_date"]))
+    event.add("summary", vText(_clean(entry.about.name)))
+    calendar.add_component(event)
+    return bytes(calendar.to_ical())
+
+
+def _describe(entry: NumberedEntry) -> dict[str, object]:
+    """Return what the text says of an entry."""
+    about, past, snapshot = entry.about, entry.past, entry.snapshot or {}
+    dates = (snapshot["start_date"], snapshot["end_date"]) if "start_date" in snapshot else None
+    done = WORDS.get(past.verb, f"was {past.verb}")
+    return {
+        "at": zulu(past.at),
+        "title": f"{str(about.object_type).capitalize()} {_clean(about.name or about.id)} {done}",
+        "dates": dates,
+        "status": snapshot.get("status"),
+        "changes": [
+            f"{change.field}: {_clean(change.before)} -> {_clean(change.after)}"
+            for change in past.changes
+            if change.before is not None
+        ],
+        "reason": past.reason,
+    }
+
+
+def _clean(text: str | None) -> str:
+    """Return what somebody has written as one short line, which is no line of a header."""
+    return "".join(letter if letter.isprintable() else " " for letter in text or "-")[:LONGEST_NAME]
