@@ -56,6 +56,20 @@ FAULTS = {
     "the manager hangs": Fault(
         "BlazarNoManager", Stage.hold, Stage.release, "blazar-api", "No blazar-manager answered in time"
     ),
+    "an aggregate was emptied by hand": Fault(
+        "BlazarResourcesFailed",
+        Stage.empty_freepool,
+        Stage.refill_freepool,
+        "blazar-manager",
+        "host node-4 has failed: ",
+    ),
+    "a host is dead": Fault(
+        "BlazarResourcesFailed",
+        lambda stage: stage.cloud.operators.host_down("node-3"),
+        lambda stage: stage.cloud.operators.host_up("node-3"),
+        "blazar-manager",
+        "host node-3 has failed: ",
+    ),
     "the disk of the log is full": Fault(
         "BlazarLogUnwritten", Stage.fill_disk, Stage.clear_disk, "blazar-api", "The log cannot be written: "
     ),
