@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -113,7 +113,7 @@ class Scope:
     is who asks for it; None where no user does. ``pool`` is what the thread belongs to; None if it is one of its own.
     ``actor`` is whose request it is, for the history of leases, None for the service's own work; ``operation`` is what
     the request does, where its changes do not tell. ``owners`` is whose the leases were that the caller was allowed to
-    see or to act on.
+    see or to act on. ``why`` is what an operator says for it, in own words.
     """
 
     request_id: str | None = None
@@ -126,6 +126,7 @@ class Scope:
     owners: tuple[LeaseOwner, ...] = ()
     local_id: str | None = None
     caller: CallerIds | None = None
+    why: str | None = None
 
     def remaining(self) -> float | None:
         """Return the seconds that are left, at least 0; None if there is no limit."""
@@ -171,10 +172,9 @@ def scope(
     owners: tuple[LeaseOwner, ...] = (),
     local_id: str | None = None,
     caller: CallerIds | None = None,
+    why: str | None = None,
 ) -> Iterator[Scope]:
-    """Narrow the scope: a request id of its own, no later a deadline than ``limit`` from now, another fence or pool, a
-    user, an actor and an operation, the owners of more leases, and who calls.
-    """
+    """Narrow the scope: no later a deadline than ``limit`` from now, more ``owners``, and what else is given."""
     outer = _CURRENT.get()
     ends = [outer.deadline] if outer.deadline is not None else []
     if limit is not None:
@@ -191,14 +191,13 @@ def scope(
         # The ids of a request are of one request.
         local_id if request_id else outer.local_id,
         caller or outer.caller,
+        why or outer.why,
     )
     token = _CURRENT.set(inner)
     try:
-        if inner.pool is None or inner.pool is outer.pool:
+        pool = None if inner.pool is outer.pool else inner.pool
+        with nullcontext() if pool is None else pool.crowd.member():
             yield inner
-        else:
-            with inner.pool.crowd.member():
-                yield inner
     finally:
         _CURRENT.reset(token)
 
@@ -227,7 +226,7 @@ def check_owner(lease: Lease) -> None:
 @contextmanager
 def by_itself() -> Iterator[None]:
     """Do what nobody asked for, as healing while a request is served: histories tell it as done by the service."""
-    token = _CURRENT.set(replace(_CURRENT.get(), actor=None, operation=None))
+    token = _CURRENT.set(replace(_CURRENT.get(), actor=None, operation=None, why=None))
     try:
         yield
     finally:

@@ -23,6 +23,7 @@ from blazar.api.kinds.hosts import routes as hosts
 from blazar.api.leases.part import make_part as make_leases
 from blazar.api.maintenance import routes as maintenances
 from blazar.api.managers import routes as managers
+from blazar.api.problems import routes as problems
 from blazar.api.resources import routes as resources
 from blazar.api.search import routes as availability
 from blazar.api.series import routes as series
@@ -54,6 +55,7 @@ BUILTIN: tuple[Part, ...] = (
     series.PART,
     maintenances.PART,
     managers.PART,
+    problems.PART,
     surgery.PART,
     transfers.PART,
     lease_history.PART,

@@ -20,7 +20,7 @@ from blazar.api.parts import all_parts, list_rules
 from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.prometheus import Prometheus
-from blazar.cmd import assemble, config, config_advice, leftovers, logins, logs
+from blazar.cmd import assemble, config, config_advice, logins, logs
 from blazar.cmd.config import ConfigurationError
 from blazar.model.base.errors import BlazarError
 from blazar.model.resources.regions import Regions
@@ -29,12 +29,9 @@ from blazar.store.sql.engine import explain_failure
 from blazar.store.store import Store
 
 USAGE = """usage: blazar-status [--config-file FILE] [--config-dir FOLDER] upgrade check
-       blazar-status [--config-file FILE] [--config-dir FOLDER] leftovers [--end RESERVATION_ID ...] [--dry-run]
        blazar-status --help | --version
 
 upgrade check checks the configuration, the database, the message bus and the cloud, and says how to fix each problem.
-leftovers lists the reservations that are not on record and have something in the cloud, as after a backup was restored;
---end gives back what they have.
 Exit codes: 0 no problem, 1 warnings, 2 failures that must be fixed, 255 the check could not be run."""
 
 
@@ -85,8 +82,6 @@ def main(arguments: list[str] | None = None) -> int:
     if "--version" in given:
         print(f"blazar-status {RELEASE}")
         return 0
-    if "leftovers" in given:
-        return leftovers.run(given, USAGE)
     words = [word for word in given if word in ("upgrade", "check")]
     if words != ["upgrade", "check"]:
         print(USAGE, file=sys.stderr)
@@ -97,7 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"blazar-status: {error}", file=sys.stderr)
         return 255
     findings = [finding for check in CHECKS for finding in check(conf)]
-    print(_table(findings))
+    print(render_table(findings))
     return max(finding.verdict for finding in findings)
 
 
@@ -380,7 +375,8 @@ def _is_json(path: Path) -> bool:
         return False
 
 
-def _table(findings: list[Finding]) -> str:
+def render_table(findings: list[Finding]) -> str:
+    """Return findings as a table for people."""
     rows = [f"  {f.check:12} {f.verdict.name.capitalize():8} {_describe(f)}".rstrip() for f in findings]
     return "\n".join(["Upgrade check results:", *rows])
 

@@ -25,7 +25,7 @@ from blazar.manager.common.settings import Settings
 from blazar.manager.events.cloud_changes import CloudChanges
 from blazar.manager.events.engine import Engine
 from blazar.manager.events.starts import StartReplacements
-from blazar.manager.events.sweep import Leftovers, Sweep
+from blazar.manager.events.sweep import Sweep
 from blazar.manager.events.worker import Worker
 from blazar.manager.health.healing import Healing
 from blazar.manager.health.missing_resources import MissingResources
@@ -40,6 +40,9 @@ from blazar.manager.maintenance.work import MaintenanceWork
 from blazar.manager.observe.readings import ManagerReadings
 from blazar.manager.observe.sampling import Sampling
 from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.repair.ends import Ends
+from blazar.manager.repair.events import EventRepairs
+from blazar.manager.repair.problems import ProblemService
 from blazar.manager.requests.calendar_view import CalendarService
 from blazar.manager.requests.feeds import FeedService
 from blazar.manager.requests.leases import LeaseCreator, LeaseService
@@ -162,7 +165,6 @@ class ManagerService:
         self.engine = Engine(runtime, worker)
         self.sweeps = tuple(Sweep(runtime, region) for region in plugins.regions)
         self.sweep = self.sweeps[0]
-        self.leftovers = Leftovers(runtime, self.sweeps)
         self._add_resources(runtime, kinds, booker, changes)
         updates = Updates(runtime, booker, changes, self.outbox, self._healing)
         creation, deletion = Creation(runtime, changes), Deletion(runtime, worker)
@@ -188,6 +190,12 @@ class ManagerService:
         self.parts: tuple[BackgroundThread, ...] = (self.engine, *requested, *kept, *self.sweeps)
         self.presence = Presence(runtime, (*self.carriers, *self.parts))
         self.service = FactService(runtime, self.presence)
+        self._add_repair(runtime, worker)
+
+    def _add_repair(self, runtime: Runtime, worker: Worker) -> None:
+        """Add what operators see of trouble, and do about it."""
+        events = EventRepairs(runtime, worker, self.resources)
+        self.problems = ProblemService(runtime, events, Ends(runtime, self.leases))
 
     def _add_resources(
         self, runtime: Runtime, kinds: Mapping[ResourceKind, Kind], booker: Booker, changes: CloudChanges

@@ -40,7 +40,7 @@ from blazar.model.search.availability import Availability, AvailabilityQuestion
 from blazar.model.series.changes import SeriesChange
 from blazar.model.series.details import SeriesDetails, SeriesOwner, SeriesPage, SeriesQuestion, SeriesRequest
 from blazar.model.surgery import MergeRequest, OfferPage, OfferRequest, Operated, SplitRequest, SwapRequest, Terms
-from blazar.rpc.operations import Maintenances, Service
+from blazar.rpc.operations import Maintenances, Problems, Service
 from blazar.rpc.subscriptions import Subscriptions
 
 
@@ -345,6 +345,10 @@ class Manager(Protocol):
         """The calls about maintenance windows."""
 
     @property
+    def problems(self) -> Problems:
+        """The calls about problems."""
+
+    @property
     def surgery(self) -> Surgery:
         """The calls for surgery on leases."""
 
@@ -367,6 +371,7 @@ NOUNS: Mapping[str, type] = {
     "subscriptions": Subscriptions,
     "series": SeriesOfLeases,
     "maintenances": Maintenances,
+    "problems": Problems,
     "surgery": Surgery,
     "transfers": Transfers,
     "service": Service,

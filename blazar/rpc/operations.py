@@ -18,6 +18,7 @@ from blazar.model.maintenance.windows import (
     MaintenanceRequest,
 )
 from blazar.model.managers.presence import KnownManager, Pong
+from blazar.model.problems.problems import Problem, ProblemAction, ProblemPage, ProblemQuestion, Repair, RepairRequest
 
 
 class Maintenances(Protocol):
@@ -46,6 +47,19 @@ class Maintenances(Protocol):
 
     def delete(self, maintenance_id: str, revisions: tuple[int, ...] | None = None) -> None:
         """Cancel a window that has not begun. NotFound, WrongState, PreconditionFailed."""
+
+
+class Problems(Protocol):
+    """The calls about problems, which are for operators."""
+
+    def page(self, question: ProblemQuestion) -> ProblemPage:
+        """Return a page of problems, the oldest first; InvalidInput."""
+
+    def one(self, problem_id: str) -> Problem:
+        """Return a problem; NotFound."""
+
+    def act(self, problem_id: str, action: ProblemAction, request: RepairRequest) -> Repair:
+        """Do something about a problem, or say what would be done. NotFound, Conflict, WrongState, InvalidInput."""
 
 
 class Service(Protocol):

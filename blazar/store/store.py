@@ -19,6 +19,9 @@ from blazar.store.maintenance.plans import MaintenancePlanStore
 from blazar.store.maintenance.windows import MaintenanceStore
 from blazar.store.managers.presence import ManagerStore
 from blazar.store.observe.sample import SampleStore
+from blazar.store.problems.checks import BookCheckStore
+from blazar.store.problems.findings import FindingStore
+from blazar.store.problems.troubles import TroubleStore
 from blazar.store.queue.waiting_list import ExtensionStore, WaitingListStore
 from blazar.store.resources.catalog import CatalogCache, RegionStore
 from blazar.store.resources.health import ResourceHealthStore
@@ -81,6 +84,9 @@ class Store:
         self.waiting_list = WaitingListStore(self.transactions)
         self.maintenances = MaintenanceStore(self.transactions, catalogs)
         self.maintenance_plans = MaintenancePlanStore(self.transactions)
+        self.findings = FindingStore(self.transactions)
+        self.troubles = TroubleStore(self.transactions)
+        self.book_checks = BookCheckStore(self.transactions)
 
     def overwrite_deleted(self) -> bool:
         """Write over what was deleted or replaced in files that are our own; return whether it is gone from them."""

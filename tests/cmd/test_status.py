@@ -409,35 +409,3 @@ def test_without_glance_there_are_no_images_of_servers(check, working, stub):
     assert (code, list(found)) == (1, ["Glance"])
     assert "none are made of servers: let the service user list what it has" in found["Glance"]
     assert check(*working(), "plugins = virtual.floatingip.plugin") == (0, {})
-
-
-def test_leftovers_are_listed_and_what_is_none_is_not_ended(working, file, capsys):
-    conf = file(*working(), "plugins = physical.host.plugin")
-    assert main(["--config-file", conf, "leftovers"]) == 0
-    assert capsys.readouterr().out == "0 reservations are not on record, and have something in the cloud\n"
-    assert main(["--config-file", conf, "leftovers", "--end", "r-1", "--dry-run"]) == 0
-    assert capsys.readouterr().out == "r-1 is not among them\n"
-    assert main(["--config-file", conf, "leftovers", "--end", "r-1"]) == 255
-    assert "no reservation r-1 that is not on record" in capsys.readouterr().err
-
-
-def test_leftovers_of_a_cloud_that_does_not_answer_are_not_none(working, file, stub, capsys):
-    stub.statuses["/compute"] = 503
-    assert main(["--config-file", file(*working(), "plugins = physical.host.plugin"), "leftovers"]) == 255
-    assert "0 reservations" not in capsys.readouterr().out
-
-
-def test_leftovers_of_a_database_that_is_not_there_are_told_in_one_sentence(capsys, file, working):
-    arguments = ["--config-file", file(*working(database="sqlite:////no/such/folder/x")), "leftovers"]
-    assert main(arguments) == 255
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("blazar-status: the database cannot be used: unable to open database file; check")
-
-
-def test_leftovers_without_an_id_to_end_show_the_usage_once(capsys):
-    with pytest.raises(SystemExit):
-        main(["leftovers", "--end"])
-    said = capsys.readouterr().err
-    assert said.startswith("usage: blazar-status ")
-    assert "expected one argument" in said

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from blazar.clouds.openstack.service import VersionMissing
 from blazar.manager.maintenance.service import MaintenanceService
+from blazar.manager.repair.problems import ProblemService
 from blazar.manager.requests.calendar_view import CalendarService
 from blazar.manager.requests.feeds import FeedService
 from blazar.manager.requests.leases import LeaseService
@@ -51,6 +52,7 @@ MANAGER = {
     "subscriptions": SubscriptionService,
     "series": SeriesService,
     "maintenances": MaintenanceService,
+    "problems": ProblemService,
     "surgery": SurgeryService,
     "transfers": TransferService,
     "service": FactService,

@@ -90,6 +90,15 @@ from blazar.model.maintenance.windows import (
     PendingPolicy,
 )
 from blazar.model.managers.presence import KnownManager, ManagerFacts, ManagerState, ManagerWork, Pong, ThreadFacts
+from blazar.model.problems.problems import (
+    Problem,
+    ProblemAction,
+    ProblemKind,
+    ProblemPage,
+    ProblemQuestion,
+    Repair,
+    RepairRequest,
+)
 from blazar.model.resources.changes import Disabling, Registration, ResourceChange
 from blazar.model.resources.pages import (
     Candidate,
@@ -477,6 +486,12 @@ maintenances = st.builds(
     active_policies,
 )
 impacts = st.builds(Impact, texts, windows, several(texts), several(affected_leases))
+problem_kinds = st.sampled_from(ProblemKind)
+problem_actions = st.sampled_from(ProblemAction)
+problems = st.builds(
+    Problem,
+    *[texts, problem_kinds, instants, texts, several(texts), several(problem_actions), maybe_text, texts],
+)
 maintenance_answers = st.builds(Answer, impacts, st.none() | maintenances)
 
 spans = st.integers(0, 10**8).map(lambda seconds: timedelta(seconds=seconds))
@@ -611,6 +626,15 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
         "question": st.builds(MaintenanceQuestion, pages, several(maintenance_statuses)),
     },
     "maintenances.one": {"maintenance_id": texts},
+    "problems.page": {
+        "question": st.builds(ProblemQuestion, pages, several(problem_kinds), maybe_text, maybe_text, maybe_instant)
+    },
+    "problems.one": {"problem_id": texts},
+    "problems.act": {
+        "problem_id": texts,
+        "action": problem_actions,
+        "request": st.builds(RepairRequest, texts, st.booleans(), maybe_text),
+    },
     "maintenances.create": {
         "request": st.builds(
             MaintenanceRequest,
@@ -703,6 +727,9 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "surgery.swap": operated,
     "maintenances.page": st.builds(MaintenancePage, several(maintenances), st.none() | positions, maybe_number),
     "maintenances.one": maintenances,
+    "problems.page": st.builds(ProblemPage, several(problems), st.none() | positions, maybe_number, st.booleans()),
+    "problems.one": problems,
+    "problems.act": st.builds(Repair, texts, problem_actions, st.booleans(), several(texts)),
     "maintenances.create": maintenance_answers,
     "maintenances.change": maintenance_answers,
     "maintenances.end": maintenances,

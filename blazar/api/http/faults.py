@@ -168,6 +168,7 @@ CODES: Mapping[str, ErrorCode] = {
     "subscription_not_found": ErrorCode(404, "Subscription not found"),
     "series_not_found": ErrorCode(404, "Series not found"),
     "maintenance_not_found": ErrorCode(404, "Maintenance window not found"),
+    "problem_not_found": ErrorCode(404, "Problem not found"),
     "property_not_found": ErrorCode(404, "Property not found"),
     "uri_not_found": ErrorCode(404, "URI not found"),
     "method_not_allowed": ErrorCode(405, "Method not allowed"),

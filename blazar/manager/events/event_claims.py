@@ -64,6 +64,10 @@ class EventClaims:
             return None
         return self._claimed(lease, event, claim, now)
 
+    def take(self, lease: Lease, event: Event, claim: Claim) -> Lease:
+        """Return the lease with its event claimed, whatever it waits for: not to work on it, but to settle it."""
+        return self._claimed(lease, event, claim, self._runtime.clock.now())
+
     def _needs_no_look(self, lease: Lease, event: Event, now: datetime) -> bool:
         """Tell whether the use of a lease is not looked at now; record when it is, if at all."""
         if watch.is_void(lease):

@@ -334,7 +334,7 @@ def _count_attempt(event: Event, result: Result | UsageFinding, now: datetime) -
 def settle_event(finished: FinishedEvent) -> EventRecord:
     """Return the record of an event that is finished, and changes its reservations at most."""
     result = finished.result
-    settled = lifecycle.settle(finished.current, finished.event, now=finished.now, error=result.error)
+    settled = lifecycle.settle(finished.current, finished.event, now=finished.now, error=result.error, note=result.note)
     over = watch.end_watch(settled) if settled.status is LeaseStatus.TERMINATED else settled
     return EventRecord(over, _find_returned(result))
 

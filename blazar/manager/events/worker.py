@@ -21,7 +21,7 @@ from blazar.manager.events.usage_check import UsageChecker
 from blazar.manager.use.watch import UsageFinding
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudUnavailable, StaleLease
 from blazar.model.base.log_lines import log_level
-from blazar.model.leases.lease import Lease
+from blazar.model.leases.lease import Event, Lease
 from blazar.model.leases.states import EventType
 from blazar.observe import metrics
 from blazar.observe.spans import span
@@ -76,6 +76,21 @@ class Worker:
         """Return a lease whose start is over with the events that follow, as their rows say."""
         followed = (handler.after_start for handler in self.handlers.values() if handler.after_start is not None)
         return reduce(lambda after, follow: follow(after, now), followed, lease)
+
+    def take(self, lease: Lease, event: Event) -> tuple[Lease, Claim]:
+        """Claim an event, whatever it waits for; return the lease as saved, and the claim. StaleLease."""
+        claim = self._runtime.claims.new()
+        return self._event_claims.take(lease, event, claim), claim
+
+    def conclude(self, lease: Lease, event_id: str, result: Result, claim: Claim) -> Lease:
+        """Record a result of a claimed event on which nobody works; return the lease as recorded. ClaimLost."""
+        event = lease.event_with(event_id)
+        assert event is not None
+        saved = self._recorder.record(lease, event, result, claim, self.handlers[EventType(event.event_type)])
+        after = saved.event_with(event_id)
+        if after is not None and after.due_at is not None:
+            raise ClaimLost("another manager has taken the event over; nothing was done")
+        return saved
 
     def process(self, lease_id: str, event_id: str) -> bool:
         """Process a due event: work on it if its time has come and nobody else does, else postpone it.

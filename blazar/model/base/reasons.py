@@ -17,6 +17,7 @@ class ReasonCode(StrEnum):
     """The kinds of reasons. Of several, the one that comes first here stands for all."""
 
     LEASE_ENDED = "lease_ended"
+    GIVEN_UP = "given_up"
     NOT_FINISHED_AT_END = "not_finished_at_end"
     INTERNAL_ERROR = "internal_error"
     QUOTA_EXCEEDED = "quota_exceeded"

@@ -16,6 +16,7 @@ from blazar.model.journal.entries import (
     OTHER_LEASE,
     PROJECT_ID,
     USER_ID,
+    WHY,
     FieldChange,
     JournalEntry,
     ObjectType,
@@ -40,18 +41,22 @@ def make_entry(
     operation: str | None = None,
     sure: bool = False,
     other: str | None = None,
+    why: str | None = None,
 ) -> JournalEntry | None:
     """Return what a write of a lease adds to the journal; None if nothing happened that anybody asks about.
 
     ``operation`` names what a request does where the values do not tell; ``sure``: it is what this write does, whatever
-    the values tell. ``other`` is the id of the lease that it is done with.
+    the values tell. ``other`` is the id of the lease that it is done with, ``why``
+    what an operator says for it.
     """
     changes = tuple(_list_changes(before, after, by))
     verb = _choose_verb(before, after, changes, moves, by)
-    if operation is not None and (verb in _GENERAL or (verb is None and sure)):
+    if operation is not None and (verb in _GENERAL or (verb is None and (sure or why))):
         verb = Verb(operation)
     if verb is None:
         return None
+    if why is not None:
+        changes = (FieldChange(WHY, None, why[:LONGEST]), *changes)
     if other is not None:
         changes = (FieldChange(OTHER_LEASE, None, other), *changes)
     reason = _find_reason_code(before, after)

@@ -2,7 +2,7 @@
 """The journal as its readers see it: who asks for what, and what of an entry a project is told.
 
 Other projects that a lease was with, and their users, are for operators; a project that a lease was offered to is also
-for the one that has offered it.
+for the one that has offered it. What operators say for what they do is for operators.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from blazar.model.journal.entries import (
     OTHER_LEASE,
     PROJECT_ID,
     USER_ID,
+    WHY,
     FieldChange,
     NumberedEntry,
     ObjectType,
@@ -63,7 +64,8 @@ def show_to(entry: PastEntry, project_id: str, projects: Mapping[str, str]) -> P
     changes = (
         _hide(change, entry, project_id)
         for change in entry.changes
-        if (change.field != OTHER_LEASE or projects.get(change.after or "") == project_id)
+        if change.field != WHY
+        and (change.field != OTHER_LEASE or projects.get(change.after or "") == project_id)
         and (change.reservation_id is None or projects.get(change.reservation_id) == project_id)
     )
     moves = (move for move in entry.moves if projects.get(move.reservation_id) == project_id)

@@ -53,7 +53,15 @@ def write(
     for before, after, moves in written:
         other = None if others is None else others.get(after.id)
         told = make_entry(
-            before, after, at=at, by=here.actor, moves=moves, operation=here.operation, sure=sure, other=other
+            before,
+            after,
+            at=at,
+            by=here.actor,
+            moves=moves,
+            operation=here.operation,
+            sure=sure,
+            other=other,
+            why=here.why,
         )
         if told is not None:
             entries.append(told)

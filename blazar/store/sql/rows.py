@@ -139,11 +139,12 @@ def assemble_leases(lease_rows: Rows, reservation_rows: Rows, event_rows: Rows) 
         kept[row[0]].append(reservation_of(row))
     due: dict[str, list[Event]] = defaultdict(list)
     for row in event_rows:
-        due[row[0]].append(_event(row))
+        due[row[0]].append(parse_event(row))
     return tuple(_lease(row, tuple(kept[row[0]]), tuple(due[row[0]])) for row in lease_rows)
 
 
-def _event(row: AnyRow) -> Event:
+def parse_event(row: AnyRow) -> Event:
+    """Return an event, of the columns of ``EVENT_COLUMNS``."""
     _, id_, kind, time, status, created, updated, at, owner, since, tries, reason, saved_state, cause, trouble = row
     return Event(
         id_,

@@ -22,6 +22,7 @@ from blazarclient.library.kinds import Resources, kinds
 from blazarclient.library.leases import Leases
 from blazarclient.library.maintenances import Maintenances
 from blazarclient.library.managers import Managers
+from blazarclient.library.problems import Problem, Problems, Repair
 from blazarclient.library.registered import Promised
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.resources import properties as _properties
@@ -82,10 +83,12 @@ __all__ = [
     "Manager",
     "Occurrence",
     "Opening",
+    "Problem",
     "Promised",
     "Property",
     "RegisteredResource",
     "Reservation",
+    "Repair",
     "Reservations",
     "Series",
     "Subscription",
@@ -110,6 +113,7 @@ class Reservations:
         self.series = SeriesOfLeases(self.transport)
         self.maintenances = Maintenances(self.transport)
         self.managers = Managers(self.transport)
+        self.problems = Problems(self.transport)
         self.surgery = Surgery(self.transport)
         self.transfers = Transfers(self.transport)
         self.history = History(self.transport)

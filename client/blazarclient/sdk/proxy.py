@@ -20,6 +20,7 @@ from blazarclient.library.history import History
 from blazarclient.library.leases import Leases
 from blazarclient.library.maintenances import Maintenances
 from blazarclient.library.managers import Managers
+from blazarclient.library.problems import Problem, Problems
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.series import SeriesOfLeases
 from blazarclient.library.subscriptions import Subscriptions
@@ -34,7 +35,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
 
-Value = Lease | Transfer | Series | Maintenance | Host | FloatingIp | Feed | Subscription | str
+Value = Lease | Transfer | Series | Maintenance | Problem | Host | FloatingIp | Feed | Subscription | str
 """What a method is about: a value that the service told, or its id."""
 
 Part = Callable[[Reservations], S]
@@ -71,6 +72,10 @@ def _managers(library: Reservations) -> Managers:
 
 def _maintenances(library: Reservations) -> Maintenances:
     return library.maintenances
+
+
+def _problems(library: Reservations) -> Problems:
+    return library.problems
 
 
 def _history(library: Reservations) -> History:
@@ -263,6 +268,9 @@ class Proxy(proxy.Proxy):
 
     managers = _each(_managers, Managers.list)
     find_manager = _unless_missing(_managers, Managers.find, _named)
+    problems = _each(_problems, Problems.list)
+    get_problem = _of_one(_problems, Problems.get)
+    act_on_problem = _of_one(_problems, Problems.act)
 
     create_feed = _same(_feeds, Feeds.create)
     feeds = _each(_feeds, Feeds.list)

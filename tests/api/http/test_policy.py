@@ -128,6 +128,8 @@ DEFAULTS = {
     "blazar:maintenances:update": OF_HOSTS,
     "blazar:maintenances:delete": OF_HOSTS,
     "blazar:maintenances:end": OF_HOSTS,
+    "blazar:problems:get": ADMIN,
+    "blazar:problems:act": "rule:admin and rule:blazar:leases:delete and rule:blazar:oshosts:put",
     "blazar:availability:get": MEMBER,
 }
 

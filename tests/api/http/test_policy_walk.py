@@ -23,6 +23,7 @@ from blazar.api.http.routes import Route
 from blazar.api.parts import BUILTIN, list_rules
 from blazar.manager.common.settings import Settings
 from blazar.model.leases.requests import Actor, LeaseRequest
+from blazar.model.leases.states import EventType
 from blazar.model.maintenance.windows import MaintenanceRequest
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import HOST, NETWORK
@@ -82,6 +83,7 @@ EFFECTS: Mapping[str, tuple[str, ...]] = {
     "update_maintenance": (f"{HOSTS}put", f"{HOSTS}reallocate"),
     "delete_maintenance": (f"{HOSTS}put",),
     "end_maintenance": (f"{HOSTS}put",),
+    "act_on_problem": (DELETE, f"{HOSTS}put"),
 }
 """The rules of 1.0 whose effect a route has; those of ``/v1/resources`` are in ``OF_KIND``."""
 
@@ -201,6 +203,15 @@ def window(world: World) -> str:
     return made.id
 
 
+def late(world: World) -> Asked:
+    """Retry the start of a lease that nobody works on, as an operator."""
+    lease = world.lease(a_host(), start=HOUR)
+    world.clock.to(lease.window.start + timedelta(minutes=2))
+    start = lease.event(EventType.START)
+    assert start is not None
+    return Asked(f"/v1/problems/event:{start.id}/retry", {"reason": "x", "dry_run": False})
+
+
 def begun(world: World) -> str:
     made = window(world)
     world.run_to(NOON + 2 * HOUR)
@@ -316,6 +327,7 @@ REQUESTS: Mapping[str, Callable[[World], Asked]] = {
     "update_maintenance": lambda world: Asked(f"/v1/maintenances/{window(world)}", {"end_date": "+PT4H"}),
     "delete_maintenance": lambda world: Asked(f"/v1/maintenances/{window(world)}"),
     "end_maintenance": lambda world: Asked(f"/v1/maintenances/{begun(world)}/end"),
+    "act_on_problem": late,
 }
 MADE: Mapping[str, Callable[[World], str]] = {
     "host": lambda _: "1",

@@ -21,6 +21,7 @@ from blazar.api.leases.v1_0.routes import GET as SEE_LEASES
 from blazar.api.parts import BUILTIN, list_rules
 from blazar.api.series.routes import GET as SEE_SERIES
 from blazar.model.feeds import FeedKind, FeedOwner, FeedRequest
+from blazar.model.leases.states import EventType
 from blazar.model.maintenance.windows import MaintenanceRequest
 from blazar.model.subscriptions.details import SubscriptionRequest
 from tests.api.conftest import token
@@ -78,8 +79,9 @@ def url(world):
         "subscription_id": a_subscription,
         "maintenance_id": lambda: a_window(world),
         "secret": a_secret,
+        "problem_id": lambda: a_problem(world),
     }
-    there = {"kind": "host", "resource_id": "1", "host_id": "1", "name": "gpu"}
+    there = {"action": "retry", "kind": "host", "resource_id": "1", "host_id": "1", "name": "gpu"}
 
     class Objects(dict[str, str]):
         def __missing__(self, key: str) -> str:
@@ -88,6 +90,13 @@ def url(world):
 
     objects = Objects(there)
     return lambda row: row.url.format_map(objects)
+
+
+def a_problem(world) -> str:
+    """Make a lease whose start is due for long, and return the id of that problem."""
+    lease = world.lease(start=timedelta(minutes=1))
+    world.clock.to(lease.window.start + timedelta(minutes=2))
+    return f"event:{lease.event(EventType.START).id}"
 
 
 def a_window(world) -> str:

@@ -334,6 +334,9 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "delete_maintenance": [Ask(403)],
     "end_maintenance": [Ask(403)],
     "list_managers": [Ask(403)],
+    "list_problems": [Ask(403), Ask(403, query="lease_id={lease}")],
+    "show_problem": [Ask(403)],
+    "act_on_problem": [Ask(403, body={"reason": "x"})],
     "list_series": [Ask(query="with_count=true"), Ask(query="project_id={project}"), Ask(query="marker={series}")],
     "create_series": [
         Ask(201, body=_series(_host("1.1")), writes=True),

@@ -200,6 +200,7 @@ def marked(folder: Path) -> Marked:
     maintenance = world.manager.maintenances.create(window).maintenance
     own = {
         "maintenance": mine.id,
+        **{"problem": f"event:{mine.events[0].id}", "action": "retry"},
         **_of(mine, own_feed, own_feed),
         "series": own_series,
         "subscription": own_subscription,
@@ -212,6 +213,7 @@ def marked(folder: Path) -> Marked:
     own |= {f"my_{place}": value for place, value in own.items()}
     other = {
         "maintenance": maintenance.id,
+        "problem": f"event:{theirs.events[0].id}",
         **_of(theirs, feed, revoked),
         "series": their_series,
         "subscription": their_subscription,

@@ -24,6 +24,8 @@ const WHAT: Readonly<Record<string, string>> = {
   promised: "Promised a start",
   advanced: "Promised an earlier start",
   moved: "Moved to other resources",
+  retried: "Tried again",
+  claim_ended: "Claim ended",
 };
 
 /** Names of resources by the ids that histories have. */
@@ -98,6 +100,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   user_id: "User",
   offered_to: "Offered to",
   other_lease: "Other lease",
+  why: "Why",
 };
 
 function changesInWords(entry: HistoryEntry, lease: Lease, zone: string, now: number): string[] {

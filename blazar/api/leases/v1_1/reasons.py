@@ -45,6 +45,7 @@ def name_resources(held: Collection[HeldResource], view: View) -> str:
 
 _SENTENCES: Mapping[ReasonCode, str] = {
     ReasonCode.LEASE_ENDED: "the lease ended before it could start",
+    ReasonCode.GIVEN_UP: "an operator gave it up",
     ReasonCode.NOT_FINISHED_AT_END: "it was not finished at the end of the lease",
     ReasonCode.INTERNAL_ERROR: "an internal error; an operator finds it in the log",
     ReasonCode.QUOTA_EXCEEDED: "a quota of the project is exceeded; delete something in it, or ask for a larger one",

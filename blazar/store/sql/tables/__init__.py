@@ -17,6 +17,7 @@ from blazar.store.sql.tables.lease_tables import (
 )
 from blazar.store.sql.tables.maintenance_tables import maintenance_leases, maintenance_resources, maintenance_windows
 from blazar.store.sql.tables.resource_tables import (
+    findings,
     inventory_versions,
     resource_capabilities,
     resource_properties,
@@ -26,6 +27,7 @@ from blazar.store.sql.tables.series_tables import occurrences, series
 from blazar.store.sql.tables.subscription_tables import delivery_failures, subscriptions
 
 __all__ = ["UTC_TIME", "Id", "LongText", "UtcTime", "metadata"]
+__all__ += ["findings"]
 __all__ += ["inventory_versions", "resource_capabilities", "resource_properties", "resources"]
 __all__ += ["allocations", "events", "leases", "managers", "outbox", "reservations"]
 __all__ += ["feeds", "idempotency_keys", "journal", "journal_numbering", "project_uses", "waiting_list"]

@@ -77,3 +77,23 @@ resource_capabilities = sa.Table(
     sa.Column("value", LongText, nullable=False),
     sa.Index(None, "property_id"),
 )
+
+# What the last looks at the clouds have found that is not as it should be.
+findings = sa.Table(
+    "findings",
+    metadata,
+    # leftover, unknown or drift; then the region, and the id of a reservation as the cloud tells it.
+    sa.Column("what", sa.String(16), primary_key=True),
+    sa.Column("region", sa.String(64), primary_key=True),
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("resource_type", sa.String(255), nullable=False),
+    # NULL of what is not on record. No foreign key: a finding does not keep a lease.
+    sa.Column("lease_id", Id),
+    sa.Column("since", UTC_TIME, nullable=False),
+    sa.Column("seen_at", UTC_TIME, nullable=False),
+    sa.Column("detail", LongText, nullable=False),
+    # Clean-ups since then, and when the next one may begin: NULL for at any time.
+    sa.Column("tries", sa.Integer, nullable=False),
+    sa.Column("next_at", UTC_TIME),
+    sa.Index(None, "lease_id"),
+)

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""blazar-manage: see what is in trouble, and act on it, also while the API and the message bus are down.
+
+It is a manager without threads: it uses the database and the cloud of blazar.conf, and claims as every manager does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import sys
+from collections.abc import Callable, Sequence
+
+from oslo_config import cfg
+from sqlalchemy.exc import SQLAlchemyError
+
+from blazar import RELEASE
+from blazar.clouds.hooks.http import HttpHooks
+from blazar.clouds.openstack import Access, open_cloud
+from blazar.clouds.openstack.options import credentials
+from blazar.cmd import assemble, config, doctor
+from blazar.cmd.config import ConfigurationError
+from blazar.context import scope
+from blazar.manager.repair.explanations import describe_event
+from blazar.manager.service import ManagerService
+from blazar.model.base.clock import SystemClock, spell
+from blazar.model.base.errors import BlazarError
+from blazar.model.base.log_lines import escape
+from blazar.model.base.paging import Page
+from blazar.model.leases.requests import Actor
+from blazar.model.problems.problems import (
+    MOST_AT_ONCE,
+    ProblemAction,
+    ProblemKind,
+    ProblemQuestion,
+    RepairRequest,
+)
+from blazar.store.sql import revisions
+from blazar.store.sql.clock import DatabaseClock
+from blazar.store.sql.engine import explain_failure
+
+DONE, FAILED, FOUND, REFUSED = 0, 1, 3, 4
+"""Exit codes; 2 is that of a wrong usage, by argparse."""
+
+EPILOG = "Exit codes: 0 nothing found or all done, 1 could not run, 2 usage, 3 found something, 4 some was refused."
+
+Command = Callable[[ManagerService, argparse.Namespace], int]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; return the exit code."""
+    options = _parser().parse_args(arguments)
+    folders = [word for folder in options.config_dir or () for word in ("--config-dir", folder)]
+    try:
+        conf = config.load(folders, program="blazar-manage", files=options.config_file)
+        if options.command is doctor.write_report:
+            report: int = doctor.write_report(conf, lambda: open_manager(conf), options.output, options.lease)
+            return report
+        return run(open_manager(conf), options)
+    except SQLAlchemyError as error:
+        print(f"blazar-manage: {explain_failure(error)}", file=sys.stderr)
+    except OSError as error:
+        print(f"blazar-manage: {error}", file=sys.stderr)
+    except (BlazarError, cfg.Error) as error:
+        print(f"blazar-manage: {error}", file=sys.stderr)
+    return FAILED
+
+
+def run(manager: ManagerService, options: argparse.Namespace) -> int:
+    """Run a command that was read, as the operator who has called it."""
+    actor = Actor(getpass.getuser(), "blazar-manage", operator=True)
+    command: Command = options.command
+    with scope(actor=actor):
+        return command(manager, options)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options of a command line. SystemExit with code 2 for a wrong one."""
+    return _parser().parse_args(arguments)
+
+
+def open_manager(conf: cfg.ConfigOpts) -> ManagerService:
+    """Return a manager on the configured database and cloud that is not started. ConfigurationError, BlazarError."""
+    engine = assemble.database_engine(conf)
+    if (text := revisions.explain_revision(revisions.read_revision(engine))) is not None:
+        raise ConfigurationError(text)
+    names = config.regions(conf).names
+    accesses = {name: Access(credentials(conf, region=name)) for name in names} or {"": Access(credentials(conf))}
+    hooks = HttpHooks.configured(conf)
+    clouds = {name: open_cloud(access, az_aware=conf.nova.az_aware, hooks=hooks) for name, access in accesses.items()}
+    clock = DatabaseClock(engine, SystemClock())
+    clock.synchronize()
+    return assemble.manager(conf, engine=engine, clouds=clouds, clock=clock)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="blazar-manage", description=__doc__, epilog=EPILOG)
+    parser.add_argument("--version", action="version", version=f"blazar-manage {RELEASE}")
+    parser.add_argument("--config-file", action="append", help="blazar.conf")
+    parser.add_argument("--config-dir", action="append", help="folder of further files, read after --config-file")
+    nouns = parser.add_subparsers(required=True, metavar="command")
+    problems = nouns.add_parser("problems", help="what is in trouble").add_subparsers(required=True, metavar="verb")
+    listed = _add(problems, "list", list_problems, "List what is in trouble, the oldest first.")
+    listed.add_argument("--kind", choices=[str(kind) for kind in ProblemKind], help="only those of this kind")
+    listed.add_argument("--lease", help="only those of this lease, by its id")
+    listed.add_argument("--region", help="only those of this region")
+    listed.add_argument("--look", action="store_true", help="look at the cloud for what is left there, before")
+    _add(problems, "why", explain_problem, "Say why something is a problem.").add_argument("problem")
+    for action in ProblemAction:
+        verb = _add(problems, action.replace("_", "-"), act_on_problems, f"{_SAYS[action]}; by default a dry run.")
+        verb.set_defaults(action=action)
+        verb.add_argument("problem", nargs="+", help=f"id of a problem; {MOST_AT_ONCE} at most")
+        _add_deed(verb)
+    leases = nouns.add_parser("leases", help="one lease").add_subparsers(required=True, metavar="verb")
+    _add(leases, "why", explain_lease, "Say what a lease waits for.").add_argument("lease")
+    end = _add(leases, "end", end_lease, "Delete a lease without what is done before its end; by default a dry run.")
+    end.add_argument("lease")
+    _add_deed(end)
+    managers = nouns.add_parser("managers", help="running managers").add_subparsers(required=True, metavar="verb")
+    _add(managers, "list", list_managers, "List the managers that run, or were seen within a day.")
+    data = nouns.add_parser("data", help="the database").add_subparsers(required=True, metavar="verb")
+    _add(data, "check", check_data, "Check the books by themselves, as after a backup was restored.")
+    told = nouns.add_parser("doctor", help="a report for those who help", description=doctor.__doc__)
+    told.set_defaults(command=doctor.write_report)
+    told.add_argument("--output", required=True, help="file to write; it must not exist")
+    told.add_argument("--lease", help="id of a lease whose history is told, too")
+    return parser
+
+
+_SAYS = {
+    ProblemAction.RETRY: "Try events again at once",
+    ProblemAction.RELEASE: "Let claims end that last too long",
+    ProblemAction.GIVE_UP: "Go on without events",
+    ProblemAction.END: "End leases, leftovers, or what is not on record",
+    ProblemAction.MEND: "Bring the cloud to what the books say",
+}
+
+
+def _add(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, command: Command, text: str
+) -> argparse.ArgumentParser:
+    sub = commands.add_parser(name, help=text, description=text, epilog=EPILOG)
+    sub.set_defaults(command=command)
+    return sub
+
+
+def _add_deed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--reason", required=True, help="why; it goes into the history of the lease")
+    parser.add_argument("--yes", action="store_true", help="do it; without this, only say what would be done")
+    parser.add_argument("--confirm", help="the id of a reservation that is not on record, once more, to end it")
+
+
+def list_problems(manager: ManagerService, options: argparse.Namespace) -> int:
+    """Print a line for each problem."""
+    silent = [found for sweep in manager.sweeps for found in sweep.look()] if options.look else []
+    kinds = (ProblemKind(options.kind),) if options.kind else ()
+    page = Page(limit=sys.maxsize, sort_key="since")
+    found = manager.problems.page(ProblemQuestion(page, kinds, options.lease, options.region))
+    for problem in found.items:
+        print(f"{problem.id}  {spell(problem.since)}  {escape(problem.summary)}")
+    if found.more:
+        print("There are more: these are the oldest", file=sys.stderr)
+    for resource_type in silent:
+        print(f"blazar-manage: reservations of {resource_type} cannot be listed in the cloud now", file=sys.stderr)
+    if silent:
+        return FAILED
+    return FOUND if found.items else DONE
+
+
+def explain_problem(manager: ManagerService, options: argparse.Namespace) -> int:
+    """Print a problem with its explanation."""
+    problem = manager.problems.one(options.problem)
+    print(f"{problem.id}  {spell(problem.since)}  {escape(problem.summary)}")
+    for sentence in problem.explanation:
+        print(f"  {escape(sentence)}")
+    if problem.actions:
+        print(f"  To act: {', '.join(action.replace('_', '-') for action in problem.actions)}.")
+    return FOUND
+
+
+def act_on_problems(manager: ManagerService, options: argparse.Namespace) -> int:
+    """Act on each problem, and say what was done, or would be, or why not."""
+    if len(options.problem) > MOST_AT_ONCE:
+        print(f"blazar-manage: {MOST_AT_ONCE} problems at most at once", file=sys.stderr)
+        return 2
+    request = RepairRequest(options.reason, not options.yes, options.confirm)
+    code = DONE
+    for problem_id in options.problem:
+        try:
+            said = manager.problems.act(problem_id, options.action, request).said
+        except BlazarError as error:
+            print(f"{problem_id}: {error.message}", file=sys.stderr)
+            code = REFUSED
+        else:
+            print(f"{problem_id}: {escape(' '.join(said))}")
+    return _finish(options, code)
+
+
+def _finish(options: argparse.Namespace, code: int) -> int:
+    if not options.yes:
+        print("Nothing was done; repeat it with --yes", file=sys.stderr)
+    return code
+
+
+def explain_lease(manager: ManagerService, options: argparse.Namespace) -> int:
+    """Print the events of a lease, with what each waits for, and its problems."""
+    lease = manager.leases.details(options.lease).lease
+    now, ttl = manager.clock.now(), manager.claims.ttl
+    print(f"Lease {escape(lease.name)} of project {lease.project_id} is {lease.status}")
+    print(f"  from {spell(lease.window.start)} to {spell(lease.window.end)}")
+    for event in manager.problems.events.list_events(lease.id):
+        print(f"{event.event_type} {event.id} is {event.status}")
+        for sentence in describe_event(event, now, ttl):
+            print(f"  {escape(sentence)}")
+    return list_problems(manager, argparse.Namespace(kind=None, lease=lease.id, region=None, look=False))
+
+
+def end_lease(manager: ManagerService, options: argparse.Namespace) -> int:
+    """Delete a lease, or say what would go."""
+    try:
+        said = manager.problems.ends.end_lease(options.lease, RepairRequest(options.reason, not options.yes))
+    except BlazarError as error:
+        print(f"{options.lease}: {error.message}", file=sys.stderr)
+        return _finish(options, REFUSED)
+    print(escape(" ".join(said)))
+    return _finish(options, DONE)
+
+
+def list_managers(manager: ManagerService, options: argparse.Namespace) -> int:
+    """Print a line for each manager; what is found is one that is not up."""
+    known = manager.service.managers()
+    for one in known:
+        state = str(one.facts.state) if one.up else "not up"
+        print(f"{one.id}  {one.facts.version}  {state}  seen {spell(one.seen_at)}  {len(one.work)} events")
+    return DONE if all(one.up for one in known) else FOUND
+
+
+def check_data(manager: ManagerService, options: argparse.Namespace) -> int:
+    """Print what is wrong in the books."""
+    found = manager.problems.check_books()
+    for sentence in found:
+        print(sentence)
+    if not found:
+        print("Nothing is wrong in the books")
+    return FOUND if found else DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

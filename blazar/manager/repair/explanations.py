@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pure: what is in trouble, told as problems, in sentences for operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from blazar.manager.leases.lifecycle import is_claimed
+from blazar.model.base.clock import spell
+from blazar.model.leases.lease import Event
+from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
+from blazar.model.problems.problems import Problem, ProblemAction, ProblemKind
+from blazar.model.problems.troubles import CloudFinding, FailedResource, TroubledEvent, TroubledLease, Troubles
+
+GIVEN_UP = frozenset(
+    {
+        EventType.START,
+        EventType.BEFORE_END,
+        EventType.END,
+        EventType.CREATE,
+        EventType.UPDATE,
+        EventType.DELETE,
+        EventType.CLEAN_UP,
+        EventType.EVACUATE,
+    }
+)
+"""Events that a lease can go on without; the others only look, or refuse a lease, and never take long."""
+
+
+def list_problems(troubles: Troubles, *, now: datetime, claim_ttl: timedelta) -> tuple[Problem, ...]:
+    """Return the problems of what is in trouble, the oldest first."""
+    found = [
+        *(explain_event(troubled, now=now, claim_ttl=claim_ttl) for troubled in troubles.events),
+        *map(explain_lease, troubles.leases),
+        *map(explain_resource, troubles.resources),
+        *map(explain_finding, troubles.findings),
+    ]
+    return tuple(sorted(found, key=lambda problem: (problem.since, problem.id)))
+
+
+def explain_event(troubled: TroubledEvent, *, now: datetime, claim_ttl: timedelta) -> Problem:
+    """Return the problem that an event in trouble is."""
+    event, lease = troubled.event, troubled.lease
+    return Problem(
+        f"{ProblemKind.EVENT}:{event.id}",
+        ProblemKind.EVENT,
+        lease.since,
+        f"{event.event_type} of lease {lease.name} {_state_event(event, now)}",
+        tuple(describe_event(event, now, claim_ttl)),
+        list_event_actions(event, lease, now=now, claim_ttl=claim_ttl),
+        lease.id,
+        lease.region,
+    )
+
+
+def _state_event(event: Event, now: datetime) -> str:
+    if event.status is EventStatus.ERROR:
+        return "has failed"
+    if is_claimed(event, now):
+        return "is being worked on for long"
+    if event.attempts:
+        return f"has failed {event.attempts} times"
+    return "is due, and nobody works on it"
+
+
+def describe_event(event: Event, now: datetime, claim_ttl: timedelta) -> Iterator[str]:
+    """Yield why an event is as it is, who works on it, and what comes next."""
+    if event.reason:
+        yield f"The last reason is: {event.reason}."
+    if event.attempts:
+        yield f"It has been tried {event.attempts} times in vain."
+    if event.due_at is None:
+        yield "It is not tried again by itself."
+    elif is_claimed(event, now):
+        since = "" if event.claimed_at is None else f" since {spell(event.claimed_at)}"
+        yield f"{describe_holder(event.claimed_by)} works on it{since}."
+        yield f"Its claim lasts until {spell(event.due_at)}, unless it is renewed."
+        if event.due_at > now + claim_ttl:
+            yield "No claim lasts as long as that: a clock was wrong when it was written; release it."
+    else:
+        if event.claimed_by:
+            yield f"{describe_holder(event.claimed_by)} has worked on it; its claim has ended, and was not renewed."
+        if event.due_at > now:
+            yield f"It is tried again at {spell(event.due_at)}."
+        else:
+            yield f"It is due since {spell(event.due_at)}: no manager runs, or all their threads are busy."
+
+
+def describe_holder(token: str | None) -> str:
+    """Return who has made a claim, from its token: the machine and the process of a manager."""
+    host, _, rest = (token or "").partition(":")
+    pid = rest.partition(":")[0]
+    return f"The manager on {host} with process id {pid}" if host and pid else "A manager"
+
+
+def list_event_actions(
+    event: Event, lease: TroubledLease, *, now: datetime, claim_ttl: timedelta
+) -> tuple[ProblemAction, ...]:
+    """Return what can be done about an event as it is now."""
+    if is_claimed(event, now):
+        far = event.due_at is not None and event.due_at > now + claim_ttl
+        return (ProblemAction.RELEASE,) if far else ()
+    if event.due_at is None:
+        return (ProblemAction.RETRY,) if explain_no_retry(event, lease.status, lease.ends_at, now) is None else ()
+    if event.event_type in GIVEN_UP and event.status is EventStatus.IN_PROGRESS:
+        return (ProblemAction.RETRY, ProblemAction.GIVE_UP)
+    return (ProblemAction.RETRY,)
+
+
+def explain_no_retry(event: Event, status: LeaseStatus, ends_at: datetime, now: datetime) -> str | None:
+    """Return why an event that is over cannot be tried again, as a sentence without its end; None if it can."""
+    if event.status is not EventStatus.ERROR:
+        return f"the event is {event.status}"
+    if ends_at <= now:
+        return "the lease has ended"
+    wanted = {EventType.START: LeaseStatus.ERROR, EventType.BEFORE_END: LeaseStatus.ACTIVE}
+    needed = next((state for kind, state in wanted.items() if event.event_type == kind), None)
+    if needed is None:
+        return f"a failed {event.event_type} cannot be repeated"
+    return None if status is needed else f"the lease is {status}"
+
+
+def explain_lease(lease: TroubledLease) -> Problem:
+    """Return the problem that a lease in trouble is."""
+    failed = lease.status is LeaseStatus.ERROR
+    return Problem(
+        f"{ProblemKind.LEASE}:{lease.id}",
+        ProblemKind.LEASE,
+        lease.since,
+        f"Lease {lease.name} " + ("has failed" if failed else f"is {lease.status} for long"),
+        (
+            f"It belongs to project {lease.project_id}.",
+            f"It lasts from {spell(lease.starts_at)} to {spell(lease.ends_at)}.",
+            "Its events say why: list the problems of this lease.",
+        ),
+        (ProblemAction.END,),
+        lease.id,
+        lease.region,
+    )
+
+
+def explain_resource(resource: FailedResource) -> Problem:
+    """Return the problem that a failed resource is."""
+    return Problem(
+        f"{ProblemKind.RESOURCE}:{resource.label}",
+        ProblemKind.RESOURCE,
+        resource.failed_since,
+        f"{resource.kind} {resource.name} has failed",
+        (f"The monitor says: {resource.failure}." if resource.failure else "The monitor does not say why.",),
+        region=resource.region,
+    )
+
+
+def explain_finding(finding: CloudFinding) -> Problem:
+    """Return the problem that something found in a cloud is."""
+    summary, *more = _describe_finding(finding)
+    return Problem(
+        finding.problem_id,
+        finding.what,
+        finding.since,
+        summary,
+        (*more, f"It was seen last at {spell(finding.seen_at)}."),
+        (ProblemAction.MEND if finding.what is ProblemKind.DRIFT else ProblemAction.END,),
+        finding.lease_id,
+        finding.region,
+    )
+
+
+def _describe_finding(finding: CloudFinding) -> Iterator[str]:
+    named = f"reservation {finding.key} ({finding.resource_type})"
+    if finding.what is ProblemKind.LEFTOVER:
+        yield f"Something of {named} is left in the cloud, although its lease is over"
+        yield f"{finding.tries} clean-ups have begun since; what they leave may bear its mark, and not be ours."
+        if finding.next_at is not None:
+            yield f"The next one begins at {spell(finding.next_at)}."
+    elif finding.what is ProblemKind.UNKNOWN:
+        yield f"Something of {named} is in the cloud, which is not on record"
+        yield "It belongs to another Blazar, or to a lease that a restored backup does not have."
+    else:
+        yield f"What {named} has in the cloud is not as it should be"
+        yield f"{finding.detail}."

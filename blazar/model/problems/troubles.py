@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is in trouble: events, leases and resources by the books, and what looks at the clouds have found."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from blazar.model.leases.lease import Event
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.problems.problems import ProblemKind
+
+CLEAN_UPS = 3
+"""Clean-ups after which what a lease has left is a problem."""
+
+MARK = re.compile(r"[0-9A-Za-z_.-]{1,36}")
+"""What the id of a reservation may be that is read from objects of a cloud, on which users can write anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class TroubledLease:
+    """A lease in trouble, with what a problem says of it; ``since`` is when that began."""
+
+    id: str
+    name: str
+    project_id: str
+    status: LeaseStatus
+    starts_at: datetime
+    ends_at: datetime
+    since: datetime
+    region: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TroubledEvent:
+    """An event in trouble, and its lease."""
+
+    event: Event
+    lease: TroubledLease
+
+
+@dataclass(frozen=True, slots=True)
+class FailedResource:
+    """A resource that has failed; ``label`` is its public id."""
+
+    label: str
+    kind: str
+    name: str
+    region: str
+    failed_since: datetime
+    failure: str
+
+
+@dataclass(frozen=True, slots=True)
+class CloudFinding:
+    """What a look at the cloud of a region found of a reservation (``key``).
+
+    ``what`` is LEFTOVER, UNKNOWN or DRIFT. ``since`` is the first look that found it, ``seen_at`` the last one.
+    ``tries`` counts the clean-ups that have begun since; the next one begins at ``next_at`` at the earliest, None: at
+    any time. ``detail`` is what was found, as a sentence; ``lease_id`` is None of what is not on record.
+    """
+
+    what: ProblemKind
+    region: str
+    key: str
+    resource_type: str
+    since: datetime
+    seen_at: datetime
+    lease_id: str | None = None
+    detail: str = ""
+    tries: int = 0
+    next_at: datetime | None = None
+
+    @property
+    def problem_id(self) -> str:
+        """The id of the problem that it is."""
+        parts = (self.key,) if self.what is ProblemKind.DRIFT else (self.region, self.key)
+        return ":".join((str(self.what), *parts))
+
+
+@dataclass(frozen=True, slots=True)
+class TroubleLimits:
+    """How long things may take before they are problems; ``attempts`` is how often an event may fail."""
+
+    due: timedelta = timedelta(seconds=60)
+    claimed: timedelta = timedelta(minutes=10)
+    on_the_way: timedelta = timedelta(minutes=15)
+    failed: timedelta = timedelta(minutes=10)
+    attempts: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Troubles:
+    """All that problems are made of, as of one instant, each the oldest first, and no more than a number of each."""
+
+    events: tuple[TroubledEvent, ...] = ()
+    leases: tuple[TroubledLease, ...] = ()
+    resources: tuple[FailedResource, ...] = ()
+    findings: tuple[CloudFinding, ...] = ()
+    more: bool = False

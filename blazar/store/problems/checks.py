@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of the books by themselves, as after a database was restored from a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.leases.states import EventType, LeaseStatus
+from blazar.store.sql.tables import allocations, events, leases, resources
+from blazar.store.sql.transactions import Transactions
+
+MOST = 20
+"""Rows that a check names."""
+
+_WORKING = tuple(
+    str(status)
+    for status in (
+        LeaseStatus.CREATING,
+        LeaseStatus.STARTING,
+        LeaseStatus.UPDATING,
+        LeaseStatus.TERMINATING,
+        LeaseStatus.DELETING,
+        LeaseStatus.IN_PROGRESS,
+    )
+)
+_BOOKED = (str(LeaseStatus.PENDING), str(LeaseStatus.ACTIVE))
+
+
+class BookCheckStore:
+    """Looks for what cannot be if everything works."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def find_faults(self, now: datetime, claim_ttl: timedelta) -> tuple[str, ...]:
+        """Return what is wrong, as sentences, of each kind the first few; in five statements."""
+        with self._transactions.reading() as connection:
+            return (
+                *_find_double_promises(connection),
+                *_find_idle_leases(connection),
+                *_find_endless_leases(connection),
+                *_find_kept_resources(connection),
+                *_find_long_claims(connection, now, claim_ttl),
+            )
+
+
+def _find_double_promises(connection: Connection) -> Iterator[str]:
+    """Whole resources that two leases have at the same time; parts of shared ones are not added up here."""
+    one, other = allocations.alias(), allocations.alias()
+    query = (
+        sa.select(resources.c.name, one.c.lease_id, other.c.lease_id)
+        .select_from(
+            one.join(other, one.c.resource_id == other.c.resource_id).join(
+                resources, resources.c.id == one.c.resource_id
+            )
+        )
+        .where(
+            one.c.id < other.c.id,
+            one.c.lease_id != other.c.lease_id,
+            one.c.released_at.is_(None),
+            other.c.released_at.is_(None),
+            sa.or_(one.c.per_instance.is_(None), other.c.per_instance.is_(None)),
+            one.c.starts_at < other.c.blocks_until,
+            other.c.starts_at < one.c.blocks_until,
+        )
+        .order_by(resources.c.name, one.c.id)
+        .limit(MOST)
+    )
+    for name, first, second in connection.execute(query):
+        yield f"{name} is promised to lease {first} and to lease {second} at the same time"
+
+
+def _find_idle_leases(connection: Connection) -> Iterator[str]:
+    """Leases on their way that no event moves on."""
+    due = sa.exists().where(events.c.lease_id == leases.c.id, events.c.due_at.is_not(None))
+    query = (
+        sa.select(leases.c.id, leases.c.status)
+        .where(leases.c.deleted_at.is_(None), leases.c.status.in_(_WORKING), ~due)
+        .order_by(leases.c.id)
+        .limit(MOST)
+    )
+    for lease_id, status in connection.execute(query):
+        yield f"lease {lease_id} is {status}, and no event of it is due"
+
+
+def _find_endless_leases(connection: Connection) -> Iterator[str]:
+    """Leases that nothing ends."""
+    due = sa.exists().where(
+        events.c.lease_id == leases.c.id,
+        events.c.due_at.is_not(None),
+        events.c.event_type.in_([str(EventType.END), str(EventType.EVACUATE), str(EventType.CREATE)]),
+    )
+    query = (
+        sa.select(leases.c.id, leases.c.status)
+        .where(leases.c.deleted_at.is_(None), leases.c.status.in_(_BOOKED), ~due)
+        .order_by(leases.c.id)
+        .limit(MOST)
+    )
+    for lease_id, status in connection.execute(query):
+        yield f"lease {lease_id} is {status}, and its end is never due"
+
+
+def _find_kept_resources(connection: Connection) -> Iterator[str]:
+    """Resources that leases hold which are over."""
+    over = sa.or_(leases.c.deleted_at.is_not(None), leases.c.status == str(LeaseStatus.TERMINATED))
+    query = (
+        sa.select(leases.c.id, resources.c.name)
+        .select_from(
+            allocations.join(leases, leases.c.id == allocations.c.lease_id).join(
+                resources, resources.c.id == allocations.c.resource_id
+            )
+        )
+        .where(allocations.c.released_at.is_(None), over)
+        .order_by(leases.c.id, resources.c.name)
+        .limit(MOST)
+    )
+    for lease_id, name in connection.execute(query):
+        yield f"lease {lease_id} is over, and still has {name}"
+
+
+def _find_long_claims(connection: Connection, now: datetime, claim_ttl: timedelta) -> Iterator[str]:
+    """Claims that end later than any that is written now."""
+    query = (
+        sa.select(events.c.id, events.c.lease_id)
+        .where(events.c.claimed_by.is_not(None), events.c.due_at > now + claim_ttl)
+        .order_by(events.c.due_at, events.c.id)
+        .limit(MOST)
+    )
+    for event_id, lease_id in connection.execute(query):
+        yield f"event {event_id} of lease {lease_id} is claimed for longer than a claim lasts: release event:{event_id}"

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""blazar-manage: what is in trouble, without API and bus; exit codes that scripts can use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from blazar.clouds.ports.compute import Flavor
+from blazar.cmd import manage
+from blazar.model.base.errors import CloudUnavailable
+from blazar.model.leases.states import EventType, LeaseStatus
+from blazar.resources.instances.reservation_flavor import flavor_name
+from blazar.store.sql.engine import WRITES
+from blazar.store.sql.tables import allocations, events
+from tests.cmd.stub import PASSWORD
+from tests.world import World, a_host
+
+HOUR = timedelta(hours=1)
+UNKNOWN = "0" * 36
+
+
+@pytest.fixture
+def late(world: World):
+    lease = world.lease(a_host(), start=HOUR, name="training\x1b[2J")
+    world.clock.to(lease.window.start + timedelta(minutes=2))
+    return lease
+
+
+def run(world: World, *words: str) -> int:
+    return manage.run(world.manager, manage.parse(words))
+
+
+def test_a_problem_is_listed_explained_tried_and_done(world, late, capsys):
+    problem_id = f"event:{late.event(EventType.START).id}"
+    assert run(world, "problems", "list") == manage.FOUND
+    told = capsys.readouterr().out
+    assert told.startswith(f"{problem_id}  2030-04-01 13:00  start_lease of lease training")
+    assert "\x1b" not in told
+    assert run(world, "problems", "why", problem_id) == manage.FOUND
+    told = capsys.readouterr().out
+    assert "no manager runs" in told
+    assert "To act: retry." in told
+    retry = ["problems", "retry", problem_id, "--reason", "ticket 4711"]
+    assert run(world, *retry) == manage.DONE
+    assert "Nothing was done; repeat it with --yes" in capsys.readouterr().err
+    assert run(world, *retry, "--yes") == manage.DONE
+    world.run()
+    assert world.now(late).status is LeaseStatus.ACTIVE
+    assert run(world, "problems", "list") == manage.DONE
+    page = world.manager.leases.history(late.id, manage.Page(9, "at"))
+    (retried,) = [entry for entry in page.items if entry.verb == "retried"]
+    assert retried.by.project_id == "blazar-manage"
+    assert retried.by.operator
+
+
+def test_of_several_some_are_refused_and_no_more_than_fifty_are_taken(world, late, capsys):
+    problem_id = f"event:{late.event(EventType.START).id}"
+    both = ["problems", "retry", "event:none", problem_id, "--reason", "x", "--yes"]
+    assert run(world, *both) == manage.REFUSED
+    told = capsys.readouterr()
+    assert "there is no problem" in told.err
+    assert "is tried again now" in told.out
+    assert run(world, "problems", "give-up", *["event:x"] * 51, "--reason", "x") == 2
+    with pytest.raises(SystemExit) as stopped:
+        run(world, "problems", "retry", problem_id)
+    assert stopped.value.code == 2
+
+
+def test_why_a_lease_does_not_go_on_and_its_end(world, late, capsys):
+    assert run(world, "leases", "why", late.id) == manage.FOUND
+    told = capsys.readouterr().out
+    assert "is PENDING" in told
+    assert "It is due since 2030-04-01 13:00" in told
+    end = ["leases", "end", late.id, "--reason", "x"]
+    assert run(world, *end) == manage.DONE
+    assert world.now(late).status is LeaseStatus.PENDING
+    assert run(world, *end, "--yes") == manage.DONE
+    world.run()
+    assert world.now(late).deleted_at is not None
+    assert run(world, *end, "--yes") == manage.REFUSED
+
+
+def test_a_look_at_a_cloud_that_does_not_answer_is_not_nothing(world, capsys):
+    world.simulated.compute.create_flavor(Flavor(UNKNOWN, flavor_name(UNKNOWN), 1, 1, 1))
+    assert run(world, "problems", "list", "--look", "--kind", "unknown") == manage.FOUND
+    world.faults.fail_before("flavor_names", CloudUnavailable("Nova is down"), times=9)
+    assert run(world, "problems", "list", "--look") == manage.FAILED
+    assert "cannot be listed in the cloud now" in capsys.readouterr().err
+
+
+def test_managers_are_listed(world, capsys):
+    assert run(world, "managers", "list") == manage.DONE
+    assert capsys.readouterr().out == ""
+    world.manager.presence.beat()
+    assert run(world, "managers", "list") == manage.DONE
+    assert "seen 2030-04-01 12:00  0 events" in capsys.readouterr().out
+    world.clock.by(seconds=61)
+    assert run(world, "managers", "list") == manage.FOUND
+    assert "not up" in capsys.readouterr().out
+
+
+def test_books_that_agree_are_told_so_and_each_fault_is_named(world, capsys):
+    first, second = world.lease(a_host(), start=HOUR), world.lease(a_host(), start=HOUR)
+    assert run(world, "data", "check") == manage.DONE
+    assert capsys.readouterr().out == "Nothing is wrong in the books\n"
+    (other,) = {part.resource_id for part in world.store.calendar.of_lease(second.id)}
+    with world.engine.execution_options(**{WRITES: True}).begin() as connection:
+        mine = allocations.c.lease_id == first.id
+        connection.execute(allocations.update().where(mine).values(resource_id=other))
+        connection.execute(events.update().where(events.c.lease_id == first.id).values(due_at=None))
+        claim = {"claimed_by": "ctl1:1:a:b", "due_at": world.clock.now() + 9 * HOUR}
+        connection.execute(events.update().where(events.c.lease_id == second.id).values(**claim))
+    lease = world.now(second)
+    world.store.leases.save(lease, replace(lease, status=LeaseStatus.TERMINATED), at=world.clock.now())
+    lease = world.now(first)
+    world.store.leases.save(lease, replace(lease, status=LeaseStatus.STARTING), at=world.clock.now())
+    assert run(world, "data", "check") == manage.FOUND
+    told = capsys.readouterr().out
+    assert f"is promised to lease {first.id} and to lease {second.id} at the same time" in told
+    assert f"lease {first.id} is STARTING, and no event of it is due" in told
+    assert f"lease {second.id} is over, and still has node-" in told
+    assert "is claimed for longer than a claim lasts" in told
+    lease = world.now(first)
+    world.store.leases.save(lease, replace(lease, status=LeaseStatus.PENDING), at=world.clock.now())
+    run(world, "data", "check")
+    assert f"lease {first.id} is PENDING, and its end is never due" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_it_works_without_a_bus_and_writes_a_report_without_secrets(working, file, tmp_path, capsys):
+    conf = file(*working(), "plugins = physical.host.plugin")
+    assert manage.main(["--config-file", conf, "problems", "list", "--look"]) == manage.DONE
+    report = tmp_path / "report.txt"
+    assert manage.main(["--config-file", conf, "doctor", "--output", str(report), "--lease", "none"]) == manage.DONE
+    text = report.read_text(encoding="utf-8")
+    for title in (
+        "Versions",
+        "Options",
+        "Upgrade check",
+        "Problems",
+        "Managers",
+        "Books",
+        "Last warnings",
+        "Lease none",
+    ):
+        assert f"== {title}\n" in text
+    assert PASSWORD not in text
+    assert "manager.plugins" in text
+    assert "(cannot be told: Lease" in text
+    assert manage.main(["--config-file", conf, "doctor", "--output", str(report)]) == manage.FAILED
+    assert "report.txt" in capsys.readouterr().err
+
+
+def test_a_database_that_is_not_there_is_told_in_one_sentence(capsys, file, working):
+    conf = file(*working(database="sqlite:////no/such/folder/x"))
+    assert manage.main(["--config-file", conf, "problems", "list"]) == manage.FAILED
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("blazar-manage: the database cannot be used: unable to open database file; check")
