@@ -336,10 +336,11 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
 
 
 def _read_rounds(conf: cfg.ConfigOpts) -> dict[str, Any]:
-    """Return the settings of what is done again and again: the sweep, and the sample for metrics."""
+    """Return the settings of what is done again and again: the sweep, looks for drift, and the sample for metrics."""
     return {
         "sweep_interval": timedelta(seconds=conf.manager.sweep_interval),
-        "sweep_dry_run": conf.manager.sweep_dry_run,
+        **{name: conf.manager[name] for name in ("sweep_dry_run", "drift_mend")},
+        "drift_interval": timedelta(seconds=conf.manager.drift_interval),
         "sample_interval": timedelta(seconds=conf.monitoring.sample_interval if conf.monitoring.listen else 0),
         "sample_properties": tuple(conf.monitoring.properties),
     }

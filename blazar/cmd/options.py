@@ -214,6 +214,14 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
         help="Only log leftovers of finished leases, without removing them.",
     ),
     cfg.IntOpt(
+        "drift_interval",
+        default=3600,
+        min=0,
+        help="Seconds between two looks at all reservations in use, one after the other, for what they have in the "
+        "cloud other than the books say. What differs is a problem. 0 for never.",
+    ),
+    cfg.BoolOpt("drift_mend", default=False, help="Bring what differs to what the books say, as the action mend."),
+    cfg.IntOpt(
         "request_limit",
         default=15,
         min=1,

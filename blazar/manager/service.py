@@ -40,6 +40,7 @@ from blazar.manager.maintenance.work import MaintenanceWork
 from blazar.manager.observe.readings import ManagerReadings
 from blazar.manager.observe.sampling import Sampling
 from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.repair.drift import Drift
 from blazar.manager.repair.ends import Ends
 from blazar.manager.repair.events import EventRepairs
 from blazar.manager.repair.problems import ProblemService
@@ -184,7 +185,7 @@ class ManagerService:
         self.key_expiry = KeyExpiry(runtime)
         self.readings, self.sampling = ManagerReadings(store, self.claims, self.engine, self.outbox), Sampling(runtime)
         requested = (self.delivery, waiting_list, self.prolongation, self.series_work, self.key_expiry)
-        kept = (self.monitor, self.enabler, self.maintenance_work, self.sampling)
+        kept = (self.monitor, self.enabler, self.maintenance_work, self.drift, self.sampling)
         self.journal, self.journal_numbering = JournalService(runtime), JournalNumbering(runtime)
         self.carriers: tuple[BackgroundThread, ...] = (self.claims, self.outbox, self.journal_numbering)
         self.parts: tuple[BackgroundThread, ...] = (self.engine, *requested, *kept, *self.sweeps)
@@ -195,7 +196,7 @@ class ManagerService:
     def _add_repair(self, runtime: Runtime, worker: Worker) -> None:
         """Add what operators see of trouble, and do about it."""
         events = EventRepairs(runtime, worker, self.resources)
-        self.problems = ProblemService(runtime, events, Ends(runtime, self.leases))
+        self.problems = ProblemService(runtime, events, Ends(runtime, self.leases), self.drift)
 
     def _add_resources(
         self, runtime: Runtime, kinds: Mapping[ResourceKind, Kind], booker: Booker, changes: CloudChanges
@@ -208,7 +209,9 @@ class ManagerService:
         self.enabler = ResourceEnabler(runtime, enabled=self.monitor.heal_soon)
         self.resources = ResourceService(runtime, kinds, self._healing, self.monitor, self.enabler)
         rebooker = LeaseRebooker(runtime, booker)
-        migrator = LeaseMigrator(runtime, Replacement(runtime, booker, changes))
+        replacement = Replacement(runtime, booker, changes)
+        self.drift = Drift(runtime, replacement)
+        migrator = LeaseMigrator(runtime, replacement)
         self.maintenance_work = MaintenanceWork(runtime, kinds, rebooker, migrator)
         self.maintenances = MaintenanceService(runtime, wake=self.maintenance_work.wake)
 

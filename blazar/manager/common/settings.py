@@ -58,7 +58,8 @@ class Settings:
     ``use_policies`` say which leases are released because nobody uses them. ``event_source`` is what messages to
     subscribers name as their source, and ``mail_pause`` the time between two mails of a subscription.
     Every ``sweep_interval`` (zero: never) the cloud is searched for leftovers of finished leases, which are removed,
-    or with ``sweep_dry_run`` only reported.
+    or with ``sweep_dry_run`` only reported. Every ``drift_interval`` (zero: never) reservations in use are looked at,
+    and with ``drift_mend`` brought to what the books say.
     Every ``sample_interval`` (zero: never) is read what metrics tell of leases and resources, also by the values of
     ``sample_properties``.
     """
@@ -113,6 +114,8 @@ class Settings:
     sweep_dry_run: bool = False
     sample_interval: timedelta = timedelta(0)
     sample_properties: tuple[str, ...] = ()
+    drift_interval: timedelta = timedelta(hours=1)
+    drift_mend: bool = False
     starters: int = 192
     enders: int = 32
     longest_sleep: timedelta = timedelta(seconds=5)

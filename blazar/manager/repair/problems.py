@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from blazar.manager.common.runtime import Runtime
+from blazar.manager.repair.drift import Drift
 from blazar.manager.repair.ends import Ends
 from blazar.manager.repair.events import EventRepairs
 from blazar.manager.repair.explanations import list_problems
@@ -31,7 +32,7 @@ Act = Callable[[Troubles, RepairRequest], tuple[str, ...]]
 class ProblemService:
     """Shows problems, which are computed for each request, and acts on them."""
 
-    def __init__(self, runtime: Runtime, events: EventRepairs, ends: Ends) -> None:
+    def __init__(self, runtime: Runtime, events: EventRepairs, ends: Ends, drift: Drift) -> None:
         self._runtime = runtime
         self._limits = TroubleLimits()
         self.events = events
@@ -43,6 +44,7 @@ class ProblemService:
             (event, ProblemAction.GIVE_UP): lambda of, request: events.give_up(*_event_of(of), request),
             (lease, ProblemAction.END): lambda of, request: ends.end_lease(of.leases[0].id, request),
             (found, ProblemAction.END): lambda of, request: ends.end_leftover(_finding_of(of), request),
+            (ProblemKind.DRIFT, ProblemAction.MEND): lambda of, request: drift.mend(_finding_of(of), request),
             (ProblemKind.UNKNOWN, ProblemAction.END): lambda of, request: ends.end_unknown(_finding_of(of), request),
         }
 

@@ -7,6 +7,7 @@ Servers boot and providers vanish at any time, so what is set is looked at again
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -33,6 +34,14 @@ class ReservationInventory:
     def create_class(self) -> None:
         """Ensure the resource class."""
         self.placement.create_resource_class(self.name)
+
+    def ensure_class(self, resources: Collection[Resource]) -> None:
+        """Ensure the class of a reservation in use, which is there if a host has an inventory of it.
+
+        Nothing is written then, so that a look at the reservation finds nothing to change.
+        """
+        if not resources or self.amount_in_use(next(iter(resources))) is None:
+            self.create_class()
 
     def amount_in_use(self, resource: Resource) -> int | None:
         """Return how much is in use on a host; None if the reservation has no inventory there."""

@@ -204,7 +204,10 @@ class CapacityEnsurer:
         group = self._flavor.ensure_group(task, template.policy)
         affinity = {} if group is None else {AFFINITY_ID: group}
         self._flavor.ensure_flavor(task.reservation.id, template, affinity, starting=starting)
-        self._inventory(task).create_class()
+        if task.reservation.status is ReservationStatus.ACTIVE:
+            self._inventory(task).ensure_class(task.resources)
+        else:
+            self._inventory(task).create_class()
         return group, affinity
 
     def _ensure_aggregate(self, task: Task, found: Aggregate | None, affinity: Mapping[str, str]) -> Aggregate:

@@ -90,6 +90,11 @@ class TroubleStore:
         parts = (found.events, found.leases, found.resources, found.findings)
         return Troubles(*parts, more=any(len(part) >= MOST for part in parts))
 
+    def list_active_leases(self) -> tuple[str, ...]:
+        """Return the ids of the leases in use, in one statement."""
+        active = (leases.c.deleted_at.is_(None), leases.c.status == str(LeaseStatus.ACTIVE))
+        return tuple(self._transactions.scalars(sa.select(leases.c.id).where(*active).order_by(leases.c.id)))
+
     def shorten_claim(
         self, event_id: str, token: str, known: datetime, until: datetime
     ) -> Callable[[Connection], None]:
