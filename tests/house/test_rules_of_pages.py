@@ -42,6 +42,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     ),
     "pages/surgery/offers.tsx": ("POST /v1/transfers/{lease_id}/decline",),
     "pages/hosts/register.tsx": ("POST /v1/resources/{kind}",),
+    "pages/problems/problems.tsx": ("POST /v1/problems/{problem_id}/{action}",),
     "pages/maintenance/plan.tsx": ("POST /v1/maintenances",),
     "pages/maintenance/dialogs.tsx": (
         "PATCH /v1/maintenances/{maintenance_id}",

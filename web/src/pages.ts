@@ -11,6 +11,7 @@ import {
   Search,
   Server,
   Tickets,
+  TriangleAlert,
   Wrench,
 } from "lucide";
 import type { ComponentType } from "preact";
@@ -44,6 +45,8 @@ export interface Page {
   kind?: string;
   /** In the group of operators. */
   operators?: boolean;
+  /** What is counted in the navigation: a list of the service, as its answer names it. */
+  counts?: string;
   /** Uses the whole window instead of a column. */
   full?: boolean;
 }
@@ -86,6 +89,15 @@ export const PAGES: readonly Page[] = [
     icon: Activity,
     rule: "blazar:calendar:get_owners",
     operators: true,
+  },
+  {
+    path: "problems",
+    title: "Problems",
+    view: further("ProblemsPage"),
+    icon: TriangleAlert,
+    rule: "blazar:problems:get",
+    operators: true,
+    counts: "v1/problems",
   },
   {
     path: "hosts",

@@ -468,3 +468,23 @@ export interface Fault {
   header?: string;
   data?: { [key: string]: Json };
 }
+
+/** What an operator may have to act on. */
+export interface Problem {
+  id: string;
+  kind: string;
+  since: Instant;
+  summary: string;
+  explanation: string[];
+  actions: string[];
+  lease_id: string | null;
+  region: string;
+}
+
+/** What was done about a problem, or would be. */
+export interface ProblemRepair {
+  problem_id: string;
+  action: string;
+  dry_run: boolean;
+  said: string[];
+}

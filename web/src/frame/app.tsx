@@ -3,6 +3,7 @@
 import { Ellipsis, TriangleAlert, WifiOff } from "lucide";
 import { useEffect, useRef } from "preact/hooks";
 import { lostSince } from "../api/client.ts";
+import { useLive } from "../api/live.ts";
 import { expired, info, may, otherProject, session } from "../api/session.ts";
 import { resume, switchProject } from "../api/sign-in.ts";
 import { type Page, PAGES, pageOf } from "../pages.ts";
@@ -90,6 +91,13 @@ function isOpen({ rule, kind }: Page): boolean {
 /** So many have room at the lower edge of a phone; the others are behind "More". */
 const ON_PHONES = 4;
 
+/** How many there are in a list; nothing while there are none. */
+function Count({ of }: { of: string }) {
+  const watch = useLive<{ count: number }>(of, { limit: 1, with_count: true }, 60)!;
+  const count = watch.state.value.data?.count ?? 0;
+  return count > 0 ? <span class="nav-count">{count > 99 ? "99+" : count}</span> : null;
+}
+
 function Navigation({ current }: { current: string }) {
   const shown = PAGES.filter((page) => page.icon && isOpen(page));
   const further = shown.length > ON_PHONES + 1 ? shown.slice(ON_PHONES) : [];
@@ -97,6 +105,7 @@ function Navigation({ current }: { current: string }) {
     <a href={hrefOf(page.path)} aria-current={page.path === current ? "page" : undefined}>
       <Icon of={page.icon!} size={20} />
       <span>{page.title}</span>
+      {page.counts && <Count of={page.counts} />}
     </a>
   );
   const item = (page: Page) => (

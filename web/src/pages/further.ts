@@ -8,6 +8,7 @@ export { LeasesPage } from "./leases/leases.tsx";
 export { MaintenancePage } from "./maintenance/maintenance.tsx";
 export { ManagersPage } from "./managers/managers.tsx";
 export { OverviewPage } from "./overview/overview.tsx";
+export { ProblemsPage } from "./problems/problems.tsx";
 export { ResourcePage } from "./resources/resource.tsx";
 export { ResourcesPage } from "./resources/resources.tsx";
 export { SeriesPage } from "./series/series.tsx";

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators see what is in trouble, and what would be done, before they do it; members do not have the page."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.web.conftest import ADMIN, ALICE, serious
+from tests.web.service import asked
+
+
+def test_problems_are_counted_listed_and_looked_at_before_they_are_acted_on(shared, page_of):
+    found = list(asked(shared, ADMIN, "GET", "v1/problems?limit=200")["problems"])
+    page = page_of(f"{shared}problems", ADMIN)
+    link = page.get_by_role("navigation", name="Pages").get_by_role("link", name=re.compile("^Problems"))
+    expect(link).to_be_visible()
+    if not found:
+        expect(page.get_by_text("There are no problems")).to_be_visible()
+        return
+    expect(link).to_have_text(re.compile(rf"Problems\s*{len(found)}$"))
+    for problem in found:
+        expect(page.get_by_text(str(problem["summary"])).first).to_be_visible()
+    assert serious(page) == []
+
+
+def test_members_do_not_have_the_page(shared, page_of):
+    page = page_of(f"{shared}problems", ALICE)
+    expect(page.get_by_text("This page is for operators")).to_be_visible()
+    expect(page.get_by_role("link", name=re.compile("^Problems"))).to_have_count(0)
+
+
+PROBLEM = {
+    "id": "event:4d1f0c2b-8a7e-4f3d-9c6b-5a4e3d2c1b0a",
+    "kind": "event",
+    "since": "2030-05-01T08:00:00Z",
+    "summary": "start_lease of lease gan-training has failed 5 times",
+    "explanation": ["The last reason is: host cn12 runs 1 servers that belong to no reservation."],
+    "actions": ["retry", "give_up"],
+    "lease_id": None,
+    "region": "",
+}
+
+
+def test_what_an_action_would_do_is_said_before_a_reason_is_given_and_it_is_done(shared, page_of):
+    page = page_of(f"{shared}overview", ADMIN)
+    sent: list[dict[str, object]] = []
+
+    def act(route) -> None:
+        sent.append(route.request.post_data_json)
+        said = ["It would be tried again." if sent[-1]["dry_run"] else "It is tried again now."]
+        repair = {"problem_id": PROBLEM["id"], "action": "retry", "dry_run": sent[-1]["dry_run"], "said": said}
+        route.fulfill(json={"repair": repair})
+
+    page.route("**/v1/problems?*", lambda route: route.fulfill(json={"problems": [PROBLEM], "count": 1, "links": []}))
+    page.route("**/v1/problems/*/retry", act)
+    page.goto(f"{shared}problems")
+    expect(page.get_by_role("link", name=re.compile("^Problems"))).to_have_text(re.compile(r"Problems\s*1$"))
+    page.get_by_role("main").get_by_role("button", name="Try again").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("It would be tried again.")).to_be_visible()
+    done = dialog.get_by_role("button", name="Try again")
+    expect(done).to_be_disabled()
+    dialog.get_by_label("Reason").fill("ticket 4711")
+    assert serious(page) == []
+    done.click()
+    expect(page.get_by_text("It is tried again now.").last).to_be_visible()
+    assert sent[-1] == {"reason": "ticket 4711", "dry_run": False}
