@@ -61,6 +61,23 @@ class Label:
 Kind = Literal["counter", "histogram", "gauge"]
 
 
+class _Children(dict[tuple[str, ...], Any]):
+    """What counts for values of the labels, by these; the library takes four times as long to find it."""
+
+    def __init__(self, family: Family) -> None:
+        super().__init__()
+        self._family = family
+
+    def __missing__(self, values: tuple[str, ...]) -> Any:
+        admitted = self._family.admit(values)
+        whole = self._family.instrument()
+        child = whole.labels(*admitted) if admitted else whole
+        if admitted == values:
+            # What becomes ``other`` is not kept: there may be any number of it.
+            self[values] = child
+        return child
+
+
 class Family:
     """What all families are: a name after the prefix, a sentence, labels. ``sampled``: read by the sample of a manager.
 
@@ -74,22 +91,15 @@ class Family:
         self.name = PREFIX + name
         self.help = help
         self.labels = labels
-        self._children: dict[tuple[str, ...], Any] = {}
+        self._children = _Children(self)
 
     def admit(self, values: Sequence[str]) -> tuple[str, ...]:
         """Return the values of the labels as a series may have them."""
         return tuple(label.admit(value) for label, value in zip(self.labels, values, strict=True))
 
-    def _child(self, instrument: Any, values: tuple[str, ...]) -> Any:
-        """Return what counts for these values; the library takes four times as long to find it."""
-        child = self._children.get(values)
-        if child is None:
-            admitted = self.admit(values)
-            child = instrument.labels(*admitted) if admitted else instrument
-            if admitted == values:
-                # What becomes ``other`` is not kept: there may be any number of it.
-                self._children[values] = child
-        return child
+    def instrument(self) -> Any:
+        """Return what of the library counts, or measures, for all values of the labels."""
+        raise TypeError(f"{self.name} is not fed by what happens")
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -106,9 +116,13 @@ class Count(Family):
         super().__init__(name, help, *labels)
         self._counter = prometheus_client.Counter(self.name, help, self.label_names, registry=REGISTRY)
 
+    def instrument(self) -> Any:
+        """Return the counter of the library."""
+        return self._counter
+
     def add(self, *values: str, by: float = 1) -> None:
         """Count something with these values of the labels."""
-        self._child(self._counter, values).inc(by)
+        self._children[values].inc(by)
 
 
 class Spread(Family):
@@ -123,9 +137,13 @@ class Spread(Family):
             self.name, help, self.label_names, registry=REGISTRY, buckets=self.buckets
         )
 
+    def instrument(self) -> Any:
+        """Return the histogram of the library."""
+        return self._histogram
+
     def note(self, seconds: float, *values: str) -> None:
         """Note how long something took; what a clock that was set makes negative counts as nothing."""
-        self._child(self._histogram, values).observe(max(0.0, seconds))
+        self._children[values].observe(max(0.0, seconds))
 
     @contextmanager
     def measure(self, *values: str) -> Iterator[None]:
@@ -146,13 +164,17 @@ class Level(Family):
             self.name, help, self.label_names, registry=REGISTRY, multiprocess_mode=merge
         )
 
+    def instrument(self) -> Any:
+        """Return the gauge of the library."""
+        return self._gauge
+
     def set(self, value: float, *values: str) -> None:
         """Set it."""
-        self._child(self._gauge, values).set(value)
+        self._children[values].set(value)
 
     def raise_by(self, amount: float, *values: str) -> None:
         """Raise it, or lower it by a negative amount."""
-        self._child(self._gauge, values).inc(amount)
+        self._children[values].inc(amount)
 
     def set_to_now(self, *values: str) -> None:
         """Set it to the present instant, in seconds since 1970."""

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blazar.clouds.openstack.service import VersionMissing
+from blazar.manager.journal.journal import JournalService
 from blazar.manager.maintenance.service import MaintenanceService
 from blazar.manager.repair.problems import ProblemService
 from blazar.manager.requests.calendar_view import CalendarService
@@ -45,6 +46,7 @@ ARGUMENTS = {
 ANSWERS = {**values.ANSWERS, **series_values.ANSWERS, "availability.find": availability_values.answers}
 MANAGER = {
     "leases": LeaseService,
+    "journal": JournalService,
     "resources": ResourceService,
     "calendar": CalendarService,
     "availability": AvailabilityService,

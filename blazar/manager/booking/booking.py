@@ -171,46 +171,36 @@ class Booker:
         of the commit. For a ``dry_run`` nothing is written. Contention when the attempts are spent,
         UsageDenied, and the errors of ``BookingStore.commit``.
         """
-        tried: list[Proposal[F]] = []
-
-        def propose_noting(attempt: int) -> Proposal[F]:
-            tried[:] = [propose(attempt)]
-            return tried[0]
-
+        mine, reason, tried = list(checks), _OTHERS_FASTER, list[Proposal[F]]()
         with nullcontext() if dry_run else _count_booking(tried):
-            return self._book(propose_noting, check, list(checks), write, dry_run=dry_run)
+            for attempt in range(self._runtime.settings.booking_attempts):
+                try:
+                    with span("book", attempt=attempt + 1) as note, self._turn:
+                        tried[:] = [propose(attempt)]
+                        proposal = self._examine(tried[0], check, mine)
+                        check_awaited()
+                        if proposal.commit is not None and not dry_run:
+                            commit = self._complete(proposal, proposal.commit, mine)
+                            saved = write(proposal, commit) if write else self._runtime.store.bookings.commit(commit)
+                            proposal = replace(proposal, commit=_with_saved(commit, saved))
+                            note.add(lease_id=",".join(lease.id for lease in saved[:10]))
+                        drop_deadline()
+                        return proposal
+                except (StaleCalendar, StaleLease) as lost:
+                    reason = _lose_race(lost, attempt)
+            raise Contention(f"{reason}; please retry")
 
-    def _book(
+    def _examine(
         self,
-        propose: Callable[[int], Proposal[F]],
+        proposal: Proposal[F],
         check: Callable[[Proposal[F]], Proposal[F]] | None,
-        mine: list[EnforcementCheck],
-        write: Callable[[Proposal[F], Commit], Sequence[Lease]] | None,
-        *,
-        dry_run: bool,
+        checks: list[EnforcementCheck],
     ) -> Proposal[F]:
-        enabled, reason = self._runtime.enforcement.enabled, _OTHERS_FASTER
-        for attempt in range(self._runtime.settings.booking_attempts):
-            try:
-                with span("book", attempt=attempt + 1) as note, self._turn:
-                    proposal = propose(attempt)
-                    if check is not None or enabled and proposal.examined:
-                        with self._interrupted():
-                            proposal = self._check(proposal, mine) if check is None else check(proposal)
-                    check_awaited()
-                    if proposal.commit is not None and not dry_run:
-                        commit = self._complete(proposal, proposal.commit, mine)
-                        saved = write(proposal, commit) if write else self._runtime.store.bookings.commit(commit)
-                        proposal = replace(proposal, commit=_with_saved(commit, saved))
-                        note.add(lease_id=",".join(lease.id for lease in saved[:10]))
-                    drop_deadline()
-                    return proposal
-            except (StaleCalendar, StaleLease) as lost:
-                reason = f"{lost.message} at the moment" if isinstance(lost, ClaimedLease) else _OTHERS_FASTER
-                metrics.BOOKING_RETRIES.add("lease" if isinstance(lost, StaleLease) else "calendar")
-                # Full jitter: requests that collided once should not collide again.
-                time.sleep(random.uniform(0, min(0.5, 0.01 * 2**attempt)))
-        raise Contention(f"{reason}; please retry")
+        """Return what a check, of the caller or by enforcement, leaves of a proposal, while others have their turn."""
+        if check is None and not (self._runtime.enforcement.enabled and proposal.examined):
+            return proposal
+        with self._interrupted():
+            return self._check(proposal, checks) if check is None else check(proposal)
 
     @contextmanager
     def _interrupted(self) -> Iterator[None]:
@@ -276,6 +266,14 @@ def _count_booking(tried: Sequence[Proposal[Any]]) -> Iterator[None]:
             metrics.BOOKINGS.add(kind, outcome)
         if kinds:
             metrics.BOOKING_DURATION.note(time.perf_counter() - begin)
+
+
+def _lose_race(lost: StaleCalendar | StaleLease, attempt: int) -> str:
+    """Pause after an attempt that others were faster than; return why it failed, as a user may read it."""
+    metrics.BOOKING_RETRIES.add("lease" if isinstance(lost, StaleLease) else "calendar")
+    # Full jitter: requests that collided once should not collide again.
+    time.sleep(random.uniform(0, min(0.5, 0.01 * 2**attempt)))
+    return f"{lost.message} at the moment" if isinstance(lost, ClaimedLease) else _OTHERS_FASTER
 
 
 def _with_saved(commit: Commit, saved: Sequence[Lease]) -> Commit:

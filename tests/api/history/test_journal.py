@@ -231,6 +231,7 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("move_reservation", "move_device_reservation", "move_resource_reservation"), "tests/store/test_history.py"
     ),
+    "act_on_problem": "tests/manager/repair/test_actions.py",
 }
 """What is an operation on a lease that such a story does not get to: the tests that read of it in histories."""
 
@@ -239,6 +240,11 @@ NOTHING = {
     "refresh_host": "what the cloud says is told where it has changed, as by each poll",
     "refresh_resource": "as for hosts",
     "end_maintenance": "it changes the end of a window, as update_maintenance does",
+    **dict.fromkeys(
+        ("create_subscription", "update_subscription", "delete_subscription"),
+        "who is told is no part of what has happened; the subscription itself says it",
+    ),
+    **dict.fromkeys(("test_subscription", "replay_subscription"), "it sends, and changes nothing else"),
     **dict.fromkeys(("create_device", "update_device", "delete_device", "set_device_property"), "as for networks"),
 }
 """Routes that leave no entry of their own, and why."""

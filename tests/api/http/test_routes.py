@@ -20,6 +20,7 @@ from blazar.api.http.routes import Part, Route
 from blazar.api.leases.v1_0.routes import GET as SEE_LEASES
 from blazar.api.parts import BUILTIN, list_rules
 from blazar.api.series.routes import GET as SEE_SERIES
+from blazar.api.subscriptions.routes import GET as SEE_SUBSCRIPTIONS
 from blazar.model.feeds import FeedKind, FeedOwner, FeedRequest
 from blazar.model.leases.states import EventType
 from blazar.model.maintenance.windows import MaintenanceRequest
@@ -134,8 +135,8 @@ def test_an_open_route_needs_no_token(plain, url, row):
 def test_a_route_is_refused_by_its_rule(world, url, tmp_path, row):
     http = client(world, policy=policy(tmp_path, f'"{row.rule.name}": "!"'))
     answer = http.open(url(row), method=row.method, headers={**ADMIN, **asked(row)})
-    if row.rule in (SEE_LEASES, SEE_SERIES) and row.on_target and row.is_new:
-        # A lease or series that the caller may not see does not exist.
+    if row.rule in (SEE_LEASES, SEE_SERIES, SEE_SUBSCRIPTIONS) and row.on_target and row.is_new:
+        # A lease, series or subscription that the caller may not see does not exist.
         assert answer.status_code == 404
         return
     expected = f"Policy doesn't allow {row.rule.name} to be performed."
