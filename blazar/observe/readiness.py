@@ -23,8 +23,8 @@ FIRST_INTERVAL = 1.0
 """Seconds between two looks before that."""
 LIMIT = 3.0
 """Seconds that one look may take."""
-TURN_LIMIT = 30.0
-"""Seconds without a turn after which a thread is stuck."""
+TURN_LIMIT = 120.0
+"""Seconds without a turn after which a thread is stuck: more than a call to a database that no longer answers takes."""
 
 DRAINING = "it is draining, and takes no more requests from here"
 LONGEST = 300

@@ -11,6 +11,7 @@ import pytest
 from blazar.model.base.errors import StoreUnavailable
 from blazar.observe import readiness as module
 from blazar.observe.readiness import DRAINING, Check, Liveness, Readiness
+from blazar.store.sql.engine import CONNECT_SECONDS, LOCK_SECONDS, STATEMENT_SECONDS
 from tests.openstack import eventually
 
 NOON = datetime(2030, 4, 1, 12, 0, tzinfo=UTC)
@@ -126,3 +127,9 @@ def test_a_process_is_stuck_if_a_thread_stays_in_one_turn_and_not_if_its_turns_f
     assert liveness.list_stuck() == ()
     turns["engine"] = 31.2
     assert liveness.list_stuck() == ("engine has been in one turn for 31 s",)
+
+
+def test_a_turn_that_waits_for_a_silent_database_makes_no_thread_stuck():
+    longest = CONNECT_SECONDS + STATEMENT_SECONDS + LOCK_SECONDS
+    assert Liveness({"heartbeat": lambda: longest}).list_stuck() == ()
+    assert Liveness({"heartbeat": lambda: 2 * longest}).list_stuck() == ("heartbeat has been in one turn for 180 s",)

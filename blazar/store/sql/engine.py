@@ -119,7 +119,15 @@ def _postgresql() -> dict[str, Any]:
     # Times that are read as strings must have the same format everywhere.
     manners = "-c timezone=UTC -c datestyle=ISO"
     return {
-        "connect_args": {"connect_timeout": CONNECT_SECONDS, "options": f"{limits} {manners}"},
+        "connect_args": {
+            "connect_timeout": CONNECT_SECONDS,
+            # The limit of a statement is the server's. This one holds where the server is no longer there.
+            "tcp_user_timeout": 1000 * STATEMENT_SECONDS,
+            "keepalives_idle": STATEMENT_SECONDS // 2,
+            "keepalives_interval": STATEMENT_SECONDS // 6,
+            "keepalives_count": 3,
+            "options": f"{limits} {manners}",
+        },
         "isolation_level": "READ COMMITTED",
         "pool_reset_on_return": None,
     }
