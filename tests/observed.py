@@ -44,36 +44,9 @@ class ObservedStore:
     """A store whose every operation goes through a function of the test."""
 
     def __init__(self, store: Store, around: Around) -> None:
-        first = (
-            "leases",
-            "lease_pages",
-            "idempotency",
-            "calendar",
-            "bookings",
-            "resources",
-            "outbox",
-            "events",
-            "claims",
-            "feeds",
-            "subscriptions",
-            "subscription_work",
-        )
-        later = (
-            "unused",
-            "waiting_list",
-            "extensions",
-            "series",
-            "series_work",
-            "maintenances",
-            "maintenance_plans",
-            "resource_health",
-            "managers",
-            "sample",
-            "history",
-            "journal",
-        )
-        for noun in (*first, *later):
-            setattr(self, noun, _Noun(noun, getattr(store, noun), around))
+        for noun, calls in vars(store).items():
+            if noun != "transactions":
+                setattr(self, noun, _Noun(noun, calls, around))
 
 
 class ObservedManager:
