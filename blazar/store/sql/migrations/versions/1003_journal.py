@@ -89,9 +89,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_journal_numbering"),
         **table_options(),
     )
-    # Rows first: an index is made at once faster than row by row.
-    op.execute(CARRY.format(id=IDS[op.get_bind().dialect.name]))
-    op.execute("INSERT INTO journal_numbering (id, position) SELECT 1, COALESCE(MAX(position), 0) FROM journal")
+    # Rows first: an index is made at once faster than row by row. After an interruption, all of them once more, unless
+    # the histories went last time.
+    if sa.inspect(op.get_bind()).has_table("lease_history"):
+        op.execute("DELETE FROM journal")
+        op.execute("DELETE FROM journal_numbering")
+        op.execute(CARRY.format(id=IDS[op.get_bind().dialect.name]))
+        op.execute("INSERT INTO journal_numbering (id, position) SELECT 1, COALESCE(MAX(position), 0) FROM journal")
     op.create_index("ix_journal_object", "journal", ["object_type", "object_id", "revision"])
     op.create_index("ix_journal_position_seq", "journal", ["position", "seq"])
     op.create_index("ix_journal_project_id_position", "journal", ["project_id", "position"])
@@ -117,6 +121,9 @@ def downgrade() -> None:
         sa.PrimaryKeyConstraint("lease_id", "revision", name="pk_lease_history"),
         **table_options(),
     )
-    op.execute(CARRY_BACK)
-    op.drop_table("journal_numbering")
+    if sa.inspect(op.get_bind()).has_table("journal"):
+        op.execute("DELETE FROM lease_history")
+        op.execute(CARRY_BACK)
+    # The journal first: while it is there, an interrupted downgrade carries back once more.
     op.drop_table("journal")
+    op.drop_table("journal_numbering")
