@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.context import scope
@@ -35,6 +35,9 @@ LOG = logging.getLogger(__name__)
 
 RECENT = timedelta(days=7)
 """How long after the end of a lease its project is searched, where the cloud lists one project at a time."""
+
+UNRECORDED = 50
+"""Clean-ups that a sweep begins of leases of which no finding is on record, as there are too many."""
 
 LONGEST_PAUSE = timedelta(hours=4)
 """Clean-ups of a lease follow each other in ``CLEAN_UPS`` sweeps; then pauses double, up to this."""
@@ -67,6 +70,8 @@ class Sweep(BackgroundThread):
         runtime.signals.work_taken_over.connect(self.wake)
         self.deleted = DeletedByUsers(runtime, region)
         self._unlisted = 0
+        # The last lease without a finding that was cleaned up: so each has its turn, whatever is left of the others.
+        self._last_unrecorded = ""
 
     def start(self) -> None:
         """Start the thread that sweeps every ``sweep_interval``; none if that is zero."""
@@ -83,11 +88,16 @@ class Sweep(BackgroundThread):
         left = frozenset(id_ for id_, owner in owners.items() if owner.over)
         if left:
             # List again: an object may have been removed between the first list and the query of the database.
-            left &= self._list_cloud().found.keys()
+            again = self._list_cloud()
+            left &= again.found.keys()
+            seen = replace(seen, types=seen.types & again.types)
         leases = {id_: owners[id_].lease_id for id_ in left}
-        for lease_id, finding in self._record_leftovers(seen, leases).items():
+        recorded = self._record_leftovers(seen, leases)
+        for lease_id, finding in recorded.items():
             if finding.next_at is None or finding.next_at <= self._runtime.clock.now():
                 self._end(lease_id, finding)
+        for lease_id in self._choose_unrecorded(set(leases.values()) - recorded.keys()):
+            self._end(lease_id, None)
         count = len(set(leases.values()))
         self._tell_findings(leftover=count, unknown=len(unknown), unlisted=self._unlisted)
         if leases:
@@ -118,6 +128,14 @@ class Sweep(BackgroundThread):
             if finding.lease_id is not None and finding.key in leases:
                 by_lease.setdefault(finding.lease_id, finding)
         return dict(sorted(by_lease.items()))
+
+    def _choose_unrecorded(self, lease_ids: Iterable[str]) -> list[str]:
+        """Return the leases without a finding whose turn it is: marks that users invent hide no other's leftover."""
+        last = self._last_unrecorded
+        chosen = sorted(lease_ids, key=lambda lease_id: (lease_id <= last, lease_id))[:UNRECORDED]
+        if chosen:
+            self._last_unrecorded = chosen[-1]
+        return chosen
 
     def _record(self, seen: Listing, what: ProblemKind, keys: Iterable[str], leases: Mapping[str, str]) -> Recorded:
         now = self._runtime.clock.now()
@@ -200,7 +218,8 @@ class Sweep(BackgroundThread):
         past = self._runtime.store.leases.last_reservations(projects, self._runtime.clock.now())
         return frozenset(past.values())
 
-    def _end(self, lease_id: str, finding: CloudFinding) -> None:
+    def _end(self, lease_id: str, finding: CloudFinding | None) -> None:
+        """Begin the clean-up of a lease, and count it if it has a finding."""
         if self._runtime.settings.sweep_dry_run:
             LOG.warning("Lease %s has finished and has leftovers in the cloud; they stay (sweep_dry_run)", lease_id)
             return
@@ -212,7 +231,8 @@ class Sweep(BackgroundThread):
         LOG.warning("Lease %s has finished and has leftovers in the cloud; removing them", lease_id)
         try:
             self._runtime.store.leases.save(lease, after, at=now)
-            self._note(lease_id, finding, now)
+            if finding is not None:
+                self._note(lease_id, finding, now)
         except StaleLease:
             LOG.debug("Lease %s was changed by another thread or manager; the next sweep retries", lease_id)
 

@@ -19,7 +19,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.starts import drop_resources
 from blazar.manager.health.replacement import Replacement
 from blazar.manager.leases import lifecycle
-from blazar.model.base.errors import BlazarError, WrongState
+from blazar.model.base.errors import BlazarError, NotFound, WrongState
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import LeaseStatus, ReservationStatus
@@ -89,13 +89,7 @@ class Drift(BackgroundThread):
                 # A pass that ends early has not seen all: nothing is forgotten of what it did not look at.
                 return 0
             seen = passes.setdefault(reservation.region, _RegionLook())
-            try:
-                detail = self.look(lease, reservation)
-            except BlazarError as error:
-                LOG.debug("Reservation %s cannot be looked at now: %s", reservation.id, error.message)
-                seen.silent.add(reservation.resource_type)
-                continue
-            if detail is not None:
+            if (detail := self._look_in_pass(lease, reservation, seen)) is not None:
                 seen.found[reservation.id] = self._note(lease, reservation, detail)
             self._stopping.wait(self._between)
         for region, seen in passes.items():
@@ -103,6 +97,21 @@ class Drift(BackgroundThread):
             look = Look(ProblemKind.DRIFT, region, self._runtime.clock.now(), seen.found, types)
             self._runtime.store.findings.record(look)
         return sum(len(seen.found) for seen in passes.values())
+
+    def _look_in_pass(self, lease: Lease, reservation: Reservation, seen: _RegionLook) -> str | None:
+        """Return how a reservation differs. What is not in use any more does not; what does not tell is ``silent``."""
+        try:
+            return self.look(lease, reservation)
+        except (NotFound, WrongState) as error:
+            LOG.debug("Reservation %s is not looked at: %s", reservation.id, error.message)
+            return None
+        except BlazarError as error:
+            LOG.debug("Reservation %s cannot be looked at now: %s", reservation.id, error.message)
+        except Exception:
+            # Code of other packages may raise anything; the other reservations are looked at all the same.
+            LOG.exception("Reservation %s cannot be looked at", reservation.id)
+        seen.silent.add(reservation.resource_type)
+        return None
 
     def _list_reservations(self) -> Iterator[tuple[Lease, Reservation]]:
         """Yield the reservations in use of leases in use, as they are when their turn comes."""
@@ -119,6 +128,8 @@ class Drift(BackgroundThread):
                 self._ensure(lease, reservation.id)
             except BlazarError as error:
                 LOG.warning("Reservation %s of lease %s cannot be mended: %s", reservation.id, lease.id, error.message)
+            except Exception:
+                LOG.exception("Reservation %s of lease %s cannot be mended", reservation.id, lease.id)
         parts = (reservation.region, reservation.id, reservation.resource_type)
         return CloudFinding(ProblemKind.DRIFT, *parts, now, now, lease.id, detail)
 
@@ -155,6 +166,10 @@ class Drift(BackgroundThread):
         """
         if finding.lease_id is None:
             raise unknown_problem(finding.problem_id)
+        owner = self._runtime.store.leases.load_owners([finding.key]).get(finding.key)
+        if owner is None or owner.over:
+            self._runtime.store.findings.forget(finding)
+            return ("Its lease is over: there is nothing to mend.",)
         lease = self._runtime.store.leases.one(finding.lease_id)
         reservation = lease.reservation(finding.key)
         if reservation is None:

@@ -11,6 +11,7 @@ import pytest
 from blazar.clouds.ports.compute import Flavor
 from blazar.clouds.ports.segments import Segment
 from blazar.manager.common.settings import Settings
+from blazar.manager.events import sweep
 from blazar.manager.events.sweep import Sweep
 from blazar.model.base.errors import CloudUnavailable
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
@@ -18,6 +19,7 @@ from blazar.model.resources.resource import FLOATING_IP, HOST
 from blazar.resources.floating_ips.registration import BLAZAR, reservation_tag
 from blazar.resources.hosts.aggregates.reservations import CLOSED
 from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
+from blazar.store.problems import findings
 from tests.world import NOON, PROJECT, World, a_host, a_network, addresses, instances, volumes
 
 HOUR = timedelta(hours=1)
@@ -336,6 +338,50 @@ def test_a_forged_mark_of_a_past_reservation_is_cleaned_up_less_and_less_often(w
     users.rename(forged.id, tags=["blazar", f"reservation:{lease.reservations[0].id}"])
     before = world.now(lease).revision
     assert (swept(world), world.now(lease).revision > before) == (1, True)
+
+
+def test_what_is_left_of_more_leases_than_findings_are_kept_goes_too(world, monkeypatch):
+    monkeypatch.setattr(findings, "MOST", 1)
+    left = [a_lease_that_is_over(world, a_host()).reservations[0].id for _ in range(3)]
+    for reservation in left:
+        world.simulated.compute.create_aggregate(reservation, f"blazar_{reservation}", {})
+    assert swept(world) == 3
+    assert [world.simulated.compute.aggregate(reservation) for reservation in left] == [None] * 3
+
+
+def test_marks_for_which_there_is_no_finding_have_their_turns(world, monkeypatch):
+    """Networks of another project bear the marks: no clean-up removes them, and none keeps the others from theirs."""
+    monkeypatch.setattr(findings, "MOST", 0)
+    monkeypatch.setattr(sweep, "UNRECORDED", 1)
+    world.register_segments(101)
+    users = world.simulated.network_users
+    leases = [a_lease_that_is_over(world, a_network()) for _ in range(3)]
+    for number, lease in enumerate(leases):
+        forged = users.network(Segment("vlan", "physnet1", 900 + number), project_id="art")
+        users.rename(forged.id, tags=["blazar", f"reservation:{lease.reservations[0].id}"])
+    for number in range(3):
+        assert [world.now(lease).event(EventType.CLEAN_UP) for lease in leases].count(None) == 3 - number
+        assert swept(world) == 3
+    assert all(world.now(lease).event(EventType.CLEAN_UP).status is EventStatus.DONE for lease in leases)
+
+
+def test_a_type_that_tells_nothing_the_second_time_keeps_its_findings_and_their_tries(world, monkeypatch):
+    lease = a_lease_that_is_over(world, a_host())
+    reservation = lease.reservations[0].id
+    world.simulated.compute.create_aggregate(reservation, f"blazar_{reservation}", {})
+    world.manager.sweep.run_once()
+    of_type, asked = Sweep._of_type, []
+
+    def tell_once(sweep, kind):
+        asked.append(kind.resource_type)
+        return of_type(sweep, kind) if asked.count(kind.resource_type) == 1 else None
+
+    monkeypatch.setattr(Sweep, "_of_type", tell_once)
+    assert world.manager.sweep.run_once() == 0
+    assert asked.count("physical:host") == 2
+    with world.engine.connect() as connection:
+        (finding,) = findings.read_findings(connection)
+    assert (finding.key, finding.tries) == (reservation, 1)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from blazar.clouds.ports.compute import Flavor
-from blazar.model.base.errors import CloudUnavailable, NotFound
+from blazar.model.base.errors import CloudUnavailable, NotFound, WrongState
 from blazar.model.base.paging import Page
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.problems.problems import ProblemAction, ProblemKind, ProblemQuestion, RepairRequest
@@ -99,6 +99,47 @@ def test_a_lease_that_is_being_changed_or_has_ended_is_not_looked_at(world):
     to_freepool(world, lease)
     world.run_to(lease.window.end)
     assert look(world) == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "stays"),
+    [
+        (WrongState("it is being changed"), False),
+        (NotFound("it is gone"), False),
+        (CloudUnavailable("Nova is down"), True),
+        (KeyError("a fault of a type"), True),
+    ],
+)
+def test_only_a_reservation_that_cannot_be_looked_at_keeps_findings_of_others(world, monkeypatch, error, stays):
+    over, other = world.lease(a_host()), world.lease(a_host(), hours=9)
+    world.run()
+    to_freepool(world, over)
+    assert look(world) == 1
+    world.run_to(over.window.end)
+    seen = []
+
+    def fail(lease, reservation):
+        seen.append(lease.id)
+        raise error
+
+    monkeypatch.setattr(world.manager.drift, "look", fail)
+    assert look(world) == 0
+    assert seen == [other.id]
+    assert bool(problems(world)) is stays
+
+
+def test_what_differs_of_a_lease_that_is_over_is_forgotten_when_it_is_to_be_mended(world):
+    lease = world.lease(a_host())
+    world.run()
+    to_freepool(world, lease)
+    look(world)
+    (problem,) = problems(world)
+    world.run_to(lease.window.end)
+    before = world.aggregates()
+    done = world.manager.problems.act(problem.id, ProblemAction.MEND, RepairRequest("x", dry_run=False))
+    assert done.said == ("Its lease is over: there is nothing to mend.",)
+    assert problems(world) == ()
+    assert world.aggregates() == before
 
 
 def every_type(world: World):
