@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import platform
 import sys
 from collections.abc import Callable, Iterator
@@ -59,7 +60,9 @@ def write_report(
     }
     if lease_id is not None:
         parts[f"Lease {lease_id}"] = lambda: _tell_lease(open_manager(), lease_id)
-    with Path(output).open("x", encoding="utf-8") as file:
+    # For nobody else on the machine: names of leases, users and hosts are in it.
+    new = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(new, "w", encoding="utf-8") as file:
         for title, lines in parts.items():
             file.write(f"== {title}\n")
             file.writelines(f"{escape(line)}\n" for line in _tell_part(lines))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """blazar-manage: see what is in trouble, and act on it, also while the API and the message bus are down.
 
-It is a manager without threads: it uses the database and the cloud of blazar.conf, and claims as every manager does.
+It is a manager whose only thread renews its claims: it uses the database and the cloud of blazar.conf as every manager
+does.
 """
 
 from __future__ import annotations
@@ -56,7 +57,13 @@ def main(arguments: list[str] | None = None) -> int:
         if options.command is doctor.write_report:
             report: int = doctor.write_report(conf, lambda: open_manager(conf), options.output, options.lease)
             return report
-        return run(open_manager(conf), options)
+        manager = open_manager(conf)
+        # What takes longer than a claim lasts keeps it, as in a manager; the others see none.
+        manager.claims.start()
+        try:
+            return run(manager, options)
+        finally:
+            manager.claims.stop()
     except SQLAlchemyError as error:
         print(f"blazar-manage: {explain_failure(error)}", file=sys.stderr)
     except OSError as error:

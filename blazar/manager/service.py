@@ -224,6 +224,7 @@ class ManagerService:
         if alone:
             self.claims.drop_all()
             self.presence.forget_others()
+        self.presence.appear()
         for part in (*self.carriers, *self.parts):
             part.start()
 

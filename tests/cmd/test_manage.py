@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from datetime import timedelta
 
@@ -147,11 +148,32 @@ def test_it_works_without_a_bus_and_writes_a_report_without_secrets(working, fil
         "Lease none",
     ):
         assert f"== {title}\n" in text
+    assert report.stat().st_mode & 0o777 == 0o600
     assert PASSWORD not in text
     assert "manager.plugins" in text
     assert "(cannot be told: Lease" in text
     assert manage.main(["--config-file", conf, "doctor", "--output", str(report)]) == manage.FAILED
     assert "report.txt" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_claims_are_renewed_while_a_command_runs_and_no_manager_is_seen(working, file, monkeypatch):
+    used = []
+
+    def work(manager, options):
+        beaten = threading.Event()
+        manager.claims.beaten.connect(beaten.set)
+        manager.claims.wake()
+        assert beaten.wait(30)
+        assert manager.service.managers() == ()
+        used.append(manager)
+        return manage.REFUSED
+
+    monkeypatch.setattr(manage, "run", work)
+    conf = file(*working(), "plugins = physical.host.plugin")
+    assert manage.main(["--config-file", conf, "problems", "list"]) == manage.REFUSED
+    (manager,) = used
+    assert manager.claims.name not in {thread.name for thread in threading.enumerate()}
 
 
 def test_a_database_that_is_not_there_is_told_in_one_sentence(capsys, file, working):

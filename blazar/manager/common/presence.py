@@ -45,7 +45,10 @@ class Presence:
             regions=tuple(runtime.regions),
             options_hash=hash_options(runtime),
         )
-        runtime.claims.beaten.connect(self.beat)
+
+    def appear(self) -> None:
+        """Write the row with each heartbeat from now on."""
+        self._claims.beaten.connect(self.beat)
 
     @property
     def state(self) -> ManagerState:

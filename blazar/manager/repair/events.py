@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from datetime import datetime
 
@@ -13,7 +14,7 @@ from blazar.manager.repair import decisions
 from blazar.manager.repair.explanations import describe_holder
 from blazar.manager.requests.resources import ResourceService
 from blazar.model.base.clock import spell
-from blazar.model.base.errors import StaleLease
+from blazar.model.base.errors import NotFound, StaleLease
 from blazar.model.base.reasons import ReasonCode, reason
 from blazar.model.journal.entries import Verb
 from blazar.model.leases.lease import Event, Lease
@@ -21,6 +22,8 @@ from blazar.model.problems.problems import RepairRequest, unknown_problem
 from blazar.model.resources.changes import Disabling, ResourceChange
 from blazar.model.resources.resource import Resource
 from blazar.store.booking.commit import Commit, LeaseWrite
+
+LOG = logging.getLogger(__name__)
 
 
 class EventRepairs:
@@ -90,16 +93,23 @@ class EventRepairs:
                 claimed, claim = self._worker.take(lease, event)
             except StaleLease:
                 continue
-            for resource in touched:
-                disabling = Disabling(f"the {event.event_type} of lease {lease.id} was given up: {request.reason}")
-                self._resources.change(
-                    resource.kind, resource.external_id, ResourceChange({}, disabled=True, disabling=disabling)
-                )
             result = decisions.give_up_event(claimed, event, why, now)
-            with scope(operation=Verb.GIVEN_UP, why=request.reason):
-                self._worker.conclude(claimed, event.id, result, claim)
+            # Many resources take their time: nobody else may work on the event meanwhile.
+            with self._runtime.claims.held(claim):
+                self._disable(touched, f"the {event.event_type} of lease {lease.id} was given up: {request.reason}")
+                with scope(operation=Verb.GIVEN_UP, why=request.reason):
+                    self._worker.conclude(claimed, event.id, result, claim)
             self._runtime.signals.events_due()
             return tuple(said)
+
+    def _disable(self, resources: Collection[Resource], why: str) -> None:
+        """Disable resources; those that were unregistered meanwhile are nobody's."""
+        change = ResourceChange({}, disabled=True, disabling=Disabling(why))
+        for resource in resources:
+            try:
+                self._resources.change(resource.kind, resource.external_id, change)
+            except NotFound:
+                LOG.info("%s is not registered any more, and is not disabled", resource.name)
 
     def list_events(self, lease_id: str) -> tuple[Event, ...]:
         """Return all events of a lease, also those that users do not see. NotFound."""

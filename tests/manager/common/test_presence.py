@@ -54,6 +54,9 @@ def all_of(world: World) -> tuple[KnownManager, ...]:
 
 
 def test_each_beat_writes_the_row_of_a_manager_in_one_statement(world):
+    world.manager.claims._round()
+    assert all_of(world) == ()
+    world.manager.presence.appear()
     with counted(world.engine) as first:
         world.manager.claims._round()
     (known,) = all_of(world)
@@ -77,6 +80,7 @@ def test_claims_are_renewed_although_the_row_cannot_be_written(world):
         return before("managers.beat", failing(StoreUnavailable("away")))(name, call, *arguments, **more)
 
     manager = world.another_manager(store=ObservedStore(world.store, around))
+    manager.presence.appear()
     with manager.claims.held(manager.claims.new()), pytest.raises(StoreUnavailable):
         manager.claims._round()
     assert calls[-2:] == ["claims.renew_claims", "managers.beat"]

@@ -157,6 +157,30 @@ def test_an_end_that_is_given_up_disables_its_hosts_and_the_sweep_goes_on_cleani
     assert host in world.pool()
 
 
+def test_an_end_is_given_up_under_a_claim_that_lasts_and_without_hosts_that_are_gone(world, monkeypatch):
+    lease = a_stuck_end(world, hosts=2)
+    other, disable, tried = world.another_manager(), world.manager.resources.change, []
+    heal(world)
+    aggregates = world.aggregates()
+
+    def change(kind, resource_id, wanted):
+        tried.append(resource_id)
+        world.clock.by(seconds=0.6 * world.settings.claim_ttl.total_seconds())
+        world.manager.claims.beat()
+        other.engine.run_due()
+        assert world.now(lease).status is LeaseStatus.TERMINATING
+        if len(tried) == 1:
+            raise NotFound("it was unregistered")
+        return disable(kind, resource_id, wanted)
+
+    monkeypatch.setattr(world.manager.resources, "change", change)
+    act(world, event_id(world, lease, EventType.END), ProblemAction.GIVE_UP)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert len(tried) == 2
+    assert len([host for host in world.manager.resources.all(HOST) if host.disabled]) == 1
+    assert world.aggregates() == aggregates
+
+
 def test_a_deletion_and_a_clean_up_that_are_given_up_are_over(world):
     lease = world.lease(a_host())
     world.run()
