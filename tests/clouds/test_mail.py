@@ -190,6 +190,8 @@ def test_keystone_is_asked_for_an_address_once_in_an_hour():
         {"user": {"email": ""}},
         {"user": {"email": "a@b.example, c@d.example"}},
         {"user": {"email": "a@b.example\r\nBcc: c@d.example"}},
+        *({"user": {"email": text}} for text in ("a..b@c.example", ".a@b.example", "a@b..example", "a@b.example.")),
+        *({"user": {"email": text}} for text in ("ü@b.example", "a@ü.example", "a[b@c.example", "a\x01@b.example")),
         ksa.NotFound(),
     ],
 )

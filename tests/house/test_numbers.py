@@ -143,7 +143,7 @@ def floors(room: str) -> int:
 
 
 COUNTED = {
-    "lines": (lambda: sum(module.lines for module in modules()), 94_666, 78_000),
+    "lines": (lambda: sum(module.lines for module in modules()), 94_730, 78_000),
     "files": (lambda: len(modules()), 625, 480),
     "long files": (lambda: files_of(lambda module: module.lines > LONG_FILE), 0, 0),
     "crumbs": (

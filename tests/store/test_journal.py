@@ -37,7 +37,7 @@ def write(store: Store, *entries: JournalEntry) -> None:
 
 
 def names(store: Store, after: int = 0, projects: set[str] | None = None, limit: int = 1000) -> list[str | None]:
-    return [entry.about.name for entry in store.journal.entries_after(after, projects, limit)]
+    return [entry.about.name for entry in store.journal.entries_after(after, projects, limit).items]
 
 
 def test_entries_are_read_by_their_positions_once_they_have_them(engine):
@@ -55,7 +55,7 @@ def test_entries_are_read_by_their_positions_once_they_have_them(engine):
     assert names(store, 0, {"physics", "biology"}) == ["a", "b"]
     assert names(store, 0, None, 2) == ["a", "b"]
     assert store.journal.last_position() == 3
-    first = store.journal.entries_after(0, None, 1)[0]
+    first = store.journal.entries_after(0, None, 1).items[0]
     assert (first.position, first.past.by, first.past.verb) == (1, CURIE, Verb.CHANGED)
     assert first.past.changes == (FieldChange("rack", None, "7"),)
 
@@ -67,7 +67,7 @@ def test_an_entry_says_which_request_did_it(engine):
     with scope(request_id="req-here"):
         write(store, an_entry("b"))
     store.journal.number(10, now=NOON)
-    found = [(entry.request_id, entry.global_request_id) for entry in store.journal.entries_after(0, None, 10)]
+    found = [(entry.request_id, entry.global_request_id) for entry in store.journal.entries_after(0, None, 10).items]
     assert found == [("req-here", "req-cloud"), ("req-here", None)]
 
 
@@ -77,7 +77,7 @@ def test_an_entry_of_a_lease_tells_whose_it_is_and_how_it_stands(engine):
         lease = world.lease(a_host())
     world.run_to(lease.window.end + timedelta(hours=1))
     assert world.manager.journal_numbering.run_once() == 3 + 3, "three hosts were registered"
-    created, *_, ended = world.store.journal.entries_after(0, {"physics"}, 10)
+    created, *_, ended = world.store.journal.entries_after(0, {"physics"}, 10).items
     assert created.about == Subject(ObjectType.LEASE, lease.id, lease.name, "physics", lease.user_id, 0)
     assert created.past.moves[0].come_count == 1
     assert created.past.moves[0].come
@@ -157,7 +157,7 @@ class Race:
     def follow(self) -> None:
         after = 0
         while len(self.read) < WRITERS * TRANSACTIONS:
-            for entry in self.store.journal.entries_after(after, {"physics"}, 5):
+            for entry in self.store.journal.entries_after(after, {"physics"}, 5).items:
                 after = entry.position
                 self.read.append((entry.position, f"{entry.about.id}/{entry.about.revision}"))
             if self._written.is_set() and after == self.store.journal.last_position() == WRITERS * TRANSACTIONS:
@@ -204,7 +204,7 @@ def test_a_long_history_of_anything_loses_its_middle_once_that_is_numbered(engin
     assert store.journal.number(500, now=NOON) == 140
     write(store, an_entry("other"))
     store.journal.number(500, now=NOON)
-    told = [entry for entry in store.journal.entries_after(0, None, 1000) if entry.about.id == "host"]
+    told = [entry for entry in store.journal.entries_after(0, None, 1000).items if entry.about.id == "host"]
     assert len(told) <= FIRST_ENTRIES + 1 + 10 + PORTION
     (out,) = [entry for entry in told if entry.past.verb is Verb.LEFT_OUT]
     assert out.past.changes == (FieldChange(ENTRIES, None, str(140 - len(told) + 1)),)
@@ -213,7 +213,7 @@ def test_a_long_history_of_anything_loses_its_middle_once_that_is_numbered(engin
     # New entries go on after all that there ever were.
     write(store, an_entry("last"))
     store.journal.number(500, now=NOON)
-    assert store.journal.entries_after(141, None, 5)[0].position == 142
+    assert store.journal.entries_after(141, None, 5).items[0].position == 142
 
 
 def test_what_was_done_to_all_but_leases_is_forgotten_after_a_time_and_never_before_it_can_be_read(engine):
@@ -226,7 +226,7 @@ def test_what_was_done_to_all_but_leases_is_forgotten_after_a_time_and_never_bef
     with counted(engine) as statements:
         assert [store.journal.forget(later, 2), store.journal.forget(later, 2)] == [2, 1]
     assert statements.count == 4
-    assert [entry.about.object_type for entry in store.journal.entries_after(0, None, 10)] == [ObjectType.LEASE]
+    assert [entry.about.object_type for entry in store.journal.entries_after(0, None, 10).items] == [ObjectType.LEASE]
     assert store.journal.last_position() == 4
 
 
@@ -237,7 +237,7 @@ def test_positions_go_on_where_they_were_although_the_last_entries_are_gone(engi
     store.transactions.write(lambda connection: connection.execute(journal.delete()))
     write(store, an_entry("c"))
     store.journal.number(500, now=NOON)
-    assert [entry.position for entry in store.journal.entries_after(0, None, 5)] == [3]
+    assert [entry.position for entry in store.journal.entries_after(0, None, 5).items] == [3]
 
 
 def test_the_user_who_gives_away_a_lease_is_told_of_it_as_it_was_and_the_taker_as_it_is(engine):
@@ -250,7 +250,7 @@ def test_the_user_who_gives_away_a_lease_is_told_of_it_as_it_was_and_the_taker_a
     world.manager.journal_numbering.run_once()
     last = world.store.journal.last_position()
     by_project = {
-        project: world.store.journal.entries_after(last - 2, {project}, 5) for project in ("physics", "maths")
+        project: world.store.journal.entries_after(last - 2, {project}, 5).items for project in ("physics", "maths")
     }
     told = {project: [(e.past.verb, e.about.user_id) for e in entries] for project, entries in by_project.items()}
     assert told == {"physics": [(Verb.TRANSFERRED, lease.user_id)], "maths": [(Verb.TRANSFERRED, "noether")]}
@@ -288,7 +288,7 @@ def test_histories_of_leases_are_carried_into_the_journal_and_back(database_url)
         assert connection.exec_driver_sql("SELECT COUNT(*) FROM lease_history").scalar() == 8
     migrate.upgrade(engine)
     assert {lease.id: world.store.history.page(lease.id, Page(50, "at")).items for lease in leases} == told
-    carried = world.store.journal.entries_after(0, {"physics"}, 50)
+    carried = world.store.journal.entries_after(0, {"physics"}, 50).items
     assert [entry.position for entry in carried] == list(range(1, 9))
     assert [entry.past.at for entry in carried] == sorted(entry.past.at for entry in carried)
     assert len({entry.past.id for entry in carried}) == 8

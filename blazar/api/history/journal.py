@@ -25,7 +25,7 @@ from blazar.api.http.shapes import (
 )
 from blazar.model.base.errors import Denied, query_field
 from blazar.model.journal.entries import NumberedEntry, ObjectType, Verb
-from blazar.model.journal.views import JournalPage, JournalQuestion, show_to
+from blazar.model.journal.views import JournalPage, JournalQuestion, show_entry
 
 GET = Rule("blazar:history:get", READER, "Show what was done in the own project, operators: to all objects.")
 
@@ -44,8 +44,11 @@ ENTRY = an_object(
         "position": {**NUMBER, "description": "its place in the order of all entries, for after"},
         "object": _OBJECT,
         "project_id": {**TEXT_OR_NULL, "description": "whose it was; null: the operators'"},
-        "request_id": {**TEXT_OR_NULL, "description": "of the request, or of the work, that did it"},
-        "global_request_id": {**TEXT_OR_NULL, "description": "what the caller has sent as such"},
+        "request_id": {
+            **TEXT_OR_NULL,
+            "description": "of the request, or of the work, that did it; null of those of other projects",
+        },
+        "global_request_id": {**TEXT_OR_NULL, "description": "what the caller has sent as such; null as well"},
     },
     example={
         **EXAMPLE,
@@ -75,6 +78,8 @@ def index(call: Call) -> Answer:
         asked.one("by"),
         asked.one("from"),
         asked.one("to"),
+        # By asking for somebody else, members would learn what the answers do not tell: who of the operators did it.
+        by_project_id=own if asked.one("by") else None,
     )
     page = call.manager.journal.page(question)
     found: Json = {"history": [_render(entry, page, own) for entry in page.items]}
@@ -85,10 +90,10 @@ _PROJECT = query_field("project_id")
 
 
 def _render(entry: NumberedEntry, page: JournalPage, own: str | None) -> Json:
-    past = entry.past if own is None else show_to(entry.past, own, page.projects)
+    entry = entry if own is None else show_entry(entry, own, page.projects)
     about = entry.about
     return {
-        **render_entry(past, own),
+        **render_entry(entry.past, own),
         "id": str(entry.position),
         "position": entry.position,
         "object": {"type": str(about.object_type), "id": about.id, "name": about.name, "revision": about.revision},
@@ -121,7 +126,7 @@ PART = Part(
                 option("object_type", Choice(tuple(map(str, ObjectType))), "what it was done to"),
                 option("object_id", Text(), "the id of what it was done to"),
                 option("verb", Choice(tuple(map(str, Verb))), "what was done"),
-                option("by", Text(), "the id of the user who did it"),
+                option("by", Text(), "the id of the user who did it (others than operators: in the own project)"),
                 option("project_id", Text(), "of this project (operators; others: the own one)"),
                 option("from", Date(), "what was done then or later"),
                 option("to", Date(), "what was done before it"),

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
+from email.errors import MessageError
+from email.headerregistry import Address
 from typing import Any
 
 from keystoneauth1 import exceptions as ksa
@@ -78,4 +80,11 @@ class KeystonePeople:
 
 def _is_address(text: str) -> bool:
     """Return whether a text can be an address to which mail is sent: one, and nothing that begins a header."""
-    return re.fullmatch(r"[^\s<>,;:\"()\\@]{1,64}@[^\s<>,;:\"()\\@]{1,255}", text) is not None
+    if not text.isascii() or re.fullmatch(r"[^\s<>,;:\"()\\@]{1,64}@[^\s<>,;:\"()\\@]{1,255}", text) is None:
+        return False
+    try:
+        Address(addr_spec=text)
+    except (ValueError, LookupError, MessageError):
+        # It has two dots in a row, or anything else of which no header can be made.
+        return False
+    return True

@@ -31,6 +31,7 @@ from blazar.manager.subscriptions.sending import Sending
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudRefused, CloudUnavailable
 from blazar.model.base.log_lines import log_level
 from blazar.model.journal.entries import NumberedEntry
+from blazar.model.journal.views import show_entry
 from blazar.model.subscriptions.details import Channel, Subscription
 from blazar.model.subscriptions.events import matches_event
 from blazar.model.subscriptions.messages import Message, make_messages, make_test_message
@@ -50,6 +51,9 @@ PER_HOST, PER_PROJECT = 2, 3
 
 SLOW_SECONDS = 3.0
 """A round whose calls took so long on average makes its host a slow one, until another one was faster."""
+
+BROKEN = "the service cannot make or send a message; its operators find in its log why"
+"""What owners are told of a message that fails for a reason that nobody has foreseen."""
 
 
 class SendingPlaces:
@@ -206,20 +210,16 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
         found, journal = claimed.subscription, self._runtime.store.journal
         last = journal.last_position()
         projects = None if found.project_id is None else (found.project_id,)
-        entries = journal.entries_after(found.position, projects, PAGE)
+        page = journal.entries_after(found.position, projects, PAGE)
+        entries = page.items
         through = entries[-1].position if len(entries) == PAGE else max([last, *(e.position for e in entries)])
         wanted = [
-            entry
+            entry if found.project_id is None else show_entry(entry, found.project_id, page.projects)
             for entry in entries
             if matches_event(found.events, str(entry.about.object_type), str(entry.past.verb))
             and found.lease_id in (None, entry.about.id)
         ]
-        try:
-            messages = self._make_messages(found, wanted)
-            result = self._send(claimed, messages, through=max(found.position, through))
-        except (CloudUnavailable, CloudRefused) as error:
-            first = wanted[0].position if wanted else None
-            result = Round(through, failed=first, failure=error.message)
+        result = self._send_entries(claimed, wanted, through=max(found.position, through))
         now = self._runtime.clock.now()
         decision = decide_round(_standing_of(claimed), result, now=now, chance=self._chance())
         if found.channel is Channel.MAIL and decision.delivered:
@@ -228,6 +228,25 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
         if decision.disabled:
             LOG.warning("Subscription %s is disabled: %s", found.id, decision.reason)
         self._store.finish(found.id, claim.token, decision, now=now)
+
+    def _send_entries(self, claimed: ClaimedSubscription, wanted: Sequence[NumberedEntry], *, through: int) -> Round:
+        """Send what a receiver is to be told of; whatever fails about it is a failed round. ClaimLost."""
+        first = wanted[0].position if wanted else None
+        try:
+            messages = self._make_messages(claimed.subscription, wanted)
+            if messages is None:
+                return Round(through, failed=first, failure=NO_ADDRESS)
+            return self._send(claimed, messages, through=through)
+        except ClaimLost:
+            raise
+        except (CloudUnavailable, CloudRefused) as error:
+            return Round(through, failed=first, failure=error.message)
+        except BlazarError:
+            raise
+        except Exception:
+            # It would fail in the same way at once again: so it is left alone for longer and longer, as a receiver.
+            LOG.exception("Messages of subscription %s cannot be made or sent", claimed.subscription.id)
+            return Round(through, failed=first, failure=BROKEN)
 
     def _send(self, claimed: ClaimedSubscription, messages: Sequence[Message], *, through: int) -> Round:
         found = claimed.subscription
@@ -256,15 +275,18 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
             )
         )
 
-    def _make_messages(self, found: Subscription, entries: Sequence[NumberedEntry]) -> Sequence[Message]:
-        """Return the messages about entries: by mail one about all of them."""
+    def _make_messages(self, found: Subscription, entries: Sequence[NumberedEntry]) -> Sequence[Message] | None:
+        """Return the messages about entries: by mail one about all of them, None if there is no address for it."""
         if found.channel is not Channel.MAIL:
             source = self._runtime.settings.event_source
             return make_messages(entries, source=source, trusted=found.trusted, batch=found.batch)
-        address = self._runtime.people.find_address(found.user_id) if entries else None
-        sender, now = self._runtime.mail.sender, self._runtime.clock.now()
-        # Without an address it is not sent; what it would be addressed to does not matter then.
-        return [make_mail(entries, found, sender=sender, recipient=address or sender, at=now)] if entries else []
+        if not entries:
+            return []
+        address = self._runtime.people.find_address(found.user_id)
+        if address is None:
+            return None
+        now = self._runtime.clock.now()
+        return [make_mail(entries, found, sender=self._runtime.mail.sender, recipient=address, at=now)]
 
 
 def _standing_of(claimed: ClaimedSubscription) -> ReceiverStanding:

@@ -62,7 +62,10 @@ _TEMPLATE = Environment(
 def make_mail(
     entries: Sequence[NumberedEntry], subscription: Subscription, *, sender: str, recipient: str, at: datetime
 ) -> Message:
-    """Return one mail about entries, of which there is at least one."""
+    """Return one mail about entries, of which there is at least one.
+
+    What of these is for others must be hidden before (``show_entry``), as in histories.
+    """
     first, last = entries[0], entries[-1]
     items = [_describe(entry) for entry in entries]
     mail = EmailMessage(policy=SMTP)

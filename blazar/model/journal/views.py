@@ -32,7 +32,8 @@ from blazar.model.leases.requests import Actor
 class JournalQuestion:
     """A page of the journal: of a project (None: of all, and of operators), after a position, and as filters say.
 
-    ``by`` is the id of a user; entries are ``since`` an instant or later, and before ``until``.
+    ``by`` is the id of a user, and ``by_project_id`` the project in which they worked; entries are ``since`` an instant
+    or later, and before ``until``.
     """
 
     page: Page
@@ -44,6 +45,7 @@ class JournalQuestion:
     by: str | None = None
     since: Moment | None = None
     until: Moment | None = None
+    by_project_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,20 @@ def show_to(entry: PastEntry, project_id: str, projects: Mapping[str, str]) -> P
     )
     moves = (move for move in entry.moves if projects.get(move.reservation_id) == project_id)
     return replace(entry, changes=tuple(changes), moves=tuple(moves))
+
+
+def show_entry(entry: NumberedEntry, project_id: str, projects: Mapping[str, str]) -> NumberedEntry:
+    """Return what an entry of the journal says to a project, as ``show_to``: also in messages.
+
+    The ids of requests are told of those that came from the project: by others' it could tell who did what together.
+    """
+    known = is_of(entry.past.by, project_id)
+    return replace(
+        entry,
+        past=show_to(entry.past, project_id, projects),
+        request_id=entry.request_id if known else None,
+        global_request_id=entry.global_request_id if known else None,
+    )
 
 
 def is_of(actor: Actor | None, project_id: str) -> bool:

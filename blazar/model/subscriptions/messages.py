@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages to receivers: CloudEvents 1.0 in JSON, made of an entry of the journal and of nothing else.
 
-So a message that is sent again, also much later, has the same bytes.
+So a message that is sent again, also much later, has the same bytes, but for what it says to members of leases and
+reservations that have become another project's meanwhile.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from blazar.model.base.clock import zulu
-from blazar.model.journal.entries import OFFERED_TO, OTHER_LEASE, PROJECT_ID, USER_ID, By, FieldChange, NumberedEntry
+from blazar.model.journal.entries import By, FieldChange, NumberedEntry
 from blazar.model.leases.requests import Actor
 from blazar.model.subscriptions.events import TEST_EVENT
 
@@ -26,8 +27,6 @@ LARGEST_BATCH = 256 * 1024
 
 PREFIX = "blazar."
 _PLURALS = {"property": "properties", "series": "series"}
-_ABOUT_OTHERS = frozenset({PROJECT_ID, USER_ID, OFFERED_TO, OTHER_LEASE})
-"""Fields whose values name projects, users and leases that may be others'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,10 @@ class Message:
 
 
 def make_messages(entries: Sequence[NumberedEntry], *, source: str, trusted: bool, batch: bool) -> tuple[Message, ...]:
-    """Return the messages about entries, in their order; ``trusted``: to an operator, who may know all."""
+    """Return the messages about entries, in their order; ``trusted``: to an operator, who may know all.
+
+    What of the entries is for others must be hidden before (``show_entry``), as in histories.
+    """
     events = [(entry, _dump(make_event(entry, source=source, trusted=trusted))) for entry in entries]
     if not batch:
         return tuple(_one_message(entry, body) for entry, body in events)
@@ -96,7 +98,7 @@ def make_event(entry: NumberedEntry, *, source: str, trusted: bool) -> Mapping[s
         "data": {
             str(about.object_type): shown,
             "by": _show_actor(past.by, own=own),
-            "changes": [_show_change(change, own=own) for change in past.changes],
+            "changes": [_show_change(change) for change in past.changes],
             "reason": past.reason,
             "request_id": entry.request_id,
         },
@@ -142,10 +144,13 @@ def _show_actor(actor: Actor | None, *, own: str | None) -> Mapping[str, Any]:
     return {"kind": str(kind), "user_id": actor.user_id if own is None or actor.project_id == own else None}
 
 
-def _show_change(change: FieldChange, *, own: str | None) -> Mapping[str, Any]:
-    hidden = own is not None and change.field in _ABOUT_OTHERS
-    before, after = (None if hidden and value != own else value for value in (change.before, change.after))
-    return {"field": change.field, "reservation_id": change.reservation_id, "before": before, "after": after}
+def _show_change(change: FieldChange) -> Mapping[str, Any]:
+    return {
+        "field": change.field,
+        "reservation_id": change.reservation_id,
+        "before": change.before,
+        "after": change.after,
+    }
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.base.paging import Page, Position, unknown_marker
-from blazar.model.journal.entries import OTHER_LEASE, NumberedEntry, ObjectType
+from blazar.model.journal.entries import OTHER_LEASE, ObjectType
 from blazar.model.journal.views import JournalPage, JournalQuestion
 from blazar.store.journal.numbering import NUMBERING_ROW, UNNUMBERED, number_entries
 from blazar.store.journal.rows import parse_numbered
@@ -67,8 +67,8 @@ class JournalStore:
         found: int | None = self._transactions.scalar(sa.select(row.position).where(row.id == NUMBERING_ROW))
         return found or 0
 
-    def entries_after(self, position: int, projects: Collection[str] | None, limit: int) -> tuple[NumberedEntry, ...]:
-        """Return the first entries after a position, of objects of these projects or of all; two statements.
+    def entries_after(self, position: int, projects: Collection[str] | None, limit: int) -> JournalPage:
+        """Return the first entries after a position, of objects of these projects or of all; three statements.
 
         Who goes on after the last of them, or after ``last_position`` read before it got none, misses nothing.
         """
@@ -79,7 +79,8 @@ class JournalStore:
         with self._transactions.reading() as connection:
             rows = connection.execute(query).mappings().all()
             labels = read_labels(connection, rows)
-        return tuple(parse_numbered(row, labels) for row in rows)
+            whose = read_projects(connection, rows)
+        return JournalPage(tuple(parse_numbered(row, labels) for row in rows), projects=whose)
 
     def page(
         self, question: JournalQuestion, *, since: datetime | None = None, until: datetime | None = None
@@ -119,6 +120,7 @@ def _select_wanted(question: JournalQuestion) -> list[sa.ColumnElement[bool]]:
         (j.object_id, question.object_id),
         (j.verb, question.verb),
         (j.by_user_id, question.by),
+        (j.by_project_id, question.by_project_id),
     )
     where: list[sa.ColumnElement[bool]] = [column == str(value) for column, value in equal if value is not None]
     where.append(j.position > question.after if question.after is not None else j.position.is_not(None))

@@ -24,12 +24,13 @@ from blazar.model.subscriptions.details import (
     unknown_subscription,
 )
 from blazar.store.booking import idempotency
+from blazar.store.journal.numbering import NUMBERING_ROW
 from blazar.store.sql.paging import read_page
 from blazar.store.sql.rows import AnyRow
-from blazar.store.sql.tables import delivery_failures, journal, subscriptions
+from blazar.store.sql.tables import delivery_failures, journal, journal_numbering, subscriptions
 from blazar.store.sql.transactions import Transactions, atomic
 
-_S, _F, _J = subscriptions.c, delivery_failures.c, journal.c
+_S, _F, _J, _N = subscriptions.c, delivery_failures.c, journal.c, journal_numbering.c
 _ORDER = (_S.created_at, _S.id)
 _DEAD = (
     sa.select(sa.func.count())
@@ -130,12 +131,18 @@ class SubscriptionStore:
             raise unknown_subscription(subscription_id)
 
     def find_position(self, since: datetime, project_id: str | None) -> int:
-        """Return the last place before an instant, of the entries of a project or of all; one statement."""
-        where = [_J.at < since, _J.position.is_not(None)]
+        """Return the place before the first entry of an instant or later, of a project or of all; one statement.
+
+        Entries get their places in another order than their instants, so that some before it may be older. Without such
+        an entry it is the last place.
+        """
+        where = [_J.at >= since, _J.position.is_not(None)]
         if project_id is not None:
             where.append(_J.project_id == project_id)
-        found: int | None = self._transactions.scalar(sa.select(sa.func.max(_J.position)).where(*where))
-        return found or 0
+        first = sa.select(sa.func.min(_J.position) - 1).where(*where).scalar_subquery()
+        last = sa.select(_N.position).where(_N.id == NUMBERING_ROW).scalar_subquery()
+        found: int = self._transactions.scalar(sa.select(sa.func.coalesce(first, last, 0)))
+        return found
 
     def failures(self, subscription_id: str, page: Page) -> FailurePage:
         """Return a page of the messages that were refused for good; InvalidInput for an unknown marker."""

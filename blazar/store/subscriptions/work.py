@@ -15,18 +15,20 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.model.subscriptions.details import Subscription, SubscriptionState
+from blazar.model.subscriptions.details import LIVE, Subscription, SubscriptionState
 from blazar.model.subscriptions.rounds import Decision, Undelivered
 from blazar.store.sql.tables import delivery_failures, subscriptions
 from blazar.store.sql.transactions import Transactions, atomic
 from blazar.store.subscriptions.subscriptions import read_subscription
-from blazar.store.work.claims import SUBSCRIPTIONS
+from blazar.store.work.claims import SUBSCRIPTIONS, TOLD
 
 KEPT = timedelta(days=30)
 """How long messages that were refused for good are kept."""
 
 _S, _F = subscriptions.c, delivery_failures.c
-_NEXT_DUE = SUBSCRIPTIONS.select_next_due()
+_SENT_TO = sa.or_(_S.testing.is_(True), _S.state == TOLD)
+"""Whether something may be sent: a test at any time, and what has happened to active receivers only."""
+_NEXT_DUE = SUBSCRIPTIONS.select_next_due(_SENT_TO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class SubscriptionWorkStore:
         found: list[DueSubscription] = []
         with self._transactions.reading() as connection:
             for is_failing, where in ((False, ~failing), (True, failing)):
-                query = sa.select(_S.id, _S.project_id, _S.url, _S.due_at).where(_S.due_at <= now, where)
+                query = sa.select(_S.id, _S.project_id, _S.url, _S.due_at).where(_S.due_at <= now, _SENT_TO, where)
                 for row in connection.execute(query.order_by(_S.due_at, _S.id).limit(limit)):
                     found.append(DueSubscription(row.id, row.project_id, row.url, row.due_at, is_failing))
         return tuple(found)
@@ -81,7 +83,7 @@ class SubscriptionWorkStore:
         self, connection: Connection, subscription_id: str, token: str, *, now: datetime, until: datetime
     ) -> ClaimedSubscription | None:
         """Claim a subscription with something to send; None if another manager was faster, or it is gone."""
-        if not SUBSCRIPTIONS.claim(connection, subscription_id, token, _S.due_at <= now, until=until):
+        if not SUBSCRIPTIONS.claim(connection, subscription_id, token, _S.due_at <= now, _SENT_TO, until=until):
             return None
         row = connection.execute(sa.select(_S.testing, _S.attempts, _S.refusals).where(_S.id == subscription_id)).one()
         found = read_subscription(connection, subscription_id)
@@ -114,33 +116,42 @@ class SubscriptionWorkStore:
     def finish_test(
         self, connection: Connection, subscription_id: str, token: str, decision: Decision, *, now: datetime
     ) -> None:
-        """Let go of a subscription whose receiver was sent a test: it is confirmed if that was accepted. ClaimLost."""
+        """Let go of a subscription whose receiver was sent a test: it is confirmed if that was accepted. ClaimLost.
+
+        One that is paused or disabled gets that test, once, and nothing else.
+        """
         accepted = decision.delivered
         standing = decision.standing
+        live = _S.state.in_(list(map(str, LIVE)))
         state = sa.case((_S.state == str(SubscriptionState.UNCONFIRMED), str(SubscriptionState.ACTIVE)), else_=_S.state)
         values: dict[str, Any] = {
             "attempts": standing.attempts,
             "failing_since": standing.failing_since,
             "reason": decision.reason,
-            "testing": not accepted and not decision.disabled,
+            "testing": sa.and_(live, sa.literal(not accepted and not decision.disabled)),
         }
         if accepted:
             values["state"] = state
             values |= {"confirmed": True, "last_delivered_at": now}
         if decision.disabled:
             values["state"] = str(SubscriptionState.DISABLED)
-        due_at = _due_after(decision, now)
+        due_at = _due_after(decision, now, live)
         SUBSCRIPTIONS.release(connection, subscription_id, token, due_at=due_at, **values)
 
 
-def _due_after(decision: Decision, now: datetime) -> datetime | sa.ColumnElement[datetime] | None:
-    """Return when there is something to send next: at once, if entries have come meanwhile."""
+def _due_after(
+    decision: Decision, now: datetime, *where: sa.ColumnElement[bool]
+) -> sa.ColumnElement[datetime | None] | None:
+    """Return when there is something to send next: at once, if entries have come meanwhile.
+
+    Never, where one of the conditions does not hold.
+    """
     if decision.disabled:
         return None
-    if decision.pause is not None:
-        return now + decision.pause
-    more = _S.newest > decision.standing.position
-    return sa.case((more, sa.literal(now, type_=_S.due_at.type)), else_=sa.null())
+    if decision.pause is None:
+        where = (*where, _S.newest > decision.standing.position)
+    at = sa.literal(now + (decision.pause or timedelta(0)), type_=_S.due_at.type)
+    return sa.case((sa.and_(*where), at), else_=sa.null()) if where else at
 
 
 def _insert_failures(connection: Connection, subscription_id: str, dead: Sequence[Undelivered], now: datetime) -> None:

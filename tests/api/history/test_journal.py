@@ -61,6 +61,11 @@ def test_members_are_told_of_their_project_and_operators_of_all(world, http):
     assert (created["by"]["user_id"], created["project_id"]) == ("curie", PROJECT)
     assert created["request_id"].startswith("req-")
     assert changed["by"] == {"kind": "operator", "user_id": None, "project_id": None}
+    assert (changed["request_id"], changed["global_request_id"]) == (None, None)
+    assert told(world, http, "?by=root", who=MEMBER) == []
+    assert brief(told(world, http, "?by=curie", who=MEMBER)) == ["lease created"]
+    assert brief(told(world, http, "?by=root&object_type=lease")) == ["lease changed"]
+    assert told(world, http, "?by=root&object_type=lease")[0]["request_id"].startswith("req-")
     assert told(world, http, who=OTHER) == []
     assert brief(told(world, http)) == ["resource registered"] * 6 + ["lease created", "lease changed"]
     assert told(world, http)[-1]["by"]["user_id"] == "root"

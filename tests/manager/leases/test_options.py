@@ -132,7 +132,7 @@ def test_what_was_done_to_other_things_is_kept_as_long_as_the_file_says(start, d
     service.manager.journal_numbering.run_once()
     service.pass_time(days=10)
     service.manager.key_expiry.run_once()
-    found = [entry.about for entry in service.store.journal.entries_after(0, None, 100)]
+    found = [entry.about for entry in service.store.journal.entries_after(0, None, 100).items]
     assert sum(about.object_type == "resource" for about in found) == left
     assert lease["id"] in [about.id for about in found]
 
