@@ -9,13 +9,14 @@ import json
 import re
 import subprocess
 import unicodedata
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from blazarclient import shell
 from blazarclient.commands import base, change, create, watch
 from blazarclient.commands.booking import Progress
-from blazarclient.library import transport
+from blazarclient.library import history, transport
 from blazarclient.text_columns import HarmlessStream, harmless
 
 from tests.api.conftest import app_of
@@ -115,6 +116,12 @@ def run(spoiling, capsys, monkeypatch):
     for module in (change, create):
         monkeypatch.setattr(module, "time", Time())
     monkeypatch.setattr(transport, "PAUSES", (0.0,))
+
+    def stop(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    # What would go on without an end is stopped at its first pause, as by Ctrl-C.
+    monkeypatch.setattr(history, "time", SimpleNamespace(sleep=stop))
     login = ("--os-auth-type", "admin_token", "--os-token", OPERATOR, "--os-endpoint", spoiling.url)
 
     def run(*arguments):
@@ -122,6 +129,8 @@ def run(spoiling, capsys, monkeypatch):
             code = shell.main([*login, *arguments])
         except SystemExit as left:
             code = left.code
+        except KeyboardInterrupt:
+            code = 130
         return code, *capsys.readouterr()
 
     return run
