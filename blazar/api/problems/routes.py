@@ -151,7 +151,11 @@ def act(call: Call, problem_id: str, action: str) -> Json:
     if action not in set(map(str, ProblemAction)):
         raise unknown_problem(f"{problem_id}/{action}")
     request = RepairRequest(body["reason"], body.get("dry_run", True), body.get("confirm"))
-    done = call.manager.problems.act(_read_id(problem_id), ProblemAction(action), request)
+    found = call.manager.problems.one(_read_id(problem_id))
+    if found.lease_id is not None:
+        owner = call.manager.leases.owner(found.lease_id)
+        call.authorize({"project_id": owner.project_id, "user_id": owner.user_id})
+    done = call.manager.problems.act(found.id, ProblemAction(action), request)
     return {"repair": _render_repair(done)}
 
 

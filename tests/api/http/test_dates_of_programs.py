@@ -35,6 +35,7 @@ _RESERVATIONS = [{"resource_type": "physical:host", "min": 1}]
 BASES = {
     "/v1/availability": {"reservations": _RESERVATIONS, "duration": "PT1H"},
     "/v1/series/{series_id}": {"name": "z"},
+    "/v1/subscriptions/{subscription_id}/replay": {},
     "/v1/availability start_date": {"reservations": _RESERVATIONS, "end_date": "2030-04-03T08:00Z"},
     "/v1/availability end_date": {"reservations": _RESERVATIONS, "start_date": "2030-04-01T13:00Z"},
 }
@@ -95,10 +96,12 @@ class Service:
         }
         window = {"name": "x", "start_date": "2030-05-01T08:00Z", "end_date": "+PT1H", "hosts": ["1"]}
         lease = {"name": "y", "end_date": "+P1D", "reservations": _RESERVATIONS}
+        told = {"url": "https://ci.example/x", "events": ["lease.*"]}
         agreed = {"impact_id": self.ask("POST", "/v1/maintenances?dry_run=true", window)["impact"]["id"]}
         self._ids = {
             **{"host_id": "1", "kind": "host", "resource_id": "1"},
             "lease_id": self.ask("POST", "/v1/leases", lease)["lease"]["id"],
+            "subscription_id": self.ask("POST", "/v1/subscriptions", told)["subscription"]["id"],
             "series_id": self.ask("POST", "/v1/series", series)["series"]["id"],
             "maintenance_id": self.ask("POST", "/v1/maintenances", {**window, **agreed})["maintenance"]["id"],
         }

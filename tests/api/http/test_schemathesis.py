@@ -47,6 +47,9 @@ CHECKS = [
     schemathesis.checks.content_type_conformance,
 ]
 REFUSED = {
+    "POST /v1/subscriptions",
+    "GET /v1/problems/{problem_id}",
+    "POST /v1/problems/{problem_id}/{action}",
     "PUT /v1/os-hosts/{host_id}/allocation",
     "PUT /v1/devices/{device_id}/allocation",
     "PUT /v1/resources/{kind}/{resource_id}/allocations",
@@ -64,7 +67,7 @@ REFUSED = {
 }
 """The reservation of their examples is not on the resource that is there; the use of leases is not looked at; the
 maintenance has not begun; the reservation has one host, and needs that one; a
-lease is not merged with itself, and is offered to nobody.
+lease is not merged with itself, and is offered to nobody. Nothing is a problem there, and no mail can be sent.
 """
 ON_THINGS = {"PUT /v1/resources/{kind}/{resource_id}"}
 """The capacity and the hook of a host cannot be changed, those of a generic resource can."""
@@ -136,6 +139,7 @@ class Fuzzed:
         names |= {"kind": "host", "resource_id": "3", "network_id": segment.external_id}
         names |= {"device_id": device.external_id, "series_id": series.series.id}
         names |= {"subscription_id": subscription["id"]}
+        names |= {"problem_id": "event:0", "action": "retry"}
         names |= {"maintenance_id": maintenance.id, "reservation_id": lease.reservations[0].id}
         return {**names, "feed_id": feed["id"], "secret": feed["url"].rpartition("/")[2].removesuffix(".ics")}
 

@@ -171,7 +171,7 @@ ASKS: Mapping[str, Sequence[Ask]] = {
         Ask(200, query="after=1&object_type=lease"),
         Ask(200, query="object_id={lease}"),
         Ask(200, query="by={user}"),
-        Ask(403, query="project_id={project}"),
+        Ask(200, query="project_id={project}"),
     ),
     "merge_leases": [Ask(400, body={"with": "{lease}"}), Ask(400, body={"with": "{lease}x"})],
     "offer_lease": [
