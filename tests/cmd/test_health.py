@@ -184,8 +184,8 @@ def test_people_and_alerts_read_what_does_not_work_and_supervisors_what_is_stuck
     turns, readiness, pages = thing_of_two
     tell = lambda path, **query: pages[path].handler(query)  # noqa: E731
     assert (tell("/livez").status, tell("/livez").body) == (200, b"ok")
-    turns["engine"] = 40.0
-    assert (tell("/livez").status, tell("/livez").body) == (503, b"engine has been in one turn for 40 s")
+    turns["engine"] = 140.0
+    assert (tell("/livez").status, tell("/livez").body) == (503, b"engine has been in one turn for 140 s")
     answer = tell("/readyz")
     assert (answer.status, answer.body) == (503, b"bus: it was not looked at yet\ndatabase: it was not looked at yet")
     readiness.look_at_all()
