@@ -58,7 +58,7 @@ PATIENCE = 120
 """Seconds within which everything comes to rest, also on a busy machine; usually ten."""
 
 POINTS = (
-    *("waiting_list.carry_out",) * 3,
+    *("waiting_list.record_plan",) * 3,
     *("bookings.commit",) * 6,
     "leases.save",
     "series.add",
