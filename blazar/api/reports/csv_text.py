@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A report as CSV (RFC 4180), for spreadsheets and scripts: its head, a line for each row, hours beside seconds."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+
+from flask import Response, request
+
+TYPE = "text/csv"
+_CONTENT_TYPE = f"{TYPE}; charset=utf-8; header=present"
+_JSON = "application/json"
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""What a text begins with that a spreadsheet takes for a formula; the last two stand before one that it takes."""
+_HOUR = 3600
+_HUNDREDTH = Decimal("0.01")
+_LONGEST_ACCEPT = 1024
+"""Characters of a header ``Accept`` that is read; browsers send some two hundred."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: the key of the rows that it shows. A time is in whole seconds, and has one more column, in hours."""
+
+    key: str
+    is_time: bool = False
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The names of its columns; those of a time have their units."""
+        return (f"{self.key}_seconds", f"{self.key}_hours") if self.is_time else (self.key,)
+
+    def cells(self, row: Mapping[str, object]) -> tuple[str, ...]:
+        """Return what it shows of a row; what a row does not have is empty."""
+        value = row.get(self.key)
+        if not self.is_time:
+            return (_cell(value),)
+        return (_cell(value), _hours(value) if isinstance(value, int) else "")
+
+
+def render_csv(columns: Sequence[Column], rows: Iterable[Mapping[str, object]]) -> str:
+    """Return rows as CSV with a head: texts, numbers, dates as the rows have them, hours with two decimals.
+
+    Names are texts of users: one that a spreadsheet would take for a formula gets an apostrophe in front.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow([_harmless(head) for column in columns for head in column.heads])
+    for row in rows:
+        writer.writerow([cell for column in columns for cell in column.cells(row)])
+    return text.getvalue()
+
+
+def answer_csv(name: str, columns: Sequence[Column], rows: Iterable[Mapping[str, object]]) -> Response:
+    """Return rows as a file of this name, which a browser saves."""
+    headers = {"Content-Type": _CONTENT_TYPE, "Content-Disposition": f'attachment; filename="{name}.csv"'}
+    return Response(render_csv(columns, rows), headers=headers)
+
+
+def wants_csv(format_asked: str | None) -> bool:
+    """Return whether the caller wants CSV: by the parameter ``format``, or else rather than JSON by ``Accept``."""
+    if format_asked is not None:
+        return format_asked == "csv"
+    if len(request.headers.get("Accept", "")) > _LONGEST_ACCEPT:
+        return False
+    return request.accept_mimetypes.best_match([_JSON, TYPE]) == TYPE
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            # A number below zero is one, and no formula.
+            return str(value)
+        case _:
+            return _harmless(str(value))
+
+
+def _harmless(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULAS) else text
+
+
+def _hours(seconds: int) -> str:
+    return str((Decimal(seconds) / _HOUR).quantize(_HUNDREDTH, ROUND_HALF_UP))
