@@ -59,8 +59,12 @@ SIDE_BY_SIDE := tests/slow/test_fencing.py tests/manager tests/resources tests/e
 	tests/api tests/blazarclient tests/clouds tests/contract tests/rpc tests/store
 SLOW = $(SIZES) $(BIN)/python -m pytest -q -m "(slow or property) and not cloud and not web$(CHOSEN)" --timeout 1500 --durations 15
 
-test-slow: $(BIN)/.dev ## the slow tests: races, kill -9, more cases, the upstream client and dashboard; FULL=1 all
+test-slow: test-slow-beside test-slow-alone ## the slow tests: races, kill -9, more cases, the upstream client and dashboard; FULL=1 all
+
+test-slow-beside: $(BIN)/.dev
 	$(SLOW) $(TWO) $(SIDE_BY_SIDE) $(ARGS)
+
+test-slow-alone: $(BIN)/.dev
 	$(SLOW) $(SIDE_BY_SIDE:%=--ignore %) tests $(ARGS)
 
 test-options: $(BIN)/.dev ## each option taken out of the file of the test that observes it, which has to fail (5 minutes)

@@ -69,7 +69,7 @@ def runs(full: bool) -> tuple[Run, ...]:
     variables = dict(re.findall(r"\b(tempest|lateness|memory)=(\"[^\"]+\"|\S+)", script))
     steps = [
         shlex.split(re.sub(r"\$(\w+)", lambda one: variables[one[1]].strip('"'), step))
-        for step in re.findall(r"^ *step (.+)$", script, re.M)
+        for step in re.findall(r"^ *step (.+?)(?: \|\| again.*)?$", script, re.M)
     ]
     # What this run of make was given is no part of it.
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("BLAZAR_", "MAKE", "ARGS"))}
