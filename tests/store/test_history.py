@@ -34,15 +34,15 @@ def test_a_history_survives_its_lease_until_that_is_purged(engine):
     with counted(engine) as statements:
         told = world.store.history.page(lease.id, replace(PAGE, with_count=True))
     assert statements.count <= 4
-    assert [each.verb for each in told.items] == [Verb.CREATED, Verb.STARTED, Verb.ENDED]
-    assert told.count == 3
+    assert [each.verb for each in told.items] == [Verb.CREATED, Verb.STARTED, Verb.BEFORE_END, Verb.ENDED]
+    assert told.count == 4
     first, *rest = told.items
     assert first.by == Actor("curie", "physics")
     assert {each.by for each in rest} == {None}
     assert FieldChange("name", None, lease.name) in first.changes
     assert len(first.moves[0].come) == 1
     deleted = world.store.leases.purge(world.clock.now(), 10)
-    assert deleted["journal"] == 3
+    assert deleted["journal"] == 4
     assert world.store.history.page(lease.id, PAGE).items == ()
 
 

@@ -7,6 +7,7 @@ import random
 import threading
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 import sqlalchemy as sa
@@ -14,9 +15,10 @@ import sqlalchemy as sa
 from blazar.context import scope
 from blazar.model.base.paging import Page
 from blazar.model.journal.entries import ENTRIES, FieldChange, JournalEntry, ObjectType, Subject, Verb
+from blazar.model.journal.lease_entries import warn_of_maintenance
 from blazar.model.leases.requests import Actor
 from blazar.store.journal.numbering import FIRST_ENTRIES, PORTION, order_rows
-from blazar.store.journal.rows import write_entries
+from blazar.store.journal.rows import write_announcement, write_entries
 from blazar.store.sql import migrate
 from blazar.store.sql.engine import WRITES, make_engine
 from blazar.store.sql.tables import journal
@@ -76,7 +78,7 @@ def test_an_entry_of_a_lease_tells_whose_it_is_and_how_it_stands(engine):
     with scope(actor=CURIE):
         lease = world.lease(a_host())
     world.run_to(lease.window.end + timedelta(hours=1))
-    assert world.manager.journal_numbering.run_once() == 3 + 3, "three hosts were registered"
+    assert world.manager.journal_numbering.run_once() == 3 + 4, "three hosts were registered"
     created, *_, ended = world.store.journal.entries_after(0, {"physics"}, 10).items
     assert created.about == Subject(ObjectType.LEASE, lease.id, lease.name, "physics", lease.user_id, 0)
     assert created.past.moves[0].come_count == 1
@@ -283,6 +285,9 @@ def test_histories_of_leases_are_carried_into_the_journal_and_back(database_url)
     write(world.store, an_entry("host"))
     told = {lease.id: world.store.history.page(lease.id, Page(50, "at")).items for lease in leases}
     assert {len(items) for items in told.values()} == {4}
+    # What owners are told of a revision, besides what made it, had no place there.
+    last, said = world.now(leases[0]), warn_of_maintenance(leases[0].window, "stays")
+    world.store.transactions.write(partial(write_announcement, lease=last, announces=said, at=world.clock.now()))
     migrate.downgrade(engine, "1002")
     with engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT COUNT(*) FROM lease_history").scalar() == 8

@@ -18,6 +18,7 @@ from blazar.manager.leases.lifecycle import Defer, Drop
 from blazar.manager.outbox.messages import make_end_messages
 from blazar.manager.use import watch
 from blazar.model.base.reasons import Reason, ReasonCode, reason
+from blazar.model.journal.lease_entries import warn_of_end
 from blazar.model.leases.lease import Event, Lease, reason_of
 from blazar.model.leases.states import EndReason, EventStatus, EventType, LeaseStatus
 from blazar.observe import metrics
@@ -140,15 +141,18 @@ class EventClaims:
         claimed = lifecycle.claim(lease, event, token=claim.token, now=now, until=until)
         # The outbox message of the end is written with the claim of the end event, so that it is sent once.
         messages = make_end_messages(self._runtime, lease, claimed) if event.event_type == EventType.END else ()
-        saved = self._runtime.store.leases.save(lease, claimed, at=now, messages=messages)
+        # So is the warning before the end, which comes before the action: it is of no use after slow snapshots.
+        warns = event.event_type == EventType.BEFORE_END and first and self._warns(lease)
+        latest = self._extendable_until(lease) if warns else None
+        # What ends before its time has been told of that already.
+        announces = warn_of_end(latest) if warns and lease.end_reason is None else None
+        saved = self._runtime.store.leases.save(lease, claimed, at=now, messages=messages, announces=announces)
         metrics.CLAIMS.add("taken" if event.claimed_by is None else "taken_over")
         if first and event.due_at is not None:
             metrics.EVENT_LATENESS.note((now - event.due_at).total_seconds(), event.event_type)
         if messages:
             self._runtime.signals.messages_written()
-        if event.event_type == EventType.BEFORE_END and first and self._warns(lease):
-            # Notify before the action: a warning is of no use after slow snapshots.
-            latest = self._extendable_until(saved)
+        if warns:
             self._runtime.notifier.notify(event_notification(EventType.BEFORE_END), saved, extendable_until=latest)
         return saved
 

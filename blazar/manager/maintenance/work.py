@@ -21,6 +21,7 @@ from blazar.manager.maintenance.migration import LeaseMigration, LeaseMigrator, 
 from blazar.manager.maintenance.rebooking import LeaseRebooker
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudError, CloudUnavailable, NotFound, StaleCalendar
 from blazar.model.base.log_lines import log_level
+from blazar.model.journal.lease_entries import warn_of_maintenance
 from blazar.model.leases.states import OVER
 from blazar.model.maintenance.windows import (
     DAY,
@@ -342,7 +343,9 @@ class MaintenanceWork(DueWork[DueMaintenance, DueMaintenance]):
             # It has ended, or its owner has changed it meanwhile: there is nothing to know any more.
             return
         self._runtime.notifier.notify(MOVED if moved else MAINTENANCE, lease)
-        self._plans.note_message(maintenance.id, plan, at=now)
+        # That it has other hosts is in its history since it got them.
+        announces = None if moved else warn_of_maintenance(maintenance.window, str(plan.outcome))
+        self._plans.note_message(maintenance.id, plan, lease, at=now, announces=announces)
 
 
 _STARTED = (Outcome.ACTIVE, Outcome.PARTLY_MIGRATED, Outcome.STAYS, Outcome.NEEDS_OTHER_TIME)

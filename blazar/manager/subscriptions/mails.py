@@ -17,6 +17,7 @@ from icalendar import Calendar, Event
 from icalendar.prop import vText
 from jinja2 import Environment, StrictUndefined
 
+from blazar.manager.subscriptions.lease_warnings import find_warning
 from blazar.model.base.clock import zulu
 from blazar.model.journal.entries import NumberedEntry, ObjectType, Verb
 from blazar.model.subscriptions.details import Subscription
@@ -38,6 +39,8 @@ IN_CALENDARS = frozenset({Verb.CREATED, Verb.PROMISED, Verb.ADVANCED, Verb.CHANG
 _TEXT = """\
 {% for item in items %}
 {{ item.at }}: {{ item.title }}
+{% for line in item.warning %}    {{ line }}
+{% endfor %}
 {% if item.dates %}    from {{ item.dates[0] }} to {{ item.dates[1] }}, {{ item.status }}
 {% endif %}
 {% for change in item.changes %}    {{ change }}
@@ -109,10 +112,12 @@ def _describe(entry: NumberedEntry) -> dict[str, object]:
     """Return what the text says of an entry."""
     about, past, snapshot = entry.about, entry.past, entry.snapshot or {}
     dates = (snapshot["start_date"], snapshot["end_date"]) if "start_date" in snapshot else None
-    done = WORDS.get(past.verb, f"was {past.verb}")
+    warning = find_warning(entry)
+    done = WORDS.get(past.verb, f"was {past.verb}") if warning is None else warning.says
     return {
         "at": zulu(past.at),
         "title": f"{str(about.object_type).capitalize()} {_clean(about.name or about.id)} {done}",
+        "warning": () if warning is None else warning.lines,
         "dates": dates,
         "status": snapshot.get("status"),
         "changes": [
@@ -120,7 +125,7 @@ def _describe(entry: NumberedEntry) -> dict[str, object]:
             for change in past.changes
             if change.before is not None
         ],
-        "reason": past.reason,
+        "reason": past.reason if warning is None else None,
     }
 
 

@@ -25,6 +25,10 @@ USER_ID = "user_id"
 OFFERED_TO = "offered_to"
 ENTRIES = "entries"
 """Not a key of an object: how many entries were left out."""
+EXTENDABLE_UNTIL = "extendable_until"
+"""Not a key of a lease: the latest end that it could have, asked for when its owner is told that it ends."""
+MAINTENANCE_START, MAINTENANCE_END = "maintenance_start_date", "maintenance_end_date"
+"""Not keys of a lease: for when a maintenance window is planned, when its owner is told of it."""
 WHY = "why"
 """Not a key of an object: what an operator says for doing it, in own words."""
 OTHER_LEASE = "other_lease"
@@ -72,6 +76,8 @@ class Verb(StrEnum):
     DEGRADED = "degraded"
     HEALED = "healed"
     UNUSED_WARNING = "unused_warning"
+    BEFORE_END = "before_end"
+    MAINTENANCE = "maintenance"
     RETRIED = "retried"
     CLAIM_ENDED = "claim_ended"
     GIVEN_UP = "given_up"
@@ -119,6 +125,15 @@ class ResourceMove:
     come: tuple[int, ...] = ()
     gone_count: int = 0
     come_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What the owner of a lease is told at a time, and what the values of the lease do not show."""
+
+    verb: Verb
+    changes: tuple[FieldChange, ...] = ()
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

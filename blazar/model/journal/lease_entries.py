@@ -9,14 +9,19 @@ from datetime import datetime
 from typing import Any
 
 from blazar.model.base.clock import zulu, zulu_or_none
+from blazar.model.base.window import Window
 from blazar.model.journal.entries import (
+    EXTENDABLE_UNTIL,
     LONGEST,
+    MAINTENANCE_END,
+    MAINTENANCE_START,
     MOST_CHANGES,
     OFFERED_TO,
     OTHER_LEASE,
     PROJECT_ID,
     USER_ID,
     WHY,
+    Announcement,
     FieldChange,
     JournalEntry,
     ObjectType,
@@ -42,15 +47,18 @@ def make_entry(
     sure: bool = False,
     other: str | None = None,
     why: str | None = None,
+    announces: Announcement | None = None,
 ) -> JournalEntry | None:
     """Return what a write of a lease adds to the journal; None if nothing happened that anybody asks about.
 
     ``operation`` names what a request does where the values do not tell; ``sure``: it is what this write does, whatever
     the values tell. ``other`` is the id of the lease that it is done with, ``why``
-    what an operator says for it.
+    what an operator says for it. ``announces`` is what its owner is told with this write, if it does nothing else.
     """
     changes = tuple(_list_changes(before, after, by))
     verb = _choose_verb(before, after, changes, moves, by)
+    if verb is None and announces is not None:
+        return announce(after, announces, at=at)
     if operation is not None and (verb in _GENERAL or (verb is None and (sure or why))):
         verb = Verb(operation)
     if verb is None:
@@ -67,6 +75,30 @@ def make_entry(
 def describe_lease(lease: Lease) -> Subject:
     """Return a lease as the subject of an entry."""
     return Subject(ObjectType.LEASE, lease.id, lease.name, lease.project_id, lease.user_id, lease.revision)
+
+
+def announce(lease: Lease, announces: Announcement, *, at: datetime) -> JournalEntry:
+    """Return the entry of what the owner of a lease is told by the service."""
+    said = announces
+    return JournalEntry(
+        describe_lease(lease), at, said.verb, None, said.changes, reason=said.reason, snapshot=snapshot_lease(lease)
+    )
+
+
+def warn_of_end(extendable_until: datetime | None) -> Announcement:
+    """Return that a lease ends soon, and the latest end that it could have; None: it cannot be extended."""
+    until = FieldChange(EXTENDABLE_UNTIL, None, zulu_or_none(extendable_until))
+    return Announcement(Verb.BEFORE_END, (until,) if extendable_until else ())
+
+
+def warn_of_maintenance(window: Window, outcome: str) -> Announcement:
+    """Return that a lease keeps hosts that are planned to be in maintenance in a window, with what that means for it.
+
+    What operators say for it is theirs.
+    """
+    times = ((MAINTENANCE_START, window.start), (MAINTENANCE_END, window.end))
+    changes = tuple(FieldChange(name, None, zulu(time)) for name, time in times)
+    return Announcement(Verb.MAINTENANCE, changes, outcome)
 
 
 def tell_giver(told: JournalEntry, before: Lease) -> JournalEntry:

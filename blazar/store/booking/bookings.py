@@ -114,9 +114,9 @@ class BookingStore:
             come = [allocation for write in (*commit.redated, *new) for allocation in write.allocations]
             allocation_writes.insert(connection, come, self._cleaning_time)
             told += [(None, write.after, history.list_new_moves(write.allocations)) for write in new]
-        history.write(
-            connection, told, at=at, sure=commit.joint, others=_other_leases(commit) if commit.joint else None
-        )
+        others = _other_leases(commit) if commit.joint else {}
+        announced = {write.after.id: write.announces for write in commit.leases}
+        history.write(connection, told, at=at, sure=commit.joint, others=others, announced=announced)
 
 
 def _check(connection: Connection, commit: Commit) -> None:

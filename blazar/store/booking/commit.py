@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blazar.model.calendar.allocations import Allocation
+from blazar.model.journal.entries import Announcement
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.limits import Bounds
 from blazar.model.leases.requests import IdempotencyKey
@@ -17,12 +18,16 @@ from blazar.model.use.resource_hours import OutboxMessage, ProjectUse
 
 @dataclass(frozen=True, slots=True)
 class LeaseWrite:
-    """A lease as it was read, None if it is new, as it is to be, and all that it has then; ``keeps``: what it had."""
+    """A lease as it was read, None if it is new, as it is to be, and all that it has then; ``keeps``: what it had.
+
+    ``announces`` is what its owner is told by that.
+    """
 
     before: Lease | None
     after: Lease
     allocations: tuple[Allocation, ...] = ()
     keeps: bool = False
+    announces: Announcement | None = None
 
     @property
     def saved(self) -> Lease:

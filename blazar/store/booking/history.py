@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -14,6 +16,7 @@ from blazar.model.base.paging import Page, Position, unknown_marker
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.journal.entries import (
     MOST_RESOURCES,
+    Announcement,
     HistoryPage,
     JournalEntry,
     ObjectType,
@@ -33,6 +36,8 @@ from blazar.store.sql.transactions import Transactions, atomic
 Written = tuple[Lease | None, Lease, Sequence[ResourceMove]]
 """A lease before and after a write, as it was saved, and the resources that changed hands."""
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
 _OF_LEASES = journal.c.object_type == str(ObjectType.LEASE)
 
 
@@ -42,16 +47,17 @@ def write(
     *,
     at: datetime,
     sure: bool = False,
-    others: Mapping[str, str] | None = None,
+    others: Mapping[str, str] = _NOTHING,
+    announced: Mapping[str, Announcement | None] = _NOTHING,
 ) -> None:
     """Insert what a transaction has done to leases, in one statement; none if there is nothing to tell.
 
-    ``sure``: it does what the operation in the scope says. ``others`` are, by lease, the ones that it was done with.
+    ``sure``: it does what the operation in the scope says. ``others`` are, by lease, the ones that it was done with,
+    ``announced`` what its owner is told.
     """
     here = current()
     entries: list[JournalEntry] = []
     for before, after, moves in written:
-        other = None if others is None else others.get(after.id)
         told = make_entry(
             before,
             after,
@@ -60,8 +66,9 @@ def write(
             moves=moves,
             operation=here.operation,
             sure=sure,
-            other=other,
+            other=others.get(after.id),
             why=here.why,
+            announces=announced.get(after.id),
         )
         if told is not None:
             entries.append(told)
@@ -131,9 +138,9 @@ class HistoryStore:
                 after = _parse_entry_number(page.after)
                 wanted = [number for number in wanted if (number < after if page.descending else number > after)]
             found = wanted[: page.limit]
-            by_revision = {numbers[number]: number for number in found}
-            query = sa.select(journal).where(_OF_LEASES, h.object_id == lease_id, h.revision.in_(by_revision))
-            rows = {by_revision[row["revision"]]: row for row in connection.execute(query).mappings()}
+            by_seq = {numbers[number]: number for number in found}
+            query = sa.select(journal).where(h.seq.in_(by_seq))
+            rows = {by_seq[row["seq"]]: row for row in connection.execute(query).mappings()}
             ordered = [(number, rows[number]) for number in found]
             labels = read_labels(connection, list(rows.values()))
             projects = read_projects(connection, list(rows.values()))
@@ -192,13 +199,13 @@ def _parse_entry_number(after: Position | str) -> int:
 
 
 def _number_entries(connection: Connection, lease_id: str) -> dict[int, int]:
-    """Return the revisions of the entries of a lease by their numbers."""
+    """Return the entries of a lease by their numbers, in the order of its revisions."""
     h = journal.c
     left_out = sa.case((h.verb == str(Verb.LEFT_OUT), h.changes), else_=sa.null())
-    query = sa.select(h.revision, h.verb, left_out.label("changes"))
+    query = sa.select(h.seq, h.verb, left_out.label("changes"))
     query = query.where(_OF_LEASES, h.object_id == lease_id, h.revision.is_not(None))
     found, number = {}, 0
-    for row in connection.execute(query.order_by(h.revision)):
+    for row in connection.execute(query.order_by(h.revision, h.seq)):
         number += count_entries(row.verb, row.changes)
-        found[number] = row.revision
+        found[number] = row.seq
     return found

@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.context import current
 from blazar.model.journal.entries import (
     LONGEST,
+    Announcement,
     FieldChange,
     JournalEntry,
     NamedMove,
@@ -21,8 +25,10 @@ from blazar.model.journal.entries import (
     Subject,
     Verb,
 )
+from blazar.model.journal.lease_entries import announce
+from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
-from blazar.store.sql.tables import journal
+from blazar.store.sql.tables import journal, leases
 from blazar.store.sql.transactions import JOURNAL_WRITTEN
 
 _INSERT = journal.insert()
@@ -45,6 +51,17 @@ def write_entry(connection: Connection, told: JournalEntry | None) -> None:
     """Insert an entry, if there is something to tell."""
     if told is not None:
         write_entries(connection, [told])
+
+
+def write_announcement(connection: Connection, lease: Lease, announces: Announcement, *, at: datetime) -> None:
+    """Insert what the owner of a lease is told without a change of the lease: it belongs to its present revision.
+
+    Two statements. Nothing is told of a lease that does not exist any more.
+    """
+    query = sa.select(leases.c.revision).where(leases.c.id == lease.id).with_for_update()
+    revision = connection.execute(query).scalar()
+    if revision is not None:
+        write_entries(connection, [announce(replace(lease, revision=revision), announces, at=at)])
 
 
 def entry_row(told: JournalEntry) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from blazar.context import check_owner
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
+from blazar.model.journal.entries import Announcement
 from blazar.model.leases.lease import Lease, LeaseRevision, unknown_lease
 from blazar.model.leases.reservation import ReservationOwner
 from blazar.model.leases.states import HIDDEN_EVENTS, LeaseStatus, ReservationStatus
@@ -250,9 +251,13 @@ class LeaseStore:
         release: Collection[str] = (),
         at: datetime,
         messages: Collection[OutboxMessage] = (),
+        announces: Announcement | None = None,
     ) -> Lease:
-        """Write a changed lease, release the allocations of these reservations, and add messages. StaleLease."""
-        write = LeaseWrite(before, after, keeps=True)
+        """Write a changed lease, release the allocations of these reservations, and add messages. StaleLease.
+
+        ``announces`` is what its owner is told by that.
+        """
+        write = LeaseWrite(before, after, keeps=True, announces=announces)
         (saved,) = self._bookings.commit(Commit([write], at=at, released=release, messages=messages))
         return saved
 

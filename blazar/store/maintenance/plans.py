@@ -14,8 +14,11 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.base.errors import StaleCalendar
 from blazar.model.base.window import Window
+from blazar.model.journal.entries import Announcement
+from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.maintenance.windows import ELSEWHERE, OPEN, AffectedLease, HostMove, LeasePlan, Outcome, adjust_plan
+from blazar.store.journal.rows import write_announcement
 from blazar.store.sql.rows import AnyRow, chunks
 from blazar.store.sql.tables import (
     allocations,
@@ -355,8 +358,20 @@ class MaintenancePlanStore:
             return bool(connection.execute(query).scalar_one())
 
     @atomic
-    def note_message(self, connection: Connection, maintenance_id: str, plan: LeasePlan, *, at: datetime) -> None:
-        """Write that the owner of a lease has been told its content."""
+    def note_message(
+        self,
+        connection: Connection,
+        maintenance_id: str,
+        plan: LeasePlan,
+        lease: Lease,
+        *,
+        at: datetime,
+        announces: Announcement | None = None,
+    ) -> None:
+        """Write that the owner of a lease has been told its content, and what that was, unless that is written."""
         m = maintenance_leases.c
-        written = maintenance_leases.update().where(m.maintenance_id == maintenance_id, m.lease_id == plan.lease_id)
-        connection.execute(written.values(notified=plan.content, notified_at=at))
+        other = sa.or_(m.notified.is_(None), m.notified != plan.content)
+        this = (m.maintenance_id == maintenance_id, m.lease_id == plan.lease_id, other)
+        values = {"notified": plan.content, "notified_at": at}
+        if connection.execute(maintenance_leases.update().where(*this).values(values)).rowcount and announces:
+            write_announcement(connection, lease, announces, at=at)

@@ -134,7 +134,7 @@ def test_a_lease_that_ended_by_itself_says_so_and_is_deleted_later(world, http):
     http.delete(f"/v1/leases/{lease_id}", headers=MEMBER)
     world.run()
     told = [(each["verb"], each["by"]["kind"], each["reason"]) for each in history(http, lease_id)]
-    assert told[2:] == [("ended", "service", "ended"), ("deleted", "user", None)]
+    assert told[2:] == [("before_end", "service", None), ("ended", "service", "ended"), ("deleted", "user", None)]
 
 
 def test_a_page_goes_on_where_the_last_one_ended(http):

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blazar.manager.common.settings import Settings
+from blazar.model.base.clock import zulu
 from blazar.model.base.errors import (
     BlazarError,
     CloudUnavailable,
@@ -26,6 +27,8 @@ from blazar.model.base.errors import (
 from blazar.model.base.moments import NOW, Duration
 from blazar.model.base.paging import Page
 from blazar.model.calendar.views import BlockKind, CalendarQuestion, CapacityQuestion, OutOfUse, Range, Viewer
+from blazar.model.journal.entries import FieldChange, NumberedEntry, Verb
+from blazar.model.journal.views import JournalQuestion
 from blazar.model.leases.requests import Actor
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.maintenance.windows import (
@@ -291,7 +294,16 @@ def test_leases_that_have_started_are_listed_with_the_servers_of_their_hosts(eng
 
 
 def told_of_windows(world) -> list[tuple[str, str]]:
-    return [(kind, each.id) for kind, each in world.notifier.told if kind in ("lease.moved", "lease.maintenance")]
+    """What the bus was told; that leases keep their hosts also stands in their histories, as often."""
+    told = [(kind, each.id) for kind, each in world.notifier.told if kind in ("lease.moved", "lease.maintenance")]
+    noted = [entry.about.id for entry in announced(world)]
+    assert sorted(noted) == sorted({id_ for kind, id_ in told if kind == "lease.maintenance"})
+    return told
+
+
+def announced(world) -> tuple[NumberedEntry, ...]:
+    world.manager.journal_numbering.run_once()
+    return world.store.journal.page(JournalQuestion(Page(100, "position"), verb=Verb.MAINTENANCE)).items
 
 
 def test_the_owner_of_a_lease_in_use_is_told_once_whatever_is_changed_of_the_window(engine):
@@ -307,6 +319,33 @@ def test_the_owner_of_a_lease_in_use_is_told_once_whatever_is_changed_of_the_win
     work_to(world, NOON + 26 * HOUR)
     assert shown(world, made).status is MaintenanceStatus.ACTIVE
     assert told_of_windows(world) == [("lease.maintenance", lease.id)]
+
+
+def test_a_history_says_for_when_maintenance_is_planned_and_not_what_for(engine):
+    world = World(engine, hosts=2)
+    lease = world.lease(a_host(), hours=8)
+    world.run()
+    opened(world, *world.hosts_of(lease), reason="a secret of ours")
+    (entry,) = announced(world)
+    now = world.store.leases.one(lease.id)
+    assert (entry.about.id, entry.about.revision, entry.past.by) == (lease.id, now.revision, None)
+    assert entry.past.reason == "active"
+    assert entry.past.changes == (
+        FieldChange("maintenance_start_date", None, zulu(NOON + HOUR)),
+        FieldChange("maintenance_end_date", None, zulu(NOON + 5 * HOUR)),
+    )
+    assert "secret" not in str(entry)
+    world.change(lease, name="other")
+    told = world.store.history.page(lease.id, Page(10, "at")).items
+    assert [(each.id, str(each.verb)) for each in told] == [
+        ("1", "created"),
+        ("2", "started"),
+        ("3", "maintenance"),
+        ("4", "changed"),
+    ]
+    first = world.store.history.page(lease.id, Page(2, "at"))
+    rest = world.store.history.page(lease.id, Page(2, "at", after=first.following))
+    assert first.items + rest.items == told
 
 
 def test_leases_stay_if_the_operator_wants_that_and_their_owners_are_told_once(engine):

@@ -11,7 +11,10 @@ from icalendar import Calendar
 from blazar.clouds.ports.people import NoMail
 from blazar.clouds.ports.webhooks import Reception, WebhookReceipt
 from blazar.model.base.errors import Denied, InvalidInput, WrongState
+from blazar.model.base.moments import Duration
 from blazar.model.leases.requests import LeaseChange
+from blazar.model.maintenance.windows import MaintenanceRequest
+from blazar.model.resources.resource import HOST
 from blazar.model.subscriptions.details import (
     Channel,
     SubscriptionChange,
@@ -19,6 +22,7 @@ from blazar.model.subscriptions.details import (
     SubscriptionState,
 )
 from tests.manager.subscriptions.test_delivery import PROJECT, shown, tell, tell_for
+from tests.world import a_host
 
 CURIE = "curie@physics.example"
 
@@ -132,3 +136,58 @@ def test_what_is_refused(world):
         world.another_manager().subscriptions.create(
             SubscriptionRequest(PROJECT, "curie", None, ("lease.*",), channel=Channel.MAIL)
         )
+
+
+def test_who_is_warned_of_the_end_reads_when_it_is_and_how_to_extend(world):
+    subscribe(world, events=("lease.before_end",))
+    lease = world.lease(hours=3, project=PROJECT, name="gan-training")
+    world.run()
+    (host,) = world.hosts_of(lease)
+    world.lease(a_host(needs=f'["==", "$hypervisor_hostname", "{host}"]'), start=timedelta(hours=9))
+    world.run_to(world.clock.now() + timedelta(hours=2))
+    tell(world)
+    ((address, mail),) = world.mail.sent
+    assert address == CURIE
+    assert mail["Subject"] == "[Blazar] Lease gan-training ends at 2030-04-01T15:00:00Z"
+    text = mail.get_body(("plain",)).get_content()
+    assert "What it has is returned then: save your work before, or extend it." in text
+    assert f"blazar lease extend {lease.id} --until 2030-04-01T21:00:00Z" in text
+    assert "from 2030-04-01T12:00:00Z to 2030-04-01T15:00:00Z, ACTIVE" in text
+
+
+def test_who_has_what_others_wait_for_does_not_read_how_to_extend(world):
+    subscribe(world, events=("lease.before_end",))
+    lease = world.lease(hours=3, project=PROJECT)
+    world.run()
+    for host in world.hosts_of(lease):
+        pinned = a_host(needs=f'["==", "$hypervisor_hostname", "{host}"]')
+        world.lease(pinned, start=timedelta(hours=3), project="computing")
+    world.run_to(world.clock.now() + timedelta(hours=2))
+    tell(world)
+    text = world.mail.sent[0][1].get_body(("plain",)).get_content()
+    assert "As things are, it cannot be extended." in text
+    assert "lease extend" not in text
+
+
+@pytest.mark.parametrize(
+    ("start", "says"),
+    [(0, "It is in use, and keeps its hosts. Save your work before."), (3, "No other hosts are free in its time.")],
+)
+def test_whose_hosts_are_to_be_repaired_reads_when_and_what_to_do(world, start, says):
+    subscribe(world, events=("lease.maintenance",))
+    lease = world.lease(a_host(), start=timedelta(hours=start), hours=9, project=PROJECT, name="gan-training")
+    world.run()
+    hosts = tuple(host.external_id for host in world.manager.resources.all(HOST))
+    request = MaintenanceRequest(
+        "firmware", world.clock.now() + timedelta(hours=4), Duration(seconds=7200), hosts, reason="a secret of ours"
+    )
+    world.manager.maintenances.create(request)
+    world.manager.maintenance_work.run_once()
+    tell(world)
+    ((_, mail),) = world.mail.sent
+    assert mail["Subject"] == "[Blazar] Lease gan-training keeps hosts that will be in maintenance"
+    text = mail.get_body(("plain",)).get_content()
+    assert "Maintenance is planned from 2030-04-01T16:00:00Z to 2030-04-01T18:00:00Z." in text
+    assert says in text
+    assert f"blazar lease show {lease.id}" in text
+    assert "secret" not in text

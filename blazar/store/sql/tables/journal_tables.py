@@ -20,8 +20,8 @@ journal = sa.Table(
     sa.Column("object_type", sa.String(16), nullable=False),
     sa.Column("object_id", sa.String(255), nullable=False),
     sa.Column("object_name", sa.String(255)),
-    # An entry of a lease belongs to the revision that it got by it, which orders them. NULL of objects without, and of
-    # what another project is told, too.
+    # An entry of a lease belongs to the revision that it got by it, which orders them, or had when its owner was
+    # told something. NULL of objects without, and of what another project is told, too.
     sa.Column("revision", sa.Integer),
     sa.Column("verb", sa.String(32), nullable=False),
     # Whose the object is then; NULL for the operators'.

@@ -47,7 +47,13 @@ CARRY_BACK = """
     SELECT object_id, revision, at, verb, by_user_id, by_project_id, by_operator, changes, moves, reason
     FROM journal
     WHERE object_type = 'lease' AND revision IS NOT NULL AND object_id IN (SELECT id FROM leases)
+        AND NOT EXISTS (
+            SELECT 1 FROM journal earlier
+            WHERE earlier.object_type = 'lease' AND earlier.object_id = journal.object_id
+                AND earlier.revision = journal.revision AND earlier.seq < journal.seq
+        )
 """
+"""Of one revision its first entry: what owners were told besides has no place there."""
 
 
 def upgrade() -> None:

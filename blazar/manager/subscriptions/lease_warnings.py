@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What mails say of the two things that owners have to act on: a lease ends soon, or hosts of it are to be repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from blazar.model.journal.entries import EXTENDABLE_UNTIL, MAINTENANCE_END, MAINTENANCE_START, NumberedEntry, Verb
+from blazar.model.maintenance.windows import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseWarning:
+    """What is said of a lease, after its name, and what its owner can do, line by line."""
+
+    says: str
+    lines: Sequence[str]
+
+
+_OF_OUTCOMES: Mapping[str | None, str] = {
+    Outcome.NEEDS_OTHER_TIME: "No other hosts are free in its time. Move it to another time, if that does for you.",
+    Outcome.STAYS: "It is not given other hosts.",
+    Outcome.ACTIVE: "It is in use, and keeps its hosts. Save your work before.",
+}
+
+
+def find_warning(entry: NumberedEntry) -> LeaseWarning | None:
+    """Return what a mail says of an entry that warns of something; None of all others."""
+    changes = {change.field: change.after for change in entry.past.changes}
+    match entry.past.verb:
+        case Verb.BEFORE_END:
+            return LeaseWarning(f"ends at {(entry.snapshot or {})['end_date']}", _explain_end(entry.about.id, changes))
+        case Verb.MAINTENANCE:
+            times = f"Maintenance is planned from {changes[MAINTENANCE_START]} to {changes[MAINTENANCE_END]}."
+            advice = _OF_OUTCOMES.get(entry.past.reason)
+            return LeaseWarning("keeps hosts that will be in maintenance", [times, *([advice] if advice else ())])
+    return None
+
+
+def _explain_end(lease_id: str, changes: Mapping[str, str | None]) -> Sequence[str]:
+    """Return what becomes of a lease at its end, and up to when it could be extended."""
+    until = changes.get(EXTENDABLE_UNTIL)
+    if until is None:
+        return ["What it has is returned then: save your work before.", "As things are, it cannot be extended."]
+    return [
+        "What it has is returned then: save your work before, or extend it.",
+        f"It can be extended until {until}, as things are:",
+        f"    blazar lease extend {lease_id} --until {until}",
+    ]
