@@ -185,6 +185,8 @@ ON_MORE = [
     ("DELETE", "/series/{series}", None, (204, 204, 403, 404, 404, 404, 401)),
     ("GET", "/maintenances", None, (200, 403, 403, 403, 403, 403, 401)),
     ("GET", "/history", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("GET", "/reports/usage", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("GET", "/reports/usage?project_id=other", None, (200, 403, 403, 403, 403, 403, 401)),
     ("GET", "/problems", None, (200, 403, 403, 403, 403, 403, 401)),
     ("GET", "/problems/event:0", None, (404, 403, 403, 403, 403, 403, 401)),
     ("POST", "/problems/event:0/retry", {"reason": "x"}, (404, 403, 403, 403, 403, 403, 401)),

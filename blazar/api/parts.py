@@ -24,6 +24,7 @@ from blazar.api.leases.part import make_part as make_leases
 from blazar.api.maintenance import routes as maintenances
 from blazar.api.managers import routes as managers
 from blazar.api.problems import routes as problems
+from blazar.api.reports import routes as reports
 from blazar.api.resources import routes as resources
 from blazar.api.search import routes as availability
 from blazar.api.series import routes as series
@@ -56,6 +57,7 @@ BUILTIN: tuple[Part, ...] = (
     maintenances.PART,
     managers.PART,
     problems.PART,
+    reports.PART,
     surgery.PART,
     transfers.PART,
     lease_history.PART,

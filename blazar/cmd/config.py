@@ -21,7 +21,7 @@ from blazar import RELEASE
 from blazar.api.http.queries import ApiBounds, PageBounds
 from blazar.calendar.placement import Strategy
 from blazar.clouds.openstack import options as cloud
-from blazar.cmd import former_options
+from blazar.cmd import former_options, lease_options
 from blazar.cmd.config_files import explain_encoding, files, list_files, names, sections
 from blazar.cmd.options import DEFAULT_CLI_OPTIONS, GROUPS
 from blazar.manager.common.settings import Settings
@@ -336,13 +336,13 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
 
 
 def _read_rounds(conf: cfg.ConfigOpts) -> dict[str, Any]:
-    """Return the settings of what is done again and again: the sweep, looks for drift, and the sample for metrics."""
+    """Return the settings of what is done again and again: the sweep, looks for drift, samples, reports."""
     return {
-        "sweep_interval": timedelta(seconds=conf.manager.sweep_interval),
+        **{name: timedelta(seconds=conf.manager[name]) for name in ("sweep_interval", "drift_interval")},
         **{name: conf.manager[name] for name in ("sweep_dry_run", "drift_mend")},
-        "drift_interval": timedelta(seconds=conf.manager.drift_interval),
         "sample_interval": timedelta(seconds=conf.monitoring.sample_interval if conf.monitoring.listen else 0),
         "sample_properties": tuple(conf.monitoring.properties),
+        "reports": lease_options.read_reports(conf),
     }
 
 

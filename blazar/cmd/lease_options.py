@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options about leases in ``[api]``."""
+"""The options about leases in ``[api]``, and of what is told of them later: ``[history]`` and ``[reports]``."""
 
 from __future__ import annotations
+
+from zoneinfo import available_timezones
 
 from oslo_config import cfg, types
 
 from blazar.model.leases.states import LeaseKind
+from blazar.model.reports.periods import ReportSettings
 
 _KINDS = [str(kind) for kind in LeaseKind]
 
@@ -164,3 +167,29 @@ HISTORY_OPTIONS: tuple[cfg.Opt, ...] = (
         "feeds; 0 for ever. What was done to leases goes with them. blazar-manager forgets the rest every ten minutes.",
     ),
 )
+
+
+class TimeZone(types.String):
+    """The type of options that name a time zone of the IANA database."""
+
+    def __call__(self, value: object) -> str:
+        """Return the name; ValueError if there is no such zone."""
+        name = str(super().__call__(value))
+        if name not in available_timezones():
+            raise ValueError("there is no such time zone, as Europe/Paris or UTC")
+        return name
+
+
+REPORT_OPTIONS: tuple[cfg.Opt, ...] = (
+    cfg.Opt(
+        "time_zone",
+        type=TimeZone(),
+        default="UTC",
+        help="The time zone, as Europe/Paris, by which reports have days, weeks and months. blazar-manager reads it.",
+    ),
+)
+
+
+def read_reports(conf: cfg.ConfigOpts) -> ReportSettings:
+    """Return the settings of reports."""
+    return ReportSettings(conf.reports.time_zone)

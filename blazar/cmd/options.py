@@ -391,6 +391,7 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     "nova": [*hosts.NOVA_OPTIONS, *cloud.NOVA_OPTIONS],
     hosts.SECTION: hosts.HOST_OPTIONS,
     "placement": cloud.PLACEMENT_OPTIONS,
+    "reports": [*leases.REPORT_OPTIONS],
     tracing.GROUP: tracing.OPTIONS,
     "ui": UI_OPTIONS,
     webhooks.SECTION: webhooks.WEBHOOK_OPTIONS,

@@ -44,6 +44,7 @@ from blazar.manager.repair.drift import Drift
 from blazar.manager.repair.ends import Ends
 from blazar.manager.repair.events import EventRepairs
 from blazar.manager.repair.problems import ProblemService
+from blazar.manager.reports.service import ReportService
 from blazar.manager.requests.calendar_view import CalendarService
 from blazar.manager.requests.feeds import FeedService
 from blazar.manager.requests.leases import LeaseCreator, LeaseService
@@ -178,7 +179,7 @@ class ManagerService:
         self.transfers = TransferService(runtime, booker, updates, self.leases)
         self.series_work = SeriesWork(runtime, booker, deletion, waiting_list)
         self.series = SeriesService(runtime, self.series_work, SeriesChanger(runtime, booker, self.series_work))
-        self.calendar = CalendarService(runtime, kinds)
+        self.calendar, self.reports = CalendarService(runtime, kinds), ReportService(runtime, kinds)
         self.feeds = FeedService(runtime, kinds)
         self.subscriptions, self.delivery = SubscriptionService(runtime), Delivery(runtime)
         self.prolongation = Prolongation(runtime, self.leases, self.availability, waiting_list)

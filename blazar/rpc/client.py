@@ -34,7 +34,7 @@ from blazar.rpc.interface import (
     Surgery,
     Transfers,
 )
-from blazar.rpc.operations import Maintenances, Problems, Service
+from blazar.rpc.operations import Maintenances, Problems, Reports, Service
 from blazar.rpc.subscriptions import Subscriptions
 
 
@@ -180,6 +180,7 @@ class RemoteManager:
         self.series: SeriesOfLeases = cast(SeriesOfLeases, _Calls(self, "series"))
         self.maintenances: Maintenances = cast(Maintenances, _Calls(self, "maintenances"))
         self.problems: Problems = cast(Problems, _Calls(self, "problems"))
+        self.reports: Reports = cast(Reports, _Calls(self, "reports"))
         self.surgery: Surgery = cast(Surgery, _Calls(self, "surgery"))
         self.transfers: Transfers = cast(Transfers, _Calls(self, "transfers"))
         self.service: Service = cast(Service, _Calls(self, "service"))

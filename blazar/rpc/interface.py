@@ -40,7 +40,7 @@ from blazar.model.search.availability import Availability, AvailabilityQuestion
 from blazar.model.series.changes import SeriesChange
 from blazar.model.series.details import SeriesDetails, SeriesOwner, SeriesPage, SeriesQuestion, SeriesRequest
 from blazar.model.surgery import MergeRequest, OfferPage, OfferRequest, Operated, SplitRequest, SwapRequest, Terms
-from blazar.rpc.operations import Maintenances, Problems, Service
+from blazar.rpc.operations import Maintenances, Problems, Reports, Service
 from blazar.rpc.subscriptions import Subscriptions
 
 
@@ -349,6 +349,10 @@ class Manager(Protocol):
         """The calls about problems."""
 
     @property
+    def reports(self) -> Reports:
+        """The calls for reports."""
+
+    @property
     def surgery(self) -> Surgery:
         """The calls for surgery on leases."""
 
@@ -372,6 +376,7 @@ NOUNS: Mapping[str, type] = {
     "series": SeriesOfLeases,
     "maintenances": Maintenances,
     "problems": Problems,
+    "reports": Reports,
     "surgery": Surgery,
     "transfers": Transfers,
     "service": Service,

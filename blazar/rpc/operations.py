@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calls of the API to a manager about the service itself, and about what its operators do with its hosts.
+"""The calls of the API to a manager about the service itself, what its operators do with its hosts, and for reports.
 
 As for those of ``interface``.
 """
@@ -19,6 +19,7 @@ from blazar.model.maintenance.windows import (
 )
 from blazar.model.managers.presence import KnownManager, Pong
 from blazar.model.problems.problems import Problem, ProblemAction, ProblemPage, ProblemQuestion, Repair, RepairRequest
+from blazar.model.reports.usage import UsageQuestion, UsageReport
 
 
 class Maintenances(Protocol):
@@ -60,6 +61,13 @@ class Problems(Protocol):
 
     def act(self, problem_id: str, action: ProblemAction, request: RepairRequest) -> Repair:
         """Do something about a problem, or say what would be done. NotFound, Conflict, WrongState, InvalidInput."""
+
+
+class Reports(Protocol):
+    """The calls for reports."""
+
+    def usage(self, question: UsageQuestion) -> UsageReport:
+        """Return for whom resources were reserved in a period, and what became of that; InvalidInput."""
 
 
 class Service(Protocol):

@@ -23,6 +23,7 @@ from blazar.store.problems.checks import BookCheckStore
 from blazar.store.problems.findings import FindingStore
 from blazar.store.problems.troubles import TroubleStore
 from blazar.store.queue.waiting_list import ExtensionStore, WaitingListStore
+from blazar.store.reports.reports import ReportStore
 from blazar.store.resources.catalog import CatalogCache, RegionStore
 from blazar.store.resources.health import ResourceHealthStore
 from blazar.store.resources.resources import ResourceStore
@@ -80,6 +81,7 @@ class Store:
         self.series_work = SeriesWorkStore(self.transactions, self.bookings)
         self.offers = OfferStore(self.transactions)
         self.unused = UnusedStore(self.transactions)
+        self.reports = ReportStore(self.transactions)
         self.extensions = ExtensionStore(self.transactions)
         self.waiting_list = WaitingListStore(self.transactions)
         self.maintenances = MaintenanceStore(self.transactions, catalogs)

@@ -341,6 +341,7 @@ OTHERS = (
     "/v1/devices",
     "/v1/managers",
     "/v1/problems",
+    "/v1/reports/usage",
     "/v1/resources",
     "/v2/os-hosts",
     "/v1/networks/{network_id}/allocation",

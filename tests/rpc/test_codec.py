@@ -19,6 +19,7 @@ from blazar.clouds.openstack.service import VersionMissing
 from blazar.manager.journal.journal import JournalService
 from blazar.manager.maintenance.service import MaintenanceService
 from blazar.manager.repair.problems import ProblemService
+from blazar.manager.reports.service import ReportService
 from blazar.manager.requests.calendar_view import CalendarService
 from blazar.manager.requests.feeds import FeedService
 from blazar.manager.requests.leases import LeaseService
@@ -55,6 +56,7 @@ MANAGER = {
     "series": SeriesService,
     "maintenances": MaintenanceService,
     "problems": ProblemService,
+    "reports": ReportService,
     "surgery": SurgeryService,
     "transfers": TransferService,
     "service": FactService,

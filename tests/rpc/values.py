@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from hypothesis import strategies as st
 
@@ -99,6 +99,8 @@ from blazar.model.problems.problems import (
     Repair,
     RepairRequest,
 )
+from blazar.model.reports.periods import LocalDay, ReportStep
+from blazar.model.reports.usage import UsageGroup, UsageQuestion, UsageReport, UsageRow, UsageSums
 from blazar.model.resources.changes import Disabling, Registration, ResourceChange
 from blazar.model.resources.pages import (
     Candidate,
@@ -492,6 +494,10 @@ problems = st.builds(
     Problem,
     *[texts, problem_kinds, instants, texts, several(texts), several(problem_actions), maybe_text, texts],
 )
+local_days = st.dates(date(1971, 1, 1), date(8999, 12, 31)).map(lambda day: LocalDay(day.year, day.month, day.day))
+report_instants = st.none() | local_days | moments
+usage_groups, steps = several(st.sampled_from(UsageGroup)), st.sampled_from(ReportStep)
+usage_rows = st.builds(UsageRow, windows, several(maybe_text), st.builds(UsageSums, *[numbers] * 3))
 maintenance_answers = st.builds(Answer, impacts, st.none() | maintenances)
 
 spans = st.integers(0, 10**8).map(lambda seconds: timedelta(seconds=seconds))
@@ -630,6 +636,13 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
         "question": st.builds(ProblemQuestion, pages, several(problem_kinds), maybe_text, maybe_text, maybe_instant)
     },
     "problems.one": {"problem_id": texts},
+    "reports.usage": {
+        "question": st.builds(
+            UsageQuestion,
+            *[texts, report_instants, report_instants, usage_groups, steps],
+            *[maybe_text, maybe_text, maybe_text, st.booleans()],
+        )
+    },
     "problems.act": {
         "problem_id": texts,
         "action": problem_actions,
@@ -729,6 +742,7 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "maintenances.one": maintenances,
     "problems.page": st.builds(ProblemPage, several(problems), st.none() | positions, maybe_number, st.booleans()),
     "problems.one": problems,
+    "reports.usage": st.builds(UsageReport, windows, texts, steps, instants, usage_groups, several(usage_rows)),
     "problems.act": st.builds(Repair, texts, problem_actions, st.booleans(), several(texts)),
     "maintenances.create": maintenance_answers,
     "maintenances.change": maintenance_answers,

@@ -12,6 +12,7 @@ from blazar.calendar.placement import Strategy
 from blazar.model.base.service_info import ReadBounds
 from blazar.model.leases.limits import Bounds
 from blazar.model.leases.states import LeaseKind
+from blazar.model.reports.periods import ReportSettings
 from blazar.model.series.checks import SeriesLimits
 from blazar.model.use.policy import UsePolicies
 
@@ -55,8 +56,9 @@ class Settings:
     ``idempotency_retention`` is how long the keys of requests are remembered, ``past_history`` how many entries the
     histories of the past leases of a project have together (None: any number), ``keep_journal`` for how long it is
     kept what was done to other objects (None: for ever).
-    ``use_policies`` say which leases are released because nobody uses them. ``event_source`` is what messages to
-    subscribers name as their source, and ``mail_pause`` the time between two mails of a subscription.
+    ``use_policies`` say which leases are released because nobody uses them, ``reports`` by whose days reports are.
+    ``event_source`` is what messages to subscribers name as their source, and ``mail_pause`` the time between two mails
+    of a subscription.
     Every ``sweep_interval`` (zero: never) the cloud is searched for leftovers of finished leases, which are removed,
     or with ``sweep_dry_run`` only reported. Every ``drift_interval`` (zero: never) reservations in use are looked at,
     and with ``drift_mend`` brought to what the books say.
@@ -108,6 +110,7 @@ class Settings:
     kinds: frozenset[LeaseKind] = frozenset(LeaseKind)
     immediate_timeout: timedelta = timedelta(seconds=45)
     use_policies: UsePolicies = UsePolicies()
+    reports: ReportSettings = ReportSettings()
     event_source: str = "/reservation"
     mail_pause: timedelta = timedelta(minutes=3)
     sweep_interval: timedelta = timedelta(minutes=10)

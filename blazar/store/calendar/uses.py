@@ -150,15 +150,29 @@ def _select_uses(
         sa.cast(a.per_instance, sa.Text()),
     )
     query = _select_with_leases(columns, leases_read, without_others=without_others)
-    of_kind = [a.kind == sa.bindparam("kind", type_=a.kind.type), a.starts_at < end]
+    of_kind = [a.kind == sa.bindparam("kind", type_=a.kind.type)]
     if narrowed:
         of_kind.append(a.resource_id.in_(sa.bindparam("ids", expanding=True)))
-    # Each part has an index of its own: uses with their cleaning; late users; what was given back before, which blocks
-    # nothing any more.
+    return sa.union_all(*select_parts(query, of_kind, begin, end, now))
+
+
+def select_parts(
+    query: sa.Select[Any],
+    of_kind: Sequence[sa.ColumnElement[bool]],
+    begin: sa.ColumnElement[datetime],
+    end: sa.ColumnElement[datetime],
+    now: sa.ColumnElement[datetime],
+) -> tuple[sa.Select[Any], ...]:
+    """Return a query of uses as those of the three parts that a range has: together each use, once.
+
+    Each part has an index of its own: uses with their cleaning; late users; what was given back before, which blocks
+    nothing any more.
+    """
+    a, of_kind = allocations.c, [*of_kind, allocations.c.starts_at < end]
     promised = query.where(*of_kind, a.blocks_until > begin)
     late = query.where(*of_kind, *late_use_conditions(now, begin), begin < now)
     past = query.where(*of_kind, a.released_at > begin, a.released_at > a.starts_at, a.blocks_until <= begin)
-    return sa.union_all(promised, late, past)
+    return promised, late, past
 
 
 def _select_with_leases(columns: Sequence[Any], leases_read: LeasesRead, *, without_others: bool) -> sa.Select[Any]:

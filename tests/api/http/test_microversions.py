@@ -244,6 +244,7 @@ def test_what_came_with_1_1():
         "/v1/maintenances/{maintenance_id}",
         "/v1/maintenances/{maintenance_id}/end",
         "/v1/problems",
+        "/v1/reports/usage",
         "/v1/problems/{problem_id}",
         "/v1/problems/{problem_id}/{action}",
         "/v1/leases/{lease_id}/reservations/{reservation_id}/swap",

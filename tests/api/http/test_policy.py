@@ -129,6 +129,8 @@ DEFAULTS = {
     "blazar:maintenances:delete": OF_HOSTS,
     "blazar:maintenances:end": OF_HOSTS,
     "blazar:problems:get": ADMIN,
+    "blazar:reports:get": READER,
+    "blazar:reports:get_users": ADMIN,
     "blazar:problems:act": "rule:admin and rule:blazar:leases:delete and rule:blazar:oshosts:put",
     "blazar:availability:get": MEMBER,
 }

@@ -334,6 +334,11 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "delete_maintenance": [Ask(403)],
     "end_maintenance": [Ask(403)],
     "list_managers": [Ask(403)],
+    "show_usage": [
+        Ask(query="group_by=project,user,lease_kind"),
+        Ask(query="group_by=property,region&property=gpu&step=day"),
+        Ask(query="project_id={project}"),
+    ],
     "list_problems": [Ask(403), Ask(403, query="lease_id={lease}")],
     "show_problem": [Ask(403)],
     "act_on_problem": [Ask(403, body={"reason": "x"})],

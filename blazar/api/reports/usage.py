@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a report of usage is asked for and shown."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from blazar.api.http.context import Call
+from blazar.api.http.routes import ADMIN, READER, Rule
+from blazar.api.http.shapes import NUMBER, TEXT, TEXT_OR_NULL, ZULU, Json, a_list, an_object, one_of, ref
+from blazar.model.base.clock import zulu
+from blazar.model.base.errors import Denied, InvalidInput, query_field
+from blazar.model.reports.periods import ReportStep
+from blazar.model.reports.usage import MOST_GROUPS, MOST_ROWS, UsageGroup, UsageQuestion, UsageRow, UsageSums
+
+GET = Rule("blazar:reports:get", READER, "See what the own project had of resources, operators: what all had.")
+USERS = Rule("blazar:reports:get_users", ADMIN, "See the users of the project in reports, not only oneself.")
+
+_KEYS = {group: f"{group}_id" if group in (UsageGroup.PROJECT, UsageGroup.USER) else str(group) for group in UsageGroup}
+"""The key of each group in a row."""
+
+_MEASURES: Json = {
+    "reserved": "seconds of resources that were promised and not given back; of servers and addresses, of each",
+    "overrun": "seconds of resources that users had beyond the end of their leases; not in reserved",
+    "leases": "the number of leases",
+}
+MEASURES = tuple(field.name for field in fields(UsageSums))
+_ROW: Json = {
+    "project_id": "71bb40c6a5b94e0f8f2f0a3d1c9e7b55",
+    "resource_type": "physical:host",
+    "reserved": 1209600,
+    "overrun": 0,
+    "leases": 14,
+}
+_REPORT: Json = {
+    "from": "2030-04-01T00:00:00Z",
+    "to": "2030-05-01T00:00:00Z",
+    "time_zone": "UTC",
+    "step": "all",
+    "computed_through": "2030-04-26T13:00:00Z",
+    "unit": "seconds",
+    "rows": [_ROW],
+}
+COMPONENTS: Json = {
+    "UsageRow": an_object(
+        {
+            "from": {**ZULU, "description": "the part of the period, unless step is all"},
+            "to": ZULU,
+            **dict.fromkeys(_KEYS.values(), TEXT_OR_NULL),
+            **{name: {**NUMBER, "minimum": 0, "description": _MEASURES[name]} for name in MEASURES},
+        },
+        optional=("from", "to", *_KEYS.values()),
+        example=_ROW,
+    ),
+    "UsageReport": an_object(
+        {
+            "from": ZULU,
+            "to": ZULU,
+            "time_zone": {**TEXT, "description": "of its days, weeks and months"},
+            "step": one_of(ReportStep),
+            "computed_through": {**ZULU, "description": "until when it says what was; what is to come is not in it"},
+            "unit": {"const": "seconds"},
+            "rows": {**a_list(ref("UsageRow")), "description": f"by time and by group, at most {MOST_ROWS}"},
+        },
+        example=_REPORT,
+    ),
+}
+
+
+def usage(call: Call) -> Json:
+    """Return for whom resources were reserved, and what became of that."""
+    report = call.manager.reports.usage(_read_question(call))
+    keys = [_KEYS[group] for group in report.group_by]
+    shown: Json = {
+        "from": zulu(report.window.start),
+        "to": zulu(report.window.end),
+        "time_zone": report.time_zone,
+        "step": str(report.step),
+        "computed_through": zulu(report.computed_through),
+        "unit": "seconds",
+        "rows": [_render(row, keys, report.step) for row in report.rows],
+    }
+    return {"report": shown, "links": []}
+
+
+def _read_question(call: Call) -> UsageQuestion:
+    """Return what is asked for. InvalidInput; Denied if it is about another project."""
+    asked, own = call.asked, call.caller.project_id
+    project_id = asked.one("project_id", None if call.is_operator else own)
+    if project_id != own and not call.is_operator:
+        raise Denied(
+            "project_id is not the own one; only operators see reports of others", at=query_field("project_id")
+        )
+    wanted, prop = asked.one("group_by", frozenset()), asked.one("property")
+    groups = tuple(group for group in UsageGroup if group in wanted)
+    if len(groups) > MOST_GROUPS:
+        raise _invalid("group_by", f"group_by names {len(groups)} groups; give {MOST_GROUPS} at most")
+    if (UsageGroup.PROPERTY in groups) is not (prop is not None):
+        raise _invalid("property", "group_by=property and property=NAME belong together; give both, or none of them")
+    return UsageQuestion(
+        own,
+        asked.one("from"),
+        asked.one("to"),
+        groups,
+        ReportStep(asked.one("step", ReportStep.ALL)),
+        prop,
+        project_id,
+        None if call.allows(USERS.name) else call.caller.user_id,
+        call.is_operator,
+    )
+
+
+def _invalid(name: str, sentence: str) -> InvalidInput:
+    return InvalidInput(sentence, code="invalid_query", at=query_field(name))
+
+
+def _render(row: UsageRow, keys: list[str], step: ReportStep) -> Json:
+    when = {} if step is ReportStep.ALL else {"from": zulu(row.window.start), "to": zulu(row.window.end)}
+    sums = {name: getattr(row.sums, name) for name in MEASURES}
+    return {**when, **dict(zip(keys, row.groups, strict=True)), **sums}

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``/v1/reports/usage``: who sees what, what may be asked for, and what is refused with which words."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from blazar.model.resources.changes import ResourceChange
+from blazar.model.resources.resource import HOST
+from tests.api.conftest import app_of, client_of, token
+from tests.statements import counted
+from tests.world import NOON, PROJECT, World, a_host
+
+HOUR = timedelta(hours=1)
+OPERATOR, CURIE = token("root", "admin", "admin"), token("curie", PROJECT)
+DAY = "from=2030-04-01&to=2030-04-02"
+
+
+@pytest.fixture
+def http(world):
+    return client_of(app_of(world.manager))
+
+
+def ask(http, query: str = DAY, *, who=OPERATOR, version: str = "1.1"):
+    return http.get(f"/v1/reports/usage?{query}", headers={"OpenStack-API-Version": f"reservation {version}", **who})
+
+
+def rows(answer):
+    assert answer.status_code == 200, answer.text
+    return answer.json["report"]["rows"]
+
+
+def refused(answer):
+    (error,) = answer.json["errors"]
+    return answer.status_code, error["code"].removeprefix("reservation."), error["detail"]
+
+
+@pytest.fixture
+def two_projects(world: World):
+    """Two hours of two hosts of one project, one hour of a host of another one; it is the evening."""
+    world.lease(a_host(2), hours=2)
+    world.lease(a_host(), start=3 * HOUR, hours=1, project="biology")
+    world.run_to(NOON + 6 * HOUR)
+
+
+def test_a_report_has_the_sums_of_its_period(two_projects, http):
+    answer = ask(http, f"{DAY}&group_by=project,resource_type")
+    assert answer.json["links"] == []
+    report = answer.json["report"]
+    assert {key: value for key, value in report.items() if key != "rows"} == {
+        "from": "2030-04-01T00:00:00Z",
+        "to": "2030-04-02T00:00:00Z",
+        "time_zone": "UTC",
+        "step": "all",
+        "computed_through": "2030-04-01T18:00:00Z",
+        "unit": "seconds",
+    }
+    biology, physics = report["rows"]
+    assert (biology["project_id"], biology["reserved"], biology["leases"]) == ("biology", 3600, 1)
+    assert (physics["project_id"], physics["reserved"], physics["leases"]) == (PROJECT, 4 * 3600, 1)
+    assert physics["resource_type"] == "physical:host"
+
+
+def test_members_see_what_their_own_project_had(two_projects, http):
+    (row,) = rows(ask(http, f"{DAY}&group_by=project", who=CURIE))
+    assert (row["project_id"], row["reserved"]) == (PROJECT, 4 * 3600)
+    assert refused(ask(http, f"{DAY}&project_id=biology", who=CURIE))[:2] == (403, "forbidden")
+    (row,) = rows(ask(http, f"{DAY}&project_id=biology"))
+    assert row["reserved"] == 3600
+
+
+def test_members_see_no_other_users_of_their_project(two_projects, http):
+    assert [row["user_id"] for row in rows(ask(http, f"{DAY}&group_by=user", who=CURIE))] == ["curie"]
+    assert [row["user_id"] for row in rows(ask(http, f"{DAY}&group_by=user", who=token("pierre", PROJECT)))] == [None]
+    assert [row["user_id"] for row in rows(ask(http, f"{DAY}&group_by=user"))] == ["curie"]
+
+
+def test_steps_cut_the_period(two_projects, http):
+    found = rows(ask(http, "from=2030-04-01T13:00:00Z&to=2030-04-03&step=day"))
+    assert [(row["from"], row["to"], row["reserved"]) for row in found] == [
+        ("2030-04-01T13:00:00Z", "2030-04-02T00:00:00Z", 3 * 3600)
+    ]
+
+
+def test_a_property_of_resources_is_a_group(world, http):
+    host = world.store.resources.catalog(HOST).resources[0]
+    world.manager.resources.change(HOST, host.external_id, ResourceChange({"gpu": "a100"}))
+    world.lease(a_host(3), hours=1)
+    world.run_to(NOON + 2 * HOUR)
+    found = rows(ask(http, f"{DAY}&group_by=property&property=gpu"))
+    assert [(row["property"], row["reserved"]) for row in found] == [("a100", 3600), (None, 2 * 3600)]
+
+
+def test_the_month_so_far_is_the_period_by_default(two_projects, http):
+    report = ask(http, "").json["report"]
+    assert (report["from"], report["to"]) == ("2030-04-01T00:00:00Z", "2030-04-01T18:00:00Z")
+
+
+def test_what_is_to_come_is_not_in_a_report(two_projects, world, http):
+    world.lease(a_host(), start=HOUR, hours=4)
+    assert sum(row["reserved"] for row in rows(ask(http))) == 5 * 3600
+    assert rows(ask(http, "from=2030-04-02&to=2030-04-03")) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "words"),
+    [
+        ("from=2030-04-02&to=2030-04-01", "invalid_window", "which is not after from"),
+        ("from=2030-01-01&to=2030-04-01", "out_of_bounds", "a report has at most 31 days"),
+        ("from=2030-02-30", "invalid_date", "give a day such as"),
+        ("from=yesterday", "invalid_date", "give a date such as"),
+        ("group_by=project,user,kind,region", "invalid_query", "give 3 at most"),
+        ("group_by=colour", "invalid_query", "some of project, user"),
+        ("group_by=property", "invalid_query", "give both, or none of them"),
+        ("property=gpu", "invalid_query", "give both, or none of them"),
+        ("group_by=property&property=colour", "unknown_property", "GET /v1/properties lists"),
+        ("step=hour", "invalid_query", "one of day, week, month, all"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_sentence(http, query, code, words):
+    status, found, sentence = refused(ask(http, query))
+    assert (status, found) == (400, code)
+    assert words in sentence
+
+
+def test_there_are_no_reports_at_1_0(http):
+    assert ask(http, version="1.0").status_code == 404
+
+
+def test_the_number_of_statements_does_not_depend_on_leases(world, http):
+    def count(query: str) -> int:
+        with counted(world.engine) as statements:
+            rows(ask(http, query))
+        return statements.count
+
+    queries = (DAY, f"{DAY}&step=day&group_by=project,user")
+    before = [count(query) for query in queries]
+    for number in range(3):
+        world.lease(a_host(), hours=1, start=number * HOUR, project=f"p{number}")
+    world.run_to(NOON + 6 * HOUR)
+    assert [count(query) for query in queries] == before == [2, 2]
