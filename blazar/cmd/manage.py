@@ -11,6 +11,7 @@ import argparse
 import getpass
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from oslo_config import cfg
 from sqlalchemy.exc import SQLAlchemyError
@@ -44,6 +45,9 @@ DONE, FAILED, FOUND, REFUSED = 0, 1, 3, 4
 """Exit codes; 2 is that of a wrong usage, by argparse."""
 
 EPILOG = "Exit codes: 0 nothing found or all done, 1 could not run, 2 usage, 3 found something, 4 some was refused."
+
+MOST_LISTED = 1000
+"""Messages of a subscription that are listed."""
 
 Command = Callable[[ManagerService, argparse.Namespace], int]
 
@@ -125,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_deed(end)
     managers = nouns.add_parser("managers", help="running managers").add_subparsers(required=True, metavar="verb")
     _add(managers, "list", list_managers, "List the managers that run, or were seen within a day.")
+    _add_deliveries(nouns)
     data = nouns.add_parser("data", help="the database").add_subparsers(required=True, metavar="verb")
     _add(data, "check", check_data, "Check the books by themselves, as after a backup was restored.")
     told = nouns.add_parser("doctor", help="a report for those who help", description=doctor.__doc__)
@@ -134,12 +139,30 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_deliveries(nouns: Any) -> None:
+    deliveries = nouns.add_parser("deliveries", help="messages that receivers of subscriptions have refused for good")
+    verbs = deliveries.add_subparsers(required=True, metavar="verb")
+    listed = _add(verbs, "list", list_deliveries, "List receivers that have refused messages, or the messages of one.")
+    listed.add_argument("--subscription", help="only the messages of this subscription, by its id")
+    for action in (ProblemAction.RETRY, ProblemAction.DROP):
+        verb = _add(verbs, str(action), act_on_deliveries, f"{_OF_DELIVERIES[action]}; by default a dry run.")
+        verb.set_defaults(action=action)
+        verb.add_argument("subscription", nargs="+", help=f"id of a subscription; {MOST_AT_ONCE} at most")
+        _add_deed(verb)
+
+
+_OF_DELIVERIES = {
+    ProblemAction.RETRY: "Tell receivers once more what they have refused, and what has happened since",
+    ProblemAction.DROP: "Forget messages that receivers have refused for good",
+}
 _SAYS = {
-    ProblemAction.RETRY: "Try events again at once",
+    ProblemAction.RETRY: "Try events again at once, or tell receivers of subscriptions once more",
     ProblemAction.RELEASE: "Let claims end that last too long",
     ProblemAction.GIVE_UP: "Go on without events",
     ProblemAction.END: "End leases, leftovers, or what is not on record",
     ProblemAction.MEND: "Bring the cloud to what the books say",
+    ProblemAction.RECHECK: "Ask the cloud now how resources are",
+    ProblemAction.DROP: "Forget messages that receivers have refused for good",
 }
 
 
@@ -190,7 +213,7 @@ def act_on_problems(manager: ManagerService, options: argparse.Namespace) -> int
     if len(options.problem) > MOST_AT_ONCE:
         print(f"blazar-manage: {MOST_AT_ONCE} problems at most at once", file=sys.stderr)
         return 2
-    request = RepairRequest(options.reason, not options.yes, options.confirm)
+    request = RepairRequest(options.reason, not options.yes, getattr(options, "confirm", None))
     code = DONE
     for problem_id in options.problem:
         try:
@@ -231,6 +254,29 @@ def end_lease(manager: ManagerService, options: argparse.Namespace) -> int:
         return _finish(options, REFUSED)
     print(escape(" ".join(said)))
     return _finish(options, DONE)
+
+
+def list_deliveries(manager: ManagerService, options: argparse.Namespace) -> int:
+    """Print a line for each receiver that has refused messages, or for each message of one."""
+    if options.subscription is None:
+        return list_problems(
+            manager, argparse.Namespace(kind=ProblemKind.DELIVERY, lease=None, region=None, look=False)
+        )
+    found = manager.subscriptions.failures(options.subscription, Page(MOST_LISTED, "at"))
+    for one in found.items:
+        print(f"{one.position}  {spell(one.at)}  {escape(one.type)}  {escape(one.subject)}  {escape(one.reason)}")
+    if found.following is not None:
+        print("There are more: these are the oldest", file=sys.stderr)
+    return FOUND if found.items else DONE
+
+
+def act_on_deliveries(manager: ManagerService, options: argparse.Namespace) -> int:
+    """Act on what each receiver has refused: the problem of its subscription, whatever position that begins at."""
+    page = Page(limit=sys.maxsize, sort_key="since")
+    refused = manager.problems.page(ProblemQuestion(page, (ProblemKind.DELIVERY,))).items
+    by_subscription = {problem.id.split(":")[1]: problem.id for problem in refused}
+    options.problem = [by_subscription.get(id_, f"{ProblemKind.DELIVERY}:{id_}") for id_ in options.subscription]
+    return act_on_problems(manager, options)
 
 
 def list_managers(manager: ManagerService, options: argparse.Namespace) -> int:

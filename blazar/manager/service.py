@@ -43,7 +43,8 @@ from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.repair.drift import Drift
 from blazar.manager.repair.ends import Ends
 from blazar.manager.repair.events import EventRepairs
-from blazar.manager.repair.problems import ProblemService
+from blazar.manager.repair.problems import ProblemService, Repairs
+from blazar.manager.repair.settling import DeliveryRepairs, ResourceRepairs
 from blazar.manager.reports.service import ReportService
 from blazar.manager.requests.calendar_view import CalendarService
 from blazar.manager.requests.feeds import FeedService
@@ -197,7 +198,9 @@ class ManagerService:
     def _add_repair(self, runtime: Runtime, worker: Worker) -> None:
         """Add what operators see of trouble, and do about it."""
         events = EventRepairs(runtime, worker, self.resources)
-        self.problems = ProblemService(runtime, events, Ends(runtime, self.leases), self.drift)
+        ends, deliveries = Ends(runtime, self.leases), DeliveryRepairs(runtime)
+        repairs = Repairs(events, ends, self.drift, deliveries, ResourceRepairs(self.resources))
+        self.problems = ProblemService(runtime, repairs)
 
     def _add_resources(
         self, runtime: Runtime, kinds: Mapping[ResourceKind, Kind], booker: Booker, changes: CloudChanges

@@ -30,6 +30,7 @@ from blazar.store.resources.resources import ResourceStore
 from blazar.store.series.series import SeriesStore
 from blazar.store.series.work import SeriesWorkStore
 from blazar.store.sql.transactions import Transactions
+from blazar.store.subscriptions.dead_letters import DeadLetterStore
 from blazar.store.subscriptions.subscriptions import SubscriptionStore
 from blazar.store.subscriptions.work import SubscriptionWorkStore
 from blazar.store.surgery.offers import OfferStore
@@ -77,6 +78,7 @@ class Store:
         self.history = HistoryStore(self.transactions)
         self.subscriptions = SubscriptionStore(self.transactions)
         self.subscription_work = SubscriptionWorkStore(self.transactions)
+        self.dead_letters = DeadLetterStore(self.transactions)
         self.series = SeriesStore(self.transactions, self.bookings)
         self.series_work = SeriesWorkStore(self.transactions, self.bookings)
         self.offers = OfferStore(self.transactions)

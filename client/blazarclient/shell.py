@@ -63,6 +63,8 @@ COMMANDS: Mapping[str, str] = {
     "problem give-up": f"{_NEW}.problems:GiveUpProblems",
     "problem end": f"{_NEW}.problems:EndProblems",
     "problem mend": f"{_NEW}.problems:MendProblems",
+    "problem recheck": f"{_NEW}.problems:RecheckProblems",
+    "problem drop": f"{_NEW}.problems:DropProblems",
     "series list": f"{_NEW}.series:ListSeries",
     "series show": f"{_NEW}.series:ShowSeries",
     "series create": f"{_NEW}.series:CreateSeries",

@@ -10,9 +10,11 @@ from datetime import timedelta
 import pytest
 
 from blazar.clouds.ports.compute import Flavor
+from blazar.clouds.ports.webhooks import Reception, WebhookReceipt
 from blazar.cmd import manage
 from blazar.model.base.errors import CloudUnavailable
 from blazar.model.leases.states import EventType, LeaseStatus
+from blazar.model.subscriptions.details import SubscriptionRequest
 from blazar.resources.instances.reservation_flavor import flavor_name
 from blazar.store.sql.engine import WRITES
 from blazar.store.sql.tables import allocations, events
@@ -101,6 +103,40 @@ def test_managers_are_listed(world, capsys):
     world.clock.by(seconds=61)
     assert run(world, "managers", "list") == manage.FOUND
     assert "not up" in capsys.readouterr().out
+
+
+def test_refused_messages_are_listed_sent_again_and_forgotten(world, capsys):
+    request = SubscriptionRequest("physics", "curie", "https://ci.example/x", ("lease.*",))
+    made = world.manager.subscriptions.create(request).subscription
+    assert run(world, "deliveries", "list") == manage.DONE
+
+    def tell(minutes: int = 0) -> None:
+        for _ in range(minutes + 1):
+            world.manager.journal_numbering.run_once()
+            world.manager.delivery.run_due()
+            world.clock.by(seconds=60)
+
+    tell()
+    world.webhooks.answers["https://ci.example/x"] = lambda message: WebhookReceipt(Reception.REFUSED, "no\x1b[2J")
+    lease = world.lease(a_host(), start=HOUR)
+    tell(9)
+    capsys.readouterr()
+    assert run(world, "deliveries", "list") == manage.FOUND
+    assert f"delivery:{made.id}:" in capsys.readouterr().out
+    assert run(world, "deliveries", "list", "--subscription", made.id) == manage.FOUND
+    told = capsys.readouterr().out
+    assert f"blazar.lease.created  leases/{lease.id}  no" in told
+    assert "\x1b" not in told
+    act = [made.id, "--reason", "the receiver is mended"]
+    assert run(world, "deliveries", "retry", *act) == manage.DONE
+    assert "Nothing was done; repeat it with --yes" in capsys.readouterr().err
+    assert run(world, "deliveries", "retry", *act, "--yes") == manage.DONE
+    tell(9)
+    assert run(world, "deliveries", "drop", *act, "--yes") == manage.DONE
+    assert "The message is forgotten." in capsys.readouterr().out
+    assert run(world, "deliveries", "list", "--subscription", made.id) == manage.DONE
+    assert run(world, "deliveries", "drop", *act, "--yes") == manage.REFUSED
+    assert f"there is no problem 'delivery:{made.id}'" in capsys.readouterr().err
 
 
 def test_books_that_agree_are_told_so_and_each_fault_is_named(world, capsys):

@@ -43,6 +43,39 @@ PROBLEM = {
 }
 
 
+LOST = {
+    **PROBLEM,
+    "id": "manager:ctl1:4711:9f2c01aa",
+    "kind": "manager",
+    "summary": "The manager on ctl1 is not seen any more",
+    "explanation": ["It has crashed, hangs, or does not reach the database: its log says why; start it again."],
+    "actions": [],
+}
+REFUSED = {
+    **PROBLEM,
+    "id": "delivery:4d1f0c2b-8a7e-4f3d-9c6b-5a4e3d2c1b0a:17",
+    "kind": "delivery",
+    "summary": "The receiver of subscription 4d1f0c2b-8a7e-4f3d-9c6b-5a4e3d2c1b0a has refused 2 messages",
+    "explanation": ["The receiver says: it does not like it."],
+    "actions": ["retry", "drop"],
+}
+
+
+def test_a_lost_manager_leads_to_the_managers_and_refused_messages_can_be_forgotten(shared, page_of):
+    page = page_of(f"{shared}overview", ADMIN)
+    found = {"problems": [LOST, REFUSED], "count": 2, "links": []}
+    page.route("**/v1/problems?*", lambda route: route.fulfill(json=found))
+    repair = {"problem_id": REFUSED["id"], "action": "drop", "dry_run": True, "said": ["2 would be forgotten."]}
+    page.route("**/v1/problems/*/drop", lambda route: route.fulfill(json={"repair": repair}))
+    page.goto(f"{shared}problems")
+    page.get_by_role("button", name="Forget").click()
+    expect(page.get_by_role("dialog").get_by_text("2 would be forgotten.")).to_be_visible()
+    assert serious(page) == []
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("main").get_by_role("link", name=str(LOST["summary"])).click()
+    expect(page.get_by_role("heading", name="Managers")).to_be_visible()
+
+
 def test_what_an_action_would_do_is_said_before_a_reason_is_given_and_it_is_done(shared, page_of):
     page = page_of(f"{shared}overview", ADMIN)
     sent: list[dict[str, object]] = []

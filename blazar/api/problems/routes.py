@@ -29,6 +29,8 @@ from blazar.api.http.shapes import (
 )
 from blazar.api.kinds.hosts.requests import PUT as UPDATE_HOST
 from blazar.api.leases.rules import DELETE as DELETE_LEASE
+from blazar.api.leases.rules import visible
+from blazar.api.subscriptions.routes import visible_subscription
 from blazar.model.base.clock import zulu
 from blazar.model.problems.problems import (
     Problem,
@@ -45,7 +47,7 @@ GET = Rule("blazar:problems:get", ADMIN, "List and show problems.")
 ACT = Rule(
     "blazar:problems:act",
     f"{ADMIN} and {all_of(DELETE_LEASE, UPDATE_HOST)}",
-    "Act on problems: retry, release, give up, end, mend.",
+    "Act on problems: retry, release, give up, end, mend, recheck, drop.",
 )
 
 _EVENT = "event:4d1f0c2b-8a7e-4f3d-9c6b-5a4e3d2c1b0a"
@@ -153,8 +155,9 @@ def act(call: Call, problem_id: str, action: str) -> Json:
     request = RepairRequest(body["reason"], body.get("dry_run", True), body.get("confirm"))
     found = call.manager.problems.one(_read_id(problem_id))
     if found.lease_id is not None:
-        owner = call.manager.leases.owner(found.lease_id)
-        call.authorize({"project_id": owner.project_id, "user_id": owner.user_id})
+        visible(call, found.lease_id)
+    elif found.kind is ProblemKind.DELIVERY:
+        visible_subscription(call, found.id.split(":")[1])
     done = call.manager.problems.act(found.id, ProblemAction(action), request)
     return {"repair": _render_repair(done)}
 
@@ -234,7 +237,7 @@ PART = Part(
             body=Body("ProblemAct", _ACT, _EXAMPLES),
             answers={200: an_object({"repair": ref("ProblemRepair")})},
             errors=(404, 409),
-            parameters=(_ID, in_path("action", "retry, release, give_up, end or mend")),
+            parameters=(_ID, in_path("action", "retry, release, give_up, end, mend, recheck or drop")),
         ),
     ),
     rules=(GET, ACT),

@@ -10,18 +10,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from blazar.api.http import dates
-from blazar.api.http.context import Call, identifier
+from blazar.api.http.context import Call
 from blazar.api.http.dates import in_body
 from blazar.api.http.routes import MEMBER, Body, Caching, Part, Root, Route, Rule
 from blazar.api.http.shapes import Json, an_object, ref
 from blazar.api.leases.limits import check_text
-from blazar.api.leases.rules import GET as GET_LEASE
-from blazar.api.leases.rules import View, view_of
+from blazar.api.leases.rules import View, view_of, visible
 from blazar.api.leases.v1_1.requests import lease_change, reservations
 from blazar.api.leases.v1_1.schemas import CHANGED_RESERVATIONS, RESERVATIONS
 from blazar.api.search import render
 from blazar.api.search.render import COMPONENTS
-from blazar.context import note_owner
 from blazar.model.base.errors import Denied, InvalidInput, TooManyRequests
 from blazar.model.base.moments import NOW, Duration, Moment
 from blazar.model.leases.lease import unknown_lease
@@ -89,16 +87,9 @@ def _new(call: Call, body: Json, view: View) -> AvailabilityQuestion:
 
 def _for_lease(call: Call, body: Json, view: View) -> AvailabilityQuestion:
     """Return the question about a lease that the caller may see and ask about; NotFound, Denied."""
-    lease_id = body["lease_id"]
-    key = identifier(lease_id)
-    if key == "-" or key != lease_id:
-        raise unknown_lease(lease_id)
-    owner = call.manager.leases.owner(key)
-    target = {"project_id": owner.project_id, "user_id": owner.user_id}
-    if owner.deleted or not call.allows(GET_LEASE.name, target):
+    key = body["lease_id"]
+    if visible(call, key).deleted:
         raise unknown_lease(key)
-    call.authorize(target)
-    note_owner(owner)
     if "earliest" in body and "duration" not in body:
         raise InvalidInput(
             "earliest is for a search; give the duration to look for with it, or leave it out", at="/earliest"

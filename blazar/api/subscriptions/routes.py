@@ -86,12 +86,12 @@ def create(call: Call) -> Answer:
 
 def show(call: Call, subscription_id: str) -> Answer:
     """Show a subscription."""
-    return _written(_visible(call, subscription_id))
+    return _written(visible_subscription(call, subscription_id))
 
 
 def change(call: Call, subscription_id: str) -> Answer:
     """Change a subscription. What is as it was shown stays."""
-    before = _visible(call, subscription_id)
+    before = visible_subscription(call, subscription_id)
     read = cache(lambda: before)
 
     def current() -> None:
@@ -117,12 +117,12 @@ def change(call: Call, subscription_id: str) -> Answer:
 
 def test(call: Call, subscription_id: str) -> Answer:
     """Have a test sent to the receiver."""
-    return _written(call.manager.subscriptions.test(_visible(call, subscription_id).id), status=202)
+    return _written(call.manager.subscriptions.test(visible_subscription(call, subscription_id).id), status=202)
 
 
 def replay(call: Call, subscription_id: str) -> Answer:
     """Have what has happened be told again, from a place or a date on."""
-    found, body = _visible(call, subscription_id), call.body()
+    found, body = visible_subscription(call, subscription_id), call.body()
     if ("after" in body) == ("from" in body):
         sentence = "give one of after and from" if body else "after is missing; give a position, or from with a date"
         code, at = ("invalid_value", "/from") if body else ("missing_field", "/after")
@@ -133,7 +133,7 @@ def replay(call: Call, subscription_id: str) -> Answer:
 
 def failures(call: Call, subscription_id: str) -> Answer:
     """List the messages that the receiver has refused for good."""
-    found, asked = _visible(call, subscription_id), call.asked
+    found, asked = visible_subscription(call, subscription_id), call.asked
     page = call.manager.subscriptions.failures(found.id, asked.page("at"))
     items: Json = {"failures": [render_failure(item) for item in page.items]}
     return link_pages(items if page.count is None else {**items, "count": page.count}, page.following)
@@ -141,7 +141,7 @@ def failures(call: Call, subscription_id: str) -> Answer:
 
 def delete(call: Call, subscription_id: str) -> None:
     """Delete a subscription."""
-    found = _visible(call, subscription_id)
+    found = visible_subscription(call, subscription_id)
     try:
         call.manager.subscriptions.delete(found.id, _TAGS.wanted())
     except PreconditionFailed as error:
@@ -168,7 +168,7 @@ def _request(call: Call, body: Json, key: IdempotencyKey | None) -> Subscription
     )
 
 
-def _visible(call: Call, subscription_id: str) -> Subscription:
+def visible_subscription(call: Call, subscription_id: str) -> Subscription:
     """Return a subscription; NotFound if the caller may not see it, Denied if not do this."""
     found = call.manager.subscriptions.one(identifier(subscription_id))
     if found.project_id is None:

@@ -3,15 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 
 from blazar.manager.leases.lifecycle import is_claimed
 from blazar.model.base.clock import spell
 from blazar.model.leases.lease import Event
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
+from blazar.model.managers.presence import KnownManager
 from blazar.model.problems.problems import Problem, ProblemAction, ProblemKind
-from blazar.model.problems.troubles import CloudFinding, FailedResource, TroubledEvent, TroubledLease, Troubles
+from blazar.model.problems.troubles import (
+    CloudFinding,
+    DeadLetters,
+    FailedResource,
+    LostManager,
+    TroubledEvent,
+    TroubledLease,
+    Troubles,
+)
+from blazar.model.subscriptions.details import SubscriptionState
 
 GIVEN_UP = frozenset(
     {
@@ -35,6 +45,8 @@ def list_problems(troubles: Troubles, *, now: datetime, claim_ttl: timedelta) ->
         *map(explain_lease, troubles.leases),
         *map(explain_resource, troubles.resources),
         *map(explain_finding, troubles.findings),
+        *map(explain_manager, troubles.managers),
+        *map(explain_letters, troubles.letters),
     ]
     return tuple(sorted(found, key=lambda problem: (problem.since, problem.id)))
 
@@ -85,6 +97,20 @@ def describe_event(event: Event, now: datetime, claim_ttl: timedelta) -> Iterato
             yield f"It is tried again at {spell(event.due_at)}."
         else:
             yield f"It is due since {spell(event.due_at)}: no manager runs, or all their threads are busy."
+
+
+def list_lost_managers(known: Collection[KnownManager]) -> tuple[LostManager, ...]:
+    """Return the managers that are not seen any more; those are none that were started again on their machines."""
+    started = sorted((one for one in known if one.up), key=lambda one: one.facts.started_at)
+    lost: list[LostManager] = []
+    for gone in sorted((one for one in known if not one.up), key=lambda one: one.seen_at):
+        follows = (one for one in started if one.facts.host == gone.facts.host and one.facts.started_at >= gone.seen_at)
+        if (successor := next(follows, None)) is not None:
+            # A manager follows one other: of two that have crashed, one is still not there.
+            started.remove(successor)
+            continue
+        lost.append(LostManager(gone.id, gone.facts.host, gone.facts.version, gone.seen_at, len(gone.work)))
+    return tuple(lost)
 
 
 def describe_holder(token: str | None) -> str:
@@ -148,7 +174,43 @@ def explain_resource(resource: FailedResource) -> Problem:
         resource.failed_since,
         f"{resource.kind} {resource.name} has failed",
         (f"The monitor says: {resource.failure}." if resource.failure else "The monitor does not say why.",),
+        (ProblemAction.RECHECK,),
         region=resource.region,
+    )
+
+
+def explain_manager(manager: LostManager) -> Problem:
+    """Return the problem that a manager is which is not seen any more."""
+    claims = "It has claims on {} events that no other manager has taken over: none is up, or all are busy."
+    return Problem(
+        f"{ProblemKind.MANAGER}:{manager.id}",
+        ProblemKind.MANAGER,
+        manager.seen_at,
+        f"The manager on {manager.host} is not seen any more",
+        (
+            "It has crashed, hangs, or does not reach the database: its log says why; start it again.",
+            claims.format(manager.claims) if manager.claims else "Other managers have taken over what it worked on.",
+            "It is no problem any more once a manager has been started there, and is forgotten after a day.",
+        ),
+    )
+
+
+def explain_letters(letters: DeadLetters) -> Problem:
+    """Return the problem that messages are which the receiver of a subscription has refused for good."""
+    whose = "an operator" if letters.project_id is None else f"project {letters.project_id}"
+    idle = letters.state != SubscriptionState.ACTIVE
+    return Problem(
+        letters.problem_id,
+        ProblemKind.DELIVERY,
+        letters.at,
+        f"The receiver of subscription {letters.subscription_id} has refused {letters.number} messages",
+        (
+            f"The subscription belongs to {whose}.",
+            f"The first one is {letters.type} of {letters.subject}, at position {letters.first}.",
+            f"The receiver says: {letters.reason}.",
+            *((f"The subscription is {letters.state}: nothing is sent now.",) if idle else ()),
+        ),
+        (ProblemAction.RETRY, ProblemAction.DROP),
     )
 
 

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.repair.drift import Drift
 from blazar.manager.repair.ends import Ends
 from blazar.manager.repair.events import EventRepairs
-from blazar.manager.repair.explanations import list_problems
+from blazar.manager.repair.explanations import list_lost_managers, list_problems
+from blazar.manager.repair.settling import DeliveryRepairs, ResourceRepairs
 from blazar.manager.requests.resource_lists import page_of
 from blazar.model.base.clock import zulu
 from blazar.model.base.errors import WrongState
@@ -23,21 +26,34 @@ from blazar.model.problems.problems import (
     RepairRequest,
     unknown_problem,
 )
-from blazar.model.problems.troubles import CloudFinding, TroubleLimits, Troubles
+from blazar.model.problems.troubles import CloudFinding, LostManager, TroubleLimits, Troubles
+from blazar.store.subscriptions.dead_letters import MOST as MOST_SUBSCRIPTIONS
 
 Act = Callable[[Troubles, RepairRequest], tuple[str, ...]]
 """What is done about the only trouble that is given; it returns sentences about what was done, or would be."""
 
 
+@dataclass(frozen=True, slots=True)
+class Repairs:
+    """What acts on problems, by what these are about."""
+
+    events: EventRepairs
+    ends: Ends
+    drift: Drift
+    deliveries: DeliveryRepairs
+    resources: ResourceRepairs
+
+
 class ProblemService:
     """Shows problems, which are computed for each request, and acts on them."""
 
-    def __init__(self, runtime: Runtime, events: EventRepairs, ends: Ends, drift: Drift) -> None:
+    def __init__(self, runtime: Runtime, repairs: Repairs) -> None:
         self._runtime = runtime
         self._limits = TroubleLimits()
-        self.events = events
-        self.ends = ends
+        self.events, self.ends = events, ends = repairs.events, repairs.ends
+        drift, deliveries, resources = repairs.drift, repairs.deliveries, repairs.resources
         event, lease, found = ProblemKind.EVENT, ProblemKind.LEASE, ProblemKind.LEFTOVER
+        sent = ProblemKind.DELIVERY
         self._acts: Mapping[tuple[ProblemKind, ProblemAction], Act] = {
             (event, ProblemAction.RETRY): lambda of, request: events.retry(*_event_of(of), request),
             (event, ProblemAction.RELEASE): lambda of, request: events.release(*_event_of(of), request),
@@ -46,12 +62,21 @@ class ProblemService:
             (found, ProblemAction.END): lambda of, request: ends.end_leftover(_finding_of(of), request),
             (ProblemKind.DRIFT, ProblemAction.MEND): lambda of, request: drift.mend(_finding_of(of), request),
             (ProblemKind.UNKNOWN, ProblemAction.END): lambda of, request: ends.end_unknown(_finding_of(of), request),
+            (sent, ProblemAction.RETRY): lambda of, request: deliveries.retry(of.letters[0], request),
+            (sent, ProblemAction.DROP): lambda of, request: deliveries.drop(of.letters[0], request),
+            (ProblemKind.RESOURCE, ProblemAction.RECHECK): lambda of, request: resources.recheck(
+                of.resources[0], request
+            ),
         }
 
     def page(self, question: ProblemQuestion) -> ProblemPage:
-        """Return a page of the problems, the oldest first, in four statements. InvalidInput for an unknown marker."""
+        """Return a page of the problems, the oldest first, in seven statements. InvalidInput for an unknown marker."""
         now = self._runtime.clock.now()
         troubles = self._runtime.store.troubles.read(now, self._limits, lease_id=question.lease_id)
+        if question.lease_id is None:
+            letters = self._runtime.store.dead_letters.read(now)
+            more = troubles.more or len(letters) >= MOST_SUBSCRIPTIONS
+            troubles = replace(troubles, managers=self._list_lost(now), letters=letters, more=more)
         every = list_problems(troubles, now=now, claim_ttl=self._runtime.settings.claim_ttl)
         found = [problem for problem in every if _is_wanted(problem, question)]
         page = question.page
@@ -61,7 +86,7 @@ class ProblemService:
         return ProblemPage(tuple(shown), following, len(found) if page.with_count else None, troubles.more)
 
     def one(self, problem_id: str) -> Problem:
-        """Return a problem, in four statements. NotFound if there is none, or no longer."""
+        """Return a problem, in four statements at most. NotFound if there is none, or no longer."""
         return self._read(problem_id)[0]
 
     def act(self, problem_id: str, action: ProblemAction, request: RepairRequest) -> Repair:
@@ -80,9 +105,17 @@ class ProblemService:
     def _read(self, problem_id: str) -> tuple[Problem, Troubles]:
         now = self._runtime.clock.now()
         kind, region, key = parse_problem_id(problem_id)
-        troubles = self._runtime.store.troubles.read(now, self._limits, only=(kind, region, key))
+        if kind is ProblemKind.MANAGER:
+            troubles = Troubles(managers=self._list_lost(now))
+        elif kind is ProblemKind.DELIVERY:
+            troubles = Troubles(letters=self._runtime.store.dead_letters.read(now, key))
+        else:
+            troubles = self._runtime.store.troubles.read(now, self._limits, only=(kind, region, key))
         every = list_problems(troubles, now=now, claim_ttl=self._runtime.settings.claim_ttl)
         return _find(every, problem_id), troubles
+
+    def _list_lost(self, now: datetime) -> tuple[LostManager, ...]:
+        return list_lost_managers(self._runtime.store.managers.all(now=now, claim_ttl=self._runtime.settings.claim_ttl))
 
 
 def parse_problem_id(problem_id: str) -> tuple[ProblemKind, str | None, str]:
@@ -90,6 +123,11 @@ def parse_problem_id(problem_id: str) -> tuple[ProblemKind, str | None, str]:
     kind, _, rest = problem_id.partition(":")
     if kind not in set(map(str, ProblemKind)) or not rest:
         raise unknown_problem(problem_id)
+    if kind == ProblemKind.MANAGER:
+        return ProblemKind.MANAGER, None, rest
+    if kind == ProblemKind.DELIVERY:
+        # What it is about is the subscription; the position says which of its messages are meant.
+        return ProblemKind.DELIVERY, None, rest.rpartition(":")[0]
     region, colon, key = rest.rpartition(":")
     return ProblemKind(kind), region if colon else None, key
 

@@ -20,7 +20,8 @@ class ProblemKind(StrEnum):
     ``EVENT``: a step of a lease. ``LEASE``: a lease that has failed, or is long on its way. ``RESOURCE``: one that has
     failed. ``LEFTOVER``: what a lease that is over has in the cloud after several clean-ups. ``UNKNOWN``: what bears
     the mark of a reservation that is not on record. ``DRIFT``: what a reservation has in the cloud is not as it should
-    be.
+    be. ``MANAGER``: one that is not seen any more. ``DELIVERY``: messages that the receiver of a subscription
+    has refused for good.
     """
 
     EVENT = "event"
@@ -29,14 +30,17 @@ class ProblemKind(StrEnum):
     LEFTOVER = "leftover"
     UNKNOWN = "unknown"
     DRIFT = "drift"
+    MANAGER = "manager"
+    DELIVERY = "delivery"
 
 
 class ProblemAction(StrEnum):
     """What can be done about a problem.
 
-    ``RETRY``: try the event again now. ``RELEASE``: let a claim end that lasts too long. ``GIVE_UP``: go on without
-    what the event does. ``END``: end the lease, or what is left of a reservation. ``MEND``: bring the cloud to what the
-    books say.
+    ``RETRY``: try the event again now, or tell the receiver once more. ``RELEASE``: let a claim end that lasts too
+    long. ``GIVE_UP``: go on without what the event does. ``END``: end the lease, or what is left of a reservation.
+    ``MEND``: bring the cloud to what the books say. ``RECHECK``: ask the cloud now how a resource is. ``DROP``: forget
+    messages that were refused.
     """
 
     RETRY = "retry"
@@ -44,6 +48,8 @@ class ProblemAction(StrEnum):
     GIVE_UP = "give_up"
     END = "end"
     MEND = "mend"
+    RECHECK = "recheck"
+    DROP = "drop"
 
 
 @dataclass(frozen=True, slots=True)

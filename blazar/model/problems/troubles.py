@@ -42,14 +42,52 @@ class TroubledEvent:
 
 @dataclass(frozen=True, slots=True)
 class FailedResource:
-    """A resource that has failed; ``label`` is its public id."""
+    """A resource that has failed; ``label`` is its public id, ``external_id`` that of its kind."""
 
     label: str
+    external_id: str
     kind: str
     name: str
     region: str
     failed_since: datetime
     failure: str
+
+
+@dataclass(frozen=True, slots=True)
+class LostManager:
+    """A manager that is not seen any more; ``claims`` is on how many events its claims have not been taken over."""
+
+    id: str
+    host: str
+    version: str
+    seen_at: datetime
+    claims: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """Messages that the receiver of a subscription has refused for good.
+
+    ``first`` and ``last`` are the places of their entries in the journal; ``type``, ``subject``, ``reason`` and ``at``
+    are those of the first one. ``state`` is that of the subscription; ``project_id`` None: it is an operator's.
+    """
+
+    subscription_id: str
+    project_id: str | None
+    user_id: str
+    state: str
+    first: int
+    last: int
+    number: int
+    type: str
+    subject: str
+    reason: str
+    at: datetime
+
+    @property
+    def problem_id(self) -> str:
+        """The id of the problem that they are."""
+        return f"{ProblemKind.DELIVERY}:{self.subscription_id}:{self.first}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,4 +136,6 @@ class Troubles:
     leases: tuple[TroubledLease, ...] = ()
     resources: tuple[FailedResource, ...] = ()
     findings: tuple[CloudFinding, ...] = ()
+    managers: tuple[LostManager, ...] = ()
+    letters: tuple[DeadLetters, ...] = ()
     more: bool = False

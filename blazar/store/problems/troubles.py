@@ -218,7 +218,7 @@ def _read_resources(
 ) -> tuple[FailedResource, ...]:
     r = resources.c
     query = (
-        sa.select(r.label, r.kind, r.name, r.region, r.failed_since, sa.func.coalesce(r.failure, ""))
+        sa.select(r.label, r.external_id, r.kind, r.name, r.region, r.failed_since, sa.func.coalesce(r.failure, ""))
         .where(r.live == 1, r.failed_since <= now - patience.failed, *where)
         .order_by(r.failed_since, r.label)
         .limit(MOST)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("id", "since", "summary", "actions")
 KEYS = ("id", "kind", "since", "summary", "explanation", "actions", "lease_id", "region")
-KINDS = ("event", "lease", "resource", "leftover", "unknown", "drift")
+KINDS = ("event", "lease", "resource", "leftover", "unknown", "drift", "manager", "delivery")
 MOST = 50
 
 
@@ -103,7 +103,7 @@ class _Act(LibraryCommand):
 
 
 class RetryProblems(_Act):
-    """Try events again at once"""
+    """Try events again at once, or tell receivers of subscriptions once more what they have refused"""
 
     action = "retry"
 
@@ -144,3 +144,15 @@ class MendProblems(_Act):
     """Bring what reservations have in the cloud to what the books say"""
 
     action = "mend"
+
+
+class RecheckProblems(_Act):
+    """Ask the cloud now how resources are that have failed"""
+
+    action = "recheck"
+
+
+class DropProblems(_Act):
+    """Forget messages that the receivers of subscriptions have refused for good"""
+
+    action = "drop"

@@ -58,7 +58,7 @@ class Problems:
     def act(
         self, problem_id: str, action: str, *, reason: str, dry_run: bool = True, confirm: str | None = None
     ) -> Repair:
-        """Do something about a problem: ``retry``, ``release``, ``give_up``, ``end`` or ``mend``. NotFound, Conflict.
+        """Do something about a problem, one of its ``actions``. NotFound, Conflict.
 
         By default it only says what would be done. ``reason`` goes into the history of the lease. ``confirm`` is the
         id of a reservation that is not on record, once more, to end it.

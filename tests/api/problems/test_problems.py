@@ -8,7 +8,9 @@ from datetime import timedelta
 import pytest
 
 from blazar.clouds.ports.compute import Flavor
+from blazar.clouds.ports.webhooks import Reception, WebhookReceipt
 from blazar.model.leases.states import EventType, LeaseStatus
+from blazar.model.subscriptions.details import SubscriptionRequest
 from blazar.resources.instances.reservation_flavor import flavor_name
 from tests.api.conftest import app_of, client_of, token
 from tests.world import PROJECT, World, a_host
@@ -110,6 +112,32 @@ def test_what_is_not_on_record_is_named_once_more(world, http):
     assert call(http, "POST", url, {"reason": "x", "dry_run": False, "confirm": UNKNOWN}).status_code == 200
     world.run()
     assert world.simulated.compute.flavor(UNKNOWN) is None
+
+
+@pytest.fixture
+def refused(world: World) -> str:
+    """The id of a subscription of the project whose receiver has refused a message for good."""
+    request = SubscriptionRequest(PROJECT, "curie", "https://ci.example/x", ("lease.*",))
+    made = world.manager.subscriptions.create(request).subscription
+    world.manager.delivery.run_due()
+    world.webhooks.answers["https://ci.example/x"] = lambda message: WebhookReceipt(Reception.REFUSED, "no")
+    world.lease(a_host(), start=24 * HOUR)
+    for _ in range(9):
+        world.manager.journal_numbering.run_once()
+        world.manager.delivery.run_due()
+        world.clock.by(seconds=60)
+    return made.id
+
+
+def test_operators_settle_what_receivers_of_others_have_refused(world, http, refused):
+    (problem,) = call(http, "GET", f"{URL}?kind=delivery").json["problems"]
+    assert problem["actions"] == ["retry", "drop"]
+    assert problem["lease_id"] is None
+    url = f"{URL}/{problem['id']}"
+    assert call(http, "POST", f"{url}/drop", {"reason": "x"}, who=token("curie", PROJECT)).status_code == 403
+    dropped = call(http, "POST", f"{url}/drop", {"reason": "x", "dry_run": False})
+    assert dropped.json["repair"]["said"][0] == "The message is forgotten."
+    assert code(call(http, "GET", url)) == (404, "problem_not_found", None)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

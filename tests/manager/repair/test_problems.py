@@ -116,7 +116,7 @@ def test_pages_go_on_where_the_last_one_ended_in_as_many_statements_whatever_the
     ask = world.manager.problems.page
     with counted(world.engine) as statements:
         first = ask(ProblemQuestion(Page(2, "since", with_count=True)))
-    assert (statements.count, first.count, first.following is not None) == (4, 5, True)
+    assert (statements.count, first.count, first.following is not None) == (7, 5, True)
     rest = ask(ProblemQuestion(Page(9, "since", after=first.following)))
     assert [problem.id.rpartition(":")[2] for problem in (*first.items, *rest.items)] == ids
     by_id = ask(ProblemQuestion(Page(9, "since", after=first.items[-1].id)))
@@ -128,7 +128,8 @@ def test_pages_go_on_where_the_last_one_ended_in_as_many_statements_whatever_the
 
 
 @pytest.mark.parametrize(
-    "problem_id", ["", "event", "event:", "nothing:1", "event:x", "lease:x", "drift:x", "resource:x"]
+    "problem_id",
+    ["", "event", "event:", "nothing:1", "event:x", "lease:x", "drift:x", "resource:x", "manager:x", "delivery:x:1"],
 )
 def test_what_is_no_problem_is_not_found(world, problem_id):
     with pytest.raises(NotFound, match="there is no problem"):

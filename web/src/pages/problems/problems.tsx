@@ -20,7 +20,12 @@ const VERBS: Readonly<Record<string, string>> = {
   give_up: "Give up",
   end: "End",
   mend: "Mend",
+  recheck: "Check again",
+  drop: "Forget",
 };
+
+/** Actions that nobody loses anything by. */
+const HARMLESS: ReadonlySet<string> = new Set(["retry", "mend", "recheck"]);
 
 interface Chosen {
   problem: Problem;
@@ -47,11 +52,7 @@ export function ProblemsPage() {
         row={(problem) => (
           <tr key={problem.id}>
             <th scope="row">
-              {problem.lease_id ? (
-                <a href={hrefOf("lease", { id: problem.lease_id })}>{problem.summary}</a>
-              ) : (
-                problem.summary
-              )}
+              <Subject problem={problem} />
               {problem.region && <span class="muted"> in {problem.region}</span>}
             </th>
             <td>
@@ -92,6 +93,13 @@ export function ProblemsPage() {
   );
 }
 
+/** What a problem is, with the way to the page of what it is about. */
+function Subject({ problem }: { problem: Problem }) {
+  if (problem.lease_id) return <a href={hrefOf("lease", { id: problem.lease_id })}>{problem.summary}</a>;
+  if (problem.kind === "manager") return <a href={hrefOf("managers")}>{problem.summary}</a>;
+  return <>{problem.summary}</>;
+}
+
 /** Says what would be done, asks why, and does it. */
 function ActDialog({ problem, action, onClose, onDone }: Chosen & { onClose: () => void; onDone: () => void }) {
   const [reason, setReason] = useState("");
@@ -124,7 +132,7 @@ function ActDialog({ problem, action, onClose, onDone }: Chosen & { onClose: () 
       </button>
       <BusyButton
         type="submit"
-        class={action === "retry" || action === "mend" ? "primary" : "danger"}
+        class={HARMLESS.has(action) ? "primary" : "danger"}
         busy={busy}
         doing="Doing it…"
         disabled={reason.trim() === "" || preview.data === null}
