@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certificates of servers on 127.0.0.1."""
+"""Certificates of servers on loopback."""
 
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-def make_certificate(folder: Path) -> tuple[Path, Path]:
-    """Make a certificate for 127.0.0.1 that vouches for itself; return its file and that of its key."""
+def make_certificate(folder: Path, addresses: Sequence[str] = ("127.0.0.1",)) -> tuple[Path, Path]:
+    """Make a certificate for addresses that vouches for itself; return its file and that of its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
@@ -26,7 +27,10 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(each)) for each in addresses]),
+            critical=False,
+        )
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

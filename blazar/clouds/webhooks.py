@@ -8,7 +8,8 @@ could else have the service call what they cannot reach themselves.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 
 from oslo_config import cfg
@@ -16,8 +17,8 @@ from oslo_config import cfg
 from blazar.clouds.hooks.http import read_retry_after
 from blazar.clouds.outgoing import signing
 from blazar.clouds.outgoing.addresses import Allowed, TargetNames
-from blazar.clouds.outgoing.posting import FAILURES, NotAllowed, Poster, Reply, describe_error
-from blazar.clouds.ports.webhooks import NOT_SET, Reception, WebhookMessage, WebhookReceipt
+from blazar.clouds.outgoing.posting import FAILURES, Line, NotAllowed, Poster, Reply, describe_error
+from blazar.clouds.ports.webhooks import NOT_SET, Reception, SendWebhook, WebhookMessage, WebhookReceipt
 from blazar.model.base.errors import InvalidInput
 
 SECTION = "webhooks"
@@ -109,7 +110,18 @@ class HttpWebhooks:
         return signing.secret_text(secret)
 
     def send(self, message: WebhookMessage) -> WebhookReceipt:
-        """Send a message; the deadline holds for all of it."""
+        """Send a message by a connection of its own; the deadline holds for all of it."""
+        with self.keep_connection() as send:
+            return send(message)
+
+    @contextmanager
+    def keep_connection(self) -> Iterator[SendWebhook]:
+        """Return what sends messages; those to one host by one connection, as long as it is open."""
+        lines = {trusted: poster.open_line() for trusted, poster in self._posters.items()}
+        with closing(lines[True]), closing(lines[False]):
+            yield lambda message: self._send_by(lines[message.trusted], message)
+
+    def _send_by(self, line: Line, message: WebhookMessage) -> WebhookReceipt:
         if not self._masters:
             return WebhookReceipt(Reception.FAILED, NOT_SET)
         try:
@@ -119,7 +131,7 @@ class HttpWebhooks:
             return WebhookReceipt(Reception.REFUSED, error.message)
         headers = {"Content-Type": message.content_type, "Accept": "*/*", **self._sign(message)}
         try:
-            reply = self._posters[message.trusted].post(parts, headers, message.body, self.seconds)
+            reply = line.post(parts, headers, message.body, self.seconds)
         except NotAllowed as error:
             # What a name stands for inside of the site is nothing that members should learn.
             hidden = "its host has an address that must not be called"

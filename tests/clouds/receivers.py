@@ -59,6 +59,8 @@ class Receiver:
         """Read one request."""
         with wire.makefile("rb") as file:
             line = file.readline().decode().strip()
+            if not line:
+                raise ConnectionResetError("the caller has hung up")
             headers = {}
             while text := file.readline().decode().strip():
                 name, _, value = text.partition(":")

@@ -8,6 +8,7 @@ import logging
 import re
 import socket
 import ssl
+import threading
 import time
 from datetime import timedelta
 
@@ -229,3 +230,105 @@ def test_without_a_master_secret_nothing_is_sent(tls):
     assert (receipt.reception, heard.connections) == (Reception.FAILED, 0)
     with pytest.raises(InvalidInput, match="master_secrets is not set"):
         webhooks(masters=()).reveal_secret("s-1", 1)
+
+
+class Keeping:
+    """A receiver that keeps connections open: it reads ``calls`` messages of each, and answers all of them so."""
+
+    def __init__(self, calls: int, given: bytes) -> None:
+        self.calls, self.given = calls, given
+        self.receiver = None
+
+    def __call__(self, wire) -> None:
+        wire.sendall(self.given)
+        for _ in range(self.calls - 1):
+            self.receiver.read(wire)
+            wire.sendall(self.given)
+
+
+def send_some(sender: HttpWebhooks, url: str, count: int) -> list[Reception]:
+    with sender.keep_connection() as send:
+        return [send(a_message(url)).reception for _ in range(count)]
+
+
+@pytest.mark.parametrize(("calls", "connections"), [(6, 1), (1, 6), (2, 3), (4, 2)])
+def test_messages_go_by_one_connection_as_long_as_the_receiver_keeps_it(tls, calls, connections):
+    cafile, context = tls
+    keeping = Keeping(calls, answer(204))
+    with receiver(keeping, tls=context) as heard:
+        keeping.receiver = heard
+        assert send_some(webhooks(cafile=cafile), https(heard), 6) == [Reception.ACCEPTED] * 6
+        assert (len(heard.heard), heard.connections) == (6, connections)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        answer(204, Connection="close"),
+        answer(200, b"x" * 5000),
+        b"HTTP/1.0 204 X\r\n\r\n",
+    ],
+    ids=["it says so", "a long answer", "an old protocol"],
+)
+def test_a_connection_is_given_up_after_an_answer_that_is_not_as_it_should_be(tls, given):
+    cafile, context = tls
+    keeping = Keeping(9, given)
+    with receiver(keeping, tls=context) as heard:
+        keeping.receiver = heard
+        assert send_some(webhooks(cafile=cafile, seconds=3), https(heard), 3) == [Reception.ACCEPTED] * 3
+        assert heard.connections == 3
+
+
+def test_an_answer_that_comes_before_its_message_is_none(tls):
+    cafile, context = tls
+    said = threading.Event()
+
+    def foresee(wire) -> None:
+        wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        wire.sendall(answer(204))
+        wire.sendall(answer(410))
+        said.set()
+        silent(wire)
+
+    with receiver(foresee, answer(204), tls=context) as heard, webhooks(cafile=cafile).keep_connection() as send:
+        assert send(a_message(https(heard))).reception is Reception.ACCEPTED
+        assert said.wait(5)
+        assert send(a_message(https(heard))).reception is Reception.ACCEPTED
+        assert heard.connections == 2
+
+
+def test_the_address_is_checked_whenever_a_connection_is_made(tls, monkeypatch):
+    cafile, context = tls
+    keeping = Keeping(2, answer(204))
+    with receiver(keeping, tls=context) as heard:
+        keeping.receiver = heard
+        sender, asked = webhooks(cafile=cafile), []
+        inward = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.5", heard.port))]
+
+        def resolve(host: str, port: int, **_: object) -> list[object]:
+            asked.append(host)
+            here = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))
+            return [here] if len(asked) == 1 else inward
+
+        monkeypatch.setattr(socket, "getaddrinfo", resolve)
+        got = send_some(sender, https(heard), 4)
+    # The receiver has closed the first connection after two messages.
+    assert got == [Reception.ACCEPTED, Reception.ACCEPTED, Reception.REFUSED, Reception.REFUSED]
+    assert len(asked) == 3
+
+
+def test_each_message_of_a_connection_has_its_time(tls):
+    cafile, context = tls
+    keeping = Keeping(2, answer(204))
+
+    def hang(wire) -> None:
+        wire.sendall(answer(204))
+        heard.read(wire)
+        silent(wire)
+
+    with receiver(hang, keeping, tls=context) as heard:
+        keeping.receiver = heard
+        begun = time.monotonic()
+        got = send_some(webhooks(cafile=cafile, seconds=0.4), https(heard), 3)
+        assert got == [Reception.ACCEPTED, Reception.FAILED, Reception.ACCEPTED]
+        assert time.monotonic() - begun < 5

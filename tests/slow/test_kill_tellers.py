@@ -15,7 +15,7 @@ import statistics
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.synchronize import Event
@@ -177,37 +177,51 @@ def write(store: Store, revisions: dict[str, int], object_id: str) -> None:
     store.transactions.write(lambda connection: write_entries(connection, [entry]))
 
 
-def kill_again_and_again(url: str, cafile: str, kills: int, meanwhile) -> None:
-    """Run two managers; kill one of them every now and then, and put another in its place."""
+@contextlib.contextmanager
+def running_managers(url: str, cafile: str) -> Iterator[Callable[[], Event]]:
+    """Run two managers; return what kills the older one and begins another, and returns the event of its begin."""
     context = multiprocessing.get_context("spawn")
+    running: list = []
 
-    def begin():
+    def begin() -> Event:
         ready = context.Event()
         process = context.Process(target=manage, args=(url, cafile, ready), daemon=True)
         process.start()
-        return process, ready
+        running.append((process, ready))
+        return ready
 
-    running, dice = [begin(), begin()], random.Random(7)
+    def kill_one() -> Event:
+        victim, _ = running.pop(0)
+        os.kill(victim.pid, signal.SIGKILL)
+        victim.join()
+        return begin()
+
     try:
-        for _ in range(kills):
-            while not all(ready.is_set() for _, ready in running):
-                assert all(process.is_alive() for process, _ in running), "a manager has ended by itself"
-                meanwhile()
-            end = time.monotonic() + dice.uniform(0.1, 2)
-            while time.monotonic() < end:
-                meanwhile()
-            victim, _ = running.pop(0)
-            os.kill(victim.pid, signal.SIGKILL)
-            victim.join()
-            running.append(begin())
-        end = time.monotonic() + 60
-        while not meanwhile(finished=True):
-            assert time.monotonic() < end, "the last entries did not arrive"
-            time.sleep(0.1)
+        for ready in (begin(), begin()):
+            assert ready.wait(60), "a manager does not begin"
+        yield kill_one
     finally:
         for process, _ in running:
             os.kill(process.pid, signal.SIGKILL)
             process.join()
+
+
+def kill_again_and_again(url: str, cafile: str, kills: int, meanwhile) -> None:
+    """Run two managers; kill one of them every now and then, and put another in its place."""
+    dice = random.Random(7)
+    with running_managers(url, cafile) as kill_one:
+        for _ in range(kills):
+            end = time.monotonic() + dice.uniform(0.1, 2)
+            while time.monotonic() < end:
+                meanwhile()
+            ready, end = kill_one(), time.monotonic() + 60
+            while not ready.is_set():
+                assert time.monotonic() < end, "a manager does not begin"
+                meanwhile()
+        end = time.monotonic() + 60
+        while not meanwhile(finished=True):
+            assert time.monotonic() < end, "the last entries did not arrive"
+            time.sleep(0.1)
 
 
 def in_first_order(events: Sequence[dict]) -> bool:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One POST to a receiver that is trusted as little as possible.
+"""POSTs to receivers that are trusted as little as possible.
 
-Each call has a connection of its own, to an address that was checked right before, and one deadline for everything:
-however slowly bytes arrive, the connection is cut then. Redirects are not followed, proxies not used, little is read.
+A connection leads to an address that was checked right before it was made, and carries one call, or several one after
+the other. Each call has one deadline for everything: however slowly bytes arrive, the connection is cut then.
+Redirects are not followed, proxies not used, little is read.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult
 
@@ -28,10 +31,13 @@ from blazar.clouds.outgoing.addresses import Allowed
 MOST_BYTES = 4096
 """The limit of what is read of an answer."""
 
-COMMON = {"Accept-Encoding": "identity", "Connection": "close", "User-Agent": f"blazar/{__version__}"}
+COMMON = {"Accept-Encoding": "identity", "User-Agent": f"blazar/{__version__}"}
 
 FAILURES = (OSError, http.client.HTTPException, ValueError)
 """What a call fails with."""
+
+CLOSED = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
+"""What a call fails with by a connection that the other side has closed since the last one."""
 
 
 class NotAllowed(Exception):
@@ -55,33 +61,20 @@ class Poster:
         self._cafile = cafile
 
     def post(self, parts: SplitResult, headers: Mapping[str, str], body: bytes, seconds: float) -> Reply:
-        """Return an answer whose headers came in time; NotAllowed, FAILURES."""
-        deadline = time.monotonic() + seconds
-        host, port = str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80)
-        raw = self._connect(host, port, deadline)
-        with _shut_down_at(raw, deadline) as late, closing(self._wrap_in_tls(raw, parts.scheme, host)) as wire:
-            connection = http.client.HTTPConnection(host, port)
-            connection.sock = wire
-            path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-            connection.request("POST", path, body, {"Host": parts.netloc, **COMMON, **headers})
-            response = connection.getresponse()
-            if late.is_set():
-                # The end of a connection looks like the end of the headers.
-                raise TimeoutError("the answer took too long")
-            text: bytes | None = None
-            # The status says what was done, even if the rest is missing.
-            with suppress(OSError, http.client.HTTPException, ValueError):
-                text = response.read(MOST_BYTES + 1)
-                if len(text) > MOST_BYTES or response.length:
-                    text = None
-            return Reply(response.status, response.getheader("Retry-After"), text)
+        """Return an answer whose headers came in time, by a connection for this call alone; NotAllowed, FAILURES."""
+        with closing(self.open_line()) as line:
+            return line.post(parts, {"Connection": "close", **headers}, body, seconds)
 
-    def _connect(self, host: str, port: int, deadline: float) -> socket.socket:
+    def open_line(self) -> Line:
+        """Return what makes calls one after the other, if it can by one connection; to be closed."""
+        return Line(self._connect)
+
+    def _connect(self, target: Target, deadline: float) -> Connected:
         """Return a connection to the first address of a host that answers, if every address of it is allowed."""
-        found = _resolve_host(host, port, deadline)
+        found = _resolve_host(target.host, target.port, deadline)
         for *_, place in found:
             address = ipaddress.ip_address(str(place[0]).partition("%")[0])
-            if (obstacle := self._allowed.obstacle(host, address)) is not None:
+            if (obstacle := self._allowed.obstacle(target.host, address)) is not None:
                 raise NotAllowed(obstacle)
         failure: OSError = TimeoutError("no time is left")
         for family, kind, protocol, _, place in found:
@@ -92,23 +85,133 @@ class Poster:
             try:
                 wire.settimeout(left)
                 wire.connect(place)
+                # So that the end of a message does not wait until its begin was acknowledged.
+                wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             except OSError as error:
                 wire.close()
                 failure = error
                 continue
-            return wire
+            return self._wrap_in_tls(wire, target, deadline)
         raise failure
 
-    def _wrap_in_tls(self, raw: socket.socket, scheme: str, host: str) -> socket.socket:
-        if scheme == "http":
-            return raw
+    def _wrap_in_tls(self, raw: socket.socket, target: Target, deadline: float) -> Connected:
+        # A handle of our own: TLS takes over the one that it wraps.
+        handle = raw.dup()
+        if target.scheme == "http":
+            return Connected(target, raw, handle)
         try:
-            return ssl.create_default_context(cafile=self._cafile or DEFAULT_CA_BUNDLE_PATH).wrap_socket(
-                raw, server_hostname=host
-            )
+            with _shut_down_at(handle, deadline):
+                wire = _trust(self._cafile or DEFAULT_CA_BUNDLE_PATH).wrap_socket(raw, server_hostname=target.host)
         except BaseException:
             raw.close()
+            handle.close()
             raise
+        return Connected(target, wire, handle)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a connection leads."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """A connection, and a second handle of it by which it can be shut down."""
+
+    target: Target
+    wire: socket.socket
+    handle: socket.socket
+
+    def is_quiet(self) -> bool:
+        """Return whether it is open, and nothing has come that nobody has asked for."""
+        self.wire.settimeout(0)
+        try:
+            self.wire.recv(1)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return True
+        except OSError:
+            return False
+        return False
+
+    def close(self) -> None:
+        """Close it."""
+        self.wire.close()
+        self.handle.close()
+
+
+class Line:
+    """Makes calls to a host one after the other, by one connection as long as the host keeps it open.
+
+    The address is checked whenever a connection is made, also when one that was closed is made again.
+    """
+
+    def __init__(self, connect: Callable[[Target, float], Connected]) -> None:
+        self._connect = connect
+        self._kept: Connected | None = None
+
+    def post(self, parts: SplitResult, headers: Mapping[str, str], body: bytes, seconds: float) -> Reply:
+        """Return an answer whose headers came in time; NotAllowed, FAILURES."""
+        deadline = time.monotonic() + seconds
+        target = Target(parts.scheme, str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80))
+        if self._kept is not None and (self._kept.target != target or not self._kept.is_quiet()):
+            self.close()
+        if self._kept is not None:
+            # The host may have closed it meanwhile. If it has read the message, that comes twice, with one id.
+            with suppress(*CLOSED):
+                return self._exchange(self._kept, parts, headers, body, deadline)
+        self._kept = self._connect(target, deadline)
+        return self._exchange(self._kept, parts, headers, body, deadline)
+
+    def close(self) -> None:
+        """Close the connection, if there is one."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.close()
+
+    def _exchange(
+        self, kept: Connected, parts: SplitResult, headers: Mapping[str, str], body: bytes, deadline: float
+    ) -> Reply:
+        """Send a message by a connection, and read the answer; close it unless it can be used once more."""
+        whole = False
+        try:
+            kept.wire.settimeout(max(0.01, deadline - time.monotonic()))
+            with _shut_down_at(kept.handle, deadline) as late:
+                connection = http.client.HTTPConnection(kept.target.host, kept.target.port)
+                # Nobody but us connects: the address must have been checked.
+                connection.auto_open = 0
+                connection.sock = kept.wire
+                path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+                connection.request("POST", path, body, {"Host": parts.netloc, **COMMON, **headers})
+                response = connection.getresponse()
+                if late.is_set():
+                    # The end of a connection looks like the end of the headers.
+                    raise TimeoutError("the answer took too long")
+                text: bytes | None = None
+                # The status says what was done, even if the rest is missing.
+                with suppress(OSError, http.client.HTTPException, ValueError):
+                    text = response.read(MOST_BYTES + 1)
+                    if len(text) > MOST_BYTES or response.length:
+                        text = None
+                whole = text is not None and response.isclosed() and not response.will_close and not late.is_set()
+                return Reply(response.status, response.getheader("Retry-After"), text)
+        finally:
+            if not whole:
+                self.close()
+
+
+def _trust(cafile: str) -> ssl.SSLContext:
+    """Return what trusts the certificates of a file as it is now."""
+    return _read_trusted(cafile, Path(cafile).stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _read_trusted(cafile: str, written_at: int) -> ssl.SSLContext:
+    # Reading a hundred certificates takes longer than a call.
+    return ssl.create_default_context(cafile=cafile)
 
 
 def _resolve_host(host: str, port: int, deadline: float) -> Sequence[tuple[Any, ...]]:
@@ -135,11 +238,9 @@ def _resolve_host(host: str, port: int, deadline: float) -> Sequence[tuple[Any, 
 
 
 @contextmanager
-def _shut_down_at(raw: socket.socket, deadline: float) -> Iterator[threading.Event]:
+def _shut_down_at(handle: socket.socket, deadline: float) -> Iterator[threading.Event]:
     """Shut a connection down at the deadline, whatever is being waited for; an error after that is a TimeoutError."""
     late = threading.Event()
-    # A handle of our own: TLS takes over the one that it wraps.
-    handle = raw.dup()
 
     def cut() -> None:
         late.set()
@@ -158,7 +259,6 @@ def _shut_down_at(raw: socket.socket, deadline: float) -> Iterator[threading.Eve
     finally:
         timer.cancel()
         timer.join()
-        handle.close()
 
 
 def describe_error(error: Exception) -> str:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -51,6 +53,9 @@ class WebhookReceipt:
     after: timedelta | None = None
 
 
+SendWebhook = Callable[[WebhookMessage], WebhookReceipt]
+
+
 class Webhooks(Protocol):
     """The calls of web hooks."""
 
@@ -66,6 +71,9 @@ class Webhooks(Protocol):
 
     def send(self, message: WebhookMessage) -> WebhookReceipt:
         """Send a message within 15 seconds, whatever the receiver does. No errors of its own."""
+
+    def keep_connection(self) -> AbstractContextManager[SendWebhook]:
+        """Return what sends messages as ``send`` does, if it can by one connection; of one thread."""
 
 
 class NoWebhooks:
@@ -84,3 +92,7 @@ class NoWebhooks:
     def send(self, message: WebhookMessage) -> WebhookReceipt:
         """Send nothing: it may be delivered once there is a master secret."""
         return WebhookReceipt(Reception.FAILED, NOT_SET)
+
+    def keep_connection(self) -> AbstractContextManager[SendWebhook]:
+        """Return what sends nothing."""
+        return nullcontext(self.send)

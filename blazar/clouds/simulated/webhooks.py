@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from urllib.parse import urlsplit
 
-from blazar.clouds.ports.webhooks import Reception, WebhookMessage, WebhookReceipt
+from blazar.clouds.ports.webhooks import Reception, SendWebhook, WebhookMessage, WebhookReceipt
 from blazar.model.base.errors import InvalidInput
 
 Answering = Callable[[WebhookMessage], WebhookReceipt]
@@ -54,3 +55,7 @@ class SimulatedWebhooks:
             with self._lock:
                 self.accepted.append(message)
         return receipt
+
+    def keep_connection(self) -> AbstractContextManager[SendWebhook]:
+        """Return what sends messages."""
+        return nullcontext(self.send)

@@ -18,23 +18,21 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
 from urllib.parse import urlsplit
 
 from blazar.clouds.ports.people import NO_ADDRESS
-from blazar.clouds.ports.webhooks import Reception, WebhookMessage, WebhookReceipt
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.due_work import DueWork
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.subscriptions.mails import make_mail
+from blazar.manager.subscriptions.channels import Channels
 from blazar.manager.subscriptions.sending import Sending
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudRefused, CloudUnavailable
 from blazar.model.base.log_lines import log_level
 from blazar.model.journal.entries import NumberedEntry
 from blazar.model.journal.views import show_entry
-from blazar.model.subscriptions.details import Channel, Subscription
+from blazar.model.subscriptions.details import Channel
 from blazar.model.subscriptions.events import matches_event
-from blazar.model.subscriptions.messages import Message, make_messages, make_test_message
+from blazar.model.subscriptions.messages import Message, make_test_message
 from blazar.model.subscriptions.rounds import ReceiverStanding, Round, decide_round
 from blazar.store.subscriptions.work import ClaimedSubscription, DueSubscription
 
@@ -107,6 +105,7 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
         super().__init__("subscriptions", runtime, work="Subscribers cannot be told")
         self._store = runtime.store.subscription_work
         self._chance = chance
+        self._channels = Channels(runtime)
         self._places = SendingPlaces()
         self._senders = ThreadPoolExecutor(WELL + FAILING, thread_name_prefix="subscriptions")
         self._skipped = False
@@ -115,7 +114,7 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
 
     def start(self) -> None:
         """Start the sending threads; none if there is neither a master secret to sign with nor a mail server."""
-        if self._runtime.webhooks.enabled or self._runtime.mail.enabled:
+        if self._channels.enabled:
             super().start()
 
     def stop(self) -> None:
@@ -233,7 +232,7 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
         """Send what a receiver is to be told of; whatever fails about it is a failed round. ClaimLost."""
         first = wanted[0].position if wanted else None
         try:
-            messages = self._make_messages(claimed.subscription, wanted)
+            messages = self._channels.make_messages(claimed.subscription, wanted)
             if messages is None:
                 return Round(through, failed=first, failure=NO_ADDRESS)
             return self._send(claimed, messages, through=through)
@@ -250,43 +249,12 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
 
     def _send(self, claimed: ClaimedSubscription, messages: Sequence[Message], *, through: int) -> Round:
         found = claimed.subscription
-        sending = Sending(partial(self._send_one, found), self._runtime.clock, self._stopping)
-        result = sending.send_all(messages, through=through)
+        with self._channels.open(found) as send:
+            sending = Sending(send, self._runtime.clock, self._stopping)
+            result = sending.send_all(messages, through=through)
         if sending.calls and found.url is not None:
             self._places.note_speed(found.url, sending.seconds / sending.calls)
         return result
-
-    def _send_one(self, found: Subscription, message: Message) -> WebhookReceipt:
-        """Send a message by the channel of a subscription."""
-        if found.url is None:
-            address = self._runtime.people.find_address(found.user_id)
-            if address is None:
-                return WebhookReceipt(Reception.FAILED, NO_ADDRESS)
-            return self._runtime.mail.send(address, message.body)
-        return self._runtime.webhooks.send(
-            WebhookMessage(
-                url=found.url,
-                trusted=found.trusted,
-                subscription_id=found.id,
-                generations=found.generations(self._runtime.clock.now()),
-                message_id=message.id,
-                content_type=message.content_type,
-                body=message.body,
-            )
-        )
-
-    def _make_messages(self, found: Subscription, entries: Sequence[NumberedEntry]) -> Sequence[Message] | None:
-        """Return the messages about entries: by mail one about all of them, None if there is no address for it."""
-        if found.channel is not Channel.MAIL:
-            source = self._runtime.settings.event_source
-            return make_messages(entries, source=source, trusted=found.trusted, batch=found.batch)
-        if not entries:
-            return []
-        address = self._runtime.people.find_address(found.user_id)
-        if address is None:
-            return None
-        now = self._runtime.clock.now()
-        return [make_mail(entries, found, sender=self._runtime.mail.sender, recipient=address, at=now)]
 
 
 def _standing_of(claimed: ClaimedSubscription) -> ReceiverStanding:
