@@ -15,8 +15,8 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +27,7 @@ from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
 from blazar import __version__
 from blazar.clouds.outgoing.addresses import Allowed
+from blazar.clouds.outgoing.deadlines import shut_down_at
 
 MOST_BYTES = 4096
 """The limit of what is read of an answer."""
@@ -100,7 +101,7 @@ class Poster:
         if target.scheme == "http":
             return Connected(target, raw, handle)
         try:
-            with _shut_down_at(handle, deadline):
+            with shut_down_at(handle, deadline):
                 wire = _trust(self._cafile or DEFAULT_CA_BUNDLE_PATH).wrap_socket(raw, server_hostname=target.host)
         except BaseException:
             raw.close()
@@ -179,7 +180,7 @@ class Line:
         whole = False
         try:
             kept.wire.settimeout(max(0.01, deadline - time.monotonic()))
-            with _shut_down_at(kept.handle, deadline) as late:
+            with shut_down_at(kept.handle, deadline) as cut:
                 connection = http.client.HTTPConnection(kept.target.host, kept.target.port)
                 # Nobody but us connects: the address must have been checked.
                 connection.auto_open = 0
@@ -187,7 +188,7 @@ class Line:
                 path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
                 connection.request("POST", path, body, {"Host": parts.netloc, **COMMON, **headers})
                 response = connection.getresponse()
-                if late.is_set():
+                if cut.late:
                     # The end of a connection looks like the end of the headers.
                     raise TimeoutError("the answer took too long")
                 text: bytes | None = None
@@ -196,7 +197,7 @@ class Line:
                     text = response.read(MOST_BYTES + 1)
                     if len(text) > MOST_BYTES or response.length:
                         text = None
-                whole = text is not None and response.isclosed() and not response.will_close and not late.is_set()
+                whole = text is not None and response.isclosed() and not response.will_close and not cut.late
                 return Reply(response.status, response.getheader("Retry-After"), text)
         finally:
             if not whole:
@@ -235,30 +236,6 @@ def _resolve_host(host: str, port: int, deadline: float) -> Sequence[tuple[Any, 
     if isinstance(found, Exception):
         raise found
     return found
-
-
-@contextmanager
-def _shut_down_at(handle: socket.socket, deadline: float) -> Iterator[threading.Event]:
-    """Shut a connection down at the deadline, whatever is being waited for; an error after that is a TimeoutError."""
-    late = threading.Event()
-
-    def cut() -> None:
-        late.set()
-        with suppress(OSError):
-            handle.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(max(0.0, deadline - time.monotonic()), cut)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield late
-    except (OSError, http.client.HTTPException) as error:
-        if late.is_set():
-            raise TimeoutError("the answer took too long") from error
-        raise
-    finally:
-        timer.cancel()
-        timer.join()
 
 
 def describe_error(error: Exception) -> str:

@@ -39,7 +39,10 @@ from blazar.store.subscriptions.work import ClaimedSubscription, DueSubscription
 LOG = logging.getLogger(__name__)
 
 PAGE = 50
-"""Entries of the journal that one round tells at most; and subscriptions that are read at a time."""
+"""Subscriptions that are read at a time."""
+
+MOST_ENTRIES = 200
+"""Entries of the journal that one round tells at most."""
 
 WELL, FAILING = 6, 2
 """Threads for receivers that do well, and for those that fail or are slow."""
@@ -209,9 +212,9 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
         found, journal = claimed.subscription, self._runtime.store.journal
         last = journal.last_position()
         projects = None if found.project_id is None else (found.project_id,)
-        page = journal.entries_after(found.position, projects, PAGE)
+        page = journal.entries_after(found.position, projects, MOST_ENTRIES)
         entries = page.items
-        through = entries[-1].position if len(entries) == PAGE else max([last, *(e.position for e in entries)])
+        through = entries[-1].position if len(entries) == MOST_ENTRIES else max([last, *(e.position for e in entries)])
         wanted = [
             entry if found.project_id is None else show_entry(entry, found.project_id, page.projects)
             for entry in entries
