@@ -175,6 +175,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
     "Messages": (
         panel("Messages that wait or were given up", "short", most("blazar_outbox_messages", "channel", "state")),
         panel("The oldest of them", "s", most("blazar_outbox_oldest_age_seconds", "channel")),
+        panel("Entries without a position", "short", ("max(blazar_journal_unnumbered)", "entries")),
         panel("Deliveries", "ops", rates("blazar_deliveries_total", "channel", "outcome")),
     ),
     "Processes": (

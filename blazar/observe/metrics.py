@@ -12,6 +12,7 @@ import re
 import prometheus_client
 
 from blazar.model.leases.states import EventType, LeaseKind, LeaseStatus
+from blazar.model.subscriptions.details import Channel
 from blazar.observe.families import REGISTRY, Count, Family, Label, Level, Reading, Sampled, Spread
 
 _WORD = re.compile(r"[a-z][a-z0-9_.:-]{0,63}")
@@ -34,7 +35,7 @@ _SERVICE = Label(
 _STATE = Label("state", ("free", "allocated", "disabled", "failed", "maintenance"))
 _THREAD = Label("thread", most=100, source="background threads, those of a region with its name")
 _POOL = Label("pool", most=100, source="`requests`, `start-` and `end-` with the region, `outbox`")
-_CHANNEL = Label("channel", ("enforcement",))
+_CHANNEL = Label("channel", ("enforcement", *sorted(Channel)))
 _METHOD = Label("method", ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _STATUS = Label("code", most=60, source="statuses of HTTP", form=re.compile(r"[1-5][0-9][0-9]"))
 
@@ -222,11 +223,16 @@ ENFORCEMENT_REQUESTS = Count(
 ENFORCEMENT_REQUEST_DURATION = Spread("enforcement_request_duration_seconds", "How long such a call takes.", _FILTER)
 OUTBOX_MESSAGES = Sampled(
     "outbox_messages",
-    "Messages: due now, waiting for their time or for another one of their lease, and given up.",
+    "Messages: due now, waiting for their time or for another one of their lease, and given up. For subscriptions, by "
+    "webhook or mail: entries of the journal that may have to be sent now, those for receivers that failed and are "
+    "called again later, and messages that were given up in the last 30 days.",
     _CHANNEL,
     Label("state", ("due", "waiting", "dead")),
 )
 OUTBOX_OLDEST_AGE = Sampled("outbox_oldest_age_seconds", "How long the oldest waits that is not delivered.", _CHANNEL)
+JOURNAL_UNNUMBERED = Sampled(
+    "journal_unnumbered", "Entries of the journal without a position, of which nobody has been notified yet."
+)
 DELIVERIES = Count("deliveries_total", "Tries to deliver messages.", _CHANNEL, _outcome("delivered", "retried", "dead"))
 
 # Every process.

@@ -60,6 +60,10 @@ class Sampling(BackgroundThread):
         yield from _tell(metrics.CAPACITY_ALLOCATED, sample.allocated)
         yield from (Value(metrics.OUTBOX_MESSAGES, ("enforcement", state), n) for state, n in sample.messages.items())
         yield Value(metrics.OUTBOX_OLDEST_AGE, ("enforcement",), sample.undelivered.oldest.total_seconds())
+        yield from _tell(metrics.OUTBOX_MESSAGES, sample.deliveries.numbers)
+        for channel, age in sample.deliveries.oldest.items():
+            yield Value(metrics.OUTBOX_OLDEST_AGE, (channel,), age.total_seconds())
+        yield Value(metrics.JOURNAL_UNNUMBERED, (), sample.deliveries.unnumbered)
 
     def _round(self) -> float:
         begin = time.monotonic()

@@ -33,7 +33,8 @@ from blazar.model.journal.views import show_entry
 from blazar.model.subscriptions.details import Channel
 from blazar.model.subscriptions.events import matches_event
 from blazar.model.subscriptions.messages import Message, make_test_message
-from blazar.model.subscriptions.rounds import ReceiverStanding, Round, decide_round
+from blazar.model.subscriptions.rounds import Decision, ReceiverStanding, Round, decide_round
+from blazar.observe import metrics
 from blazar.store.subscriptions.work import ClaimedSubscription, DueSubscription
 
 LOG = logging.getLogger(__name__)
@@ -205,6 +206,7 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
         if result.refused:
             result = Round(found.position, failure=result.refused[0].reason, failed=None)
         decision = decide_round(_standing_of(claimed), result, now=self._runtime.clock.now(), chance=self._chance())
+        _count_deliveries(found.channel, result, decision)
         self._store.finish_test(found.id, claim.token, decision, now=self._runtime.clock.now())
 
     def _tell(self, claimed: ClaimedSubscription, claim: Claim) -> None:
@@ -227,6 +229,7 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
         if found.channel is Channel.MAIL and decision.delivered:
             # What happens meanwhile is told in one mail.
             decision = replace(decision, pause=max(decision.pause or timedelta(0), self._runtime.settings.mail_pause))
+        _count_deliveries(found.channel, result, decision)
         if decision.disabled:
             LOG.warning("Subscription %s is disabled: %s", found.id, decision.reason)
         self._store.finish(found.id, claim.token, decision, now=now)
@@ -263,6 +266,15 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
 def _standing_of(claimed: ClaimedSubscription) -> ReceiverStanding:
     found = claimed.subscription
     return ReceiverStanding(found.position, claimed.attempts, claimed.refusals, found.failing_since)
+
+
+def _count_deliveries(channel: Channel, result: Round, decision: Decision) -> None:
+    """Count the messages of a round by what has become of them."""
+    dead = len(decision.dead)
+    retried = len(result.refused) - dead + (result.failure is not None)
+    for outcome, number in (("delivered", result.accepted), ("retried", retried), ("dead", dead)):
+        if number:
+            metrics.DELIVERIES.add(channel, outcome, by=number)
 
 
 def host_of(url: str) -> str:

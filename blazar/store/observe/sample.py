@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.leases.states import LeaseStatus
+from blazar.store.observe.deliveries import Deliveries, read_deliveries
 from blazar.store.sql.tables import (
     allocations,
     events,
@@ -48,7 +49,8 @@ class Sample:
     ``due``: events that are due and that nobody works on, by type. ``leases``: those that are not deleted, by kind and
     status. ``resources``: registered ones by kind, region and state; ``properties`` by kind, property, value and state.
     ``capacity`` and ``allocated``: amounts by kind, region and class. ``waiting``: leases by the types that they ask
-    for. ``messages``: outbox messages by state; ``undelivered`` are all that are not given up.
+    for. ``messages``: outbox messages by state; ``undelivered`` are all that are not given up. ``deliveries``: what the
+    journal has for subscriptions.
     """
 
     due: Mapping[str, Backlog]
@@ -60,6 +62,7 @@ class Sample:
     waiting: Mapping[str, Backlog]
     messages: Mapping[str, int]
     undelivered: Backlog
+    deliveries: Deliveries
 
 
 class SampleStore:
@@ -82,6 +85,7 @@ class SampleStore:
                 waiting=_read_backlogs(connection, _WAITING, now),
                 messages=messages,
                 undelivered=undelivered,
+                deliveries=read_deliveries(connection, now),
             )
 
 

@@ -8,11 +8,13 @@ from datetime import timedelta
 
 import pytest
 
+from blazar.clouds.ports.webhooks import Reception, WebhookReceipt
 from blazar.cmd import monitoring
 from blazar.manager.common.settings import Settings
 from blazar.model.base.errors import StoreUnavailable
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import HOST
+from blazar.model.subscriptions.details import Channel, SubscriptionRequest
 from blazar.observe import metrics
 from tests.counted import number
 from tests.observed import ObservedStore
@@ -83,7 +85,7 @@ def test_the_number_of_statements_does_not_grow_with_their_number(watched):
         with counted(watched.engine) as statements:
             watched.manager.sampling.run_once()
         numbers.append(statements.count)
-    assert numbers == [8, 8, 8]
+    assert numbers == [12, 12, 12]
 
 
 def test_a_scrape_runs_no_statement_and_an_old_sample_is_not_told(world):
@@ -124,3 +126,39 @@ def test_without_a_sample_nothing_is_told_and_without_a_port_none_is_read(world)
     world.manager.sampling.start()
     assert world.manager.sampling.rounds.ended_at is None
     assert not world.manager.sampling._thread.is_alive()
+
+
+def test_what_is_still_to_be_told_is_counted_by_channel(engine):
+    world = World(engine, hosts=2, settings=SAMPLED)
+    world.people.addresses["curie"] = "curie@physics.example"
+    delivered = number(metrics.DELIVERIES, channel="webhook", outcome="delivered")
+    request = SubscriptionRequest("physics", "curie", "https://ci.example/x", ("lease.*",))
+    hook = world.manager.subscriptions.create(request).subscription
+    world.manager.subscriptions.create(replace(request, url=None, channel=Channel.MAIL))
+    world.manager.delivery.run_due()
+    assert number(metrics.DELIVERIES, channel="webhook", outcome="delivered") == delivered + 1
+    begun = world.clock.now()
+    for hour, project in enumerate(("art", "physics", "physics")):
+        world.lease(start=timedelta(hours=2 * hour + 1), hours=1, project=project)
+    assert number(metrics.JOURNAL_UNNUMBERED, sampled(world)) > 0
+    world.manager.journal_numbering.run_once()
+    world.clock.to(begun + timedelta(minutes=5))
+    text = sampled(world)
+    assert number(metrics.JOURNAL_UNNUMBERED, text) == 0
+    for channel in ("webhook", "mail"):
+        assert number(metrics.OUTBOX_OLDEST_AGE, text, channel=channel) == 300
+        assert number(metrics.OUTBOX_MESSAGES, text, channel=channel, state="due") > 0
+        assert number(metrics.OUTBOX_MESSAGES, text, channel=channel, state="waiting") == 0
+    world.webhooks.answers["https://ci.example/x"] = lambda message: WebhookReceipt(Reception.FAILED, "away")
+    world.manager.delivery.run_due()
+    text = sampled(world)
+    assert number(metrics.OUTBOX_OLDEST_AGE, text, channel="mail") == 0
+    assert number(metrics.OUTBOX_MESSAGES, text, channel="webhook", state="due") == 0
+    assert number(metrics.OUTBOX_MESSAGES, text, channel="webhook", state="waiting") > 0
+    world.webhooks.answers["https://ci.example/x"] = lambda message: WebhookReceipt(Reception.REFUSED, "no")
+    for _ in range(8):
+        world.clock.to(world.clock.now() + timedelta(minutes=5))
+        world.manager.delivery.run_due()
+    dead = world.manager.subscriptions.one(hook.id).dead
+    assert number(metrics.OUTBOX_MESSAGES, sampled(world), channel="webhook", state="dead") == dead > 0
+    assert number(metrics.DELIVERIES, channel="webhook", outcome="dead") >= dead
