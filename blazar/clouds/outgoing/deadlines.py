@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 
-class Cut:
+class Cutoff:
     """A connection that is shut down at its deadline unless it is let go before; ``late`` says whether it was."""
 
     def __init__(self, handle: socket.socket) -> None:
@@ -40,11 +40,11 @@ class Deadlines:
 
     def __init__(self) -> None:
         self._order = itertools.count()
-        self._waiting: list[tuple[float, int, Cut]] = []
+        self._waiting: list[tuple[float, int, Cutoff]] = []
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
-    def add(self, deadline: float, cut: Cut) -> None:
+    def add(self, deadline: float, cut: Cutoff) -> None:
         """Shut a connection down at a deadline (``time.monotonic``)."""
         with self._changed:
             heapq.heappush(self._waiting, (deadline, next(self._order), cut))
@@ -68,9 +68,9 @@ _DEADLINES = Deadlines()
 
 
 @contextmanager
-def shut_down_at(handle: socket.socket, deadline: float) -> Iterator[Cut]:
+def shut_down_at(handle: socket.socket, deadline: float) -> Iterator[Cutoff]:
     """Shut a connection down at the deadline, whatever is being waited for; an error after that is a TimeoutError."""
-    cut = Cut(handle)
+    cut = Cutoff(handle)
     _DEADLINES.add(deadline, cut)
     try:
         yield cut

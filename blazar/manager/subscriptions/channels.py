@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from blazar.clouds.ports.people import NO_ADDRESS
 from blazar.clouds.ports.webhooks import Reception, WebhookMessage, WebhookReceipt
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.subscriptions.mails import make_mail
+from blazar.manager.subscriptions.sending import SendMessage
 from blazar.model.journal.entries import NumberedEntry
 from blazar.model.subscriptions.details import Channel, Subscription
 from blazar.model.subscriptions.messages import Message, make_messages
-
-SendMessage = Callable[[Message], WebhookReceipt]
 
 
 class Channels:

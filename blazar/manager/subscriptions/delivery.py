@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from urllib.parse import urlsplit
 
 from blazar.clouds.ports.people import NO_ADDRESS
@@ -255,9 +256,10 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
 
     def _send(self, claimed: ClaimedSubscription, messages: Sequence[Message], *, through: int) -> Round:
         found = claimed.subscription
-        with self._channels.open(found) as send:
-            sending = Sending(send, self._runtime.clock, self._stopping)
-            result = sending.send_all(messages, through=through)
+        sending = Sending(partial(self._channels.open, found), self._runtime.clock, self._stopping)
+        # One that has failed is asked by a single call whether it does well again.
+        several = claimed.attempts == 0 and found.channel is Channel.WEBHOOK
+        result = sending.send_all(messages, through=through, several=several)
         if sending.calls and found.url is not None:
             self._places.note_speed(found.url, sending.seconds / sending.calls)
         return result

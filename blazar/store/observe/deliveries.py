@@ -41,14 +41,16 @@ class Deliveries:
     journal that have no position yet.
     """
 
-    numbers: Mapping[tuple[str, str], int]
+    numbers: Mapping[tuple[str, ...], int]
     oldest: Mapping[str, timedelta]
     unnumbered: int
 
 
 def read_deliveries(connection: Connection, now: datetime) -> Deliveries:
     """Return what is still to be told."""
-    numbers = {(str(channel), state): 0 for channel in Channel for state in ("due", "waiting", "dead")}
+    numbers: dict[tuple[str, ...], int] = {
+        (str(channel), state): 0 for channel in Channel for state in ("due", "waiting", "dead")
+    }
     numbers |= {(channel, state): int(number) for channel, state, number in connection.execute(_UNTOLD)}
     numbers |= {(channel, "dead"): int(number) for channel, number in connection.execute(_DEAD)}
     nothing = timedelta(0)
