@@ -30,6 +30,7 @@ from blazar.clouds.openstack.people import KeystonePeople
 from blazar.clouds.ports import Cloud
 from blazar.cmd import assemble, config, health, logs, monitoring, process, tracing
 from blazar.cmd.config import ConfigurationError
+from blazar.cmd.fingerprints import take_fingerprints
 from blazar.enforcement import CloudIdentity
 from blazar.manager.health import service_updates
 from blazar.manager.service import ManagerService
@@ -137,7 +138,10 @@ def _assemble(conf: cfg.ConfigOpts, tables: Engine, stopping: threading.Event) -
         return assemble.manager(conf, engine=tables, clouds=clouds, clock=clock, identity=identity, people=people)
 
     manager = _patiently(assembled, conf, stopping)
-    return None if manager is None else (manager, project_id or "")
+    if manager is None:
+        return None
+    manager.journal_numbering.tell_configuration(take_fingerprints(conf))
+    return manager, project_id or ""
 
 
 def _serve(conf: cfg.ConfigOpts, manager: ManagerService, project_id: str, stopping: threading.Event) -> None:

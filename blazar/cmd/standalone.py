@@ -41,6 +41,7 @@ from blazar.cmd import assemble, config, monitoring, pages, process, tracing, we
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.demo import past
 from blazar.cmd.demo.stage import set_limits
+from blazar.cmd.fingerprints import take_fingerprints
 from blazar.cmd.logs import add_filters
 from blazar.enforcement import CloudIdentity
 from blazar.manager.service import ManagerService
@@ -109,6 +110,7 @@ def _run(options: argparse.Namespace) -> int:
     process.settle()
     stop_tracing = tracing.start(conf, "blazar-standalone")
     port = monitoring.open_trial_port(conf, monitoring.list_pages(manager.readings.read, manager.sampling.read))
+    manager.journal_numbering.tell_configuration(take_fingerprints(conf))
     manager.start(alone=True)
     manager.presence.enter(ManagerState.RUNNING)
     try:

@@ -8,11 +8,13 @@ import threading
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from unittest.mock import patch
 
 import pytest
 import sqlalchemy as sa
 
 from blazar.context import scope
+from blazar.model.base.errors import StoreUnavailable
 from blazar.model.base.paging import Page
 from blazar.model.journal.entries import ENTRIES, FieldChange, JournalEntry, ObjectType, Subject, Verb
 from blazar.model.journal.lease_entries import warn_of_maintenance
@@ -303,3 +305,47 @@ def test_histories_of_leases_are_carried_into_the_journal_and_back(database_url)
         assert of_one == sorted(of_one)
     assert world.store.journal.last_position() == 8
     engine.dispose()
+
+
+def configured(store: Store) -> list[tuple[FieldChange, ...]]:
+    store.journal.number(100, now=NOON)
+    entries = store.journal.entries_after(0, None, 100).items
+    return [entry.past.changes for entry in entries if entry.past.verb is Verb.CONFIGURED]
+
+
+def test_what_was_configured_is_told_by_names_and_once_by_many_managers(engine):
+    store = Store(engine)
+    first = {"[manager] claim_ttl": "11", "policy blazar:leases:get": "22"}
+    then = {"[manager] claim_ttl": "33", "[mail] sender": "44"}
+    for options, version in ((first, "19.0"), (first, "19.0"), (then, "19.0"), (then, "19.1"), ({}, "19.1")):
+        note = partial(store.journal.note_configuration, options, version=version, at=NOON)
+        starts = [threading.Thread(target=note) for _ in range(4)]
+        for start in starts:
+            start.start()
+        for start in starts:
+            start.join()
+    assert configured(store) == [
+        (
+            FieldChange("version", None, "19.0"),
+            FieldChange("[manager] claim_ttl", None, "set"),
+            FieldChange("policy blazar:leases:get", None, "set"),
+        ),
+        (
+            FieldChange("[mail] sender", None, "set"),
+            FieldChange("[manager] claim_ttl", "set", "set"),
+            FieldChange("policy blazar:leases:get", "set", None),
+        ),
+        (FieldChange("version", "19.0", "19.1"),),
+        (FieldChange("[mail] sender", "set", None), FieldChange("[manager] claim_ttl", "set", None)),
+    ]
+
+
+def test_the_configuration_is_written_with_the_first_round_after_an_outage(engine):
+    world = World(engine)
+    world.manager.journal_numbering.tell_configuration({"[manager] claim_ttl": "11"})
+    away = StoreUnavailable("the database is away")
+    with patch.object(world.store.journal, "note_configuration", side_effect=away), pytest.raises(StoreUnavailable):
+        world.manager.journal_numbering.run_once()
+    for _ in range(3):
+        world.manager.journal_numbering.run_once()
+    assert len(configured(world.store)) == 1

@@ -8,6 +8,9 @@ portions, so that others can number or read meanwhile, and who waits to read is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from blazar import __version__
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
 from blazar.model.base.moments import NOW
@@ -32,6 +35,14 @@ class JournalNumbering(BackgroundThread):
         self._journal = runtime.store.journal
         self._clock = runtime.clock
         self._numbered = runtime.signals.entries_numbered
+        self._options: Mapping[str, str] | None = None
+
+    def tell_configuration(self, options: Mapping[str, str]) -> None:
+        """Have it written once that the service is configured otherwise than before, if it is; with the first round.
+
+        ``options`` are fingerprints of the values that are set, by name.
+        """
+        self._options = options
 
     def start(self) -> None:
         """Start the thread, which is woken by each commit that has written to the journal."""
@@ -43,6 +54,7 @@ class JournalNumbering(BackgroundThread):
 
         Who reads the journal is told once, when all of it can be read.
         """
+        self._note_configuration()
         total = 0
         while not self._stopping.is_set():
             done = self._journal.number(BATCH, now=self._clock.now())
@@ -53,6 +65,11 @@ class JournalNumbering(BackgroundThread):
         if total:
             self._numbered()
         return total
+
+    def _note_configuration(self) -> None:
+        if self._options is not None:
+            self._journal.note_configuration(self._options, version=__version__, at=self._clock.now())
+            self._options = None
 
     def _round(self) -> float:
         self.run_once()

@@ -102,7 +102,7 @@ class SubscriptionService:
 
     def delete(self, subscription_id: str, revisions: tuple[int, ...] | None = None) -> None:
         """Remove a subscription: nothing more is sent. NotFound, PreconditionFailed."""
-        self._subscriptions.remove(subscription_id, revisions)
+        self._subscriptions.remove(subscription_id, revisions, now=self._runtime.clock.now())
 
     def test(self, subscription_id: str) -> Subscription:
         """Have a test sent to the receiver at once, and return the subscription. NotFound, Denied.

@@ -44,6 +44,8 @@ class ObjectType(StrEnum):
     PROPERTY = "property"
     MAINTENANCE = "maintenance"
     FEED = "feed"
+    SUBSCRIPTION = "subscription"
+    SERVICE = "service"
 
 
 class Verb(StrEnum):
@@ -88,10 +90,13 @@ class Verb(StrEnum):
     ENABLED = "enabled"
     RECOVERED = "recovered"
     REMOVED = "removed"
+    CONFIGURED = "configured"
 
 
-_OF_RESOURCES = frozenset({Verb.REGISTERED, Verb.DISABLED, Verb.ENABLED, Verb.RECOVERED, Verb.REMOVED})
-LEASE_VERBS = tuple(verb for verb in Verb if verb not in _OF_RESOURCES)
+_OF_OTHERS = frozenset(
+    {Verb.REGISTERED, Verb.DISABLED, Verb.ENABLED, Verb.RECOVERED, Verb.REMOVED, Verb.CONFIGURED},
+)
+LEASE_VERBS = tuple(verb for verb in Verb if verb not in _OF_OTHERS)
 """What may have been done to a lease."""
 
 

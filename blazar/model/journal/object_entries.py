@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the journal says of all that is no lease: resources, their properties, maintenance windows, series, feeds.
+"""What the journal says of all that is no lease: resources, properties, maintenance windows, series, feeds, options.
 
 Values that a type keeps for itself, which may be secrets, are not among the fields: neither the parameters of a series
 nor the link of a feed.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from blazar.model.base.clock import zulu
 from blazar.model.feeds import Feed
@@ -183,3 +184,35 @@ def tell_feed(feed: Feed, verb: Verb, *, at: datetime, by: Actor | None) -> Jour
     fields: Fields = {"name": feed.name, "kind": feed.kind, "resource": feed.resource, "expires_at": feed.expires_at}
     about = Subject(ObjectType.FEED, feed.id, feed.name, feed.project_id, feed.user_id)
     return JournalEntry(about, at, verb, by, compare_fields({}, fields) if verb is Verb.CREATED else ())
+
+
+SERVICE_ID = "blazar"
+"""The only object of its type: managers of one database are one service."""
+
+SET = "set"
+"""Stands for each value; an option with its default has none."""
+VERSION = "version"
+_OPTIONS = "options"
+
+
+def tell_configuration(
+    before: Mapping[str, Any] | None, options: Mapping[str, str], *, version: str, at: datetime
+) -> JournalEntry | None:
+    """Return that the service runs with other options than before, or in another version; None if it does not.
+
+    ``options`` are fingerprints of the values that are set, by name. ``before`` is the snapshot of the last such entry,
+    None if there is none: then all that is set is told.
+    """
+    snapshot = {VERSION: version, _OPTIONS: dict(sorted(options.items()))}
+    if before == snapshot:
+        return None
+    earlier: Mapping[str, str] = {} if before is None else before[_OPTIONS]
+    last = None if before is None else before[VERSION]
+    changes = [] if last == version else [FieldChange(VERSION, last, version)]
+    changes += [
+        FieldChange(name, SET if name in earlier else None, SET if name in options else None)
+        for name in sorted({*earlier, *options})
+        if earlier.get(name) != options.get(name)
+    ]
+    about = Subject(ObjectType.SERVICE, SERVICE_ID)
+    return JournalEntry(about, at, Verb.CONFIGURED, None, tuple(changes[:MOST_CHANGES]), snapshot=snapshot)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,10 +11,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.base.paging import Page, Position, unknown_marker
-from blazar.model.journal.entries import OTHER_LEASE, ObjectType
+from blazar.model.journal.entries import OTHER_LEASE, ObjectType, Verb
+from blazar.model.journal.object_entries import SERVICE_ID, tell_configuration
 from blazar.model.journal.views import JournalPage, JournalQuestion
-from blazar.store.journal.numbering import NUMBERING_ROW, UNNUMBERED, number_entries
-from blazar.store.journal.rows import parse_numbered
+from blazar.store.journal.numbering import NUMBERING_ROW, UNNUMBERED, hold_numbering, number_entries
+from blazar.store.journal.rows import parse_numbered, write_entry
 from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import journal, journal_numbering, leases, reservations, resources
 from blazar.store.sql.transactions import Clash, Transactions, atomic
@@ -46,6 +47,30 @@ class JournalStore:
     @atomic
     def _number(self, connection: Connection, limit: int, now: datetime) -> int:
         return number_entries(connection, limit, kept=self._kept, now=now)
+
+    def note_configuration(self, options: Mapping[str, str], *, version: str, at: datetime) -> bool:
+        """Write that the service is configured otherwise than when that was last written; return whether it is.
+
+        Managers that start at once write it once. ``options`` are fingerprints of values, by name.
+        """
+        try:
+            return self._note_configuration(options, version, at)
+        except Clash:
+            # Another manager has just made the row that both hold from now on.
+            return self._note_configuration(options, version, at)
+
+    @atomic
+    def _note_configuration(
+        self, connection: Connection, options: Mapping[str, str], version: str, at: datetime
+    ) -> bool:
+        hold_numbering(connection)
+        j = journal.c
+        this = (j.object_type == str(ObjectType.SERVICE), j.object_id == SERVICE_ID, j.verb == str(Verb.CONFIGURED))
+        query = sa.select(j.snapshot).where(*this, j.snapshot.is_not(None)).order_by(j.seq.desc()).limit(1)
+        before = connection.execute(query).scalar()
+        told = tell_configuration(before, options, version=version, at=at)
+        write_entry(connection, told)
+        return told is not None
 
     @atomic
     def forget(self, connection: Connection, before: datetime, limit: int) -> int:

@@ -55,7 +55,7 @@ def number_entries(connection: Connection, limit: int, *, kept: int, now: dateti
     Five statements, three more if the histories of some objects have become too long: of those the first and the last
     ``kept`` entries stay.
     """
-    last = _hold_row(connection)
+    last = hold_numbering(connection)
     rows = connection.execute(_ORDERED.limit(limit)).all()
     if not rows:
         return 0
@@ -95,7 +95,7 @@ def order_rows(rows: Sequence[tuple[int, object, int | None]]) -> list[int]:
     return found
 
 
-def _hold_row(connection: Connection) -> int:
+def hold_numbering(connection: Connection) -> int:
     """Lock the row of the last position until the end of the transaction; return that position.
 
     Clash if another transaction has just made the row.

@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.context import current
 from blazar.model.base.errors import InvalidInput, PreconditionFailed, check_revision
 from blazar.model.base.paging import Page
 from blazar.model.leases.requests import IdempotencyKey
@@ -23,8 +24,10 @@ from blazar.model.subscriptions.details import (
     SubscriptionState,
     unknown_subscription,
 )
+from blazar.model.subscriptions.entries import tell_rewind, tell_subscription, tell_unsubscribing
 from blazar.store.booking import idempotency
 from blazar.store.journal.numbering import NUMBERING_ROW
+from blazar.store.journal.rows import write_entry
 from blazar.store.sql.paging import read_page
 from blazar.store.sql.rows import AnyRow
 from blazar.store.sql.tables import delivery_failures, journal, journal_numbering, subscriptions
@@ -67,7 +70,7 @@ class SubscriptionStore:
     def add(
         self, connection: Connection, new: Subscription, *, key: IdempotencyKey | None, due_at: datetime, most: int
     ) -> None:
-        """Add a subscription, to which a test is sent; three statements.
+        """Add a subscription, to which a test is sent; four statements.
 
         KeyTaken if another one has the key; InvalidInput if the project has ``most`` already.
         """
@@ -89,6 +92,7 @@ class SubscriptionStore:
             "refusals": {},
         }
         connection.execute(subscriptions.insert(), [row])
+        write_entry(connection, tell_subscription(None, new, at=new.created_at, by=current().actor))
 
     @atomic
     def change(self, connection: Connection, before: Subscription, after: Subscription, *, now: datetime) -> None:
@@ -108,6 +112,7 @@ class SubscriptionStore:
         change = subscriptions.update().where(_S.id == before.id, _S.revision == before.revision)
         if not connection.execute(change.values(**values)).rowcount:
             raise PreconditionFailed(_CHANGED, data={"revision": read_subscription(connection, before.id).revision})
+        write_entry(connection, tell_subscription(before, after, at=now, by=current().actor))
 
     @atomic
     def request_test(self, connection: Connection, subscription_id: str, *, now: datetime) -> None:
@@ -119,6 +124,7 @@ class SubscriptionStore:
     @atomic
     def rewind(self, connection: Connection, subscription_id: str, position: int, *, now: datetime) -> None:
         """Have all be told again that comes after a place; who is sending something stops. NotFound."""
+        before = read_subscription(connection, subscription_id)
         active = _S.state == str(SubscriptionState.ACTIVE)
         values = {
             "position": position,
@@ -129,6 +135,7 @@ class SubscriptionStore:
         }
         if not connection.execute(subscriptions.update().where(_S.id == subscription_id).values(**values)).rowcount:
             raise unknown_subscription(subscription_id)
+        write_entry(connection, tell_rewind(before, position, at=now, by=current().actor))
 
     def find_position(self, since: datetime, project_id: str | None) -> int:
         """Return the place before the first entry of an instant or later, of a project or of all; one statement.
@@ -155,12 +162,16 @@ class SubscriptionStore:
         return FailurePage(items, found.last, found.count)
 
     @atomic
-    def remove(self, connection: Connection, subscription_id: str, revisions: tuple[int, ...] | None) -> None:
+    def remove(
+        self, connection: Connection, subscription_id: str, revisions: tuple[int, ...] | None, *, now: datetime
+    ) -> None:
         """Remove a subscription with what it has; NotFound, PreconditionFailed."""
-        check_revision(read_subscription(connection, subscription_id).revision, revisions, _CHANGED)
+        before = read_subscription(connection, subscription_id)
+        check_revision(before.revision, revisions, _CHANGED)
         failures = delivery_failures.delete().where(delivery_failures.c.subscription_id == subscription_id)
         connection.execute(failures)
-        connection.execute(subscriptions.delete().where(_S.id == subscription_id))
+        if connection.execute(subscriptions.delete().where(_S.id == subscription_id)).rowcount:
+            write_entry(connection, tell_unsubscribing(before, at=now, by=current().actor))
 
 
 def read_subscription(connection: Connection, subscription_id: str) -> Subscription:

@@ -16,7 +16,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.subscriptions.details import LIVE, Subscription, SubscriptionState
+from blazar.model.subscriptions.entries import tell_disabling
 from blazar.model.subscriptions.rounds import Decision, Undelivered
+from blazar.store.journal.rows import write_entry
 from blazar.store.sql.tables import delivery_failures, subscriptions
 from blazar.store.sql.transactions import Transactions, atomic
 from blazar.store.subscriptions.subscriptions import read_subscription
@@ -93,7 +95,7 @@ class SubscriptionWorkStore:
     def finish(
         self, connection: Connection, subscription_id: str, token: str, decision: Decision, *, now: datetime
     ) -> None:
-        """Let go of a subscription after a round, in one statement, and one more with dead letters. ClaimLost."""
+        """Let go of a subscription after a round, in a statement; more with dead letters, or at its end. ClaimLost."""
         standing = decision.standing
         values: dict[str, Any] = {
             "position": standing.position,
@@ -108,6 +110,7 @@ class SubscriptionWorkStore:
         if decision.disabled:
             values["state"] = str(SubscriptionState.DISABLED)
         due_at = _due_after(decision, now)
+        _tell_disabling(connection, subscription_id, decision, now)
         SUBSCRIPTIONS.release(connection, subscription_id, token, due_at=due_at, **values)
         if decision.dead:
             _insert_failures(connection, subscription_id, decision.dead, now)
@@ -136,7 +139,16 @@ class SubscriptionWorkStore:
         if decision.disabled:
             values["state"] = str(SubscriptionState.DISABLED)
         due_at = _due_after(decision, now, live)
+        _tell_disabling(connection, subscription_id, decision, now)
         SUBSCRIPTIONS.release(connection, subscription_id, token, due_at=due_at, **values)
+
+
+def _tell_disabling(connection: Connection, subscription_id: str, decision: Decision, now: datetime) -> None:
+    """Tell that nothing is sent to a receiver any more, if that is so; it is undone with all if the claim is lost."""
+    if decision.disabled:
+        before = read_subscription(connection, subscription_id)
+        if before.state is not SubscriptionState.DISABLED:
+            write_entry(connection, tell_disabling(before, decision.reason, at=now))
 
 
 def _due_after(

@@ -160,7 +160,7 @@ class Step:
     @property
     def version(self) -> str:
         """Return the version that serves it: the old routes of one kind have another way in the new one."""
-        return "1.0" if self.path.split("/")[2] in ("os-hosts", "floatingips", "networks") else "1.1"
+        return "1.0" if self.path.split("/")[2] in ("os-hosts", "floatingips", "networks", "devices") else "1.1"
 
 
 def _old(days: int) -> dict[str, Any]:
@@ -177,6 +177,8 @@ SERIES = {
     "reservations": [HOST],
 }
 WINDOW = {"name": "cables", "start_date": "2031-01-01T10:00:00Z", "end_date": "2031-01-01T12:00:00Z"}
+NOW_ON = {"name": "leak", "start_date": "now", "end_date": "2031-01-01T12:00:00Z"}
+RECEIVER = {"url": "https://ci.example/hooks/geheim", "events": ["lease.*"], "project_id": None}
 
 STORY = (
     Step("create_lease", "POST", "/v1/leases", a_lease(), "lease created", "lease"),
@@ -216,6 +218,15 @@ STORY = (
     Step("update_network", "PUT", "/v1/networks/{network}", {"rack": "7"}, "resource changed"),
     Step("set_network_property", "PATCH", "/v1/networks/properties/rack", {"private": True}, "property changed"),
     Step("delete_network", "DELETE", "/v1/networks/{network}", None, "resource removed"),
+    Step(
+        *("create_device", "POST", "/v1/devices"),
+        {"name": "edge-1", "hook_url": "https://edge.example/edge-1"},
+        "resource registered",
+        "device",
+    ),
+    Step("update_device", "PUT", "/v1/devices/{device}", {"rack": "7"}, "resource changed"),
+    Step("set_device_property", "PATCH", "/v1/devices/properties/rack", {"private": True}, "property changed"),
+    Step("delete_device", "DELETE", "/v1/devices/{device}", None, "resource removed"),
     Step("create_feed", "POST", "/v1/feeds", {"kind": "user", "name": "phone"}, "feed created", "feed"),
     Step("delete_feed", "DELETE", "/v1/feeds/{feed}", None, "feed deleted"),
     Step("create_series", "POST", "/v1/series", SERIES, "series created", "series"),
@@ -224,6 +235,12 @@ STORY = (
     Step("create_maintenance", "POST", "/v1/maintenances", WINDOW, "maintenance created", "window"),
     Step("update_maintenance", "PATCH", "/v1/maintenances/{window}", {"name": "plugs"}, "maintenance changed"),
     Step("delete_maintenance", "DELETE", "/v1/maintenances/{window}", None, "maintenance deleted"),
+    Step("create_maintenance", "POST", "/v1/maintenances", NOW_ON, "maintenance created", "window"),
+    Step("end_maintenance", "POST", "/v1/maintenances/{window}/end", None, "maintenance changed"),
+    Step("create_subscription", "POST", "/v1/subscriptions", RECEIVER, "subscription created", "told"),
+    Step("update_subscription", "PATCH", "/v1/subscriptions/{told}", {"state": "paused"}, "subscription changed"),
+    Step("replay_subscription", "POST", "/v1/subscriptions/{told}/replay", {"after": 0}, "subscription changed"),
+    Step("delete_subscription", "DELETE", "/v1/subscriptions/{told}", None, "subscription deleted"),
 )
 
 ELSEWHERE = {
@@ -244,13 +261,7 @@ NOTHING = {
     "find_availability": "it only reads",
     "refresh_host": "what the cloud says is told where it has changed, as by each poll",
     "refresh_resource": "as for hosts",
-    "end_maintenance": "it changes the end of a window, as update_maintenance does",
-    **dict.fromkeys(
-        ("create_subscription", "update_subscription", "delete_subscription"),
-        "who is told is no part of what has happened; the subscription itself says it",
-    ),
-    **dict.fromkeys(("test_subscription", "replay_subscription"), "it sends, and changes nothing else"),
-    **dict.fromkeys(("create_device", "update_device", "delete_device", "set_device_property"), "as for networks"),
+    "test_subscription": "it sends a test, and changes nothing",
 }
 """Routes that leave no entry of their own, and why."""
 
@@ -273,6 +284,7 @@ def test_each_route_that_changes_something_leaves_an_entry(world, http):
         answer = http.open(path, method=step.method, json=body, headers=headers)
         assert answer.status_code < 300, (step, answer.status_code, answer.text)
         world.run()
+        world.manager.maintenance_work.run_once()
         new = told(world, http, f"?after={seen}")
         assert step.entry in brief(new), (step, brief(new))
         (entry, *_) = [one for one in new if step.entry in brief([one])]
@@ -282,7 +294,8 @@ def test_each_route_that_changes_something_leaves_an_entry(world, http):
             found = [answer.json, *answer.json.values()]
             known[step.keep] = next(str(made["id"]) for made in found if isinstance(made, dict) and "id" in made)
     every = str(told(world, http, "?limit=1000"))
-    assert "secret" not in every
+    assert "secret" not in every.replace("secret_generation", "")
+    assert "geheim" not in every
 
 
 def test_the_story_and_the_lists_beside_it_have_every_route_that_changes_something():

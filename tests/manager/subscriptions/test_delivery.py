@@ -197,6 +197,42 @@ def test_a_refused_message_holds_back_its_own_lease_alone_and_is_given_up_after_
     assert len(tries) == 3
 
 
+def history(world: World, subscription) -> list[tuple[str, str, str | None, str | None]]:
+    """What the journal says of a subscription, change by change."""
+    world.manager.journal_numbering.run_once()
+    entries = world.store.journal.entries_after(0, None, 1000).items
+    mine = [entry for entry in entries if entry.about.id == subscription.id]
+    assert {entry.about.project_id for entry in mine} <= {PROJECT}
+    return [(str(e.past.verb), c.field, c.before, c.after) for e in mine for c in e.past.changes]
+
+
+def test_its_history_says_what_becomes_of_a_subscription_and_not_where_it_leads(world):
+    made = subscribe(world, url="https://user:geheim@ci.example:8443/hooks/geheim?key=geheim")
+    world.manager.subscriptions.change(made.id, SubscriptionChange(url="https://ci.example:8443/hooks/geheim2"))
+    world.manager.subscriptions.change(made.id, SubscriptionChange(new_secret=True))
+    world.manager.subscriptions.change(made.id, SubscriptionChange())
+    world.webhooks.answers["https://ci.example:8443/hooks/geheim2"] = answer(Reception.GONE, "it answered 410")
+    tell(world)
+    told = history(world, made)
+    assert told[:7] == [
+        ("created", "channel", None, "webhook"),
+        ("created", "url", None, "https://ci.example:8443/…"),
+        ("created", "events", None, "lease.*"),
+        ("created", "batch", None, "false"),
+        ("created", "state", None, "unconfirmed"),
+        ("created", "secret_generation", None, "1"),
+        ("changed", "url", "https://ci.example:8443/…", "https://ci.example:8443/…"),
+    ]
+    assert told[7:] == [
+        ("changed", "secret_generation", "1", "2"),
+        ("disabled", "state", "unconfirmed", "disabled"),
+        ("disabled", "reason", None, "it answered 410"),
+    ]
+    world.manager.subscriptions.delete(made.id)
+    entries = world.store.journal.entries_after(0, None, 1000).items
+    assert "geheim" not in str(entries)
+
+
 def test_a_receiver_that_answers_410_is_disabled_at_once_and_can_be_resumed(world):
     made = subscribe(world)
     tell(world)
