@@ -128,7 +128,7 @@ def _responses(rows: Sequence[Route]) -> Json:
         for status, schema in route.answers.items():
             schemas.setdefault(status, []).extend([schema] if schema is not None else [])
     answers = {
-        str(status): _response(row.summary, _any_of(_distinct(found)) if found else None, headers)
+        str(status): _response(row.summary, _any_of(_distinct(found)) if found else None, headers, row.as_csv)
         for status, found in schemas.items()
     }
     if _has_tags(rows):
@@ -173,10 +173,12 @@ def _has_conventions(row: Route) -> bool:
     return row.has_versions and not is_last
 
 
-def _response(description: str, schema: Json | None, headers: Json) -> Json:
+def _response(description: str, schema: Json | None, headers: Json, as_csv: bool = False) -> Json:
     response: Json = {"description": description, "headers": headers}
     if schema is not None:
         response["content"] = {"application/json": {"schema": schema}}
+        if as_csv:
+            response["content"]["text/csv"] = {"schema": {**_TEXT, "description": "RFC 4180, with a head"}}
     return response
 
 

@@ -136,6 +136,8 @@ class Route:
     errors: tuple[int, ...] = ()
     """Statuses of errors in addition to those that every route has."""
     parameters: tuple[Parameter, ...] = ()
+    as_csv: bool = False
+    """The answer of success may be CSV instead of JSON."""
     json_twin: bool = False
     """Is also served with the suffix ``.json``, as in the existing Blazar. New routes are not."""
     since: Version = CONVENTIONS

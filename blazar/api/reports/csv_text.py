@@ -7,9 +7,16 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
+from zoneinfo import ZoneInfo
 
 from flask import Response, request
+
+from blazar.api.http.context import Call
+from blazar.api.http.queries import option
+from blazar.api.http.readers import Choice
+from blazar.api.http.shapes import Json
 
 TYPE = "text/csv"
 _CONTENT_TYPE = f"{TYPE}; charset=utf-8; header=present"
@@ -20,6 +27,8 @@ _HOUR = 3600
 _HUNDREDTH = Decimal("0.01")
 _LONGEST_ACCEPT = 1024
 """Characters of a header ``Accept`` that is read; browsers send some two hundred."""
+FORMAT = option("format", Choice(("json", "csv")), f"by default as Accept asks for: {_JSON} or {TYPE}")
+"""The parameter of what may be CSV; rows that have it are ``as_csv``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,40 @@ def answer_csv(name: str, columns: Sequence[Column], rows: Iterable[Mapping[str,
     """Return rows as a file of this name, which a browser saves."""
     headers = {"Content-Type": _CONTENT_TYPE, "Content-Disposition": f'attachment; filename="{name}.csv"'}
     return Response(render_csv(columns, rows), headers=headers)
+
+
+def answer_report(
+    call: Call, name: str, report: Json, groups: Sequence[str], measures: Sequence[Column]
+) -> Json | Response:
+    """Return a report as JSON, or as CSV if the caller wants that.
+
+    ``groups`` are the keys of its rows by which they are told apart; objects in rows become columns such as ``a.b``.
+    """
+    if not wants_csv(call.asked.one("format")):
+        return {"report": report, "links": []}
+    times = () if report["step"] == "all" else (Column("from"), Column("to"))
+    rows = [_flatten(row) for row in report["rows"]]
+    columns = [*times, *map(Column, groups), *(column for measure in measures for column in _spread(measure, rows))]
+    days = [_day(report[key], ZoneInfo(report["time_zone"])) for key in ("from", "to")]
+    return answer_csv("-".join(("blazar", name, *days)), columns, rows)
+
+
+def _flatten(row: Json, before: str = "") -> Json:
+    """Return a row with the values of the objects in it by names such as ``a.b``."""
+    found: Json = {}
+    for key, value in row.items():
+        found |= _flatten(value, f"{before}{key}.") if isinstance(value, dict) else {f"{before}{key}": value}
+    return found
+
+
+def _spread(column: Column, rows: Iterable[Json]) -> Sequence[Column]:
+    """Return a column; of what is an object in some row, one for each of its values."""
+    inner = dict.fromkeys(key for row in rows for key in row if key.startswith(f"{column.key}."))
+    return [Column(key, column.is_time) for key in sorted(inner)] or [column]
+
+
+def _day(instant: str, zone: ZoneInfo) -> str:
+    return datetime.fromisoformat(instant).astimezone(zone).date().isoformat()
 
 
 def wants_csv(format_asked: str | None) -> bool:

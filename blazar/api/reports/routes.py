@@ -16,6 +16,7 @@ from blazar.api.http.readers import Choice, Names, Text
 from blazar.api.http.routes import Parameter, Part, Root, Route
 from blazar.api.http.shapes import LINKS, TEXT, Json, an_object, ref
 from blazar.api.reports import usage
+from blazar.api.reports.csv_text import FORMAT
 from blazar.model.reports.periods import LocalDay, ReportStep
 from blazar.model.reports.usage import MOST_GROUPS, UsageGroup
 
@@ -59,6 +60,7 @@ _USAGE = (
     STEP,
     option("property", Text(), "the property of resources that the group property stands for"),
     option("project_id", Text(), "only what this project had; by default the own one, for operators all"),
+    FORMAT,
 )
 
 
@@ -75,6 +77,7 @@ PART = Part(
             rule=usage.GET,
             answers={200: an_object({"report": ref("UsageReport"), "links": LINKS})},
             parameters=_USAGE,
+            as_csv=True,
         ),
     ),
     rules=(usage.GET,),

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from flask import Response
+
 from blazar.api.http.context import Call
 from blazar.api.http.routes import ADMIN, READER, Rule
 from blazar.api.http.shapes import NUMBER, TEXT, TEXT_OR_NULL, ZULU, Json, a_list, an_object, one_of, ref
+from blazar.api.reports.csv_text import Column, answer_report
 from blazar.model.base.clock import zulu
 from blazar.model.base.errors import Denied, InvalidInput, query_field
 from blazar.model.reports.periods import ReportStep
@@ -25,6 +28,7 @@ _MEASURES: Json = {
     "leases": "the number of leases",
 }
 MEASURES = tuple(field.name for field in fields(UsageSums))
+_COLUMNS = tuple(Column(name, is_time=name != "leases") for name in MEASURES)
 _ROW: Json = {
     "project_id": "71bb40c6a5b94e0f8f2f0a3d1c9e7b55",
     "resource_type": "physical:host",
@@ -67,7 +71,7 @@ COMPONENTS: Json = {
 }
 
 
-def usage(call: Call) -> Json:
+def usage(call: Call) -> Json | Response:
     """Return for whom resources were reserved, and what became of that."""
     report = call.manager.reports.usage(_read_question(call))
     keys = [_KEYS[group] for group in report.group_by]
@@ -80,7 +84,7 @@ def usage(call: Call) -> Json:
         "unit": "seconds",
         "rows": [_render(row, keys, report.step) for row in report.rows],
     }
-    return {"report": shown, "links": []}
+    return answer_report(call, "usage", shown, keys, _COLUMNS)
 
 
 def _read_question(call: Call) -> UsageQuestion:

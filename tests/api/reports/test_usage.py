@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from datetime import timedelta
 
 import pytest
@@ -141,3 +143,32 @@ def test_the_number_of_statements_does_not_depend_on_leases(world, http):
         world.lease(a_host(), hours=1, start=number * HOUR, project=f"p{number}")
     world.run_to(NOON + 6 * HOUR)
     assert [count(query) for query in queries] == before == [2, 2]
+
+
+def test_it_is_csv_by_parameter_or_header_with_the_same_figures(two_projects, http):
+    query = f"{DAY}&group_by=project,resource_type"
+    expected = rows(ask(http, query))
+    by_header = ask(http, query, who={**OPERATOR, "Accept": "text/csv"})
+    answer = ask(http, f"{query}&format=csv")
+    assert (answer.status_code, answer.mimetype, by_header.data) == (200, "text/csv", answer.data)
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="blazar-usage-2030-04-01-2030-04-02.csv"'
+    found = list(csv.DictReader(io.StringIO(answer.text, newline="")))
+    assert [(one["project_id"], int(one["reserved_seconds"]), one["leases"]) for one in found] == [
+        (one["project_id"], one["reserved"], str(one["leases"])) for one in expected
+    ]
+    assert [one["reserved_hours"] for one in found] == [f"{one['reserved'] / 3600:.2f}" for one in expected]
+    by_day = ask(http, f"{query}&step=day&format=csv").text.splitlines()
+    assert by_day[0].startswith("from,to,project_id,resource_type,reserved_seconds,reserved_hours")
+    assert by_day[1].startswith("2030-04-01T00:00:00Z,2030-04-02T00:00:00Z,biology,physical:host,")
+
+
+def test_csv_without_rows_has_its_head_and_a_refusal_is_json(http):
+    assert ask(http, f"{DAY}&format=csv").text.startswith("reserved_seconds,reserved_hours")
+    assert refused(ask(http, f"{DAY}&format=xml"))[0] == 400
+    assert refused(ask(http, f"{DAY}&format=csv&property=gpu"))[0] == 400
+
+
+def test_csv_has_a_tag_like_any_answer(two_projects, http):
+    first = ask(http, f"{DAY}&format=csv")
+    again = ask(http, f"{DAY}&format=csv", who={**OPERATOR, "If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, ask(http).headers["ETag"] == first.headers["ETag"]) == (304, False)
