@@ -91,7 +91,6 @@ class Quiet:
         *,
         extendable_until: datetime | None = None,
         transfer: Parties | None = None,
-        reminder: str | None = None,
     ) -> None:
         pass
 

@@ -57,5 +57,24 @@ def id_of(session: Any, noun: str, text: str, option: str) -> str:
     return ids[0]
 
 
+def names_of(session: Any, noun: str) -> Mapping[str, str]:
+    """Return the names of all projects or users by their ids; of those that Keystone does not tell, the own one only.
+
+    ``session``: of keystoneauth. Names are no more than a help: where Keystone does not answer, there are none.
+    """
+    if not hasattr(session.auth, "get_access"):
+        return {}
+    try:
+        access = session.auth.get_access(session)
+        response = adapter.Adapter(session, service_type="identity", interface=AUTH_INTERFACE, version="3").get(
+            f"/{noun}s", headers={"Accept": "application/json"}, timeout=PATIENCE, raise_exc=False
+        )
+    except keystone.ClientException:
+        return {}
+    own, name = (getattr(access, key) for key in _OWN[noun])
+    listed = response.json().get(f"{noun}s", ()) if response.status_code == 200 else ()
+    return {str(own): str(name), **{str(each["id"]): str(each.get("name") or each["id"]) for each in listed}}
+
+
 def _untold(kind: type[BlazarClientException], option: str, text: str, why: str) -> BlazarClientException:
     return kind(f"{option}: the id of {text} is not known, {why}; give the id")

@@ -24,6 +24,7 @@ from blazarclient.library.maintenances import Maintenances
 from blazarclient.library.managers import Managers
 from blazarclient.library.problems import Problem, Problems, Repair
 from blazarclient.library.registered import Promised
+from blazarclient.library.reports import Forecast, Report, Reports
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.resources import properties as _properties
 from blazarclient.library.series import SeriesOfLeases
@@ -71,6 +72,7 @@ __all__ = [
     "DeliveryFailure",
     "Feed",
     "FloatingIp",
+    "Forecast",
     "HistoryEntry",
     "HistoryObject",
     "Host",
@@ -89,6 +91,7 @@ __all__ = [
     "RegisteredResource",
     "Reservation",
     "Repair",
+    "Report",
     "Reservations",
     "Series",
     "Subscription",
@@ -114,6 +117,7 @@ class Reservations:
         self.maintenances = Maintenances(self.transport)
         self.managers = Managers(self.transport)
         self.problems = Problems(self.transport)
+        self.reports = Reports(self.transport)
         self.surgery = Surgery(self.transport)
         self.transfers = Transfers(self.transport)
         self.history = History(self.transport)

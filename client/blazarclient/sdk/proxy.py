@@ -21,6 +21,7 @@ from blazarclient.library.leases import Leases
 from blazarclient.library.maintenances import Maintenances
 from blazarclient.library.managers import Managers
 from blazarclient.library.problems import Problem, Problems
+from blazarclient.library.reports import Reports
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.series import SeriesOfLeases
 from blazarclient.library.subscriptions import Subscriptions
@@ -76,6 +77,10 @@ def _maintenances(library: Reservations) -> Maintenances:
 
 def _problems(library: Reservations) -> Problems:
     return library.problems
+
+
+def _reports(library: Reservations) -> Reports:
+    return library.reports
 
 
 def _history(library: Reservations) -> History:
@@ -271,6 +276,10 @@ class Proxy(proxy.Proxy):
     problems = _each(_problems, Problems.list)
     get_problem = _of_one(_problems, Problems.get)
     act_on_problem = _of_one(_problems, Problems.act)
+    report_usage = _same(_reports, Reports.usage)
+    report_capacity = _same(_reports, Reports.capacity)
+    report_demand = _same(_reports, Reports.demand)
+    forecast = _same(_reports, Reports.forecast)
 
     create_feed = _same(_feeds, Feeds.create)
     feeds = _each(_feeds, Feeds.list)

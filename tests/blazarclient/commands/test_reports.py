@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``report``: hours for people, seconds for programs, both in CSV; days are the site's."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+from tests.blazarclient.commands.conftest import NEW, URL, Run, sent
+
+USAGE_ROW = {
+    "project_id": "physics",
+    "resource_type": "physical:host",
+    "reserved": 1209600,
+    "used": 800000,
+    "idle": 300000,
+    "unseen": 109600,
+    "lost": 7200,
+    "overrun": 0,
+    "returned": 86400,
+    "leases": 14,
+}
+PERIOD = {
+    "from": "2026-10-31T23:00:00Z",
+    "to": "2026-11-30T23:00:00Z",
+    "time_zone": "Europe/Paris",
+    "step": "all",
+    "computed_through": "2026-11-23T10:15:42Z",
+    "unit": "seconds",
+}
+FORECAST = {
+    "as_of": "2026-11-23T10:15:42Z",
+    "time_zone": "Europe/Paris",
+    "unit": "seconds",
+    "method": "Expected, from the last 8 weeks.",
+    "rows": [
+        {
+            "day": "2026-11-24",
+            "kind": "host",
+            "registered": 864000,
+            "promised": 36000,
+            "expected": {"lower": 36000, "median": 72000, "upper": 108000},
+            "weeks": 8,
+            "because": None,
+        },
+        {
+            "day": "2026-11-25",
+            "kind": "host",
+            "registered": 864000,
+            "promised": 0,
+            "expected": None,
+            "weeks": 1,
+            "because": "one week is not enough",
+        },
+    ],
+    "accuracy": {"days": 28, "mean_error": 0.07},
+    "unmet": [],
+}
+
+
+def report(service: Any, name: str, *rows: dict[str, Any], **more: Any) -> None:
+    told = {"report": {**PERIOD, **more, "rows": list(rows)}, "links": []}
+    service.get(f"{URL}/reports/{name}", json=told, headers=NEW)
+
+
+def query(service: Any) -> dict[str, list[str]]:
+    (request,) = sent(service, "GET")
+    return dict(request.qs)
+
+
+def test_people_read_hours_and_of_which_period_they_are(run: Run, service: Any) -> None:
+    report(service, "usage", USAGE_ROW)
+    code, out, err = run("report", "usage", "--month", "2026-11", "--by", "project", "--by", "resource_type")
+    assert code == 0
+    assert query(service) == {
+        "from": ["2026-11-01"],
+        "to": ["2026-12-01"],
+        "group_by": ["project,resource_type"],
+        "step": ["all"],
+    }
+    head, row = [[cell.strip() for cell in line.split("|")[1:-1]] for line in out.splitlines() if "|" in line]
+    assert head[:4] == ["project_id", "resource_type", "reserved", "used"]
+    assert row == ["physics", "physical:host", "336.0", "222.22", "83.33", "30.44", "2.0", "0.0", "24.0", "14"]
+    assert err == "Hours from 2026-11-01 to 2026-12-01, as it was at 2026-11-23 11:15:42+01:00.\n"
+
+
+def test_programs_get_seconds_and_csv_has_both(run: Run, service: Any) -> None:
+    report(service, "usage", USAGE_ROW)
+    code, out, err = run("report", "usage", "--by", "project", "-f", "json")
+    assert (code, err, json.loads(out)) == (0, "", [USAGE_ROW])
+    code, out, err = run("report", "usage", "--by", "project", "-f", "csv")
+    (row,) = csv.DictReader(io.StringIO(out))
+    assert (code, err) == (0, "")
+    assert (row["reserved_seconds"], row["reserved_hours"], row["lost_hours"]) == ("1209600", "336.00", "2.00")
+    assert (row["project_id"], row["leases"]) == ("physics", "14")
+
+
+def test_each_step_has_its_day_of_the_site(run: Run, service: Any) -> None:
+    rows = [{**USAGE_ROW, "from": "2026-11-01T23:00:00Z", "to": "2026-11-08T23:00:00Z"}]
+    report(service, "usage", *rows, step="week")
+    code, out, _ = run("report", "usage", "--step", "week", "-f", "table", "-c", "from", "-c", "reserved")
+    assert code == 0
+    assert "| 2026-11-02 |    336.0 |" in out
+    code, out, _ = run("report", "usage", "--step", "week", "-f", "csv", "-c", "from", "-c", "to")
+    assert out.splitlines()[1] == '"2026-11-01T23:00:00Z","2026-11-08T23:00:00Z"'
+
+
+def test_a_day_is_the_site_s_and_a_time_is_one_s_own(run: Run, service: Any) -> None:
+    report(service, "usage")
+    assert run("report", "usage", "--from", "2026-11-02", "--to", "2026-11-03 12:00")[0] == 0
+    assert query(service)["from"] == ["2026-11-02"]
+    assert query(service)["to"] == ["2026-11-03t11:00:00z"]
+
+
+def test_without_rows_csv_has_its_head(run: Run, service: Any) -> None:
+    report(service, "usage")
+    code, out, _ = run("report", "usage", "-f", "csv")
+    assert code == 0
+    assert out.startswith('"resource_type","reserved_seconds","reserved_hours","used_seconds"')
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--month", "2026-13"), "--month is '2026-13'; write a month such as 2026-11"),
+        (("--month", "november"), "write a month such as 2026-11"),
+        (("--month", "2026-11", "--to", "now"), "Give --month, or --from and --to"),
+        (("--by", "property"), "--by property needs --property <name>"),
+        (("--from", "soon"), "--from: 'soon' is no time"),
+    ],
+)
+def test_what_is_written_wrongly_is_told_before_anything_is_asked(
+    run: Run, service: Any, words: tuple[str, ...], sentence: str
+) -> None:
+    code, out, err = run("report", "usage", *words)
+    assert (code != 0, out) == (True, "")
+    assert sentence in err
+    assert sent(service, "GET") == []
+
+
+def test_a_property_alone_is_what_rows_are_told_apart_by(run: Run, service: Any) -> None:
+    states = {"registered": 864000, "promised": 432000, "free": 432000, "cleaning": 0}
+    rest = {"disabled": 0, "maintenance": 0, "failed": 0, "utilization": 0.5, "resources": 10}
+    amounts = {"amounts": {"VCPU": {"registered": 7200, "promised": 3600}}}
+    report(service, "capacity", {"property": "A100", **states, **rest, **amounts})
+    code, out, _ = run("report", "capacity", "--property", "gpu")
+    assert code == 0
+    assert query(service)["group_by"] == ["property"]
+    assert query(service)["property"] == ["gpu"]
+    assert "50 %" in out
+    assert "VCPU" not in out
+    code, out, _ = run("report", "capacity", "--property", "gpu", "-f", "csv", "-c", "amounts.VCPU.promised_hours")
+    assert out.splitlines() == ['"amounts.VCPU.promised_hours"', '"1.00"']
+
+
+def test_unmet_demand_is_counted_and_has_hours(run: Run, service: Any) -> None:
+    counts = {"refused": 12, "refused_distinct": 3, "refused_seconds": 86400, "waited": 3600, "granted": 2}
+    report(service, "demand", {"resource_type": "physical:host", **counts, "timed_out": 1})
+    code, out, _ = run("report", "demand")
+    assert code == 0
+    heads, values = [[cell.strip() for cell in line.split("|")[1:-1]] for line in out.splitlines() if "|" in line]
+    row = dict(zip(heads, values, strict=True))
+    assert (row["refused"], row["refused_distinct"], row["refused_hours"], row["waited"]) == ("12", "3", "24.0", "1.0")
+
+
+def test_a_forecast_says_how_it_is_made_and_why_there_is_none(run: Run, service: Any) -> None:
+    service.get(f"{URL}/reports/forecast", json={"forecast": FORECAST, "links": []}, headers=NEW)
+    code, out, err = run("report", "forecast", "--days", "2")
+    assert code == 0
+    assert query(service) == {"days": ["2"], "group_by": ["kind"]}
+    expected = "Hours. Expected, from the last 8 weeks. In the last 28 days it was off by 7 % of all on average.\n"
+    assert err == expected
+    assert "one week is not enough" in out
+    assert "| 2026-11-24 | host |      240.0 |     10.0 |           10.0 |            20.0 |           30.0 |" in out
+    code, out, _ = run("report", "forecast", "-f", "json")
+    assert json.loads(out)[0]["expected"] == {"lower": 36000, "median": 72000, "upper": 108000}
