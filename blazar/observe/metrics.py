@@ -204,6 +204,19 @@ SWEEP_FINDINGS = Level(
     Label("what", ("leftover", "unknown", "unlisted")),
 )
 SWEEP_LAST_SUCCESS = Level("sweep_last_success_timestamp_seconds", "When leftovers were last searched for.", _REGION)
+DRIFT_FINDINGS = Sampled(
+    "drift_findings",
+    "Reservations in use that had something else in the cloud than the books say when they were last looked at.",
+    _REGION,
+)
+DRIFT_LAST_SUCCESS = Level(
+    "drift_last_success_timestamp_seconds", "When all reservations in use were last looked at.", _REGION
+)
+DRIFT_MENDS = Count(
+    "drift_mends_total",
+    "Reservations whose cloud was to be brought to what the books say.",
+    _outcome("mended", "failed"),
+)
 POLL_LAST_SUCCESS = Level("poll_last_success_timestamp_seconds", "When resources were last polled.", _KIND, _REGION)
 HEALINGS = Count(
     "healings_total",

@@ -59,6 +59,9 @@ class Sampling(BackgroundThread):
         yield from _tell(metrics.CAPACITY, sample.capacity)
         yield from _tell(metrics.CAPACITY_ALLOCATED, sample.allocated)
         yield from (Value(metrics.OUTBOX_MESSAGES, ("enforcement", state), n) for state, n in sample.messages.items())
+        # That nothing differs is told, too.
+        drift = {(region,): 0 for region in self._runtime.regions} | dict(sample.drift)
+        yield from _tell(metrics.DRIFT_FINDINGS, drift)
         yield Value(metrics.OUTBOX_OLDEST_AGE, ("enforcement",), sample.undelivered.oldest.total_seconds())
         yield from _tell(metrics.OUTBOX_MESSAGES, sample.deliveries.numbers)
         for channel, age in sample.deliveries.oldest.items():

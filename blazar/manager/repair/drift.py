@@ -25,6 +25,7 @@ from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import LeaseStatus, ReservationStatus
 from blazar.model.problems.problems import ProblemKind, RepairRequest, unknown_problem
 from blazar.model.problems.troubles import CloudFinding
+from blazar.observe import metrics
 from blazar.resources.contract.values import Task, Unusable
 from blazar.store.problems.findings import Look
 
@@ -96,6 +97,7 @@ class Drift(BackgroundThread):
             types = self._runtime.types.keys() - seen.silent
             look = Look(ProblemKind.DRIFT, region, self._runtime.clock.now(), seen.found, types)
             self._runtime.store.findings.record(look)
+            metrics.DRIFT_LAST_SUCCESS.set_to_now(region)
         return sum(len(seen.found) for seen in passes.values())
 
     def _look_in_pass(self, lease: Lease, reservation: Reservation, seen: _RegionLook) -> str | None:
@@ -186,8 +188,13 @@ class Drift(BackgroundThread):
         return (f"Reservation {finding.key} is mended.",)
 
     def _ensure(self, lease: Lease, reservation_id: str) -> None:
-        with scope(limit=self._runtime.settings.request_limit):
-            self._replacement.replan(lease.id, {}, report=_ignore, back=frozenset({reservation_id}))
+        outcome = "failed"
+        try:
+            with scope(limit=self._runtime.settings.request_limit):
+                self._replacement.replan(lease.id, {}, report=_ignore, back=frozenset({reservation_id}))
+            outcome = "mended"
+        finally:
+            metrics.DRIFT_MENDS.add(outcome)
 
     def _round(self) -> float:
         self.run_once()

@@ -14,10 +14,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.leases.states import LeaseStatus
+from blazar.model.problems.problems import ProblemKind
 from blazar.store.observe.deliveries import Deliveries, read_deliveries
 from blazar.store.sql.tables import (
     allocations,
     events,
+    findings,
     leases,
     maintenance_resources,
     outbox,
@@ -50,7 +52,7 @@ class Sample:
     status. ``resources``: registered ones by kind, region and state; ``properties`` by kind, property, value and state.
     ``capacity`` and ``allocated``: amounts by kind, region and class. ``waiting``: leases by the types that they ask
     for. ``messages``: outbox messages by state; ``undelivered`` are all that are not given up. ``deliveries``: what the
-    journal has for subscriptions.
+    journal has for subscriptions. ``drift``: reservations that are not as they should be, by region.
     """
 
     due: Mapping[str, Backlog]
@@ -63,6 +65,7 @@ class Sample:
     messages: Mapping[str, int]
     undelivered: Backlog
     deliveries: Deliveries
+    drift: Mapping[tuple[str, ...], int]
 
 
 class SampleStore:
@@ -86,6 +89,7 @@ class SampleStore:
                 messages=messages,
                 undelivered=undelivered,
                 deliveries=read_deliveries(connection, now),
+                drift=_count(connection, _DRIFT),
             )
 
 
@@ -105,6 +109,11 @@ _WAITING = (
         leases.c.status == str(LeaseStatus.WAITING), leases.c.deleted_at.is_(None), reservations.c.parent_id.is_(None)
     )
     .group_by(reservations.c.resource_type)
+)
+_DRIFT = (
+    sa.select(findings.c.region, sa.func.count())
+    .where(findings.c.what == str(ProblemKind.DRIFT))
+    .group_by(findings.c.region)
 )
 _REGISTERED = resources.c.live.is_not(None)
 # Resources that are alike have the same text.

@@ -12,7 +12,9 @@ from blazar.model.base.errors import CloudUnavailable, NotFound, WrongState
 from blazar.model.base.paging import Page
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.problems.problems import ProblemAction, ProblemKind, ProblemQuestion, RepairRequest
+from blazar.observe import metrics
 from tests.configured import configured_world
+from tests.counted import growing, number
 from tests.world import World, a_host, a_network, addresses, devices, flavored, instances, things, volumes
 
 
@@ -79,6 +81,25 @@ def test_what_was_mended_by_hand_is_gone_after_the_next_look_or_says_so(world):
     assert done.said == ("It is as it should be by now.",)
     with pytest.raises(NotFound):
         world.manager.problems.one(problem.id)
+
+
+def test_what_differs_is_told_in_metrics_until_it_is_mended(world):
+    lease = world.lease(a_host())
+    world.run()
+    sampling = world.manager.sampling
+
+    def tell() -> list[float]:
+        sampling.run_once()
+        return [value.number for value in sampling.read() if value.family is metrics.DRIFT_FINDINGS]
+
+    assert tell() == [0]
+    to_freepool(world, lease)
+    look(world)
+    assert number(metrics.DRIFT_LAST_SUCCESS) > 1.7e9
+    assert tell() == [1]
+    with growing(metrics.DRIFT_MENDS, outcome="mended"):
+        world.manager.problems.act(problems(world)[0].id, ProblemAction.MEND, RepairRequest("x", dry_run=False))
+    assert tell() == [0]
 
 
 def test_a_cloud_that_does_not_answer_makes_no_finding_and_takes_none_away(world):
