@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from tests.web.conftest import ADMIN, ALICE, serious
 from tests.web.service import asked
 
-PAGES = ["", "calendar", "leases", "overview", "hosts", "all-leases"]
+PAGES = ["", "calendar", "leases", "usage", "overview", "hosts", "all-leases"]
 
 
 def test_a_newcomer_chooses_who_to_be_and_can_be_somebody_else(demo, page_of):
@@ -57,7 +57,16 @@ def test_on_a_phone_an_operator_reaches_every_page(demo, page_of):
     navigation.get_by_role("button", name="More").click()
     more = page.get_by_role("dialog", name="More pages")
     # How many problems there are stands beside their page.
-    pages = ["Resources", "Overview", re.compile(r"Problems\d*"), "Hosts", "Maintenance", "Managers", "All leases"]
+    pages = [
+        "Resources",
+        "Usage",
+        "Overview",
+        re.compile(r"Problems\d*"),
+        "Hosts",
+        "Maintenance",
+        "Managers",
+        "All leases",
+    ]
     expect(more.get_by_role("link")).to_have_text(pages)
     assert serious(page) == []
     more.get_by_role("link", name="Maintenance").click()

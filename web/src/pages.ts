@@ -4,6 +4,7 @@ import {
   Activity,
   Boxes,
   CalendarDays,
+  ChartColumn,
   ClipboardList,
   Cpu,
   type IconNode,
@@ -81,6 +82,13 @@ export const PAGES: readonly Page[] = [
     title: "Resource",
     view: further("ResourcePage"),
     rule: "blazar:resources:get",
+  },
+  {
+    path: "usage",
+    title: "Usage",
+    view: further("UsagePage"),
+    icon: ChartColumn,
+    rule: "blazar:reports:get",
   },
   {
     path: "overview",

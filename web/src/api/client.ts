@@ -26,6 +26,8 @@ export interface Options {
   ifMatch?: string | undefined;
   /** Sent as Idempotency-Key. */
   key?: string;
+  /** The answer is a text of this type instead of JSON. */
+  accept?: "text/csv";
   /** How long an answer is waited for. */
   patienceMs?: number;
   signal?: AbortSignal | undefined;
@@ -54,7 +56,10 @@ export function address(path: string, query: Options["query"] = {}): URL {
 /** Sends one request; raises Refused or Unreachable. */
 export async function request<T>(method: string, path: string | URL, options: Options = {}): Promise<Answer<T>> {
   const url = typeof path === "string" ? address(path, options.query) : path;
-  const headers: Record<string, string> = { Accept: "application/json", "OpenStack-API-Version": VERSION };
+  const headers: Record<string, string> = {
+    Accept: options.accept ?? "application/json",
+    "OpenStack-API-Version": VERSION,
+  };
   Object.assign(headers, identityHeaders(method, url.pathname, options.as ?? session.value));
   if (options.body !== undefined) headers["Content-Type"] = "application/json";
   if (options.known) headers["If-None-Match"] = options.known;
@@ -86,7 +91,8 @@ export async function request<T>(method: string, path: string | URL, options: Op
 }
 
 function answered<T>(response: Response, text: string): Answer<T> {
-  const data = parsed(text);
+  const isTable = response.headers.get("Content-Type")?.startsWith("text/csv") ?? false;
+  const data = isTable ? text : parsed(text);
   if (response.ok || response.status === 304) {
     return { status: response.status, data: data as T, etag: response.headers.get("ETag") };
   }

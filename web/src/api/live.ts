@@ -17,7 +17,7 @@ export interface Live<T> {
 const EMPTY = { data: null, etag: null, error: null, loading: true };
 
 /** Reads what is watched; what has the tag that is known is a 304. */
-type Ask<T> = (known: string | undefined, signal: AbortSignal) => Promise<Answer<T>>;
+export type Ask<T> = (known: string | undefined, signal: AbortSignal) => Promise<Answer<T>>;
 
 /** One question that is repeated. */
 export class Watch<T> {
@@ -90,7 +90,8 @@ export function useLive<T>(path: string | null, query: Options["query"] = {}, ev
   return useWatch(asked, ask, everySeconds);
 }
 
-function useWatch<T>(asked: string | null, ask: Ask<T> | null, everySeconds: number): Watch<T> | null {
+/** Returns a Watch of what several requests answer together; `asked` is the whole question. */
+export function useWatch<T>(asked: string | null, ask: Ask<T> | null, everySeconds: number): Watch<T> | null {
   const watch = useMemo(() => (ask === null ? null : new Watch<T>(ask, everySeconds)), [asked, everySeconds]);
   useEffect(() => {
     watch?.start();

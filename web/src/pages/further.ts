@@ -12,3 +12,4 @@ export { ProblemsPage } from "./problems/problems.tsx";
 export { ResourcePage } from "./resources/resource.tsx";
 export { ResourcesPage } from "./resources/resources.tsx";
 export { SeriesPage } from "./series/series.tsx";
+export { UsagePage } from "./usage/usage.tsx";

@@ -7,6 +7,7 @@ import { useLive } from "../../api/live.ts";
 import { BusyButton, Chips, Empty, PageHead, Trouble } from "../../parts/basics.tsx";
 import { Choose, Filters, Meanings } from "../../parts/filters.tsx";
 import { Icon } from "../../parts/icon.tsx";
+import { saveCsv } from "../../parts/save.ts";
 import { Search } from "../../parts/search.tsx";
 import { place, setParams } from "../../router.ts";
 import { plural } from "../../time/format.ts";
@@ -101,12 +102,7 @@ function Download({ query }: { query: Query }) {
     setError(null);
     try {
       const leases = await readAll<Lease>("v1/leases", "leases", { ...query, fields: CSV_FIELDS, limit: 1000 }, MOST);
-      const address = URL.createObjectURL(new Blob([csvOf(leases)], { type: "text/csv" }));
-      const link = document.createElement("a");
-      link.href = address;
-      link.download = "leases.csv";
-      link.click();
-      URL.revokeObjectURL(address);
+      saveCsv(csvOf(leases), "leases.csv");
     } catch (problem) {
       setError(problem);
     }
