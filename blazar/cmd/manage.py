@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -71,15 +72,26 @@ def main(arguments: list[str] | None = None) -> int:
     except SQLAlchemyError as error:
         print(f"blazar-manage: {explain_failure(error)}", file=sys.stderr)
     except OSError as error:
-        print(f"blazar-manage: {error}", file=sys.stderr)
+        print(
+            f"blazar-manage: {error.strerror or error}{f': {error.filename}' if error.filename else ''}",
+            file=sys.stderr,
+        )
     except (BlazarError, cfg.Error) as error:
         print(f"blazar-manage: {error}", file=sys.stderr)
     return FAILED
 
 
+def _name_caller() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A user of a container may have no name.
+        return f"uid {os.getuid()}"
+
+
 def run(manager: ManagerService, options: argparse.Namespace) -> int:
     """Run a command that was read, as the operator who has called it."""
-    actor = Actor(getpass.getuser(), "blazar-manage", operator=True)
+    actor = Actor(_name_caller(), "blazar-manage", operator=True)
     command: Command = options.command
     with scope(actor=actor):
         return command(manager, options)
@@ -214,20 +226,20 @@ def act_on_problems(manager: ManagerService, options: argparse.Namespace) -> int
         print(f"blazar-manage: {MOST_AT_ONCE} problems at most at once", file=sys.stderr)
         return 2
     request = RepairRequest(options.reason, not options.yes, getattr(options, "confirm", None))
-    code = DONE
+    code, refused = DONE, 0
     for problem_id in options.problem:
         try:
             said = manager.problems.act(problem_id, options.action, request).said
         except BlazarError as error:
             print(f"{problem_id}: {error.message}", file=sys.stderr)
-            code = REFUSED
+            code, refused = REFUSED, refused + 1
         else:
             print(f"{problem_id}: {escape(' '.join(said))}")
-    return _finish(options, code)
+    return _finish(options, code, possible=refused < len(options.problem))
 
 
-def _finish(options: argparse.Namespace, code: int) -> int:
-    if not options.yes:
+def _finish(options: argparse.Namespace, code: int, *, possible: bool) -> int:
+    if not options.yes and possible:
         print("Nothing was done; repeat it with --yes", file=sys.stderr)
     return code
 
@@ -251,9 +263,9 @@ def end_lease(manager: ManagerService, options: argparse.Namespace) -> int:
         said = manager.problems.ends.end_lease(options.lease, RepairRequest(options.reason, not options.yes))
     except BlazarError as error:
         print(f"{options.lease}: {error.message}", file=sys.stderr)
-        return _finish(options, REFUSED)
+        return _finish(options, REFUSED, possible=False)
     print(escape(" ".join(said)))
-    return _finish(options, DONE)
+    return _finish(options, DONE, possible=True)
 
 
 def list_deliveries(manager: ManagerService, options: argparse.Namespace) -> int:

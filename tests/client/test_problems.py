@@ -61,6 +61,7 @@ def test_of_several_each_is_told_and_no_more_than_fifty_are_taken(world, way, la
     told = capsys.readouterr().err
     assert "nobody has tried it yet" in told
     assert "there is no problem 'event:nothing'" in told
+    assert "repeat it" not in told
     assert run(way, "problem", "retry", *(["event:x"] * 51), "--reason", "x") != 0
     assert "50 at most at once" in capsys.readouterr().err
     with pytest.raises(SystemExit):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import replace
 from datetime import timedelta
@@ -70,6 +71,26 @@ def test_of_several_some_are_refused_and_no_more_than_fifty_are_taken(world, lat
     with pytest.raises(SystemExit) as stopped:
         run(world, "problems", "retry", problem_id)
     assert stopped.value.code == 2
+
+
+def test_only_what_can_be_done_is_to_be_repeated(world, late, capsys):
+    again = "repeat it with --yes"
+    assert run(world, "problems", "retry", "event:none", "--reason", "x") == manage.REFUSED
+    assert again not in capsys.readouterr().err
+    both = ["problems", "retry", "event:none", f"event:{late.event(EventType.START).id}", "--reason", "x"]
+    assert run(world, *both) == manage.REFUSED
+    assert again in capsys.readouterr().err
+    assert run(world, "leases", "end", "none", "--reason", "x") == manage.REFUSED
+    assert again not in capsys.readouterr().err
+
+
+def test_a_user_without_a_name_is_told_by_its_number(world, late, monkeypatch):
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    assert run(world, "leases", "end", late.id, "--reason", "x", "--yes") == manage.DONE
+    (*_, entry) = world.manager.leases.history(late.id, manage.Page(9, "at")).items
+    assert entry.by.user_id == f"uid {os.getuid()}"
 
 
 def test_why_a_lease_does_not_go_on_and_its_end(world, late, capsys):

@@ -294,6 +294,8 @@ def _sentence(error: ValidationError) -> str:
             return f"{field} is too long ({len(str(given))} characters, at most {limit}); give {help_text}"
         case "minimum":
             return f"{field} is {_value_text(given)}, which is less than {limit}; give {help_text}"
+        case "maxItems":
+            return f"{field} has {len(given)} entries, and {limit} at most are allowed; give {help_text}"
         case "minItems":
             return f"{field} has {len(given)} entries, and needs {limit} at least; give {help_text}"
         case "maximum":

@@ -24,7 +24,8 @@ MOST_CHARACTERS = 64
 _NO_ZONES = frozenset({"Factory", "localtime", "posixrules"})
 """Files beside the zones of a database: what they mean depends on the machine, or they mean nothing."""
 
-DATE_FORMAT = "a date such as 2030-04-01T08:00:00Z, 2030-04-01T10:00+02:00 or 2030-04-01 08:00, or 'now'"
+DATE_ONLY = "a date such as 2030-04-01T08:00:00Z, 2030-04-01T10:00+02:00 or 2030-04-01 08:00"
+DATE_FORMAT = f"{DATE_ONLY}, or 'now'"
 DURATION_FORMAT = "a duration such as P3D, PT12H, P1M, 72h, 3d12h or 2w"
 
 LOCAL_DATE = r"\d{4}-\d\d-\d\d[Tt ]([01]\d|2[0-3]):\d\d(:\d\d(\.\d+)?)?"
@@ -75,18 +76,21 @@ def zone(text: str, place: Place) -> str:
     return text
 
 
-def date(text: str, place: Place, *, zone: str = "UTC") -> datetime:
-    """Return a date in UTC, to the second; without an offset it is a local time of ``zone``. InvalidInput."""
+def date(text: str, place: Place, *, zone: str = "UTC", wanted: str = DATE_ONLY) -> datetime:
+    """Return a date in UTC, to the second; without an offset it is a local time of ``zone``.
+
+    InvalidInput says what is ``wanted``.
+    """
     if place.at.kind == "parameter" and _LOST_PLUS.fullmatch(text[: MOST_CHARACTERS + 1]):
         raise place.invalid(text, "the + of the offset as %2B: in a query a + is a space")
     if len(text) > MOST_CHARACTERS or not _DATE.fullmatch(text):
-        raise place.invalid(text, DATE_FORMAT)
+        raise place.invalid(text, wanted)
     try:
         named = datetime.fromisoformat(to_the_second(text))
         # Of two equal local times the first counts, and in a gap the offset before it.
         found = (named.replace(tzinfo=ZoneInfo(zone), fold=0) if named.tzinfo is None else named).astimezone(UTC)
     except (OverflowError, ValueError):
-        raise place.invalid(text, DATE_FORMAT) from None
+        raise place.invalid(text, wanted) from None
     if not (FIRST_YEAR <= named.year <= LAST_YEAR and FIRST_YEAR <= found.year <= LAST_YEAR):
         raise place.invalid(text, f"a date of the years {FIRST_YEAR} to {LAST_YEAR}")
     return found
@@ -99,7 +103,7 @@ def to_the_second(text: str) -> str:
 
 def moment(text: str, place: Place, *, zone: str = "UTC") -> Moment:
     """Return a date, or ``NOW``. InvalidInput."""
-    return NOW if text == "now" else date(text, place, zone=zone)
+    return NOW if text == "now" else date(text, place, zone=zone, wanted=DATE_FORMAT)
 
 
 def duration(text: str, place: Place, *, zone: str = "UTC") -> Duration:

@@ -32,6 +32,7 @@ from blazar.api.leases.rules import DELETE as DELETE_LEASE
 from blazar.api.leases.rules import visible
 from blazar.api.subscriptions.routes import visible_subscription
 from blazar.model.base.clock import zulu
+from blazar.model.base.errors import NotFound
 from blazar.model.problems.problems import (
     Problem,
     ProblemAction,
@@ -39,7 +40,6 @@ from blazar.model.problems.problems import (
     ProblemQuestion,
     Repair,
     RepairRequest,
-    unknown_problem,
 )
 
 GET = Rule("blazar:problems:get", ADMIN, "List and show problems.")
@@ -151,7 +151,8 @@ def act(call: Call, problem_id: str, action: str) -> Json:
     """Do something about a problem, or say what would be done."""
     body = call.checked(normalize(call.read()))
     if action not in set(map(str, ProblemAction)):
-        raise unknown_problem(f"{problem_id}/{action}")
+        known = ", ".join(map(str, ProblemAction))
+        raise NotFound(f"there is no action {action[:40]!r} on problems; give one of {known}", code="uri_not_found")
     request = RepairRequest(body["reason"], body.get("dry_run", True), body.get("confirm"))
     found = call.manager.problems.one(_read_id(problem_id))
     if found.lease_id is not None:

@@ -17,6 +17,9 @@ Network = IPv4Network | IPv6Network
 
 LONGEST_URL = 1024
 
+LONGEST_HOST, LONGEST_LABEL = 253, 63
+"""Characters of a name of DNS, and of each of its parts."""
+
 METADATA = frozenset(
     ipaddress.ip_address(text) for text in ("169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16")
 )
@@ -146,6 +149,8 @@ def _split_url(url: str, field: str) -> SplitResult:
             problem = f"give an https:// URL of at most {LONGEST_URL} printable ASCII characters"
         elif not parts.hostname or parts.port == 0:
             problem = "it names no host, or the port 0"
+        elif not _is_host_name(parts.hostname):
+            problem = "the name of its host has an empty part, one of more than 63 characters, or more than 253"
         elif "@" in parts.netloc:
             problem = "leave out the user name and password; calls are signed instead"
         elif parts.fragment:
@@ -156,6 +161,12 @@ def _split_url(url: str, field: str) -> SplitResult:
         # The URL is not repeated: it may have a secret in it.
         raise InvalidInput(f"{field} cannot be used: {problem}", at=f"/{field}")
     return parts
+
+
+def _is_host_name(host: str) -> bool:
+    """Return whether a name can be looked up at all: else the library raises what is no error of a connection."""
+    labels = host.removesuffix(".").split(".")
+    return len(host) <= LONGEST_HOST and all(0 < len(label) <= LONGEST_LABEL for label in labels)
 
 
 def _host(parts: SplitResult, field: str) -> str:

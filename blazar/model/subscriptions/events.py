@@ -40,8 +40,12 @@ def check_events(events: Sequence[str], *, operator: bool) -> tuple[str, ...]:
             continue
         noun = name.partition(".")[0]
         if noun in OF_OPERATORS and noun not in OF_MEMBERS and not operator:
-            sentence = f"events[{number}]: {name[:LONGEST_NAME]!r} is for operators; give names that begin with "
-            raise InvalidInput(sentence + " or ".join(f"{n}." for n in OF_MEMBERS), at=f"/events/{number}")
+            nouns = " or ".join(f"{n}." for n in OF_MEMBERS)
+            raise InvalidInput(
+                f"events[{number}]: {name[:LONGEST_NAME]!r} is for operators who give project_id null; "
+                f"give names that begin with {nouns}",
+                at=f"/events/{number}",
+            )
         raise InvalidInput(
             f"events[{number}]: there is no event {name[:LONGEST_NAME]!r}; give names such as lease.started, "
             "lease.before_end or lease.*, as docs/notifications.md lists them",

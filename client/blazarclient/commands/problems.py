@@ -82,7 +82,7 @@ class _Act(LibraryCommand):
         """Act on each; return the exit code for the first that was refused."""
         if len(parsed_args.id) > MOST:
             raise CommandError(f"{len(parsed_args.id)} problems are given, and {MOST} at most at once", code=400)
-        code = 0
+        code, possible = 0, False
         for problem_id in parsed_args.id:
             try:
                 repair = self.library.problems.act(
@@ -96,8 +96,9 @@ class _Act(LibraryCommand):
                 self.tell(f"{problem_id}: {error}")
                 code = code or exit_code(error)
                 continue
+            possible = True
             print(f"{problem_id}: {' '.join(repair.said)}", file=self.app.stdout)
-        if not parsed_args.yes:
+        if possible and not parsed_args.yes:
             self.tell("Nothing was done; repeat it with --yes")
         return code
 

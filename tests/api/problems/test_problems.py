@@ -96,7 +96,9 @@ def test_mistakes_are_told_with_the_field(world, http, late):
     assert code(call(http, "POST", f"{url}/retry", {})) == (400, "missing_field", "/reason")
     assert code(call(http, "POST", f"{url}/retry", {"reason": " "}))[::2] == (400, "/reason")
     assert code(call(http, "POST", f"{url}/retry", {"reason": "x", "dry_run": "no"}))[::2] == (400, "/dry_run")
-    assert code(call(http, "POST", f"{url}/burn", {"reason": "x"})) == (404, "problem_not_found", None)
+    burnt = call(http, "POST", f"{url}/burn", {"reason": "x"})
+    assert code(burnt) == (404, "uri_not_found", None)
+    assert "give one of retry, release, give_up, end, mend" in burnt.json["errors"][0]["detail"]
     assert call(http, "POST", f"{url}/mend", {"reason": "x"}).status_code == 409
     assert call(http, "POST", f"{url}/give_up", {"reason": "x"}).status_code == 409
     for strange in ("nothing", "event:", "event:%00", "event:" + "x" * 300, "é"):

@@ -63,7 +63,9 @@ def test_the_same_request_with_its_key_makes_one(http):
         ({"events": ["lease.exploded"]}, "invalid_value", "/events/0", "there is no event 'lease.exploded'"),
         ({"events": ["lease.*", "maintenance.*"]}, "invalid_value", "/events/1", "is for operators"),
         ({"events": ["lease.left_out"]}, "invalid_value", "/events/0", "there is no event"),
+        ({"events": ["resource.*"]}, "invalid_value", "/events/0", "who give project_id null"),
         ({"events": []}, "invalid_value", "/events", "events"),
+        ({"events": ["lease.*"] * 500}, "out_of_bounds", "/events", "500 entries, and 50 at most"),
         ({"lease_id": "x"}, "invalid_value", "/lease_id", "lease_id"),
         ({"secret": "mine"}, "unknown_field", "/secret", "secret"),
         ({"state": "active"}, "unknown_field", "/state", "state"),
@@ -171,8 +173,9 @@ def test_a_test_and_a_replay_are_asked_for_and_failures_listed(world, http):
         ({"from": "x"}, "/from"),
         ({"after": 9}, "/after"),
     ):
-        status, _, pointer, _ = fault(http.post(f"{url}/replay", json=body, headers=CURIE))
+        status, _, pointer, detail = fault(http.post(f"{url}/replay", json=body, headers=CURIE))
         assert (status, pointer) == (400, at)
+        assert "'now'" not in detail
     assert http.get(f"{url}/failures?with_count=true", headers=CURIE).json["failures"] == []
 
 
