@@ -11,11 +11,13 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import Collector
 
@@ -24,7 +26,10 @@ from blazar.observe.families import REGISTRY, Reading
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
-_OF_A_PROCESS = re.compile(r"gauge_live\w+_(\d+)\.db")
+_FILE = re.compile(r"([a-z]+)(?:_live[a-z]+)?_(\d+)\.db")
+"""Of a process: its kind, and the number of the process."""
+
+_ADDING = Lock()
 
 
 class Value(NamedTuple):
@@ -69,13 +74,44 @@ def render(collectors: Iterable[Collector] = ()) -> bytes:
 
 
 def _forget_dead_processes(folder: Path) -> None:
-    """Forget what processes that are gone had in progress; what they have counted stays."""
-    known = {int(match[1]) for path in folder.glob("gauge_live*.db") if (match := _OF_A_PROCESS.fullmatch(path.name))}
-    for pid in known:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
+    """Forget what processes that are gone had in progress, and add up what they have counted, in one file of a kind.
+
+    Else each worker that a server replaces would leave two files, and a scrape would take longer each day.
+    """
+    found = [(match[1], int(match[2]), path) for path in folder.glob("*.db") if (match := _FILE.fullmatch(path.name))]
+    with _ADDING:
+        dead = {pid for pid in {pid for _, pid, _ in found} if _is_dead(pid)}
+        for pid in dead:
             mark_process_dead(pid, str(folder))  # type: ignore[no-untyped-call]
-        except PermissionError:
-            # It lives, as somebody else's: the number is in use again.
-            continue
+        for kind in ("counter", "histogram"):
+            if left := [path for of_kind, pid, path in found if of_kind == kind and pid in dead and path.exists()]:
+                _add_up(folder / f"{kind}_ended.db", left)
+
+
+def _add_up(total: Path, files: Iterable[Path]) -> None:
+    """Put what is counted in files into one, and remove them. A crash in between counts them twice, never less."""
+    counted: dict[str, tuple[float, float]] = {}
+    for path in (total, *files):
+        if path.exists():
+            for key, value, at, _ in MmapedDict.read_all_values_from_file(str(path)):  # type: ignore[no-untyped-call]
+                counted[key] = (counted.get(key, (0.0, 0.0))[0] + value, at)
+    fresh = total.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    written = MmapedDict(str(fresh))  # type: ignore[no-untyped-call]
+    for key, (value, at) in counted.items():
+        written.write_value(key, value, at)  # type: ignore[no-untyped-call]
+    written.close()  # type: ignore[no-untyped-call]
+    fresh.replace(total)
+    for path in files:
+        path.unlink()
+
+
+def _is_dead(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        # It lives, as somebody else's: the number is in use again.
+        return False
+    return False

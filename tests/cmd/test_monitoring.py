@@ -268,6 +268,20 @@ def test_processes_with_a_folder_are_one_and_a_killed_one_has_nothing_in_progres
             worker.communicate()
 
 
+def test_processes_that_end_leave_what_they_counted_and_no_files(tmp_path):
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
+    short = WORKER.replace("time.sleep(60)", "")
+    left = []
+    for rounds in (1, 2, 3):
+        for requests in ("2", "3"):
+            subprocess.run([sys.executable, "-c", short, requests], env=environment, capture_output=True, check=True)
+        text = subprocess.run([sys.executable, "-c", ASKED], env=environment, capture_output=True, check=True)
+        assert number(metrics.HTTP_REQUESTS, text.stdout.decode(), route="/v1/leases") == 5 * rounds
+        assert number(metrics.HTTP_REQUEST_DURATION, text.stdout.decode()) == 2 * rounds
+        left.append(len(list(tmp_path.iterdir())))
+    assert left[1] == left[2] < 10
+
+
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
     """A standalone service, and where its metrics are."""
