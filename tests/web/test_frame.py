@@ -60,6 +60,7 @@ def test_on_a_phone_an_operator_reaches_every_page(demo, page_of):
     pages = [
         "Resources",
         "Usage",
+        "History",
         "Overview",
         re.compile(r"Problems\d*"),
         "Hosts",

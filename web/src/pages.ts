@@ -7,6 +7,7 @@ import {
   ChartColumn,
   ClipboardList,
   Cpu,
+  History as HistoryIcon,
   type IconNode,
   Repeat,
   Search,
@@ -89,6 +90,13 @@ export const PAGES: readonly Page[] = [
     view: further("UsagePage"),
     icon: ChartColumn,
     rule: "blazar:reports:get",
+  },
+  {
+    path: "history",
+    title: "History",
+    view: further("HistoryPage"),
+    icon: HistoryIcon,
+    rule: "blazar:history:get",
   },
   {
     path: "overview",

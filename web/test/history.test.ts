@@ -2,8 +2,18 @@
 import "temporal-polyfill/global";
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { HistoryEntry, Lease, Reservation } from "../src/api/types.ts";
-import { toldOf, unnamedHosts } from "../src/words/history.ts";
+import type { HistoryEntry, JournalEntry, Lease, Reservation } from "../src/api/types.ts";
+import {
+  type Read,
+  historyQuery,
+  pageOfSubject,
+  subjectInWords,
+  toldOf,
+  unnamedHosts,
+  withEarlier,
+  withNewest,
+} from "../src/words/history.ts";
+import { verbsOf } from "../src/words/history-choices.ts";
 
 const NOW = Date.parse("2026-11-25T12:00:00Z");
 
@@ -123,4 +133,94 @@ test("verbs are said in words, unknown ones too", () => {
   assert.equal(told({ verb: "waiting" }).what, "Waits in line");
   assert.equal(told({ verb: "timed_out" }).what, "Timed out");
   assert.equal(told({ verb: "handed_on" }).what, "Handed on");
+});
+
+function entry(position: number, changes: Partial<JournalEntry> = {}): JournalEntry {
+  return {
+    id: String(position),
+    position,
+    at: "2026-11-25T10:00:00Z",
+    verb: "changed",
+    by: { kind: "service", user_id: null, project_id: null },
+    changes: [],
+    resources: [],
+    reason: null,
+    object: { type: "resource", id: "host/7", name: "node-7", revision: null },
+    project_id: null,
+    request_id: null,
+    ...changes,
+  };
+}
+
+test("what an entry is about is said in words, and leads to its page", () => {
+  const about = (type: string, id: string, name: string | null) =>
+    entry(1, { object: { type, id, name, revision: null } });
+  assert.equal(subjectInWords(about("resource", "host/7", "node-7")), "host node-7");
+  assert.equal(subjectInWords(about("resource", "network/a/b", null)), "network a/b");
+  assert.equal(subjectInWords(about("property", "host/rack", "rack")), "property rack");
+  assert.equal(subjectInWords(about("service", "blazar", null)), "options and policies");
+  assert.deepEqual(pageOfSubject(about("resource", "network/a/b", null)), ["resource", { kind: "network", id: "a/b" }]);
+  assert.deepEqual(pageOfSubject(about("lease", "5f", "x")), ["lease", { id: "5f" }]);
+  assert.equal(pageOfSubject(about("feed", "5f", "x")), null);
+});
+
+test("changes of what is no lease are told in words, too", () => {
+  const line = (field: string, before: string | null, after: string | null) =>
+    told({ changes: [{ field, reservation_id: null, before, after }] }, { project_id: null, reservations: [] } as never)
+      .lines[0];
+  assert.equal(line("disabled", "false", "true"), "Disabled: no → yes");
+  assert.equal(line("properties.rack", "7", "8"), "Property rack: 7 → 8");
+  assert.equal(line("disabled_until", null, "2026-11-27T08:00:00Z"), "Disabled until: Fri 27 Nov 08:00");
+  assert.equal(line("[manager] claim_ttl", "set", "set"), "[manager] claim_ttl: changed");
+  assert.equal(line("policy blazar:leases:get", "set", null), "policy blazar:leases:get: set → none");
+  const maintenance = told({ verb: "maintenance", reason: "needs_other_time" });
+  assert.deepEqual(
+    [maintenance.what, maintenance.lines],
+    ["Told of maintenance", ["No other hosts are free in its time."]],
+  );
+});
+
+test("days are those of the reader's zone, the last one as a whole", () => {
+  const asked = { type: "", object: "", verb: "", by: "", project: "", from: "2026-03-29", to: "2026-03-29" };
+  const { from, to } = historyQuery(asked, "Europe/Berlin");
+  assert.deepEqual([from, to], ["2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"]);
+  assert.equal(historyQuery({ ...asked, from: "2026-1" }, "UTC").from, undefined);
+});
+
+test("pages are put together without a gap and without doubles, however many entries come meanwhile", () => {
+  const pageAfter = (all: number, below: number, size: number) => {
+    const positions = Array.from({ length: all }, (_, index) => all - index).filter((one) => one < below);
+    return { entries: positions.slice(0, size).map((one) => entry(one)), next: positions.length > size };
+  };
+  for (let seed = 1; seed <= 300; seed++) {
+    let state = seed;
+    const random = (most: number) => {
+      state = (state * 48271) % 2147483647;
+      return state % most;
+    };
+    let all = random(30);
+    let known: Read = pageAfter(all, Number.POSITIVE_INFINITY, 5);
+    for (let step = 0; step < 12; step++) {
+      if (random(2) === 0) {
+        all += random(9);
+        known = withNewest(known, pageAfter(all, Number.POSITIVE_INFINITY, 5));
+      } else if (known.next) {
+        known = withEarlier(known, pageAfter(all, known.entries.at(-1)!.position, 1 + random(9)));
+      }
+      const positions = known.entries.map((one) => one.position);
+      assert.deepEqual(
+        positions,
+        positions.map((_, index) => (positions[0] ?? 0) - index),
+        `seed ${seed}`,
+      );
+      assert.equal(known.next, (positions.at(-1) ?? 1) > 1, `seed ${seed}`);
+    }
+  }
+});
+
+test("each type has what may be done to it, and the address is always among the choices", () => {
+  assert.ok(verbsOf("resource", "").some(({ value }) => value === "disabled"));
+  assert.ok(verbsOf("feed", "handed_on").some(({ text }) => text === "Handed on"));
+  const every = verbsOf("", "");
+  assert.equal(new Set(every.map(({ value }) => value)).size, every.length);
 });

@@ -143,7 +143,8 @@ class MaintenanceStore:
         connection.execute(maintenance_resources.insert(), rows)
         insert_plans(connection, maintenance.id, plans)
         inventory.raise_inventory_version(connection, kind)
-        write_entry(connection, tell_maintenance(None, maintenance, at=at, by=current().actor))
+        told = replace(maintenance, hosts=tuple(_read_hosts(connection, [maintenance.id])[maintenance.id]))
+        write_entry(connection, tell_maintenance(None, told, at=at, by=current().actor))
 
     @atomic
     def change(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from blazar.api.parts import BUILTIN
 from blazar.model.base.clock import zulu
+from blazar.model.journal.entries import ObjectType, Verb
 from blazar.model.resources.resource import HOST as HOST_KIND
 from tests.api.conftest import app_of, client_of, token
 from tests.statements import counted
@@ -305,3 +307,10 @@ def test_the_story_and_the_lists_beside_it_have_every_route_that_changes_somethi
     assert not told_of & (ELSEWHERE.keys() | NOTHING.keys())
     root = Path(__file__).parents[3]
     assert all("history" in (root / path).read_text("utf-8") for path in ELSEWHERE.values())
+
+
+def test_the_page_of_history_has_all_that_may_be_done_to_choose_from():
+    choices = (Path(__file__).parents[3] / "web/src/words/history-choices.ts").read_text("utf-8")
+    words = set(re.findall(r'"([a-z_]+)"', choices))
+    assert {str(verb) for verb in Verb if verb is not Verb.LEFT_OUT} <= words
+    assert set(map(str, ObjectType)) <= words

@@ -335,6 +335,8 @@ def test_a_history_says_for_when_maintenance_is_planned_and_not_what_for(engine)
         FieldChange("maintenance_end_date", None, zulu(NOON + 5 * HOUR)),
     )
     assert "secret" not in str(entry)
+    created = world.store.journal.page(JournalQuestion(Page(9, "position"), verb=Verb.CREATED)).items[-1]
+    assert FieldChange("hosts", None, *world.hosts_of(lease)) in created.past.changes, "the window says over which"
     world.change(lease, name="other")
     told = world.store.history.page(lease.id, Page(10, "at")).items
     assert [(each.id, str(each.verb)) for each in told] == [

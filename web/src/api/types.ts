@@ -182,6 +182,14 @@ export interface HistoryEntry {
   reason: string | null;
 }
 
+/** An entry of the journal. */
+export interface JournalEntry extends HistoryEntry {
+  position: number;
+  object: { type: string; id: string; name: string | null; revision: number | null };
+  project_id: string | null;
+  request_id: string | null;
+}
+
 export type SeriesStatus = "CREATING" | "ACTIVE" | "ENDED" | "FAILED" | "DELETING" | "DELETED";
 
 /** One lease of a series, as its rule has it. */

@@ -2,6 +2,7 @@
 /** The pages that few begin with. They are fetched together: one file more, not one for each set of pages. */
 export { AllLeasesPage } from "./leases/all-leases.tsx";
 export { CalendarPage } from "./calendar/calendar.tsx";
+export { HistoryPage } from "./history/history.tsx";
 export { HostsPage } from "./hosts/hosts.tsx";
 export { LeasePage } from "./leases/lease.tsx";
 export { LeasesPage } from "./leases/leases.tsx";

@@ -4,11 +4,12 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { useLive } from "../../api/live.ts";
 import { info, may } from "../../api/session.ts";
 import type { HistoryEntry, Lease, Link, Resource } from "../../api/types.ts";
-import { Skeleton, Trouble, When } from "../../parts/basics.tsx";
+import { Skeleton, Trouble } from "../../parts/basics.tsx";
 import { place, setParams } from "../../router.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { type Names, toldOf, unnamedHosts } from "../../words/history.ts";
+import { Entry } from "../history/entries.tsx";
 
 const PAGE = 20;
 /** So many names are looked up. */
@@ -74,22 +75,8 @@ function Entries({ lease }: { lease: Lease }) {
       {answer && answer.history.length > 0 && (
         <ol aria-label="What was done to it">
           {answer.history.map((entry) => {
-            const { id, at, what, who, lines } = toldOf(entry, lease, me, zone.value, present.value, names);
-            return (
-              <li key={id}>
-                <p>
-                  <strong>{what}</strong> by {who}{" "}
-                  <span class="muted">
-                    <When at={at} />
-                  </span>
-                </p>
-                {lines.map((line, index) => (
-                  <p class="muted" key={index}>
-                    {line}
-                  </p>
-                ))}
-              </li>
-            );
+            const told = toldOf(entry, lease, me, zone.value, present.value, names);
+            return <Entry key={told.id} told={told} />;
           })}
         </ol>
       )}

@@ -23,6 +23,7 @@ import {
   maintenanceState,
 } from "../../words/maintenance.ts";
 import { list } from "../../words/reading.ts";
+import { HistoryOf } from "../history/of-object.tsx";
 import { ChangeDialog, StopDialog } from "./dialogs.tsx";
 import { Affected } from "./impact.tsx";
 import { Plan, namesOf } from "./plan.tsx";
@@ -213,6 +214,7 @@ function One({ id }: { id: string }) {
       <h2 class="window-leases">Leases</h2>
       <p class="muted series-fit">{impactInWords(leases)}</p>
       <Affected leases={leases} nameOf={nameOf} opened />
+      <HistoryOf type="maintenance" id={maintenance.id} />
       {doing === "change" && !over && <ChangeDialog {...dialog} />}
       {doing === "stop" && !over && <StopDialog {...dialog} />}
     </>

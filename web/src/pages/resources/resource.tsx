@@ -10,6 +10,7 @@ import { Empty, PageHead, Skeleton, Trouble, When } from "../../parts/basics.tsx
 import { go, hrefOf, place } from "../../router.ts";
 import { LeasesOf } from "./leases.tsx";
 import { attributeInWords, capacityInWords } from "../../words/values.ts";
+import { HistoryOf } from "../history/of-object.tsx";
 import { calendarOf } from "../hosts/table.tsx";
 import { Properties, type ResourceAction, ResourceActions, ResourceDialog, nameOf } from "./table.tsx";
 import { type Promises, ResourceState, usePromised } from "./state.tsx";
@@ -77,6 +78,9 @@ function One({ kind, id }: { kind: Kind; id: string }) {
         <Facts resource={resource} kind={kind} promises={promises} />
       </section>
       <LeasesOf resource={resource} />
+      {may("blazar:resources:get_private", kind.name) && (
+        <HistoryOf type="resource" id={`${kind.name}/${resource.id}`} />
+      )}
       {open && (
         <ResourceDialog
           what={open}

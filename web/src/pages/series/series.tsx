@@ -20,6 +20,7 @@ import { capital, sentence } from "../../words/events.ts";
 import { whatOf } from "../../words/lease.ts";
 import { scopeOf } from "../../words/series-change.ts";
 import { clockOf, fitInWords, ruleInWords, seriesPhase } from "../../words/series.ts";
+import { HistoryOf } from "../history/of-object.tsx";
 import { ChangeSeriesDialog } from "./change.tsx";
 import { Occurrences } from "./occurrences.tsx";
 
@@ -167,6 +168,7 @@ function One({ id }: { id: string }) {
       <h2>Its leases</h2>
       {occurrences.some((one) => one.state === "unfit") && <p class="muted series-fit">{fitInWords(occurrences)}</p>}
       {occurrences.length > 0 && <Occurrences occurrences={occurrences} actions={mayChange ? actions : undefined} />}
+      <HistoryOf type="series" id={series.id} />
       {doing === "change" && mayChange && (
         <ChangeSeriesDialog
           key={place.value.params.get("from")}
