@@ -187,9 +187,15 @@ REPORT_OPTIONS: tuple[cfg.Opt, ...] = (
         default="UTC",
         help="The time zone, as Europe/Paris, by which reports have days, weeks and months. blazar-manager reads it.",
     ),
+    cfg.ListOpt(
+        "properties",
+        default=[],
+        help="Properties of resources by which days are kept on record, so that forecasts tell their values apart: a "
+        "few with few values, such as gpu. Days that are on record stay as they are. blazar-manager reads it.",
+    ),
 )
 
 
 def read_reports(conf: cfg.ConfigOpts) -> ReportSettings:
     """Return the settings of reports."""
-    return ReportSettings(conf.reports.time_zone)
+    return ReportSettings(conf.reports.time_zone, tuple(sorted(set(conf.reports.properties))))

@@ -45,6 +45,8 @@ from blazar.manager.repair.ends import Ends
 from blazar.manager.repair.events import EventRepairs
 from blazar.manager.repair.problems import ProblemService, Repairs
 from blazar.manager.repair.settling import DeliveryRepairs, ResourceRepairs
+from blazar.manager.reports.records import CapacityRecords
+from blazar.manager.reports.refused_requests import RefusedRequests
 from blazar.manager.reports.service import ReportService
 from blazar.manager.requests.calendar_view import CalendarService
 from blazar.manager.requests.feeds import FeedService
@@ -172,7 +174,8 @@ class ManagerService:
         updates = Updates(runtime, booker, changes, self.outbox, self._healing)
         creation, deletion = Creation(runtime, changes), Deletion(runtime, worker)
         self.availability = AvailabilityService(runtime, updates)
-        refusals = Refusals(self.availability, enabled=settings.explain_refusals)
+        self.refused_requests = refused = RefusedRequests(runtime)
+        refusals = Refusals(self.availability, refused, enabled=settings.explain_refusals)
         self.waiting_list = waiting_list = WaitingList(runtime, booker, creation, updates)
         creator = LeaseCreator(runtime, booker, creation, refusals, waiting_list)
         self.leases = LeaseService(runtime, creator, updates, deletion, refusals)
@@ -184,12 +187,12 @@ class ManagerService:
         self.feeds = FeedService(runtime, kinds)
         self.subscriptions, self.delivery = SubscriptionService(runtime), Delivery(runtime)
         self.prolongation = Prolongation(runtime, self.leases, self.availability, waiting_list)
-        self.key_expiry = KeyExpiry(runtime)
+        self.key_expiry, self.capacity_records = KeyExpiry(runtime), CapacityRecords(runtime)
         self.readings, self.sampling = ManagerReadings(store, self.claims, self.engine, self.outbox), Sampling(runtime)
         requested = (self.delivery, waiting_list, self.prolongation, self.series_work, self.key_expiry)
-        kept = (self.monitor, self.enabler, self.maintenance_work, self.drift, self.sampling)
+        kept = (self.monitor, self.enabler, self.maintenance_work, self.drift, self.sampling, self.capacity_records)
         self.journal, self.journal_numbering = JournalService(runtime), JournalNumbering(runtime)
-        self.carriers: tuple[BackgroundThread, ...] = (self.claims, self.outbox, self.journal_numbering)
+        self.carriers: tuple[BackgroundThread, ...] = (self.claims, self.outbox, self.journal_numbering, refused)
         self.parts: tuple[BackgroundThread, ...] = (self.engine, *requested, *kept, *self.sweeps)
         self.presence = Presence(runtime, (*self.carriers, *self.parts))
         self.service = FactService(runtime, self.presence)

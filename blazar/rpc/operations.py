@@ -19,6 +19,9 @@ from blazar.model.maintenance.windows import (
 )
 from blazar.model.managers.presence import KnownManager, Pong
 from blazar.model.problems.problems import Problem, ProblemAction, ProblemPage, ProblemQuestion, Repair, RepairRequest
+from blazar.model.reports.capacity import CapacityReport, CapacityReportQuestion
+from blazar.model.reports.demand import DemandQuestion, DemandReport
+from blazar.model.reports.forecast import Forecast, ForecastQuestion
 from blazar.model.reports.usage import UsageQuestion, UsageReport
 
 
@@ -68,6 +71,15 @@ class Reports(Protocol):
 
     def usage(self, question: UsageQuestion) -> UsageReport:
         """Return for whom resources were reserved in a period, and what became of that; InvalidInput."""
+
+    def capacity(self, question: CapacityReportQuestion) -> CapacityReport:
+        """Return in which states the resources were in a period; InvalidInput."""
+
+    def demand(self, question: DemandQuestion) -> DemandReport:
+        """Return what was asked for and not granted in a period; InvalidInput."""
+
+    def forecast(self, question: ForecastQuestion) -> Forecast:
+        """Return what is promised and expected of the days to come; InvalidInput."""
 
 
 class Service(Protocol):

@@ -23,6 +23,8 @@ from blazar.store.problems.checks import BookCheckStore
 from blazar.store.problems.findings import FindingStore
 from blazar.store.problems.troubles import TroubleStore
 from blazar.store.queue.waiting_list import ExtensionStore, WaitingListStore
+from blazar.store.reports.capacity import CapacityStore
+from blazar.store.reports.demand import DemandStore
 from blazar.store.reports.reports import ReportStore
 from blazar.store.resources.catalog import CatalogCache, RegionStore
 from blazar.store.resources.health import ResourceHealthStore
@@ -71,8 +73,7 @@ class Store:
         self.outbox = OutboxStore(self.transactions)
         self.events = EventStore(self.transactions)
         self.sample = SampleStore(self.transactions)
-        self.claims = ClaimStore(self.transactions)
-        self.managers = ManagerStore(self.transactions)
+        self.claims, self.managers = ClaimStore(self.transactions), ManagerStore(self.transactions)
         self.feeds = FeedStore(self.transactions)
         self.journal = JournalStore(self.transactions, kept=history_entries)
         self.history = HistoryStore(self.transactions)
@@ -81,15 +82,13 @@ class Store:
         self.dead_letters = DeadLetterStore(self.transactions)
         self.series = SeriesStore(self.transactions, self.bookings)
         self.series_work = SeriesWorkStore(self.transactions, self.bookings)
-        self.offers = OfferStore(self.transactions)
-        self.unused = UnusedStore(self.transactions)
-        self.reports = ReportStore(self.transactions)
-        self.extensions = ExtensionStore(self.transactions)
-        self.waiting_list = WaitingListStore(self.transactions)
+        self.offers, self.unused = OfferStore(self.transactions), UnusedStore(self.transactions)
+        self.reports, self.demand = ReportStore(self.transactions), DemandStore(self.transactions)
+        self.capacity = CapacityStore(self.transactions, catalogs)
+        self.extensions, self.waiting_list = ExtensionStore(self.transactions), WaitingListStore(self.transactions)
         self.maintenances = MaintenanceStore(self.transactions, catalogs)
         self.maintenance_plans = MaintenancePlanStore(self.transactions)
-        self.findings = FindingStore(self.transactions)
-        self.troubles = TroubleStore(self.transactions)
+        self.findings, self.troubles = FindingStore(self.transactions), TroubleStore(self.transactions)
         self.book_checks = BookCheckStore(self.transactions)
 
     def overwrite_deleted(self) -> bool:

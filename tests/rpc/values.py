@@ -99,7 +99,26 @@ from blazar.model.problems.problems import (
     Repair,
     RepairRequest,
 )
+from blazar.model.reports.capacity import (
+    AmountTime,
+    CapacityGroup,
+    CapacityReport,
+    CapacityReportQuestion,
+    CapacityRow,
+    CapacitySums,
+)
+from blazar.model.reports.demand import DemandGroup, DemandQuestion, DemandReport, DemandRow, DemandSums
+from blazar.model.reports.forecast import (
+    Accuracy,
+    DayForecast,
+    Expected,
+    Forecast,
+    ForecastQuestion,
+    ForecastRow,
+    UnmetDemand,
+)
 from blazar.model.reports.periods import LocalDay, ReportStep
+from blazar.model.reports.states import ResourceState
 from blazar.model.reports.usage import UsageGroup, UsageQuestion, UsageReport, UsageRow, UsageSums
 from blazar.model.resources.changes import Disabling, Registration, ResourceChange
 from blazar.model.resources.pages import (
@@ -497,6 +516,22 @@ problems = st.builds(
 local_days = st.dates(date(1971, 1, 1), date(8999, 12, 31)).map(lambda day: LocalDay(day.year, day.month, day.day))
 report_instants = st.none() | local_days | moments
 usage_groups, steps = several(st.sampled_from(UsageGroup)), st.sampled_from(ReportStep)
+capacity_groups, demand_groups = several(st.sampled_from(CapacityGroup)), several(st.sampled_from(DemandGroup))
+capacity_sums = st.builds(
+    CapacitySums,
+    numbers,
+    st.dictionaries(st.sampled_from(ResourceState), numbers),
+    st.dictionaries(texts, st.builds(AmountTime, numbers, numbers)),
+)
+capacity_rows = st.builds(CapacityRow, windows, several(maybe_text), capacity_sums)
+demand_sums = st.builds(DemandSums, *[numbers] * 3, st.dictionaries(texts, numbers), *[numbers] * 3)
+demand_rows = st.builds(DemandRow, windows, several(texts), demand_sums)
+day_forecasts = st.builds(
+    DayForecast, st.dates(), numbers, numbers, st.none() | st.builds(Expected, *[numbers] * 3), numbers
+)
+forecast_rows = st.builds(ForecastRow, several(maybe_text), day_forecasts)
+accuracies = st.builds(Accuracy, numbers, st.none() | st.floats(0, 1))
+unmet_demands = st.builds(UnmetDemand, texts, *[numbers] * 3)
 usage_rows = st.builds(UsageRow, windows, several(maybe_text), st.builds(UsageSums, *[numbers] * 3))
 maintenance_answers = st.builds(Answer, impacts, st.none() | maintenances)
 
@@ -636,6 +671,18 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
         "question": st.builds(ProblemQuestion, pages, several(problem_kinds), maybe_text, maybe_text, maybe_instant)
     },
     "problems.one": {"problem_id": texts},
+    "reports.capacity": {
+        "question": st.builds(
+            CapacityReportQuestion,
+            *[texts, report_instants, report_instants, capacity_groups, steps, maybe_text, st.booleans()],
+        )
+    },
+    "reports.demand": {
+        "question": st.builds(DemandQuestion, *[report_instants, report_instants, demand_groups, steps, maybe_text])
+    },
+    "reports.forecast": {
+        "question": st.builds(ForecastQuestion, texts, numbers, capacity_groups, maybe_text, st.booleans())
+    },
     "reports.usage": {
         "question": st.builds(
             UsageQuestion,
@@ -742,6 +789,13 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "maintenances.one": maintenances,
     "problems.page": st.builds(ProblemPage, several(problems), st.none() | positions, maybe_number, st.booleans()),
     "problems.one": problems,
+    "reports.capacity": st.builds(
+        CapacityReport, windows, texts, steps, instants, capacity_groups, several(capacity_rows)
+    ),
+    "reports.demand": st.builds(DemandReport, windows, texts, steps, instants, demand_groups, several(demand_rows)),
+    "reports.forecast": st.builds(
+        Forecast, instants, texts, capacity_groups, several(forecast_rows), accuracies, several(unmet_demands)
+    ),
     "reports.usage": st.builds(UsageReport, windows, texts, steps, instants, usage_groups, several(usage_rows)),
     "problems.act": st.builds(Repair, texts, problem_actions, st.booleans(), several(texts)),
     "maintenances.create": maintenance_answers,

@@ -12,10 +12,10 @@ from typing import Any
 from blazar.api.http import dates
 from blazar.api.http.dates import Place
 from blazar.api.http.queries import option
-from blazar.api.http.readers import Choice, Names, Text
+from blazar.api.http.readers import Choice, Names, Number, Text
 from blazar.api.http.routes import Parameter, Part, Root, Route
 from blazar.api.http.shapes import LINKS, TEXT, Json, an_object, ref
-from blazar.api.reports import usage
+from blazar.api.reports import capacity, demand, forecast, usage
 from blazar.api.reports.csv_text import FORMAT
 from blazar.model.reports.periods import LocalDay, ReportStep
 from blazar.model.reports.usage import MOST_GROUPS, UsageGroup
@@ -62,7 +62,22 @@ _USAGE = (
     option("project_id", Text(), "only what this project had; by default the own one, for operators all"),
     FORMAT,
 )
-
+_CAPACITY = (
+    option("group_by", Names(capacity.GROUPS), "what rows are told apart by, by default the kind of resource"),
+    option("property", Text(), "the property of resources that the group property stands for"),
+)
+_DEMAND = (
+    *PERIOD,
+    STEP,
+    option("group_by", Names(demand.GROUPS), "what rows are told apart by, by default the type of resource"),
+    option("project_id", Text(), "only what this project asked for; by default the own one, for operators all"),
+    FORMAT,
+)
+_DAYS = option(
+    "days",
+    Number(least=1, most=forecast.MOST_DAYS),
+    f"how many days from today on, by default {forecast.USUAL_DAYS}",
+)
 
 _get = partial(Route, root=Root.V1, method="GET")
 
@@ -79,8 +94,37 @@ PART = Part(
             parameters=_USAGE,
             as_csv=True,
         ),
+        _get(
+            path="/reports/capacity",
+            name="show_used_capacity",
+            summary="Report in which states the resources were",
+            handler=capacity.capacity,
+            rule=usage.GET,
+            answers={200: an_object({"report": ref("CapacityReport"), "links": LINKS})},
+            parameters=(*PERIOD, STEP, *_CAPACITY, FORMAT),
+            as_csv=True,
+        ),
+        _get(
+            path="/reports/demand",
+            name="show_demand",
+            summary="Report what was asked for and not granted",
+            handler=demand.demand,
+            rule=usage.GET,
+            answers={200: an_object({"report": ref("DemandReport"), "links": LINKS})},
+            parameters=_DEMAND,
+            as_csv=True,
+        ),
+        _get(
+            path="/reports/forecast",
+            name="show_forecast",
+            summary="Show what is promised and expected of the days to come",
+            handler=forecast.forecast,
+            rule=usage.GET,
+            answers={200: an_object({"forecast": ref("Forecast"), "links": LINKS})},
+            parameters=(_DAYS, *_CAPACITY),
+        ),
     ),
     rules=(usage.GET,),
     views=(usage.USERS,),
-    components=usage.COMPONENTS,
+    components={**usage.COMPONENTS, **capacity.COMPONENTS, **demand.COMPONENTS, **forecast.COMPONENTS},
 )

@@ -87,20 +87,27 @@ def usage(call: Call) -> Json | Response:
     return answer_report(call, "usage", shown, keys, _COLUMNS)
 
 
-def _read_question(call: Call) -> UsageQuestion:
-    """Return what is asked for. InvalidInput; Denied if it is about another project."""
-    asked, own = call.asked, call.caller.project_id
-    project_id = asked.one("project_id", None if call.is_operator else own)
+def read_project(call: Call) -> str | None:
+    """Return the project that a report is about, None: all. Denied if it is another one."""
+    own = call.caller.project_id
+    project_id: str | None = call.asked.one("project_id", None if call.is_operator else own)
     if project_id != own and not call.is_operator:
         raise Denied(
             "project_id is not the own one; only operators see reports of others", at=query_field("project_id")
         )
+    return project_id
+
+
+def _read_question(call: Call) -> UsageQuestion:
+    """Return what is asked for. InvalidInput; Denied if it is about another project."""
+    asked, own = call.asked, call.caller.project_id
+    project_id = read_project(call)
     wanted, prop = asked.one("group_by", frozenset()), asked.one("property")
     groups = tuple(group for group in UsageGroup if group in wanted)
     if len(groups) > MOST_GROUPS:
-        raise _invalid("group_by", f"group_by names {len(groups)} groups; give {MOST_GROUPS} at most")
+        raise invalid("group_by", f"group_by names {len(groups)} groups; give {MOST_GROUPS} at most")
     if (UsageGroup.PROPERTY in groups) is not (prop is not None):
-        raise _invalid("property", "group_by=property and property=NAME belong together; give both, or none of them")
+        raise invalid("property", "group_by=property and property=NAME belong together; give both, or none of them")
     return UsageQuestion(
         own,
         asked.one("from"),
@@ -114,7 +121,8 @@ def _read_question(call: Call) -> UsageQuestion:
     )
 
 
-def _invalid(name: str, sentence: str) -> InvalidInput:
+def invalid(name: str, sentence: str) -> InvalidInput:
+    """Return the error for a query parameter."""
     return InvalidInput(sentence, code="invalid_query", at=query_field(name))
 
 

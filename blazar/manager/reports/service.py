@@ -5,21 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
 
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.requests.visible_resources import Visible, no_such_property
-from blazar.model.base.clock import to_second, zulu
-from blazar.model.base.errors import InvalidInput, query_field
+from blazar.manager.reports.capacity import CapacityReports
+from blazar.manager.reports.demand import DemandReports
+from blazar.manager.reports.forecast import Forecasts
+from blazar.manager.reports.questions import read_period, read_property
+from blazar.model.base.clock import to_second
 from blazar.model.base.window import Window
 from blazar.model.calendar.views import Viewer
-from blazar.model.reports.periods import instant_of, split_window, start_of_month
+from blazar.model.reports.capacity import CapacityReport, CapacityReportQuestion
+from blazar.model.reports.demand import DemandQuestion, DemandReport
+from blazar.model.reports.forecast import Forecast, ForecastQuestion
+from blazar.model.reports.periods import split_window
 from blazar.model.reports.usage import Grouping, UsageQuestion, UsageReport, sum_uses
 from blazar.model.resources.resource import ResourceKind
 from blazar.resources.contract.kind import Kind
-
-LONGEST = timedelta(days=31, hours=1)
-"""A month, also one in which clocks are set back."""
 
 
 class ReportService:
@@ -30,6 +31,8 @@ class ReportService:
         self._clock = runtime.clock
         self._kinds = kinds
         self._settings = runtime.settings.reports
+        self._capacity, self._forecasts = CapacityReports(runtime, kinds), Forecasts(runtime, kinds)
+        self._demand = DemandReports(runtime)
 
     def usage(self, question: UsageQuestion) -> UsageReport:
         """Return for whom resources were reserved in a period, and for how long. InvalidInput names the parameter.
@@ -37,7 +40,7 @@ class ReportService:
         Two statements, and one for each kind of resource if a property is asked for.
         """
         now, zone = to_second(self._clock.now()), self._settings.zone
-        window = self._read_window(question, now)
+        window = read_period(question.start, question.end, zone, now)
         parts = split_window(window, question.step, zone)
         grouping = Grouping(question.group_by, self._read_properties(question), question.user_id)
         through = max(min(window.end, now), window.start)
@@ -53,41 +56,21 @@ class ReportService:
             rows = sum_uses(uses, past, grouping)
         return replace(report, rows=tuple(replace(row, window=whole[row.window.start]) for row in rows))
 
-    def _read_window(self, question: UsageQuestion, now: datetime) -> Window:
-        """Return the period that is meant. InvalidInput names ``from`` or ``to``."""
-        zone = self._settings.zone
-        end = now if question.end is None else instant_of(question.end, zone, now)
-        start = start_of_month(end, zone) if question.start is None else instant_of(question.start, zone, now)
-        if end <= start:
-            raise InvalidInput(
-                f"to is {zulu(end)}, which is not after from, {zulu(start)}; give a later one",
-                code="invalid_window",
-                at=query_field("to"),
-            )
-        if end - start > LONGEST:
-            raise InvalidInput(
-                f"from and to are {(end - start).days} days apart; a report has at most {LONGEST.days} days",
-                code="out_of_bounds",
-                at=query_field("to"),
-                data={"maximum": int(LONGEST.total_seconds())},
-            )
-        return Window(start, end)
+    def capacity(self, question: CapacityReportQuestion) -> CapacityReport:
+        """Return what became of the capacity in a period, as ``CapacityReports`` does. InvalidInput."""
+        return self._capacity.capacity(question)
+
+    def forecast(self, question: ForecastQuestion) -> Forecast:
+        """Return what is expected of days to come, as ``Forecasts`` does. InvalidInput."""
+        return self._forecasts.forecast(question)
+
+    def demand(self, question: DemandQuestion) -> DemandReport:
+        """Return what was asked for and not granted in a period, as ``DemandReports`` does. InvalidInput."""
+        return self._demand.demand(question)
 
     def _read_properties(self, question: UsageQuestion) -> Mapping[int, str]:
         """Return the value of the property of a question by resource. InvalidInput if the asker knows none such."""
         if question.prop is None:
             return {}
         viewer = Viewer(question.asked_by_project, question.private, question.private, question.private)
-        found: dict[int, str] = {}
-        known = False
-        for kind, described in self._kinds.items():
-            with self._store.calendar.view_uses(kind) as view:
-                visible = Visible(view.catalog, described.shape, viewer)
-                if question.prop in visible.keys:
-                    known = True
-                    for resource in view.catalog.resources:
-                        if (value := resource.properties.get(question.prop)) is not None:
-                            found[resource.id] = str(value)
-        if not known:
-            raise no_such_property([question.prop], "property")
-        return found
+        return read_property(self._store, self._kinds, question.prop, viewer)

@@ -66,7 +66,12 @@ class LeaseCreator:
         If there is not enough, one with ``wait_until`` is returned WAITING; so is one of the kind ``retries`` of which
         something cannot be made.
         """
-        grant = self._granted(request)
+        with self._refusals.tell_of_lease(request) as asked:
+            grant = self._granted(request)
+            asked.append(grant.new)
+            return self._create(request, grant)
+
+    def _create(self, request: LeaseRequest, grant: CreationGrant) -> Lease:
         with scope(limit=self._runtime.settings.request_limit):
             try:
                 grant.take(self._waiting_list.turns(grant.options))
@@ -199,7 +204,8 @@ class LeaseService:
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease and return it, all or nothing; while other work on it is in progress, wait for a moment."""
         try:
-            return self.patience.until_free(lambda: self._updates.update(lease_id, change))
+            with self._refusals.tell_of_change(lease_id):
+                return self.patience.until_free(lambda: self._updates.update(lease_id, change))
         except NotEnoughResources as error:
             self._refusals.explain_change(error, lease_id, change)
             raise

@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
 
+from blazar.manager.changing.new_leases import NewLease
 from blazar.manager.search.availability import AvailabilityService
 from blazar.model.base.clock import spell, zulu
-from blazar.model.base.errors import BlazarError, NotEnoughResources
+from blazar.model.base.errors import BlazarError, NotEnoughResources, OthersWait, UsageDenied
 from blazar.model.leases.requests import Actor, LeaseChange, LeaseRequest
 from blazar.model.search.availability import (
     Availability,
@@ -20,12 +24,49 @@ from blazar.model.search.availability import (
 LOG = logging.getLogger(__name__)
 
 
-class Refusals:
-    """Explains refusals, if that is ``enabled``; each at a small part of the cost of a question."""
+class DemandListener(Protocol):
+    """Is told of what is asked for and refused."""
 
-    def __init__(self, availability: AvailabilityService, *, enabled: bool) -> None:
+    def count_lease(self, code: str, request: LeaseRequest, new: NewLease | None) -> None:
+        """Count a new lease that was refused; ``new`` is None if it was before it was known what it asks for."""
+
+    def count_change(self, code: str, lease_id: str) -> None:
+        """Count a change of a lease that was refused."""
+
+
+def is_unmet(error: BlazarError) -> bool:
+    """Return whether an error says that there is not enough, or that a limit does not allow more."""
+    return isinstance(error, NotEnoughResources | OthersWait | UsageDenied) or error.code == UsageDenied.code
+
+
+class Refusals:
+    """Explains refusals, if that is ``enabled``, each at a small part of the cost of a question; and tells of them."""
+
+    def __init__(self, availability: AvailabilityService, demand: DemandListener, *, enabled: bool) -> None:
         self._availability = availability
+        self._demand = demand
         self._enabled = enabled
+
+    @contextmanager
+    def tell_of_lease(self, request: LeaseRequest) -> Iterator[list[NewLease]]:
+        """Tell of a new lease that the block refuses; the block adds it to the list once it knows what it asks for."""
+        asked: list[NewLease] = []
+        try:
+            yield asked
+        except BlazarError as error:
+            if is_unmet(error):
+                self._demand.count_lease(error.code, request, asked[0] if asked else None)
+            raise
+
+    @contextmanager
+    def tell_of_change(self, lease_id: str) -> Iterator[None]:
+        """Tell of a change of a lease that the block refuses."""
+        try:
+            yield
+        except BlazarError as error:
+            if is_unmet(error):
+                self._demand.count_change(error.code, lease_id)
+            raise
 
     def explain_lease(self, error: NotEnoughResources, request: LeaseRequest) -> None:
         """Explain why a new lease was refused."""

@@ -29,9 +29,13 @@ class ReportStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportSettings:
-    """Settings of reports: the time zone by which they have days, weeks and months."""
+    """Settings of reports: the time zone by which they have days, weeks and months.
+
+    ``properties`` are those of resources by which days are kept, so that forecasts can tell them apart.
+    """
 
     time_zone: str = "UTC"
+    properties: tuple[str, ...] = ()
 
     @property
     def zone(self) -> ZoneInfo:

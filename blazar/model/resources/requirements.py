@@ -102,6 +102,27 @@ def parse_requirement(source: object, *, field: str) -> Requirement:
     return _Parser(field).requirement(source, depth=1)
 
 
+def render_requirement(requirement: Requirement) -> str:
+    """Return the text of a requirement as a request may have it: of equal requirements the same; empty for any."""
+    return "" if requirement == Anything() else json.dumps(_as_list(requirement))
+
+
+def _as_list(requirement: Requirement) -> list[object]:
+    match requirement:
+        case Anything():
+            return []
+        case Comparison(op, key, value):
+            return [op, f"${key}", value]
+        case Membership(key, values):
+            return ["in", f"${key}", list(values)]
+        case All(terms):
+            return ["and", *map(_as_list, terms)]
+        case AnyOf(terms):
+            return ["or", *map(_as_list, terms)]
+        case Not(term):
+            return ["not", _as_list(term)]
+
+
 def matches(requirement: Requirement, properties: Mapping[str, PropertyValue]) -> bool:
     """Return whether a resource with these properties meets the requirement."""
     match requirement:

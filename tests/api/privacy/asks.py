@@ -339,6 +339,15 @@ ASKS: Mapping[str, Sequence[Ask]] = {
         Ask(query="group_by=property,region&property=gpu&step=day"),
         Ask(query="project_id={project}"),
     ],
+    "show_used_capacity": [
+        Ask(),
+        Ask(query="group_by=property,region,kind&property=gpu&step=day"),
+    ],
+    "show_demand": [
+        Ask(query="group_by=project,resource_type,code,requirement&step=day"),
+        Ask(query="project_id={project}"),
+    ],
+    "show_forecast": [Ask(query="days=3"), Ask(query="group_by=region")],
     "list_problems": [Ask(403), Ask(403, query="lease_id={lease}")],
     "show_problem": [Ask(403)],
     "act_on_problem": [Ask(403, body={"reason": "x"})],

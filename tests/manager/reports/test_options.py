@@ -22,3 +22,10 @@ def test_days_are_those_of_the_zone_of_the_file(tmp_path, lines, begin):
 def test_a_zone_that_there_is_not_is_named(tmp_path):
     with pytest.raises(ConfigurationError, match="time_zone cannot be .Paris.: there is no such time zone"):
         Configured(tmp_path, "[reports]", "time_zone = Paris")
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(("lines", "status"), [((), 400), (("properties = gpu, vcpus",), 200)])
+def test_forecasts_tell_properties_apart_that_the_file_names(tmp_path, lines, status):
+    service = Configured(tmp_path, "[reports]", *lines)
+    assert service.ask("GET", "/v1/reports/forecast?group_by=property&property=vcpus").status_code == status

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What questions for reports have in common: the period, and a property of resources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from blazar.manager.requests.visible_resources import Visible, no_such_property
+from blazar.model.base.clock import zulu
+from blazar.model.base.errors import InvalidInput, query_field
+from blazar.model.base.window import Window
+from blazar.model.calendar.views import Viewer
+from blazar.model.reports.periods import ReportInstant, instant_of, start_of_month
+from blazar.model.resources.resource import ResourceKind
+from blazar.resources.contract.kind import Kind
+from blazar.store.store import Store
+
+LONGEST = timedelta(days=31, hours=1)
+"""A month, also one in which clocks are set back."""
+
+
+def read_period(start: ReportInstant | None, end: ReportInstant | None, zone: ZoneInfo, now: datetime) -> Window:
+    """Return the period that is meant, by default the month until ``end``. InvalidInput names ``from`` or ``to``."""
+    until = now if end is None else instant_of(end, zone, now)
+    since = start_of_month(until, zone) if start is None else instant_of(start, zone, now)
+    if until <= since:
+        raise InvalidInput(
+            f"to is {zulu(until)}, which is not after from, {zulu(since)}; give a later one",
+            code="invalid_window",
+            at=query_field("to"),
+        )
+    if until - since > LONGEST:
+        raise InvalidInput(
+            f"from and to are {(until - since).days} days apart; a report has at most {LONGEST.days} days",
+            code="out_of_bounds",
+            at=query_field("to"),
+            data={"maximum": int(LONGEST.total_seconds())},
+        )
+    return Window(since, until)
+
+
+def read_property(store: Store, kinds: Mapping[ResourceKind, Kind], name: str, viewer: Viewer) -> Mapping[int, str]:
+    """Return the values of a property by resource, by calendar id. InvalidInput if the viewer knows none such.
+
+    One statement for each kind.
+    """
+    found: dict[int, str] = {}
+    known = False
+    for kind, described in kinds.items():
+        with store.calendar.view_uses(kind) as view:
+            visible = Visible(view.catalog, described.shape, viewer)
+            if name in visible.keys:
+                known = True
+                for resource in view.catalog.resources:
+                    if (value := resource.properties.get(name)) is not None:
+                        found[resource.id] = str(value)
+    if not known:
+        raise no_such_property([name], "property")
+    return found
