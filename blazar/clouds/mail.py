@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import smtplib
 import ssl
 from email.utils import parseaddr
@@ -20,6 +21,8 @@ SECONDS = 15.0
 """The time limit of each step of a conversation with the server."""
 
 PORTS = {"smtp": 587, "smtps": 465}
+
+_STATUS = re.compile(rb"[245]\.\d{1,3}\.\d{1,3}")
 
 _EXAMPLE = "smtp://user:password@mail.example:587?starttls=require"
 
@@ -73,12 +76,15 @@ class SmtpMail:
             with self._connect() as server:
                 server.sendmail(parseaddr(self.sender)[1], [address], message)
         except smtplib.SMTPRecipientsRefused as error:
-            code = next(iter(error.recipients.values()), (450, b""))[0]
-            reception = Reception.GONE if 500 <= code < 600 else Reception.FAILED
+            code, text = next(iter(error.recipients.values()), (450, b""))
+            reception = Reception.GONE if _is_unknown(code, text) else Reception.FAILED
             return WebhookReceipt(reception, f"the mail server does not take this recipient ({code})")
         except smtplib.SMTPResponseException as error:
             # Of the server, or of its configuration: others' mail would fail, too.
             return WebhookReceipt(Reception.FAILED, f"the mail server refuses the message ({error.smtp_code})")
+        except smtplib.SMTPServerDisconnected:
+            sentence = "the mail server closed the connection, or did not answer in time"
+            return WebhookReceipt(Reception.FAILED, sentence)
         except ssl.SSLError:
             return WebhookReceipt(Reception.FAILED, "the mail server has a certificate that cannot be trusted")
         except TimeoutError:
@@ -102,6 +108,17 @@ class SmtpMail:
             server.close()
             raise
         return server
+
+
+def _is_unknown(code: int, text: bytes) -> bool:
+    """Return whether a server refused an address since there is none, or not any more.
+
+    A full mailbox, a relay that is not allowed, and a blocked sender are others' faults, and are mended: a server that
+    says more than a number says so in its status (RFC 3463).
+    """
+    if status := _STATUS.match(text):
+        return status[0].startswith(b"5.1.") or status[0] == b"5.2.1"
+    return code in (550, 551, 553)
 
 
 def _parse_url(url: str | None) -> tuple[bool, str, int, str, str, bool]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import socket
@@ -17,6 +18,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP
 from keystoneauth1 import exceptions as ksa
 
+from blazar.clouds import mail
 from blazar.clouds.mail import SmtpMail
 from blazar.clouds.openstack.people import KeystonePeople
 from blazar.clouds.ports.webhooks import Reception
@@ -99,6 +101,13 @@ def test_the_file_says_how_many_mails_a_subscription_sends_in_an_hour(load):
     ("server", "reception", "words"),
     [
         (Server(recipient="550 no such user"), Reception.GONE, r"does not take this recipient \(550\)"),
+        (Server(recipient="550 5.1.1 no such user"), Reception.GONE, r"\(550\)"),
+        (Server(recipient="550 5.2.1 mailbox disabled"), Reception.GONE, r"\(550\)"),
+        (Server(recipient="550 5.7.1 blocked using zen.example"), Reception.FAILED, r"\(550\)"),
+        (Server(recipient="554 5.7.1 relay access denied"), Reception.FAILED, r"\(554\)"),
+        (Server(recipient="554 no"), Reception.FAILED, r"\(554\)"),
+        (Server(recipient="552 5.2.2 mailbox full"), Reception.FAILED, r"\(552\)"),
+        (Server(recipient="552 mailbox full"), Reception.FAILED, r"\(552\)"),
         (Server(recipient="451 try later"), Reception.FAILED, r"\(451\)"),
         (Server(message="554 spam"), Reception.FAILED, r"refuses the message \(554\)"),
         (Server(message="421 busy"), Reception.FAILED, "mail server"),
@@ -111,6 +120,21 @@ def test_an_address_that_is_refused_for_good_is_gone_and_the_rest_is_tried_again
     assert receipt.reason is not None
     assert re.search(words, receipt.reason)
     assert server.taken == []
+
+
+def test_a_server_that_says_nothing_any_more_is_told_as_that(monkeypatch):
+    monkeypatch.setattr(mail, "SECONDS", 0.3)
+    released = asyncio.Event()
+
+    class Silent(Server):
+        async def handle_RCPT(self, server, session, envelope, address, options) -> str:
+            await released.wait()
+            return "250 OK"
+
+    with serving(Silent()) as place:
+        receipt = SmtpMail(f"smtp://{place}", SENDER).send("curie@physics.example", MESSAGE)
+    assert receipt.reception is Reception.FAILED
+    assert receipt.reason == "the mail server closed the connection, or did not answer in time"
 
 
 def test_tls_is_needed_and_its_certificate_is_checked(tmp_path):

@@ -15,6 +15,7 @@ from blazar.api.http.queries import option, paging
 from blazar.api.http.readers import Choice, Text
 from blazar.api.http.routes import ADMIN, MEMBER, READER, Body, Caching, Part, Root, Route, Rule, in_path
 from blazar.api.http.shapes import LINKS, NUMBER, Json, a_list, an_object, ref
+from blazar.api.leases.rules import GET as GET_LEASE
 from blazar.api.subscriptions.components import (
     CHANGE,
     CHANGES,
@@ -27,7 +28,7 @@ from blazar.api.subscriptions.components import (
     render_failure,
     render_subscription,
 )
-from blazar.model.base.errors import Denied, InvalidInput, PreconditionFailed, query_field
+from blazar.model.base.errors import Denied, InvalidInput, NotFound, PreconditionFailed, query_field
 from blazar.model.leases.requests import IdempotencyKey
 from blazar.model.subscriptions.details import (
     Channel,
@@ -156,16 +157,33 @@ def _request(call: Call, body: Json, key: IdempotencyKey | None) -> Subscription
         call.services.policy.check(POST_ALL.name, caller)
     elif project_id != caller.project_id:
         raise Denied("project_id is not that of the token; leave it out, or use a token of that project")
+    if (lease_id := body.get("lease_id")) is not None:
+        _check_lease(call, lease_id, project_id)
     return SubscriptionRequest(
         project_id=project_id,
         user_id=caller.user_id,
         url=body.get("url"),
         channel=Channel(body.get("channel", Channel.WEBHOOK)),
         events=tuple(body["events"]),
-        lease_id=body.get("lease_id"),
+        lease_id=lease_id,
         batch=body.get("batch", False),
         key=key,
     )
+
+
+def _check_lease(call: Call, lease_id: str, project_id: str | None) -> None:
+    """Refuse a lease of which nothing would ever be told, with InvalidInput; that of others is one as unknown ones."""
+    try:
+        owner = call.manager.leases.owner(lease_id)
+    except NotFound:
+        owner = None
+    if (
+        owner is None
+        or project_id not in (None, owner.project_id)
+        or not call.allows(GET_LEASE.name, {"project_id": owner.project_id, "user_id": owner.user_id})
+    ):
+        sentence = f"lease_id is {lease_id!r}, and the project has no such lease; give the id of one of its leases"
+        raise InvalidInput(sentence, at="/lease_id")
 
 
 def visible_subscription(call: Call, subscription_id: str) -> Subscription:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from blazar.clouds.ports.webhooks import NoWebhooks
@@ -42,6 +44,18 @@ def test_a_new_subscription_has_a_secret_that_is_shown_once(http):
     shown = http.get(f"/v1/subscriptions/{made['id']}", headers=CURIE).json["subscription"]
     assert shown == {**made, "secret": None}
     assert http.get("/v1/subscriptions", headers=CURIE).json["subscriptions"] == [shown]
+
+
+def test_the_only_lease_to_be_told_of_is_one_of_the_project(world, http):
+    ours = world.lease(start=timedelta(hours=1), hours=1, project="physics")
+    theirs = world.lease(start=timedelta(hours=1), hours=1, project="chemistry")
+    assert make(http, lease_id=ours.id)["lease_id"] == ours.id
+    wrong = (theirs.id, "00000000-0000-0000-0000-000000000000", ours.id.upper())
+    refused = [http.post("/v1/subscriptions", json={**ASKED, "lease_id": id_}, headers=CURIE) for id_ in wrong]
+    assert {fault(answer)[:3] for answer in refused} == {(400, "invalid_value", "/lease_id")}
+    sentences = {fault(answer)[3].replace(id_, "ID") for answer, id_ in zip(refused, wrong, strict=True)}
+    assert sentences == {"lease_id is 'ID', and the project has no such lease; give the id of one of its leases"}
+    make(http, ADMIN, lease_id=theirs.id, project_id=None)
 
 
 def test_the_same_request_with_its_key_makes_one(http):
