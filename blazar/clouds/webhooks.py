@@ -19,6 +19,7 @@ from blazar.clouds.outgoing import signing
 from blazar.clouds.outgoing.addresses import Allowed, TargetNames
 from blazar.clouds.outgoing.posting import FAILURES, Line, NotAllowed, Poster, Reply, describe_error
 from blazar.clouds.ports.webhooks import NOT_SET, Reception, SendWebhook, WebhookMessage, WebhookReceipt
+from blazar.model.base.clock import Clock, SystemClock
 from blazar.model.base.errors import InvalidInput
 
 SECTION = "webhooks"
@@ -83,13 +84,17 @@ class HttpWebhooks:
         self.seconds = SECONDS
 
     @classmethod
-    def configured(cls, conf: cfg.ConfigOpts) -> HttpWebhooks:
-        """Return the adapter as configured; InvalidInput names the option."""
+    def configured(cls, conf: cfg.ConfigOpts, clock: Clock | None = None) -> HttpWebhooks:
+        """Return the adapter as configured; InvalidInput names the option.
+
+        Messages are dated by the clock: receivers refuse those of a machine whose own is off.
+        """
+        dated = clock or SystemClock()
         options = conf[SECTION]
         named = TargetNames("url", SECTION)
         operators = Allowed.of(options.allowed_hosts, options.allowed_networks, http=False, named=named)
         members = Allowed.public_only(options.member_networks, named=TargetNames("url", SECTION, "member_networks"))
-        return cls(options.master_secrets, operators, members, cafile=conf.cafile)
+        return cls(options.master_secrets, operators, members, cafile=conf.cafile, now=lambda: dated.now().timestamp())
 
     @property
     def enabled(self) -> bool:

@@ -72,7 +72,7 @@ def manager(
             ),
             regions=regions,
             metrics=metrics(conf),
-            **_telling(conf, people),
+            **_telling(conf, people, clock),
         ),
     )
 
@@ -114,15 +114,15 @@ def metrics(conf: cfg.ConfigOpts) -> Metrics:
         raise ConfigurationError(error.message) from error
 
 
-def _telling(conf: cfg.ConfigOpts, people: People | None) -> dict[str, Any]:
+def _telling(conf: cfg.ConfigOpts, people: People | None, clock: Clock) -> dict[str, Any]:
     """Return what subscribers are told by."""
-    return {"webhooks": webhooks(conf), "mail": mail(conf), "people": people or NoPeople()}
+    return {"webhooks": webhooks(conf, clock), "mail": mail(conf), "people": people or NoPeople()}
 
 
-def webhooks(conf: cfg.ConfigOpts) -> Webhooks:
+def webhooks(conf: cfg.ConfigOpts, clock: Clock | None = None) -> Webhooks:
     """Return the sender of web hooks; ConfigurationError if its options cannot be."""
     try:
-        return HttpWebhooks.configured(conf)
+        return HttpWebhooks.configured(conf, clock)
     except InvalidInput as error:
         raise ConfigurationError(error.message) from error
 

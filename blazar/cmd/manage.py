@@ -109,9 +109,9 @@ def open_manager(conf: cfg.ConfigOpts) -> ManagerService:
         raise ConfigurationError(text)
     names = config.regions(conf).names
     accesses = {name: Access(credentials(conf, region=name)) for name in names} or {"": Access(credentials(conf))}
-    hooks = HttpHooks.configured(conf)
-    clouds = {name: open_cloud(access, az_aware=conf.nova.az_aware, hooks=hooks) for name, access in accesses.items()}
     clock = DatabaseClock(engine, SystemClock())
+    hooks = HttpHooks.configured(conf, clock)
+    clouds = {name: open_cloud(access, az_aware=conf.nova.az_aware, hooks=hooks) for name, access in accesses.items()}
     clock.synchronize()
     return assemble.manager(conf, engine=engine, clouds=clouds, clock=clock)
 

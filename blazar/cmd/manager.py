@@ -124,13 +124,13 @@ def _assemble(conf: cfg.ConfigOpts, tables: Engine, stopping: threading.Event) -
         return None
     regions = config.regions(conf)
     process.allow_open_files(OPEN_FILES * max(1, len(regions.names)))
-    hooks = HttpHooks.configured(conf)
+    clock = DatabaseClock(tables, SystemClock())
+    hooks = HttpHooks.configured(conf, clock)
     # A login for each: what becomes of the services of one region concerns no other.
     accesses = {name: Access(credentials(conf, region=name)) for name in regions.names} or {"": access}
     clouds = {name: open_cloud(access, az_aware=conf.nova.az_aware, hooks=hooks) for name, access in accesses.items()}
     for name, cloud in clouds.items():
         _look_around(cloud, conf, f" of {name}" if name else "")
-    clock = DatabaseClock(tables, SystemClock())
     people = KeystonePeople(access.session, region_name=login.region)
 
     def assembled() -> ManagerService:

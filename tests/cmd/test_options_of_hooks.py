@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from types import SimpleNamespace
+
 import pytest
 
 from blazar.clouds.hooks.http import HttpHooks
 from blazar.clouds.webhooks import HttpWebhooks
+from blazar.cmd import assemble
+from blazar.model.base.clock import SystemClock
 from blazar.model.base.errors import InvalidInput
 
 SECRET = f"master_secrets = {'s' * 40}"
@@ -49,3 +54,13 @@ def test_web_hooks_need_a_master_secret_that_is_long_enough(load):
     with pytest.raises(InvalidInput, match=r"\[webhooks\] master_secrets: number 1 has 3 characters") as refused:
         HttpWebhooks.configured(load("[webhooks]", "master_secrets = abc"))
     assert "abc" not in refused.value.message
+
+
+def test_messages_are_dated_by_the_clock_of_the_service_and_not_of_the_machine(load):
+    there = SystemClock()
+    conf = load("[webhooks]", SECRET, "[generic]", SECRET)
+    off = SimpleNamespace(now=lambda: there.now() + timedelta(hours=1))
+    for sender in (assemble.webhooks(conf, off), HttpHooks.configured(conf, off)):
+        assert isinstance(sender, HttpWebhooks | HttpHooks)
+        assert abs(sender._now() - off.now().timestamp()) < 60
+    assert abs(HttpWebhooks.configured(conf)._now() - there.now().timestamp()) < 60

@@ -18,7 +18,7 @@ from blazar.clouds.outgoing.addresses import Allowed
 from blazar.clouds.outgoing.posting import FAILURES, NotAllowed, Poster, describe_error
 from blazar.clouds.ports.hooks import HookAction, HookAnswer, HookCall, HookResult
 from blazar.context import check_change, current
-from blazar.model.base.clock import zulu
+from blazar.model.base.clock import Clock, SystemClock, zulu
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, InvalidInput
 from blazar.model.base.json_text import Json
 from blazar.observe.cloud_calls import judge_cloud_call
@@ -47,11 +47,21 @@ class HttpHooks:
         self._now = now
 
     @classmethod
-    def configured(cls, conf: cfg.ConfigOpts) -> HttpHooks:
-        """Return the adapter as configured; InvalidInput names the option."""
+    def configured(cls, conf: cfg.ConfigOpts, clock: Clock | None = None) -> HttpHooks:
+        """Return the adapter as configured; InvalidInput names the option.
+
+        Messages are dated by the clock: receivers refuse those of a machine whose own is off.
+        """
+        dated = clock or SystemClock()
         options = conf[SECTION]
         allowed = Allowed.of(options.allowed_hosts, options.allowed_networks, http=options.allow_http)
-        return cls(options.master_secrets, allowed, timeout=options.timeout, cafile=conf.cafile)
+        return cls(
+            options.master_secrets,
+            allowed,
+            timeout=options.timeout,
+            cafile=conf.cafile,
+            now=lambda: dated.now().timestamp(),
+        )
 
     def check_hook(self, url: str) -> None:
         """Raise InvalidInput if calls to this URL are not allowed, or could not be signed."""
