@@ -91,6 +91,7 @@ class Quiet:
         *,
         extendable_until: datetime | None = None,
         transfer: Parties | None = None,
+        reminder: str | None = None,
     ) -> None:
         pass
 

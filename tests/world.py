@@ -28,6 +28,7 @@ from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
 from blazar.model.base.moments import NOW, Duration, Moment
 from blazar.model.leases.lease import Lease
+from blazar.model.leases.reminders import Reminder
 from blazar.model.leases.requests import LeaseChange, LeaseRequest, ReservationChange, ReservationRequest
 from blazar.model.leases.states import LeaseKind
 from blazar.model.resources.changes import Registration
@@ -73,6 +74,7 @@ class RecordingNotifier:
     told: list[tuple[str, Lease]] = field(default_factory=list)
     extendable_until: datetime | None = None
     transfer: Parties | None = None
+    reminded: list[str] = field(default_factory=list)
     moved: list[tuple[str, tuple[MovedServer, ...]]] = field(default_factory=list)
     """Which servers of which project were said to have been moved, by each message."""
 
@@ -83,10 +85,13 @@ class RecordingNotifier:
         *,
         extendable_until: datetime | None = None,
         transfer: Parties | None = None,
+        reminder: str | None = None,
     ) -> None:
         self.told.append((notification, lease))
         self.extendable_until = extendable_until
         self.transfer = transfer
+        if reminder is not None:
+            self.reminded.append(reminder)
 
     def notify_moved(self, project_id: str, servers: Collection[MovedServer]) -> None:
         self.moved.append((project_id, tuple(servers)))
@@ -289,6 +294,7 @@ class World:
         latest: timedelta | None = None,
         at_least: timedelta | None = None,
         extend: datetime | None = None,
+        reminders: tuple[Reminder, ...] = (),
     ) -> Lease:
         """Create a lease; by default on one host, from now on, for two hours."""
         begins = self.clock.now() + start if isinstance(start, timedelta) else start
@@ -311,6 +317,7 @@ class World:
                 latest_start=None if latest is None else Duration(seconds=int(latest.total_seconds())),
                 at_least=None if at_least is None else Duration(seconds=int(at_least.total_seconds())),
                 extend_until=extend,
+                reminders=reminders,
             )
         )
 

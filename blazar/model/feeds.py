@@ -10,6 +10,7 @@ from enum import StrEnum
 from blazar.model.base.errors import NotFound
 from blazar.model.base.paging import Page, Position
 from blazar.model.base.window import Window
+from blazar.model.leases.reminders import Reminder
 
 LIFE = timedelta(days=365)
 BACK, AHEAD = timedelta(days=30), timedelta(days=366)
@@ -85,7 +86,10 @@ class FeedPage:
 
 @dataclass(frozen=True, slots=True)
 class FeedItem:
-    """A lease in a feed. ``cancelled``: it was deleted before its end. ``reserves``: resource types with amounts."""
+    """A lease in a feed. ``cancelled``: it was deleted before its end. ``reserves``: resource types with amounts.
+
+    ``reminders`` are for those who may see all of the lease.
+    """
 
     lease_id: str
     name: str
@@ -97,6 +101,7 @@ class FeedItem:
     created_at: datetime
     changed_at: datetime
     reserves: tuple[tuple[str, int], ...] = ()
+    reminders: tuple[Reminder, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from blazar.model.base.window import Window
 from blazar.model.feeds import MOST_ITEMS, Feed, FeedItem, FeedKind, FeedOwner, FeedPage, FeedQuestion, unknown_feed
 from blazar.model.journal.entries import Verb
 from blazar.model.journal.object_entries import tell_feed
+from blazar.model.leases.reminders import reminders_of
 from blazar.model.leases.states import EventType
 from blazar.store.calendar.project_use import UNGRANTED
 from blazar.store.journal.rows import write_entry
@@ -188,6 +189,7 @@ def _select_items(feed: Feed, window: Window, now: datetime, cancelled_since: da
             leases.c.created_at,
             leases.c.updated_at,
             _BEFORE_END,
+            leases.c.reminders,
         )
         .where(
             leases.c.ends_at > window.start,
@@ -242,7 +244,7 @@ def _parse_feed(row: Sequence[Any]) -> Feed:
 
 
 def _item_of(row: Sequence[Any], reserves: tuple[tuple[str, int], ...]) -> FeedItem:
-    id_, name, project, starts, ends, revision, deleted, created, updated, before_end = row
+    id_, name, project, starts, ends, revision, deleted, created, updated, before_end, reminding = row
     return FeedItem(
         lease_id=id_,
         name=name,
@@ -254,4 +256,5 @@ def _item_of(row: Sequence[Any], reserves: tuple[tuple[str, int], ...]) -> FeedI
         created_at=created,
         changed_at=max(created, updated or created, deleted or created),
         reserves=reserves,
+        reminders=reminders_of(reminding or ()),
     )

@@ -45,6 +45,7 @@ class _Told:
         *,
         extendable_until: datetime | None = None,
         transfer: Parties | None = None,
+        reminder: str | None = None,
     ) -> None:
         self.types.append(notification)
 

@@ -9,6 +9,7 @@ from icalendar import Alarm, Calendar, Event, FreeBusy
 from icalendar.prop import vDatetime, vDuration, vPeriod, vText
 
 from blazar.model.feeds import FeedContent, FeedItem, FeedKind
+from blazar.model.leases.reminders import Reminder
 
 TYPE = "text/calendar; charset=utf-8"
 REFRESH = timedelta(minutes=15)
@@ -49,6 +50,10 @@ def _event(item: FeedItem, *, with_project: bool) -> Event:
     event.add("transp", "TRANSPARENT")
     if item.before_end is not None and not item.cancelled:
         event.add_component(_alarm(_line(f"{item.name} ends soon"), item.before_end))
+    if not with_project and not item.cancelled:
+        for reminder in item.reminders:
+            if reminder.moment(item.window) < item.window.end:
+                event.add_component(_reminder(reminder))
     return event
 
 
@@ -57,6 +62,17 @@ def _alarm(text: str, at: datetime) -> Alarm:
     alarm.add("action", "DISPLAY")
     alarm.add("description", text)
     alarm.add("trigger", vDatetime(at), parameters={"VALUE": "DATE-TIME"})
+    return alarm
+
+
+def _reminder(reminder: Reminder) -> Alarm:
+    """Return a reminder as programs for calendars have it, which know from which date its time counts."""
+    if isinstance(reminder.at, datetime):
+        return _alarm(_line(reminder.text), reminder.at)
+    alarm = Alarm()
+    alarm.add("action", "DISPLAY")
+    alarm.add("description", _line(reminder.text))
+    alarm.add("trigger", vDuration(reminder.at), parameters={"RELATED": str(reminder.anchor).upper()})
     return alarm
 
 

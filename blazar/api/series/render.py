@@ -23,6 +23,7 @@ from blazar.api.http.shapes import (
     one_of,
     ref,
 )
+from blazar.api.leases.v1_1.reminders import EXAMPLE, SHOWN_OF_SERIES, render_reminder
 from blazar.model.base.clock import zulu, zulu_or_none
 from blazar.model.base.moments import Duration
 from blazar.model.leases.requests import ReservationRequest
@@ -54,6 +55,7 @@ _SERIES: Json = {
     "rdates": a_list(_LOCAL),
     "before_end_date": TEXT_OR_NULL,
     "fit": one_of(Fit),
+    "reminders": SHOWN_OF_SERIES,
     "reservations": a_list({"type": "object", "description": "as they were asked for"}),
     "booked_until": {**ZULU_OR_NULL, "description": "up to which start a series without an end is booked so far"},
     "previous_id": {**TEXT_OR_NULL, "description": "the series that it continues"},
@@ -98,6 +100,7 @@ _EXAMPLE: Json = {
     "rdates": [],
     "before_end_date": None,
     "fit": "all",
+    "reminders": [EXAMPLE],
     "reservations": [{"resource_type": "physical:host", "min": 2, "max": 2}],
     "booked_until": None,
     "previous_id": None,
@@ -148,6 +151,7 @@ def render_series(value: Series) -> Json:
         "rdates": [_local(local) for local in sorted(when.added)],
         "before_end_date": _before_end(value.template.before_end),
         "fit": value.fit.value,
+        "reminders": [render_reminder(reminder) for reminder in value.template.reminders],
         "reservations": [_reservation(reservation) for reservation in value.template.reservations],
         "booked_until": zulu_or_none(value.booked_until),
         "previous_id": value.previous_id,

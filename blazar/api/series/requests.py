@@ -13,6 +13,7 @@ from blazar.api.http.identity import Caller
 from blazar.api.http.shapes import Json
 from blazar.api.leases.limits import check_text
 from blazar.api.leases.rules import View
+from blazar.api.leases.v1_1.reminders import parse_reminders
 from blazar.api.leases.v1_1.requests import Schemas, reservations
 from blazar.api.series.schemas import LOCAL
 from blazar.model.base.errors import InvalidInput
@@ -32,12 +33,13 @@ def new_series(body: Json, caller: Caller, view: View, schemas_of: Schemas, *, d
     """Return the request for a new series. InvalidInput."""
     check_text(body)
     before_end = before_end_of(body.get("before_end_date"), zone_of(body))
+    reminding = parse_reminders(body, of_series=True) or ()
     return SeriesRequest(
         name=body["name"],
         user_id=caller.user_id,
         project_id=caller.project_id,
         recurrence=recurrence(body),
-        template=Template(reservations(body["reservations"], view, schemas_of), before_end, view.operator),
+        template=Template(reservations(body["reservations"], view, schemas_of), before_end, view.operator, reminding),
         fit=Fit(body.get("fit", Fit.ALL)),
         dry_run=dry_run,
     )
@@ -71,6 +73,7 @@ def series_change(
         before_end=before_end_of(body.get("before_end_date"), zone_of(body)),
         sets_before_end="before_end_date" in body,
         reservations=None if items is None else reservations(items, view, schemas_of),
+        reminders=parse_reminders(body, of_series=True),
         fit=Fit(body["fit"]) if "fit" in body else None,
         with_changed=body.get("changed", False),
         asked_by=Actor(caller.user_id, caller.project_id, view.operator),

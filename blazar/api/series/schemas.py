@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from blazar.api.http.shapes import Json
+from blazar.api.leases.v1_1.reminders import EXAMPLE, SERIES_REMINDERS
 from blazar.api.leases.v1_1.schemas import RESERVATIONS
 from blazar.model.series.checks import MOST_DATES, Fit
 from blazar.model.series.rule_text import MOST_CHARACTERS
@@ -59,6 +60,7 @@ SERIES_CREATE: Json = {
         **WHEN,
         "before_end_date": BEFORE_END,
         "fit": FIT,
+        "reminders": SERIES_REMINDERS,
         "reservations": RESERVATIONS,
     },
 }
@@ -79,6 +81,7 @@ SERIES_UPDATE: Json = {
         **WHEN,
         "before_end_date": BEFORE_END,
         "fit": FIT,
+        "reminders": SERIES_REMINDERS,
         "reservations": RESERVATIONS,
     },
 }
@@ -103,6 +106,7 @@ EXAMPLES: tuple[Json, ...] = (
         "duration": "PT8H",
         "fit": "as_many",
         "before_end_date": "-PT30M",
+        "reminders": [EXAMPLE],
         "reservations": [{"resource_type": "physical:host", "min": 1}],
     },
 )

@@ -28,6 +28,7 @@ from blazar.manager.queue import waiting_leases
 from blazar.model.base.errors import ClaimedLease, Conflict, InvalidInput, StaleLease, WrongState, pointing_at
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
+from blazar.model.leases import reminders
 from blazar.model.leases.lease import Lease, PartOfSeries
 from blazar.model.leases.requests import LeaseChange
 from blazar.model.leases.reservation import Content, Reservation
@@ -121,6 +122,7 @@ class ChangeDecisions:
             reservations=reservations,
             events=events,
             extend=dates.changed_extension(lease, change, window.end, now),
+            reminders=reminders.accept(change.reminders, window, now, lease.reminders),
             series=mark_changed_by_itself(lease),
             wait=waiting_leases.keep_place(lease, change, window),
             end_reason=_end_reason(lease, window, now),
@@ -278,7 +280,10 @@ class ChangeDecisions:
 
 
 def _change_words(lease: Lease, change: LeaseChange, now: datetime) -> Unchanged:
-    """Return a lease with another name, or prolonged by itself up to another time: it keeps all that it has."""
+    """Return a lease with another name or other reminders, or prolonged by itself up to another time.
+
+    It keeps all that it has.
+    """
     if change.name is None:
         check_not_ended(lease)
     name = lease.name if change.name is None else change.name
@@ -286,10 +291,14 @@ def _change_words(lease: Lease, change: LeaseChange, now: datetime) -> Unchanged
     if (change.stops_extending or change.extend_until is not None) and extend != lease.extend:
         # Beside a new name, which a lease that has ended may still get.
         check_not_ended(lease)
-    if change.exact and (name, extend) == (lease.name, lease.extend):
+    reminding = reminders.accept(change.reminders, lease.window, now, lease.reminders)
+    if reminding != lease.reminders:
+        check_not_ended(lease)
+    if change.exact and (name, extend, reminding) == (lease.name, lease.extend, lease.reminders):
         return Unchanged(lease, lease)
     series = mark_changed_by_itself(lease)
-    return Unchanged(lease, replace(lease, name=name, extend=extend, series=series, updated_at=now))
+    after = replace(lease, name=name, extend=extend, reminders=reminding, series=series, updated_at=now)
+    return Unchanged(lease, after)
 
 
 def _ended_error(lease: Lease, window: Window) -> InvalidInput:

@@ -23,7 +23,9 @@ from blazar.model.base.errors import InvalidInput, NotFound, pointing_at
 from blazar.model.base.moments import NOW
 from blazar.model.base.window import Window
 from blazar.model.calendar.demand import Demand
+from blazar.model.leases import reminders
 from blazar.model.leases.lease import Event, Lease
+from blazar.model.leases.reminders import Reminder
 from blazar.model.leases.requests import IdempotencyKey, LeaseRequest
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import EventStatus, EventType, LeaseKind, LeaseStatus, ReservationStatus
@@ -111,6 +113,8 @@ class NewLeases:
             events = (*events, immediate.refusal_event(settings.immediate_timeout, now))
         creation = _make_creation_event(claim, now=now, until=now + self._runtime.claims.ttl)
         lease = _make_lease(request, window, wanted, (*events, creation), now)
+        if request.reminders:
+            lease = replace(lease, reminders=_make_reminders(request, window, now))
         if request.extend_until is not None:
             lease = replace(lease, extend=dates.new_extension(request.extend_until, window.end, now))
         if request.wait_until is None and request.kind is not LeaseKind.RETRIES:
@@ -276,6 +280,13 @@ def _make_client_events(request: LeaseRequest, now: datetime) -> tuple[Event, ..
         Event(id=str(uuid.uuid4()), event_type=e.event_type, time=e.time, status=None, created_at=now)
         for e in request.events
     )
+
+
+def _make_reminders(request: LeaseRequest, window: Window, now: datetime) -> tuple[Reminder, ...]:
+    """Return the reminders of a new lease. InvalidInput."""
+    if request.of_series:
+        return reminders.skip_past(request.reminders, window, now)
+    return reminders.accept(request.reminders, window, now)
 
 
 def _make_creation_event(claim: Claim, *, now: datetime, until: datetime) -> Event:

@@ -321,6 +321,7 @@ def settle_change(updating: Lease, wanted: Lease, event_id: str, now: datetime) 
             series=wanted.series,
             wait=wanted.wait,
             offer=wanted.offer,
+            reminders=wanted.reminders,
             end_reason=wanted.end_reason,
         )
     )

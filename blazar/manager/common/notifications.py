@@ -38,6 +38,7 @@ TRANSFER_WITHDRAWN = "lease.transfer.withdrawn"
 TRANSFER_DECLINED = "lease.transfer.declined"
 TRANSFERRED = "lease.transferred"
 WARNING_OFF = "lease.event.before_end_lease.stop"
+REMINDED = "lease.reminded"
 SERVERS_MOVED = "servers.moved"
 
 
@@ -64,11 +65,12 @@ class Notifier(Protocol):
         *,
         extendable_until: datetime | None = None,
         transfer: Parties | None = None,
+        reminder: str | None = None,
     ) -> None:
         """Emit a notification about a lease. Never raises: a lease does not fail because the bus does.
 
         ``extendable_until`` is the latest end that the lease could have, for who is told that it ends; ``transfer``
-        says between whom it is offered, or has gone.
+        says between whom it is offered, or has gone; ``reminder`` is the text that its user wants to be told.
         """
 
     def notify_moved(self, project_id: str, servers: Collection[MovedServer]) -> None:
@@ -89,10 +91,11 @@ class MessagingNotifier:
         *,
         extendable_until: datetime | None = None,
         transfer: Parties | None = None,
+        reminder: str | None = None,
     ) -> None:
         """Emit a notification about a lease."""
         try:
-            self._notifier.info({}, notification, render_payload(lease, extendable_until, transfer))
+            self._notifier.info({}, notification, render_payload(lease, extendable_until, transfer, reminder))
         except Exception:
             # The edge to a message bus: whatever its drivers raise, the work on the lease continues.
             LOG.exception("Notification %s about lease %s could not be sent", notification, lease.id)
@@ -107,7 +110,10 @@ class MessagingNotifier:
 
 
 def render_payload(
-    lease: Lease, extendable_until: datetime | None = None, transfer: Parties | None = None
+    lease: Lease,
+    extendable_until: datetime | None = None,
+    transfer: Parties | None = None,
+    reminder: str | None = None,
 ) -> dict[str, Any]:
     """Return a notification's payload: the lease as the API shows it, without what is internal."""
     reservations = (describe_reservation(lease.id, reservation, reservation.shown) for reservation in lease.asked_for)
@@ -119,6 +125,7 @@ def render_payload(
         **({"release_at": iso(release_at)} if release_at else {}),
         **({"extendable_until": iso(extendable_until)} if extendable_until else {}),
         **(asdict(transfer) if transfer else {}),
+        **({"reminder": reminder} if reminder else {}),
     }
 
 

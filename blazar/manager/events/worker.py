@@ -15,6 +15,7 @@ from blazar.manager.events.evacuation import Evacuator
 from blazar.manager.events.event_claims import EventClaims
 from blazar.manager.events.read_ahead import ReadAhead
 from blazar.manager.events.records import EventHandler, Recorder, settle_deletion, settle_evacuation
+from blazar.manager.events.reminding import Reminding
 from blazar.manager.events.results import Result, Retry
 from blazar.manager.events.starts import Starter, StartReplacements
 from blazar.manager.events.usage_check import UsageChecker
@@ -50,6 +51,7 @@ class Worker:
         usage_checker = UsageChecker(runtime, self.read_ahead)
         actions = Actions(runtime, self.read_ahead)
         evacuator = Evacuator(runtime, actions)
+        reminding = Reminding(runtime)
         starter = Starter(runtime, replacements, self.read_ahead)
         started, ended = map(recorder.notify_step, (EventType.START, EventType.END))
         # A row for each type: what is done, how its end is recorded, when it is tried again, what is sent then.
@@ -70,6 +72,7 @@ class Worker:
             EventType.EVACUATE: EventHandler(
                 evacuator.make_room, settle_evacuation, evacuator.retry, notify=recorder.notify_timed_out
             ),
+            EventType.REMIND: EventHandler(reminding.act, reminding.settle, notify=reminding.notify),
         }
 
     def _follow_start(self, lease: Lease, now: datetime) -> Lease:

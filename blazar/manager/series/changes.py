@@ -35,6 +35,7 @@ from blazar.model.base.errors import BlazarError, Conflict, InvalidInput, check_
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Event, Lease, PartOfSeries
+from blazar.model.leases.reminders import skip_past
 from blazar.model.leases.requests import Actor
 from blazar.model.leases.states import EventType, LeaseStatus
 from blazar.model.series.changes import (
@@ -184,6 +185,8 @@ class SeriesChanger:
         if change.reservations is not None and change.asked_by is not None:
             asked = replace(template, reservations=change.reservations, operator=change.asked_by.operator)
             template = seal_template(self._runtime, asked, before=template)
+        if change.reminders is not None:
+            template = replace(template, reminders=change.reminders)
         return replace(template, before_end=change.before_end) if change.sets_before_end else template
 
     def _planned(self, wanted: _SeriesAfter) -> _ChangeAttempt:
@@ -221,11 +224,14 @@ class SeriesChanger:
         """Return a lease with other dates, and what its own reservations ask of the calendar."""
         now = self._runtime.clock.now()
         own = {one.id: other.id for one, other in zip(model.lease.reservations, lease.reservations, strict=True)}
+        same = wanted.new.template.reminders == wanted.before.template.reminders
+        asked = lease.reminders if same else wanted.new.template.reminders
         after = replace(
             lease,
             name=wanted.new.name,
             window=window,
             events=tuple(self._events(wanted, lease, window, now)),
+            reminders=skip_past(asked, window, now, lease.reminders),
             series=PartOfSeries(wanted.new.id, occurrence.recurrence_id),
             updated_at=now,
         )

@@ -21,6 +21,7 @@ from blazar.model.base.errors import InvalidInput, NotEnoughResources, pointing_
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Event, Lease, PartOfSeries
+from blazar.model.leases.reminders import skip_past
 from blazar.model.leases.requests import ReservationRequest
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.secrets import split_off_secrets
@@ -49,6 +50,7 @@ def copy_for_occurrence(
         created_at=now,
         reservations=tuple(_copy_reservation(runtime, reservation, ids, now) for reservation in new.lease.reservations),
         events=_make_events(runtime, series, new.lease, window, now),
+        reminders=skip_past(new.lease.reminders, window, now),
         series=PartOfSeries(series.id, occurrence.recurrence_id),
     )
     requests = (PlacementRequest(ids[request.reservation_id], request.demand) for request in new.placement_requests)

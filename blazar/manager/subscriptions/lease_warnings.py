@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mails say of the two things that owners have to act on: a lease ends soon, or hosts of it are to be repaired."""
+"""What mails say of what owners act on: a lease ends soon, its hosts are to be repaired, or a reminder is due."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from blazar.model.journal.entries import EXTENDABLE_UNTIL, MAINTENANCE_END, MAINTENANCE_START, NumberedEntry, Verb
+from blazar.model.journal.entries import (
+    EXTENDABLE_UNTIL,
+    MAINTENANCE_END,
+    MAINTENANCE_START,
+    REMINDER,
+    NumberedEntry,
+    Verb,
+)
 from blazar.model.maintenance.windows import Outcome
 
 
@@ -35,6 +42,9 @@ def find_warning(entry: NumberedEntry) -> LeaseWarning | None:
             times = f"Maintenance is planned from {changes[MAINTENANCE_START]} to {changes[MAINTENANCE_END]}."
             advice = _OF_OUTCOMES.get(entry.past.reason)
             return LeaseWarning("keeps hosts that will be in maintenance", [times, *([advice] if advice else ())])
+        case Verb.REMINDED:
+            # One line, and as its user has written it.
+            return LeaseWarning("reminds you", [text] if (text := changes[REMINDER]) else [])
     return None
 
 

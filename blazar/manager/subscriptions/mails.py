@@ -33,8 +33,10 @@ WORDS = {
 }
 """Verbs that are no participle of what was done."""
 
-IN_CALENDARS = frozenset({Verb.CREATED, Verb.PROMISED, Verb.ADVANCED, Verb.CHANGED, Verb.EXTENDED, Verb.ENDED})
-"""What was done after which the dates of a lease are new, or there are none."""
+IN_CALENDARS = frozenset(
+    {Verb.CREATED, Verb.PROMISED, Verb.ADVANCED, Verb.CHANGED, Verb.EXTENDED, Verb.ENDED, Verb.REMINDED}
+)
+"""What was done after which the dates of a lease are new, or there are none; and what is told for the sake of them."""
 
 _TEXT = """\
 {% for item in items %}

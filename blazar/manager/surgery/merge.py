@@ -26,6 +26,7 @@ from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import Conflict, InvalidInput
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
+from blazar.model.leases import reminders
 from blazar.model.leases.lease import Event, Lease
 from blazar.model.leases.reservation import Content, Reservation
 from blazar.model.leases.states import EndReason, EventStatus, EventType, LeaseStatus
@@ -258,7 +259,8 @@ class Merger:
             rearmed=False,
         )
         extend = second.lease.extend if touching else first.lease.extend
-        return replace(lease, events=events, extend=extend), void
+        reminding = reminders.join(first.lease.reminders, second.lease.reminders)
+        return replace(lease, events=events, extend=extend, reminders=reminding), void
 
 
 def _warning(lease: Lease, known: Event | None, other: Event | None) -> datetime | None:

@@ -209,10 +209,15 @@ class TransferService:
             raise
         lease, taker = found.lease, terms.asked_by
         offer = self._check_offered(lease, taker, found.now)
-        after = replace(
-            mark_changed(lease, lease, found.now), project_id=offer.project_id, user_id=taker.user_id, offer=None
-        )
         moves = offer.project_id != lease.project_id
+        after = replace(
+            mark_changed(lease, lease, found.now),
+            project_id=offer.project_id,
+            user_id=taker.user_id,
+            offer=None,
+            # They were written by, and for, those who have had it.
+            reminders=() if moves else lease.reminders,
+        )
         in_use = {r.id for r in lease.reservations if moves and r.status is ReservationStatus.ACTIVE}
         waiting = {r.id for r in lease.reservations if moves and r.status is ReservationStatus.PENDING}
         to_prepare = frozenset(

@@ -31,6 +31,9 @@ MAINTENANCE_START, MAINTENANCE_END = "maintenance_start_date", "maintenance_end_
 """Not keys of a lease: for when a maintenance window is planned, when its owner is told of it."""
 WHY = "why"
 """Not a key of an object: what an operator says for doing it, in own words."""
+REMINDERS = "reminders"
+REMINDER = "reminder"
+"""Not a key of the lease: the text of the reminder that is told."""
 OTHER_LEASE = "other_lease"
 """Not a key of the lease: the id of the lease with which it was split, merged, or has exchanged resources."""
 
@@ -80,6 +83,7 @@ class Verb(StrEnum):
     UNUSED_WARNING = "unused_warning"
     BEFORE_END = "before_end"
     MAINTENANCE = "maintenance"
+    REMINDED = "reminded"
     RETRIED = "retried"
     CLAIM_ENDED = "claim_ended"
     GIVEN_UP = "given_up"

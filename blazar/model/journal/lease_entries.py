@@ -19,6 +19,8 @@ from blazar.model.journal.entries import (
     OFFERED_TO,
     OTHER_LEASE,
     PROJECT_ID,
+    REMINDER,
+    REMINDERS,
     USER_ID,
     WHY,
     Announcement,
@@ -30,6 +32,7 @@ from blazar.model.journal.entries import (
     Verb,
 )
 from blazar.model.leases.lease import Lease
+from blazar.model.leases.reminders import find_told_reminder
 from blazar.model.leases.requests import Actor
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import EndReason, EventType, LeaseStatus
@@ -137,6 +140,8 @@ def _choose_verb(
 ) -> Verb | None:
     if before is None:
         return Verb.CREATED
+    if before.reminders and find_told_reminder(before.reminders, after.reminders) is not None:
+        return Verb.REMINDED
     if after.end_reason is EndReason.UNUSED is not before.end_reason:
         # Its end is brought forward while it is in use; it ends with what it does before its end.
         return Verb.RELEASED
@@ -211,6 +216,8 @@ def _list_changes(before: Lease | None, after: Lease, by: Actor | None) -> Itera
         yield FieldChange(PROJECT_ID, before.project_id, after.project_id)
     elif before.offer != after.offer:
         yield FieldChange(OFFERED_TO, _offer_project(before), _offer_project(after))
+    if before.reminders or after.reminders:
+        yield from _list_reminders(before, after)
     if before.user_id != after.user_id:
         yield FieldChange(USER_ID, before.user_id, after.user_id)
     known, now = ({r.id: _list_parameters(r) for r in lease.asked_for} for lease in (before, after))
@@ -221,6 +228,15 @@ def _list_changes(before: Lease | None, after: Lease, by: Actor | None) -> Itera
         for key in sorted(was | became) if kept else ["resource_type"]:
             if was.get(key) != became.get(key):
                 yield FieldChange(key, was.get(key), became.get(key), reservation_id)
+
+
+def _list_reminders(before: Lease, after: Lease) -> Iterator[FieldChange]:
+    """Yield the reminder that is told, and how a user changes them; of another project's texts nothing is told."""
+    if (told := find_told_reminder(before.reminders, after.reminders)) is not None:
+        yield FieldChange(REMINDER, None, told.text[:LONGEST])
+    was, became = ([reminder.spelled for reminder in lease.reminders] for lease in (before, after))
+    if was != became and before.project_id == after.project_id:
+        yield FieldChange(REMINDERS, "; ".join(was)[:LONGEST] or None, "; ".join(became)[:LONGEST] or None)
 
 
 _PLANS = ("before_end_date", "extend_if_free")

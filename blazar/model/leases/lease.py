@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -13,6 +14,7 @@ from blazar.model.base.clock import later
 from blazar.model.base.errors import NotFound, check_revision
 from blazar.model.base.reasons import Cause, Reason, ReasonCode
 from blazar.model.base.window import Window
+from blazar.model.leases.reminders import Reminder, find_next
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import TIMETABLE, EndReason, EventStatus, EventType, LeaseKind, LeaseStatus
 from blazar.model.queue import Wait
@@ -152,6 +154,7 @@ class Lease:
     end, and of leases that an earlier version has ended. ``use`` is None while nobody looks whether it is used.
     ``wait`` is None of a lease that never waited; the window of one that waits is the one that it will probably have.
     ``series`` is None of a lease that is no occurrence of a series, ``offer`` of one that is not offered to anybody.
+    ``reminders`` are in the order in which the user has given them.
     """
 
     id: str
@@ -175,6 +178,7 @@ class Lease:
     extend: ExtendIfFree | None = None
     series: PartOfSeries | None = None
     offer: TransferOffer | None = None
+    reminders: tuple[Reminder, ...] = ()
 
     def event(self, event_type: EventType) -> Event | None:
         """Return the lease's event of this type; of request events the latest one."""
@@ -221,6 +225,42 @@ class Lease:
         return self.in_window(self.window) if start is not None and start.status is EventStatus.UNDONE else self
 
     @property
+    def reminds(self) -> bool:
+        """Tell whether its reminders are told: its dates stand, and nobody has given it up before its end.
+
+        What a manager was too late for is told after the end, too.
+        """
+        start = self.event(EventType.START)
+        failed = start is not None and start.status is EventStatus.ERROR
+        kept = self.end_reason in (None, EndReason.ENDED) and self.deleted_at is None
+        return kept and not failed and self.status in _REMINDING
+
+    @property
+    def with_reminder_due(self) -> Lease:
+        """Return the lease with the event of its next reminder at the time of that, and due by then.
+
+        Each lease is written so: whatever moves its dates, or ends it, need not know of reminders.
+        """
+        event = self.event(EventType.REMIND)
+        if (event is None and not self.reminders) or (event is not None and event.claimed_by):
+            return self
+        coming = find_next(self.reminders, self.window)
+        moment = None if coming is None else coming.moment(self.window)
+        due_at = moment if self.reminds else None
+        if event is None:
+            if moment is None:
+                return self
+            id_ = str(uuid.uuid5(uuid.NAMESPACE_URL, f"reminder of lease {self.id}"))
+            now = self.updated_at or self.created_at
+            new = Event(id_, EventType.REMIND, moment, EventStatus.UNDONE, now, due_at=due_at)
+            return replace(self, events=(*self.events, new))
+        if event.time == (moment or event.time) and (event.due_at is None) is (due_at is None):
+            # Due later than its time if it waits for something.
+            return self
+        moved = replace(event, time=moment or event.time, due_at=due_at, status=EventStatus.UNDONE)
+        return replace(self, events=tuple(moved if e.id == event.id else e for e in self.events))
+
+    @property
     def is_promised(self) -> bool:
         """Tell whether it is booked at a promised start, which becomes earlier if possible."""
         return self.status is LeaseStatus.PENDING and self.wait is not None and self.wait.advance
@@ -265,6 +305,17 @@ class Lease:
         """Return the reservation with this id."""
         return next((r for r in self.reservations if r.id == reservation_id), None)
 
+
+_REMINDING = frozenset(
+    {
+        LeaseStatus.PENDING,
+        LeaseStatus.STARTING,
+        LeaseStatus.ACTIVE,
+        LeaseStatus.TERMINATING,
+        LeaseStatus.TERMINATED,
+    }
+)
+"""States of leases whose reminders are told. One that is being changed tells them when that has come to an end."""
 
 # The cause of a reason that is on record as text only is told from its words: it was written before there were causes,
 # or by a manager of an earlier version.

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from blazar.model.base.json_text import Json
 from blazar.model.base.moments import BeforeEnd, Duration, End, Moment
+from blazar.model.leases.reminders import Reminder
 from blazar.model.leases.states import LeaseKind
 
 
@@ -78,6 +79,7 @@ class LeaseRequest:
     ``latest_start``: the latest start that will do for one that waits, a duration from its start; ``at_least``: how
     long it has to be at least, if it cannot be as long as it asks for.
     ``extend_until``: up to then, a duration from its end, it is prolonged if nobody else wants its resources.
+    ``reminders`` of a lease of a series are not told if their time is past already; else that is refused.
     """
 
     name: str
@@ -98,6 +100,8 @@ class LeaseRequest:
     latest_start: datetime | Duration | None = None
     at_least: Duration | None = None
     extend_until: datetime | Duration | None = None
+    reminders: tuple[Reminder, ...] = ()
+    of_series: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +121,7 @@ class LeaseChange:
     have, None for any. ``exact``, ``dry_run`` and ``extend_until`` are as in ``LeaseRequest``; with ``stops_extending``
     it is not prolonged by itself any more. ``advances``: a promised start is moved to an earlier one, on these
     resources, by calendar id, and the lease gets no less than it has; ``turn`` is the version of the waiting list that
-    moves it. ``key``: with the same one it is made once.
+    moves it. ``key``: with the same one it is made once. ``reminders`` take the place of those that it has.
     """
 
     name: str | None = None
@@ -135,20 +139,22 @@ class LeaseChange:
     advances: tuple[int, ...] | None = None
     turn: int | None = None
     key: IdempotencyKey | None = None
+    reminders: tuple[Reminder, ...] | None = None
 
     @property
     def is_empty(self) -> bool:
         """Return whether nothing changes."""
-        return not self._changes_name_or_prolonging and not self._changes_dates_or_reservations
+        return not self._changes_words and not self._changes_dates_or_reservations
 
     @property
     def needs_no_plan(self) -> bool:
         """Return whether only its name changes, or what is to become of it later: nothing of the calendar."""
-        return self._changes_name_or_prolonging and not self._changes_dates_or_reservations
+        return self._changes_words and not self._changes_dates_or_reservations
 
     @property
-    def _changes_name_or_prolonging(self) -> bool:
-        return self.name is not None or self.extend_until is not None or self.stops_extending
+    def _changes_words(self) -> bool:
+        given = (self.name, self.extend_until, self.reminders)
+        return self.stops_extending or any(value is not None for value in given)
 
     @property
     def _changes_dates_or_reservations(self) -> bool:

@@ -89,7 +89,7 @@ class EventType(StrEnum):
     is in progress, so that a manager can finish it after a crash, and so does ``IMMEDIATE_BY``: the time at which an
     immediate lease that is not handed over is refused. ``CLEAN_UP`` removes what the sweep found in the cloud of a
     lease that has ended. ``USAGE_CHECK`` looks whether a lease is used. ``EVACUATE`` moves servers of others off hosts
-    before the start; its time is when it is given up.
+    before the start; its time is when it is given up. ``REMIND`` tells a reminder of the lease, the one that is next.
     """
 
     START = "start_lease"
@@ -102,6 +102,7 @@ class EventType(StrEnum):
     IMMEDIATE_BY = "immediate_by"
     USAGE_CHECK = "usage_check"
     EVACUATE = "evacuate"
+    REMIND = "remind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,7 @@ _KINDS = (
     EventKind(EventType.IMMEDIATE_BY, hidden=True, is_request=True, is_awaited=True, interrupts=True),
     EventKind(EventType.USAGE_CHECK, hidden=True, is_check=True),
     EventKind(EventType.EVACUATE, hidden=True, is_awaited=True),
+    EventKind(EventType.REMIND, hidden=True, is_check=True),
 )
 EVENT_KINDS: Mapping[str, EventKind] = {str(kind.type): kind for kind in _KINDS}
 """By type, also as the database has it."""

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from blazar.model.base.clock import spell
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.moments import Duration
+from blazar.model.leases.reminders import Reminder
 from blazar.model.leases.requests import Actor, ReservationRequest
 from blazar.model.series.checks import FIRST_YEAR, LAST_YEAR, Fit
 from blazar.model.series.recurrence import MOST_DAYS, LocalEnd, Recurrence
@@ -42,6 +43,7 @@ class SeriesChange:
     before_end: Duration | None = None
     sets_before_end: bool = False
     reservations: tuple[ReservationRequest, ...] | None = None
+    reminders: tuple[Reminder, ...] | None = None
     fit: Fit | None = None
     with_changed: bool = False
     asked_by: Actor | None = None
@@ -82,6 +84,7 @@ def point_errors_at_changed_field(change: SeriesChange) -> Iterator[None]:
         "rdates": change.added,
         "name": change.name,
         "reservations": change.reservations,
+        "reminders": change.reminders,
         "fit": change.fit,
     }
     given = [name for name, value in fields.items() if value is not None]

@@ -11,6 +11,7 @@ from blazar.model.base.errors import NotFound
 from blazar.model.base.moments import Duration
 from blazar.model.base.paging import Page, Position
 from blazar.model.base.window import Window
+from blazar.model.leases.reminders import Reminder
 from blazar.model.leases.requests import IdempotencyKey, LeaseRequest, ReservationRequest
 from blazar.model.leases.states import EndReason, LeaseStatus
 from blazar.model.series.checks import Fit
@@ -57,11 +58,13 @@ class Template:
     Those that are kept have their secrets apart.
 
     ``before_end`` counts from the start or, backward, before the end of each. ``operator``: the user was an operator.
+    ``reminders`` have no dates of their own.
     """
 
     reservations: tuple[ReservationRequest, ...]
     before_end: Duration | None = None
     operator: bool = False
+    reminders: tuple[Reminder, ...] = ()
 
     @property
     def without_secrets(self) -> Template:
@@ -122,6 +125,8 @@ class Series:
             reservations=tuple(reservation.with_open_secrets for reservation in self.template.reservations),
             operator=self.template.operator,
             exact=True,
+            reminders=self.template.reminders,
+            of_series=True,
         )
 
 

@@ -20,7 +20,8 @@ from blazar.model.use.resource_hours import OutboxMessage, ProjectUse
 class LeaseWrite:
     """A lease as it was read, None if it is new, as it is to be, and all that it has then; ``keeps``: what it had.
 
-    ``announces`` is what its owner is told by that.
+    ``announces`` is what its owner is told by that. However it is written, its next
+    reminder is due at the time that follows from its dates.
     """
 
     before: Lease | None
@@ -28,6 +29,10 @@ class LeaseWrite:
     allocations: tuple[Allocation, ...] = ()
     keeps: bool = False
     announces: Announcement | None = None
+
+    def __post_init__(self) -> None:
+        if self.after.reminders or (self.before is not None and self.before.reminders):
+            object.__setattr__(self, "after", self.after.with_reminder_due)
 
     @property
     def saved(self) -> Lease:
@@ -62,8 +67,8 @@ class ResourcePassing:
 class Commit:
     """What one transaction writes of leases; it is undone as a whole if anything that it expects is not so.
 
-    Each lease in ``leases`` must be at the revision of its ``before``. ``redated`` ones, of which only dates, name and
-    state differ, are written in statements whose number does not grow with them, and so are new ones.
+    Each lease in ``leases`` must be at the revision of its ``before``. ``redated`` ones, of which only dates, name,
+    reminders and state differ, are written in statements whose number does not grow with them, and so are new ones.
     """
 
     leases: Sequence[LeaseWrite]

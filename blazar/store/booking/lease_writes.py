@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.base.errors import StaleLease
 from blazar.model.leases.lease import Event, Lease
+from blazar.model.leases.reminders import reminders_json
 from blazar.model.leases.stored import cloud_ids_json
 from blazar.store.booking.commit import Commit, LeaseWrite
 from blazar.store.sql import state_log
@@ -110,7 +111,10 @@ def _update_of(table: sa.Table, names: tuple[str, ...]) -> sa.Update:
 
 
 def save_dates(connection: Connection, redated: Sequence[LeaseWrite]) -> None:
-    """Write leases of which only dates, name and state differ, in as many statements for all of them. StaleLease."""
+    """Write leases of which only dates, name, reminders and state differ. StaleLease.
+
+    In as many statements for all of them.
+    """
     _check_revisions(connection, redated)
     connection.execute(_NEW_DATES, [_date_values(write.after) for write in redated])
     for write in redated:
@@ -145,6 +149,7 @@ _NEW_DATES = (
         series_id=sa.bindparam("part_of"),
         recurrence_id=sa.bindparam("which"),
         series_changed=sa.bindparam("itself"),
+        reminders=sa.bindparam("reminding", type_=leases.c.reminders.type),
         updated_at=sa.bindparam("at", type_=UTC_TIME),
         revision=leases.c.revision + 1,
     )
@@ -172,6 +177,7 @@ def _date_values(lease: Lease) -> dict[str, object]:
         "part_of": None if part is None else part.series_id,
         "which": None if part is None else local_text(part.recurrence_id),
         "itself": part is not None and part.changed,
+        "reminding": reminders_json(lease.reminders) if lease.reminders else None,
         "at": lease.updated_at,
     }
 

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 from blazar.model.base.moments import Duration
 from blazar.model.base.window import Window
 from blazar.model.leases.limits import Exceeded
+from blazar.model.leases.reminders import reminders_json, reminders_of
 from blazar.model.leases.requests import ReservationRequest
 from blazar.model.leases.states import EndReason, LeaseStatus
 from blazar.model.series.checks import Fit
@@ -113,6 +114,7 @@ def template_json(template: Template) -> dict[str, Any]:
         ],
         "before_end": None if template.before_end is None else asdict(template.before_end),
         "operator": template.operator,
+        **({"reminders": reminders_json(template.reminders)} if template.reminders else {}),
     }
 
 
@@ -125,6 +127,7 @@ def _template_of(stored: Mapping[str, Any]) -> Template:
         ),
         None if before_end is None else Duration(**before_end),
         stored["operator"],
+        reminders_of(stored.get("reminders", ())),
     )
 
 

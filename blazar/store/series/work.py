@@ -179,7 +179,7 @@ class SeriesWorkStore:
             .where(events.c.lease_id.in_(created), events.c.event_type == str(EventType.CREATE))
             .values(status=str(EventStatus.DONE), due_at=None, updated_at=now)
         )
-        timetable = [str(EventType.START), str(EventType.BEFORE_END), str(EventType.END)]
+        timetable = [str(kind) for kind in (EventType.START, EventType.BEFORE_END, EventType.END, EventType.REMIND)]
         connection.execute(
             events.update()
             .where(events.c.lease_id.in_(created), events.c.event_type.in_(timetable))

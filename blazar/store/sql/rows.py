@@ -14,6 +14,7 @@ from blazar.model.base.amounts import Amounts
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Event, ExtendIfFree, Lease, PartOfSeries, TransferOffer
+from blazar.model.leases.reminders import reminders_json, reminders_of
 from blazar.model.leases.reservation import Content, Reservation
 from blazar.model.leases.states import EndReason, EventStatus, LeaseKind, LeaseStatus, ReservationStatus
 from blazar.model.leases.stored import (
@@ -66,6 +67,7 @@ LEASE_COLUMNS = (
     leases.c.offered_to_user,
     leases.c.offer_expires_at,
     leases.c.offer_terms,
+    leases.c.reminders,
 )
 RESERVATION_COLUMNS = (
     reservations.c.lease_id,
@@ -168,7 +170,7 @@ def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Eve
     id_, name, user_id, project_id, starts_at, ends_at, status, created, updated, trust_id, *more = row
     degraded, deleted, revision, kind, end_reason, usage, used_at, release_at, *more = more
     would_release_at, held, *more = more
-    *wait, until, why, series_id, recurrence_id, series_changed, offered_to, to_user, expires, offer = more
+    *wait, until, why, series_id, recurrence_id, series_changed, offered_to, to_user, expires, offer, reminders = more
     return Lease(
         id_,
         name,
@@ -191,6 +193,7 @@ def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Eve
         None if until is None else ExtendIfFree(until, why),
         None if series_id is None else PartOfSeries(series_id, local_of(recurrence_id), series_changed),
         None if offered_to is None else _offer(offered_to, to_user, expires, offer),
+        () if reminders is None else reminders_of(reminders),
     )
 
 
@@ -253,6 +256,7 @@ def lease_row(lease: Lease) -> dict[str, Any]:
         "offered_to_user": None if lease.offer is None else lease.offer.user_id,
         "offer_expires_at": None if lease.offer is None else lease.offer.expires_at,
         "offer_terms": None if lease.offer is None else _offer_terms(lease.offer),
+        "reminders": reminders_json(lease.reminders) if lease.reminders else None,
     }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from blazarclient import times
 from blazarclient.commands.base import local, utc, zone_name
 from blazarclient.commands.refusals import Places
+from blazarclient.commands.reminders import read_reminders
 from blazarclient.exception import IncorrectLease
 from blazarclient.utils import API_DATE_FORMAT
 
@@ -40,6 +41,7 @@ _KEYS: Mapping[str, str] = {
     "at_least": "at_least",
     "if_free_until": "if_free_until",
     "reservations": "reservations",
+    "reminders": "reminders",
 }
 """Keys of a file, and the fields that they are."""
 
@@ -61,11 +63,12 @@ class Asked:
     latest_start: str | None = None
     at_least: str | None = None
     if_free_until: str | None = None
+    reminders: Sequence[object] = field(default=())
 
     @property
     def new_kind(self) -> str | None:
         """Its kind if microversion 1.0 cannot book it."""
-        return self.kind or ("scheduled" if self.queue_until or self.if_free_until else None)
+        return self.kind or ("scheduled" if self.queue_until or self.if_free_until or self.reminders else None)
 
 
 @dataclass(frozen=True)
@@ -204,6 +207,11 @@ def extension(asked: Asked, window: Window, now: datetime) -> dict[str, Any]:
     return {"extend_if_free": {"until": f"+{length.iso()}"}, **in_days}
 
 
+def reminders(asked: Asked, now: datetime) -> dict[str, Any]:
+    """Return the reminders of a lease, as the service takes them, if it has some. BadTime; IncorrectLease."""
+    return {"reminders": read_reminders(asked.reminders, now)} if asked.reminders else {}
+
+
 def queue(text: str, now: datetime) -> str:
     """Return until when a lease waits for its turn, as the service takes it. BadTime."""
     if text.strip().startswith("+"):
@@ -275,9 +283,14 @@ def _asked(path: str, values: object) -> Asked:
     listed = found.setdefault("reservations", [])
     if not isinstance(listed, list) or not all(isinstance(each, dict) and "resource_type" in each for each in listed):
         raise IncorrectLease(f"reservations of {path} is no list of reservations, each with its resource_type")
+    reminders = found.get("reminders", [])
+    if not isinstance(reminders, list) or not all(isinstance(each, str | dict) for each in reminders):
+        raise IncorrectLease(
+            f"reminders of {path} is no list, of texts as of --reminder or of objects with at and text"
+        )
     for key, value in found.items():
         if key == "tries" and isinstance(value, int) and not isinstance(value, bool):
             continue
-        if key != "reservations" and not isinstance(value, str):
+        if key not in ("reservations", "reminders") and not isinstance(value, str):
             raise IncorrectLease(f"{key} of {path} is {value!r}; put it in quotes")
     return Asked(**found)

@@ -18,7 +18,8 @@ from blazarclient.commands import asked as forms
 from blazarclient.commands.base import LibraryCommand, add_zone, check_columns, now_in, utc
 from blazarclient.commands.booking import Booked, Progress, book, may_be_booked, uncertain_of_old, wait_active
 from blazarclient.commands.listing import in_line, outline
-from blazarclient.commands.refusals import Places, in_words_of, of_reservations
+from blazarclient.commands.refusals import Places, in_words_of, of_reminders, of_reservations
+from blazarclient.commands.reminders import add_reminders
 from blazarclient.exception import (
     BlazarClientException,
     CommandError,
@@ -126,6 +127,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
             help="shortly before its end, and up to then, have it end later by itself if nobody else wants what it "
             "holds: a time, or +3d after its end",
         )
+        add_reminders(parser)
         parser.add_argument("-F", "--file", metavar="<file>", help="the lease as YAML or JSON; - reads stdin")
         parser.add_argument("--wait", action="store_true", help="wait until it is active; exit code 1 if it fails")
         parser.add_argument("--timeout", metavar="<seconds>", help="how long to wait; then exit code 8")
@@ -207,6 +209,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
             "latest_start": parsed_args.latest_start,
             "at_least": parsed_args.at_least,
             "if_free_until": parsed_args.if_free_until,
+            "reminders": parsed_args.reminders,
         }
         if given["duration"] and not given["end"]:
             asked = dataclasses.replace(asked, end=None)
@@ -228,6 +231,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
             **forms.wait(asked, now),
             **forms.extension(asked, window, now),
             **window.dates(),
+            **forms.reminders(asked, now),
             "reservations": [forms.modern(reservation) for reservation in asked.reservations],
         }
 
@@ -241,7 +245,9 @@ class CreateLease(LibraryCommand, old.CreateLease):
         if parsed_args.events and regional:
             raise CommandError("--event and a region do not go together: leave one out", code=400)
         if parsed_args.events and asked.new_kind:
-            raise CommandError("--event and a kind, or a place in line, do not go together: leave one out", code=400)
+            raise CommandError(
+                "--event and a kind, a place in line, or reminders do not go together: leave one out", code=400
+            )
         # Events of one's own are known at microversion 1.0 only.
         if parsed_args.events:
             return self.booked_of_old(asked, window, parsed_args)
@@ -375,7 +381,7 @@ def _places(asked: forms.Asked, parsed_args: argparse.Namespace) -> Places:
     new = {
         place: f"--{name.replace('_', '-')}" if getattr(parsed_args, name) else name for place, name in _PLACES.items()
     }
-    return {**of_reservations(options), **dates, **new}
+    return {**of_reservations(options), **of_reminders(len(asked.reminders)), **dates, **new}
 
 
 def _count(text: str) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from blazarclient import times
 from blazarclient.commands import base, glance
 from blazarclient.commands.base import LibraryCommand, Rows, add_zone, let_before_now, local, now_in, utc
+from blazarclient.commands.reminders import describe_reminders
 from blazarclient.commands.reserved import asked_for, describe_allocation, lines_of
 from blazarclient.exception import BlazarClientException, CommandError, UnsupportedVersion
 from blazarclient.utils import sort
@@ -286,6 +287,7 @@ def outline(lease: Lease, zone: tzinfo) -> dict[str, str]:
     if lease.wait and lease.status == "WAITING":
         # Its dates are those that it cannot have.
         told = {"name": lease.name, "waits": waits(lease.wait, zone)}
+    told |= {"reminders": describe_reminders(lease.reminders, zone)} if lease.reminders else {}
     return {**told, "reservations": "\n".join(line for each in lease.reservations for line in _would_be(each))}
 
 
@@ -310,6 +312,7 @@ def _in_full(lease: Lease, zone: tzinfo) -> dict[str, str]:
     told |= {"waits": _earlier(lease, lease.wait, zone)} if lease.wait and lease.wait.advance else {}
     told |= {"tries": "\n".join(_tries(lease.wait, zone))} if lease.wait and lease.wait.tries else {}
     told |= {"ends_later_if_free": _later(lease.extend_if_free, zone)} if lease.extend_if_free else {}
+    told |= {"reminders": describe_reminders(lease.reminders, zone)} if lease.reminders else {}
     told |= {"offered": _offered(lease, lease.transfer, zone)} if lease.transfer else {}
     told["conditions"] = "\n".join(conditions(lease, zone))
     told["reservations"] = "\n".join(line for each in lease.reservations for line in lines_of(each, zone))

@@ -13,8 +13,8 @@ Places = Mapping[str, str]
 """By pointers into the request: what said that; nothing where the sentence is enough."""
 
 _LIST = "/reservations/"
-_HEAD = re.compile(r"reservations\[\d+\](\.|:? )")
-"""How a sentence of the service begins that names a reservation by its number, from 0 on."""
+_HEAD = re.compile(r"(reservations|reminders)\[\d+\](\.|:? )")
+"""How a sentence of the service begins that names a reservation, or a reminder, by its number, from 0 on."""
 
 _NUMBERS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
@@ -28,6 +28,14 @@ def of_reservations(options: Iterable[tuple[str, int]]) -> dict[str, str]:
         f"{option}, {_ordinal(number)}" if count > 1 else option for option, count in options for number in range(count)
     ]
     return {f"{_LIST}{number}": each for number, each in enumerate(words)}
+
+
+def of_reminders(count: int) -> dict[str, str]:
+    """Return the places of so many reminders."""
+    return {
+        f"/reminders/{number}": f"--reminder, {_ordinal(number)}" if count > 1 else "--reminder"
+        for number in range(count)
+    }
 
 
 def _ordinal(number: int) -> str:

@@ -24,6 +24,7 @@ from blazarclient.commands.base import (
     zone_name,
 )
 from blazarclient.commands.refusals import Places, in_words_of, of_reservations
+from blazarclient.commands.reminders import add_reminders, read_reminders
 from blazarclient.exception import CommandError
 from blazarclient.reservation_text import HOST, check_references, read_reservation
 
@@ -33,7 +34,17 @@ if TYPE_CHECKING:
 COLUMNS = ("id", "name", "status", "rule", "start", "time_zone")
 KEYS = (
     *("id", "name", "status", "reason", "rule", "start", "time_zone", "duration", "until_local", "exdates", "rdates"),
-    *("fit", "before_end_date", "reservations", "booked_until", "previous_id", "project_id", "user_id", "created_at"),
+    *(
+        "fit",
+        "before_end_date",
+        "reminders",
+        "reservations",
+        "booked_until",
+        "previous_id",
+        "project_id",
+        "user_id",
+        "created_at",
+    ),
     *("updated_at", "deleted_at", "occurrences"),
 )
 _DATES = ("rule", "start", "duration", "until_local", "fit", "before_end_date")
@@ -49,6 +60,7 @@ _OPTIONS = {
     "/exdates": "--except",
     "/rdates": "--also",
     "/before_end_date": "--before-end",
+    "/reminders": "--reminder",
     "/from": "--from",
 }
 """What says the parts of a request."""
@@ -87,6 +99,7 @@ def _add_dates(parser: argparse.ArgumentParser, *, required: bool) -> None:
         help="when to warn: 2h before the end, or +1h after the start",
     )
     let_before_now(parser)
+    add_reminders(parser, instead=not required, dates=False)
     parser.add_argument(
         "--fit",
         type=lambda text: text.replace("_", "-"),
@@ -127,6 +140,8 @@ def _given(parsed_args: argparse.Namespace, now: datetime) -> dict[str, Any]:
             given["duration"] = times.read_duration(given["duration"]).iso()
     if "fit" in given:
         given["fit"] = given["fit"].replace("-", "_")
+    if parsed_args.reminders or getattr(parsed_args, "no_reminders", False):
+        given["reminders"] = read_reminders(parsed_args.reminders or (), now)
     found = [read_reservation(text, resource_type=HOST) for text in parsed_args.physical_reservations]
     found += [read_reservation(text) for text in parsed_args.reservations]
     if found:
@@ -164,8 +179,10 @@ class _OneSeries(One):
 
     def _value(self, series: Series, key: str, zone: tzinfo, parsed_args: argparse.Namespace) -> Any:
         value = getattr(series, key)
-        if self.structured(parsed_args) or key not in ("occurrences", "reservations"):
+        if self.structured(parsed_args) or key not in ("occurrences", "reservations", "reminders"):
             return self.cell(value, zone, parsed_args)
+        if key == "reminders":
+            return "\n".join(f"{each.at} from its {each.anchor}: {each.text}" for each in value)
         if key == "reservations":
             return "\n".join(str(each.get("resource_type", "")) for each in value)
         head = f"{'recurrence_id':19} start_date"
@@ -294,7 +311,7 @@ class ChangeSeries(_OneSeries):
         """Change it."""
         check_columns(parsed_args, KEYS)
         options = ("name", *_DATES, *_LISTS, "physical_reservations", "reservations")
-        if not any(getattr(parsed_args, option) for option in options):
+        if not any(getattr(parsed_args, option) for option in (*options, "reminders", "no_reminders")):
             raise CommandError("Nothing is to change; give a name, dates, a rule or reservations", code=400)
         series = self.library.series
         found = series.find(parsed_args.id)

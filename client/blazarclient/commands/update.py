@@ -12,7 +12,8 @@ from blazarclient import times
 from blazarclient.commands import asked as forms
 from blazarclient.commands.base import LibraryCommand, add_zone, now_in
 from blazarclient.commands.change import end_of, minute, of_old, start_of
-from blazarclient.commands.refusals import Places, in_words_of, of_reservations
+from blazarclient.commands.refusals import Places, in_words_of, of_reminders, of_reservations
+from blazarclient.commands.reminders import add_reminders, read_reminders
 from blazarclient.exception import IncorrectLease, UnsupportedVersion
 from blazarclient.utils import API_DATE_FORMAT, elapsed
 from blazarclient.v1.shell_commands import leases as old
@@ -60,6 +61,7 @@ class UpdateLease(LibraryCommand, old.UpdateLease):
             help=f"when to warn: a time, 2h before the end, or {USUAL}",
         )
         parser.add_argument("--before-end-date", metavar="<time>", help="when to warn, YYYY-MM-DD HH:MM in UTC")
+        add_reminders(parser, instead=True)
         add_zone(parser)
         return parser
 
@@ -87,6 +89,7 @@ class UpdateLease(LibraryCommand, old.UpdateLease):
                     before_end_date=dates.before_end,
                     reset_before_end=dates.resets,
                     reservations=changes or None,
+                    reminders=self.reminders(parsed_args),
                     if_match=lease.etag,
                 )
             # A change to the present values leaves the revision as it was.
@@ -99,12 +102,19 @@ class UpdateLease(LibraryCommand, old.UpdateLease):
         """Change a lease at microversion 1.0, which has whole minutes, and no change of the warning."""
         if any(getattr(parsed_args, name) for name in _WARNINGS):
             raise UnsupportedVersion(f"The warning cannot be changed: {error}") from error
+        if _reminds(parsed_args):
+            raise UnsupportedVersion(f"Reminders cannot be changed: {error}") from error
         manager = self.get_client().lease
         lease_id = self.id_of(parsed_args.id)
         dates = self.dates(of_old(manager.get(lease_id)), parsed_args)
         new = {"start_date": dates.start, "end_date": dates.end}
         plain = {key: body[key] for key in ("name", "reservations") if key in body}
         manager.update(lease_id, **plain, **{key: minute(value) for key, value in new.items() if value is not None})
+
+    def reminders(self, parsed_args: argparse.Namespace) -> list[dict[str, Any]] | None:
+        """Return the new reminders, None if they stay as they are. BadTime."""
+        given = parsed_args.reminders or ()
+        return read_reminders(given, now_in(parsed_args)) if _reminds(parsed_args) else None
 
     def dates(self, lease: Lease, parsed_args: argparse.Namespace) -> Dates:
         """Return the new dates that follow from those that a lease has. BadTime names the option."""
@@ -140,12 +150,17 @@ def _places(parsed_args: argparse.Namespace) -> Places:
     named = (("/start_date", _STARTS), ("/end_date", _ENDS), ("/before_end_date", _WARNINGS))
     dates = {place: next((_option(name) for name in names if getattr(parsed_args, name)), "") for place, names in named}
     given = {place: option for place, option in dates.items() if option}
-    return {**of_reservations([("--reservation", len(parsed_args.reservation or ()))]), **given}
+    reminders = of_reminders(len(parsed_args.reminders or ()))
+    return {**of_reservations([("--reservation", len(parsed_args.reservation or ()))]), **reminders, **given}
+
+
+def _reminds(parsed_args: argparse.Namespace) -> bool:
+    return bool(parsed_args.reminders or parsed_args.no_reminders)
 
 
 def _new(parsed_args: argparse.Namespace) -> bool:
     """Return whether something is asked for that the existing client has not."""
-    if any(getattr(parsed_args, name) for name in (*_OPTIONS, *_WARNINGS)):
+    if _reminds(parsed_args) or any(getattr(parsed_args, name) for name in (*_OPTIONS, *_WARNINGS)):
         return True
     dates = (parsed_args.start_date, parsed_args.end_date)
     return any(text and not _is_old(text) for text in dates)

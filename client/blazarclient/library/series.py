@@ -35,6 +35,7 @@ class SeriesOfLeases:
         rdates: Sequence[str] = (),
         fit: str | None = None,
         before_end_date: str | None = None,
+        reminders: Sequence[Mapping[str, Any]] = (),
         idempotency_key: str | None = None,
         dry_run: bool = False,
     ) -> Series:
@@ -55,6 +56,7 @@ class SeriesOfLeases:
             "rdates": list(rdates) or None,
             "fit": fit,
             "before_end_date": before_end_date,
+            "reminders": [dict(reminder) for reminder in reminders] or None,
         }
         body: dict[str, Any] = {"name": name, "rule": rule, "start": start}
         body |= {key: value for key, value in given.items() if value is not None}

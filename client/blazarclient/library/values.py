@@ -203,6 +203,26 @@ class Transfer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reminder:
+    """What the user of a lease wants to be told at a time.
+
+    ``at``: how long before its end or start, with ``-``, or after its start, or a date; ``time``: when that is, as the
+    dates of the lease are. ``sent_at``: when it was told last.
+    """
+
+    at: str
+    text: str
+    time: datetime | None = None
+    sent_at: datetime | None = None
+    more: Json = field(default_factory=dict, hash=False, metadata={TAKES_THE_REST: True})
+
+    @property
+    def anchor(self) -> str | None:
+        """The date of the lease from which it counts, ``start`` or ``end``; None: it has a date of its own."""
+        return self.more.get("from")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Lease:
     """A lease in full. Of lists with ``fields`` only these are told; the rest have their defaults.
 
@@ -237,6 +257,7 @@ class Lease:
     wait: Wait | None = None
     extend_if_free: ExtendIfFree | None = None
     transfer: Transfer | None = None
+    reminders: tuple[Reminder, ...] = ()
 
     @property
     def reason(self) -> Reason | None:
@@ -614,6 +635,7 @@ class Series:
     rdates: tuple[str, ...] = ()
     before_end_date: str | None = None
     fit: str = ""
+    reminders: tuple[Reminder, ...] = ()
     reservations: tuple[Mapping[str, Any], ...] = ()
     booked_until: datetime | None = None
     previous_id: str | None = None

@@ -12,6 +12,7 @@ from blazar.clouds.ports.people import NoMail
 from blazar.clouds.ports.webhooks import Reception, WebhookReceipt
 from blazar.model.base.errors import Denied, InvalidInput, WrongState
 from blazar.model.base.moments import Duration
+from blazar.model.leases.reminders import Anchor, Reminder
 from blazar.model.leases.requests import LeaseChange
 from blazar.model.maintenance.windows import MaintenanceRequest
 from blazar.model.resources.resource import HOST
@@ -191,3 +192,17 @@ def test_whose_hosts_are_to_be_repaired_reads_when_and_what_to_do(world, start, 
     assert says in text
     assert f"blazar lease show {lease.id}" in text
     assert "secret" not in text
+
+
+def test_a_reminder_is_told_with_its_text_and_the_calendar_entry(world):
+    subscribe(world, events=("lease.reminded",))
+    text = "copy the results to the share, " * 8
+    asked = (Reminder(timedelta(hours=-1), text, Anchor.END),)
+    lease = world.lease(hours=4, project=PROJECT, name="gan-training", reminders=asked)
+    world.run_to(lease.window.end - timedelta(hours=1))
+    tell(world)
+    ((_, mail),) = world.mail.sent
+    assert mail["Subject"] == "[Blazar] Lease gan-training reminds you"
+    assert f"    {text.strip()}" in mail.get_body(("plain",)).get_content()
+    (attached,) = mail.iter_attachments()
+    assert attached.get_content_type() == "text/calendar"

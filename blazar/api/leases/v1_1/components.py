@@ -19,6 +19,7 @@ from blazar.api.http.shapes import (
     one_of,
     ref,
 )
+from blazar.api.leases.v1_1 import reminders
 from blazar.api.leases.v1_1.reasons import sentence_of_missing
 from blazar.model.base.reasons import ReasonCode
 from blazar.model.leases.states import EndReason, EventStatus, LeaseKind, LeaseStatus, ReservationStatus
@@ -118,6 +119,7 @@ _LEASE_EXAMPLE: Json = {
     "held": False,
     "wait": None,
     "extend_if_free": None,
+    "reminders": [reminders.SHOWN_EXAMPLE],
     "transfer": None,
     "series_id": None,
     "recurrence_id": None,
@@ -238,6 +240,7 @@ _LEASE: Json = {
         "retries; else null",
     },
     "extend_if_free": EXTEND,
+    "reminders": reminders.SHOWN,
     "transfer": {
         **an_object(OFFER_KEYS),
         "type": ["object", "null"],

@@ -13,6 +13,7 @@ from blazar.api.http.shapes import Json
 from blazar.api.leases.rules import View
 from blazar.api.leases.v1_1 import reasons
 from blazar.api.leases.v1_1.reasons import resource
+from blazar.api.leases.v1_1.reminders import render_reminders
 from blazar.model.base.clock import zulu
 from blazar.model.base.reasons import ReasonCode
 from blazar.model.leases.details import HeldResource, LeaseDetails
@@ -69,6 +70,7 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
         "extend_if_free": None
         if value.extend is None
         else {"until": zulu(value.extend.until), "reason": value.extend.reason},
+        "reminders": render_reminders(value.reminders, value.window),
         "transfer": None if value.offer is None else offer(value.offer),
         "series_id": None if value.series is None else value.series.series_id,
         "recurrence_id": None if value.series is None else value.series.recurrence_id.isoformat(),

@@ -18,6 +18,7 @@ from blazar.api.http.shapes import Json
 from blazar.api.leases.limits import check_documents, check_text, check_text_after
 from blazar.api.leases.rules import View
 from blazar.api.leases.v1_1 import render, schemas
+from blazar.api.leases.v1_1.reminders import parse_reminders
 from blazar.model.base.errors import Denied, InvalidInput, pointing_at, query_field
 from blazar.model.base.moments import NOW, BeforeEnd, Duration, End, Moment
 from blazar.model.base.paging import Condition
@@ -61,6 +62,7 @@ def new_lease(
         latest_start=_latest(body),
         at_least=_at_least(body),
         extend_until=_until(body, "extend_if_free"),
+        reminders=parse_reminders(body) or (),
     )
 
 
@@ -126,6 +128,7 @@ def lease_change(
         resets_before_end="before_end_date" in body and body["before_end_date"] is None,
         extend_until=_until(body, "extend_if_free"),
         stops_extending="extend_if_free" in body and body["extend_if_free"] is None,
+        reminders=parse_reminders(body),
         revisions=view.tags.wanted(),
         exact=True,
         dry_run=dry_run,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from blazar.api.http import dates
 from blazar.api.http.shapes import Json
+from blazar.api.leases.v1_1.reminders import CHANGED_REMINDERS, REMINDERS
 from blazar.model.leases.states import LeaseKind
 from blazar.resources.request_schemas import SCHEMAS
 
@@ -112,6 +113,7 @@ LEASE_CREATE: Json = {
         "kind": _KIND,
         "wait": _WAIT,
         "extend_if_free": _EXTEND,
+        "reminders": REMINDERS,
         "reservations": RESERVATIONS,
     },
 }
@@ -137,7 +139,12 @@ CHANGED_RESERVATIONS: Json = {
 LEASE_UPDATE: Json = {
     "type": "object",
     "additionalProperties": False,
-    "properties": {**_DATES_AND_NAME, "extend_if_free": _EXTEND, "reservations": CHANGED_RESERVATIONS},
+    "properties": {
+        **_DATES_AND_NAME,
+        "extend_if_free": _EXTEND,
+        "reminders": CHANGED_REMINDERS,
+        "reservations": CHANGED_RESERVATIONS,
+    },
 }
 """A change of a lease."""
 

@@ -54,6 +54,8 @@ leases = sa.Table(
     sa.Column("offered_to_user", sa.String(255)),
     sa.Column("offer_expires_at", UTC_TIME),
     sa.Column("offer_terms", sa.JSON(none_as_null=True)),
+    # NULL in leases without reminders (``blazar.model.leases.reminders``).
+    sa.Column("reminders", sa.JSON(none_as_null=True)),
     # The waiting list; and what may be prolonged.
     sa.Index(None, "status", "queued_at"),
     sa.Index(None, "extend_until"),
