@@ -308,21 +308,16 @@ def settle_change(updating: Lease, wanted: Lease, event_id: str, now: datetime) 
     theirs = {e.id: e for e in wanted.events if e.id != event_id}
     known = {e.id for e in updating.events}
     events = (*(theirs.get(e.id, e) for e in updating.events), *(e for e in wanted.events if e.id not in known))
+    # All that a request may change is as wanted; the rest is as it has become meanwhile.
     changed = derive_degraded(
         replace(
-            updating,
-            name=wanted.name,
-            user_id=wanted.user_id,
-            project_id=wanted.project_id,
-            window=wanted.window,
-            reservations=wanted.reservations,
+            wanted,
+            status=updating.status,
+            updated_at=updating.updated_at,
+            deleted_at=updating.deleted_at,
+            revision=updating.revision,
+            use=updating.use,
             events=events,
-            extend=wanted.extend,
-            series=wanted.series,
-            wait=wanted.wait,
-            offer=wanted.offer,
-            reminders=wanted.reminders,
-            end_reason=wanted.end_reason,
         )
     )
     event = next(e for e in events if e.id == event_id)

@@ -15,7 +15,10 @@ from blazar.model.leases.lease import Lease
 from blazar.model.leases.reminders import Anchor, Reminder
 from blazar.model.leases.requests import Actor, LeaseChange
 from blazar.model.leases.states import EventType, LeaseStatus
+from blazar.model.surgery import MergeRequest, PartRequest, SplitRequest, Terms
+from tests.manager.enforcement.recording import RecordingFilter
 from tests.observed import Killed, ObservedStore, before
+from tests.statements import counted
 from tests.world import NOON, PROJECT, World, a_host
 
 HOUR = timedelta(hours=1)
@@ -242,3 +245,69 @@ def test_a_reminder_that_is_told_while_a_change_is_made_is_not_told_again(world)
     assert changed.reminders[0].sent_at == END - 2 * HOUR
     world.run_to(END)
     assert len(told(world, lease)) == 1
+
+
+def test_one_that_waits_is_reminded_by_the_dates_that_it_gets(world):
+    """Not while it waits: its dates are an estimate."""
+    world.waits = True
+    for number in range(3):
+        world.lease(a_host(), hours=6, name=f"in the way {number}")
+    lease = world.lease(a_host(), hours=4, wait=timedelta(days=2), reminders=(before_end(HOUR), after_start(2 * HOUR)))
+    assert lease.status is LeaseStatus.WAITING
+    world.run_to(NOON + 5 * HOUR)
+    assert (world.now(lease).status, told(world, lease)) == (LeaseStatus.WAITING, [])
+    world.run_to(NOON + 7 * HOUR)
+    start = world.now(lease).window.start
+    assert start >= NOON + 6 * HOUR
+    world.run_to(start + 5 * HOUR)
+    assert [at for at, _ in told(world, lease)] == [start + 2 * HOUR, start + 3 * HOUR]
+
+
+def test_a_split_gives_both_parts_their_own_and_a_merge_those_of_both_once(world):
+    lease = world.lease(a_host(2), start=HOUR, hours=8, reminders=(before_end(HOUR),))
+    part = PartRequest(lease.reservations[0].id, count=1)
+    terms = Terms(Actor("curie", PROJECT, operator=True))
+    first, second = world.manager.surgery.split(lease.id, SplitRequest((part,)), terms).leases
+    world.change(second.lease, reminders=(before_end(HOUR), before_end(2 * HOUR, "stop the workers")))
+    (merged,) = world.manager.surgery.merge(first.lease.id, MergeRequest(second.lease.id), terms).leases
+    assert [reminder.text for reminder in merged.lease.reminders] == ["copy the results", "stop the workers"]
+    world.run_to(NOON + 9 * HOUR)
+    assert [at for at, _ in told(world, lease)] == [NOON + 7 * HOUR, NOON + 8 * HOUR]
+    assert told(world, second.lease) == []
+
+
+def test_the_parts_of_a_lease_that_is_split_in_time_remind_before_their_own_ends(world):
+    lease = world.lease(a_host(), start=HOUR, hours=8, reminders=(before_end(HOUR), after_start(HOUR)))
+    terms = Terms(Actor("curie", PROJECT, operator=True))
+    parts = world.manager.surgery.split(lease.id, SplitRequest((), NOON + 5 * HOUR), terms).leases
+    world.run_to(NOON + 9 * HOUR)
+    assert [[at for at, _ in told(world, part.lease)] for part in parts] == [
+        [NOON + 2 * HOUR, NOON + 4 * HOUR],
+        [NOON + 6 * HOUR, NOON + 8 * HOUR],
+    ]
+
+
+def test_telling_takes_as_many_statements_however_many_leases_and_reminders_there_are(world):
+    def tell(*reminders: Reminder) -> int:
+        lease = a_lease(world, *reminders)
+        world.run()
+        world.clock.to(lease.window.start + HOUR)
+        with counted(world.engine) as statements:
+            world.run()
+        assert len(told(world, lease)) == 1
+        return statements.count
+
+    few = tell(after_start(HOUR))
+    many = tell(after_start(HOUR), *(after_start(HOUR + n * MINUTE, f"{n}") for n in range(1, 10)))
+    assert many <= few
+
+
+def test_enforcement_is_not_asked_for_a_change_of_reminders(a_world):
+    books = RecordingFilter()
+    world = a_world(filters=[books])
+    lease = a_lease(world)
+    before_it = (len(books.asked), books.tries)
+    world.change(lease, reminders=(before_end(HOUR),), exact=True)
+    world.run()
+    assert (len(books.asked), books.tries) == before_it
+    assert world.now(lease).reminders == (before_end(HOUR),)

@@ -32,7 +32,7 @@ _KEYS: Json = {
         "description": f"one line of 1 to {LONGEST_TEXT} characters",
     },
 }
-_AS_SHOWN: Json = {"type": ["string", "null"], "maxLength": 64, "description": "a date, as it was shown"}
+_AS_SHOWN: Json = {"type": ["string", "null"], "maxLength": 64, "description": "as it was shown"}
 
 
 def _list(keys: Json) -> Json:
