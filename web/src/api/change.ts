@@ -2,7 +2,7 @@
 /** Changes of a lease that never overwrite what somebody else has changed meanwhile. */
 import { type Answer, request } from "./client.ts";
 import { Refused } from "./errors.ts";
-import type { Lease, Reservation } from "./types.ts";
+import type { Lease, Reminder, Reservation } from "./types.ts";
 
 /** What may be sent with PUT; a missing key is left alone. */
 export interface LeaseChange {
@@ -13,6 +13,8 @@ export interface LeaseChange {
   time_zone?: string;
   /** Null: it is not prolonged by itself any more. */
   extend_if_free?: { until: string } | null;
+  /** In place of all that it has. */
+  reminders?: readonly Pick<Reminder, "at" | "from" | "text">[];
   reservations?: (Partial<Reservation> & { id: string })[];
 }
 
@@ -92,6 +94,9 @@ export function movedKeys(seen: Lease, now: Lease, change: LeaseChange): string[
   ) as string[];
   if ("extend_if_free" in change && seen.extend_if_free?.until !== now.extend_if_free?.until)
     keys.push("extend_if_free");
+  // That one was told meanwhile is no change of it.
+  const asked = (lease: Lease) => JSON.stringify((lease.reminders ?? []).map(({ at, from, text }) => [at, from, text]));
+  if (change.reminders && asked(seen) !== asked(now)) keys.push("reminders");
   for (const part of change.reservations ?? []) {
     const old = seen.reservations.find((one) => one.id === part.id);
     const present = now.reservations.find((one) => one.id === part.id);

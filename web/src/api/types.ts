@@ -107,6 +107,17 @@ export interface Wait {
 export type LeaseKind = "scheduled" | "immediate" | "retries" | "best_effort";
 export type Usage = "unknown" | "used" | "idle" | "unused";
 
+/** What its user wants to be told at a time of a lease. */
+export interface Reminder {
+  /** A duration with its sign, or a date. */
+  at: string;
+  /** The date that the duration counts from; null: it is a date of its own. */
+  from: "start" | "end" | null;
+  text: string;
+  time: Instant;
+  sent_at: Instant | null;
+}
+
 export interface Lease {
   id: string;
   name: string;
@@ -135,6 +146,7 @@ export interface Lease {
   held?: boolean | null;
   wait?: Wait | null;
   extend_if_free?: { until: Instant; reason: string | null } | null;
+  reminders?: Reminder[];
   /** To whom it is offered; null: to nobody. */
   transfer?: TransferOffer | null;
   /** The series that it is of. */

@@ -6,6 +6,7 @@ import { offsetName, shortName, toWire } from "../time/zone.ts";
 import { whatOf } from "./lease.ts";
 import { inIso, lengthInWords, lengthOf } from "./length.ts";
 import { type Question, bySchema, countOf, wishOf } from "./question.ts";
+import { type Wish, sentOf } from "./reminders.ts";
 import { type Repeat, whenOf } from "./series.ts";
 
 const MINUTE = 60_000;
@@ -35,6 +36,7 @@ export interface Booking {
   more: string | null;
   start: number | null;
   repeat: Repeat | null;
+  reminders: readonly Wish[];
   /** The series that is booked as far as it fits, as it is sent; null: none is. */
   some: string | null;
 }
@@ -99,6 +101,7 @@ export function newBooking(subject: Subject): Booking {
     more: null,
     start: cut(subject.first),
     repeat: null,
+    reminders: [],
     some: null,
   };
 }
@@ -208,6 +211,7 @@ export function leaseBody(subject: Subject, form: Booking, plan: Plan, zone: str
       ? { wait: { until: toWire(patience), ...(tries === null ? {} : { tries }), ...flexibleBody(flexible) } }
       : {}),
     ...(more === null ? {} : { extend_if_free: { until: `+${more}` } }),
+    ...remindersBody(form),
   };
 }
 
@@ -222,8 +226,14 @@ export function seriesBody(subject: Subject, form: Booking, plan: Plan, zone: st
     name: plan.name,
     ...(form.repeat ? whenOf(form.repeat, plan.start, plan.end, zone) : {}),
     ...(form.remind ? { before_end_date: `-${form.remind}` } : {}),
+    ...remindersBody(form),
     reservations: reservationsOf(subject, form),
   };
+}
+
+function remindersBody({ reminders }: Booking): Record<string, unknown> {
+  const wanted = sentOf(reminders);
+  return wanted.length > 0 ? { reminders: wanted } : {};
 }
 
 /** Returns the length of what is asked for, as a duration. */

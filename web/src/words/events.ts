@@ -64,6 +64,7 @@ export function momentsOf(lease: Lease, now: number): Moment[] {
   });
   // Of the kind that is tried again, the wait is known later, too.
   if (lease.wait && isInLine(lease)) moments.push(giveUp(lease.wait, lease.deleted_at !== null, now));
+  if (!guessed) moments.push(...reminderMoments(lease, over, now));
   if (lease.deleted_at) {
     const left = lease.end_reason === "left_line";
     moments.push({
@@ -77,6 +78,21 @@ export function momentsOf(lease: Lease, now: number): Moment[] {
   const order = ["created", "start_lease", "before_end_lease", "end_lease"];
   const rank = new Map(lease.events.map((event) => [event.id, order.indexOf(event.event_type)]));
   return moments.sort((a, b) => a.at - b.at || (rank.get(a.id) ?? 0) - (rank.get(b.id) ?? 0));
+}
+
+/** Returns the reminders of a lease as moments of its life. */
+export function reminderMoments(lease: Lease, over: boolean, now: number): Moment[] {
+  return (lease.reminders ?? []).map((one, index) => {
+    const at = Date.parse(one.sent_at ?? one.time);
+    const end = Date.parse(lease.end_date);
+    const due = Date.parse(one.time);
+    // One of a series may have been past when its lease was made; a manager that is late tells it within minutes.
+    const missed = due >= end || due < now - 15 * 60_000;
+    const dropped = over || lease.status === "ERROR" || missed;
+    const progress = one.sent_at !== null ? "done" : dropped ? "never" : "due";
+    const title = { done: "Reminded", never: "Was to remind", due: "Reminds" }[progress];
+    return { id: `reminder-${index}`, at: Math.floor(at / 60_000) * 60_000, progress, title, details: [one.text] };
+  });
 }
 
 /** True of the reminder of an end that came at once: nobody was reminded of anything, and nothing was to be saved. */

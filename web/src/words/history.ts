@@ -33,6 +33,7 @@ const WHAT: Readonly<Record<string, string>> = {
   maintenance: "Told of maintenance",
   unused_warning: "Told that nobody uses it",
   left_out: "Entries were left out",
+  reminded: "Reminded",
 };
 
 /** Names of resources by the ids that histories have. */
@@ -120,6 +121,8 @@ const FIELDS: Readonly<Record<string, string>> = {
   disable_service: "Disables hosts in Nova",
   secret_generation: "Secret number",
   expires_at: "Expires",
+  reminders: "Reminders",
+  reminder: "Told",
 };
 
 /** What stands before a point in the name of a field: `properties.rack`. */

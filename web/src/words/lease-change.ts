@@ -8,6 +8,7 @@ import { toWire } from "../time/zone.ts";
 import { movedReminder } from "./endings.ts";
 import { SHOWN_ELSEWHERE } from "./parameters.ts";
 import { bySchema } from "./question.ts";
+import { type Wish, sameWishes, sentOf, wishesOf } from "./reminders.ts";
 
 const MINUTE = 60_000;
 
@@ -31,6 +32,7 @@ export interface Form {
   remindFollows: boolean;
   /** Up to when it goes on by itself; null: it does not. */
   goesOn: number | null;
+  reminders: readonly Wish[];
   parts: readonly Part[];
 }
 
@@ -43,6 +45,7 @@ export function formOf(lease: Lease): Form {
     remind: lease.before_end_date === null ? null : Date.parse(lease.before_end_date),
     remindFollows: true,
     goesOn: lease.extend_if_free ? Date.parse(lease.extend_if_free.until) : null,
+    reminders: wishesOf(lease),
     parts: lease.reservations.map((one) => ({
       id: one.id,
       least: one.min ?? one.amount ?? 1,
@@ -70,6 +73,8 @@ export function changeOf(form: Form, lease: Lease): LeaseChange {
     change.before_end_date = toWire(form.remind);
   if (form.goesOn === null && lease.extend_if_free) change.extend_if_free = null;
   if (moved(form.goesOn, lease.extend_if_free?.until ?? null)) change.extend_if_free = { until: toWire(form.goesOn!) };
+  const reminders = sentOf(form.reminders);
+  if (!sameWishes(reminders, wishesOf(lease))) change.reminders = reminders;
   const parts = lease.reservations.flatMap((one) => {
     const part = form.parts.find(({ id }) => id === one.id);
     const changes = part ? partChange(part, one) : {};
@@ -100,6 +105,7 @@ export function rebased(form: Form, old: Lease, now: Lease): Form {
     remind: form.remindFollows ? after.remind : pick(form.remind, before.remind, after.remind),
     remindFollows: form.remindFollows,
     goesOn: pick(form.goesOn, before.goesOn, after.goesOn),
+    reminders: sameWishes(form.reminders, before.reminders) ? after.reminders : form.reminders,
     parts: after.parts.map((is) => {
       const typed = form.parts.find(({ id }) => id === is.id);
       const was = before.parts.find(({ id }) => id === is.id);

@@ -15,6 +15,7 @@ import { DateTimeField } from "../../parts/datetime.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
 import { NumberInput } from "../../parts/number.tsx";
+import { RemindersField, reminderPointers } from "../../parts/reminders.tsx";
 import { endChoices } from "../../words/endings.ts";
 import { capital, sentence } from "../../words/events.ts";
 import { nounOf, whatOf } from "../../words/lease.ts";
@@ -55,7 +56,15 @@ export function ChangeDialog(props: LeaseDialogProps & { proposed?: Pick<Form, "
   const begun = hasBegun(seen);
   const change = changeOf(form, seen);
   const nothing = Object.keys(change).length === 0;
-  const pointers = ["/name", "/start_date", "/end_date", "/before_end_date", "/extend_if_free"];
+  const sent = change.reminders ?? [];
+  const pointers = [
+    "/name",
+    "/start_date",
+    "/end_date",
+    "/before_end_date",
+    "/extend_if_free",
+    ...reminderPointers(sent),
+  ];
   const whole = (change.reservations ?? []).map((_, index) => `/reservations/${index}`);
   const refused = attempt.error instanceof Changed ? null : attempt.error;
   const named = (change.reservations ?? []).flatMap((part, index) =>
@@ -139,6 +148,7 @@ export function ChangeDialog(props: LeaseDialogProps & { proposed?: Pick<Form, "
         error={fields.get("/extend_if_free")}
         onChange={(goesOn) => put({ goesOn })}
       />
+      <RemindersField value={form.reminders} errors={fields} onChange={(reminders) => put({ reminders })} />
       {seen.reservations.map((one) => {
         const part = form.parts.find(({ id }) => id === one.id);
         if (!part) return null;

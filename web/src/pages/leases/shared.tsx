@@ -58,6 +58,7 @@ const WORDS: Record<string, string> = {
   end_date: "end",
   before_end_date: "time of the reminder",
   extend_if_free: "time up to which it goes on by itself",
+  reminders: "list of reminders",
   min: "number",
   max: "number",
   amount: "number",

@@ -27,6 +27,7 @@ import { beforeOf } from "../../words/waiting.ts";
 import { DetailFields } from "./details.tsx";
 import { HandingOver, Instead, PatienceField } from "./kinds.tsx";
 import { Why, windowOf } from "./openings.tsx";
+import { reminderPointers } from "../../parts/reminders.tsx";
 import { FitPreview } from "./repeat.tsx";
 import { useSending } from "./sending.ts";
 
@@ -81,7 +82,7 @@ export function BookDialog({ question, opening, fits, marked, onClose }: BookPro
   // That others wait is said below, with what to do instead.
   const othersWait = error instanceof Refused && error.has("others_wait");
   const later = othersWait ? (beforeOf(error.data("others_wait"))?.opening ?? null) : null;
-  const { fields, others } = sentencesOf(othersWait ? null : error, POINTERS);
+  const { fields, others } = sentencesOf(othersWait ? null : error, [...POINTERS, ...reminderPointers(form.reminders)]);
   const fitting = way === "recurs" ? JSON.stringify(seriesBody(subject, form, plan, zone.value)) : null;
   const some = fitting !== null && form.some === fitting;
   const words = WORDS[way];

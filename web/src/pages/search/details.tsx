@@ -6,6 +6,7 @@ import { info, may } from "../../api/session.ts";
 import type { BeforeEnd } from "../../api/types.ts";
 import { DateTimeField } from "../../parts/datetime.tsx";
 import { Field } from "../../parts/field.tsx";
+import { RemindersField } from "../../parts/reminders.tsx";
 import { moment, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
@@ -50,6 +51,7 @@ export function DetailFields(props: DetailProps) {
         )}
         {waits ? <WaitingDetails {...props} /> : <PlacedDetails {...props} />}
         <EndFields {...props} />
+        <RemindersField value={form.reminders} errors={errors} onChange={(reminders) => edit({ reminders })} />
         {plan.way !== "recurs" && (
           <MoreField
             more={form.more}

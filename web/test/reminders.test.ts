@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Reminders in forms and in the timeline. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { movedKeys } from "../src/api/change.ts";
+import type { Lease, Reminder } from "../src/api/types.ts";
+import { momentsOf, reminderMoments } from "../src/words/events.ts";
+import { changeOf, formOf, rebased } from "../src/words/lease-change.ts";
+import { SIDES, distanceOf, newWish, placed, sentOf, sideOf, timeInWords, wishesOf } from "../src/words/reminders.ts";
+
+const SAVE: Reminder = {
+  at: "-PT2H",
+  from: "end",
+  text: "copy the results",
+  time: "2026-11-26T08:00:00Z",
+  sent_at: null,
+};
+
+function lease(...reminders: Reminder[]): Lease {
+  return {
+    id: "l",
+    name: "training",
+    status: "ACTIVE",
+    start_date: "2026-11-23T10:00:00Z",
+    end_date: "2026-11-26T10:00:00Z",
+    before_end_date: null,
+    created_at: "2026-11-23T09:00:00Z",
+    deleted_at: null,
+    conditions: [],
+    reservations: [],
+    events: [],
+    reminders,
+  } as unknown as Lease;
+}
+
+test("a reminder is on one side of a date, at a distance, and stays what it is when the other is chosen", () => {
+  for (const side of SIDES) {
+    const wish = placed(newWish(), side, "P1D");
+    assert.equal(sideOf(wish), side);
+    assert.equal(distanceOf(wish), "P1D");
+  }
+  assert.deepEqual(placed(newWish(), "before its start", "PT30M"), { at: "-PT30M", from: "start", text: "" });
+});
+
+test("one with a date of its own is shown as that", () => {
+  const dated = { at: "2026-11-24T09:00:00Z", from: null, text: "call" };
+  assert.equal(sideOf(dated), null);
+  assert.match(timeInWords(dated, "UTC", Date.parse("2026-11-23T10:00:00Z")), /09:00/);
+  assert.equal(timeInWords(SAVE, "UTC", 0), "2 hours before its end");
+});
+
+test("what is begun and has no text is not sent", () => {
+  assert.deepEqual(sentOf([newWish(), { ...newWish(), text: " go " }]), [{ at: "-PT2H", from: "end", text: "go" }]);
+});
+
+test("a form that was not touched changes nothing, and follows what others have changed", () => {
+  const seen = lease(SAVE);
+  const form = formOf(seen);
+  assert.deepEqual(changeOf(form, seen), {});
+  const other = lease({ ...SAVE, text: "other" });
+  assert.deepEqual(rebased(form, seen, other).reminders, wishesOf(other));
+  const typed = { ...form, reminders: [] };
+  assert.deepEqual(changeOf(typed, seen), { reminders: [] });
+  assert.deepEqual(rebased(typed, seen, other).reminders, []);
+});
+
+test("that a reminder was told meanwhile is no conflict, that it was changed is one", () => {
+  const seen = lease(SAVE);
+  const told = lease({ ...SAVE, sent_at: "2026-11-26T08:00:00Z" });
+  assert.deepEqual(movedKeys(seen, told, { reminders: [] }), []);
+  assert.deepEqual(movedKeys(seen, lease(), { reminders: [] }), ["reminders"]);
+});
+
+test("the timeline has what is told and was, and what never will be", () => {
+  const now = Date.parse("2026-11-24T10:00:00Z");
+  const told = { ...SAVE, text: "look", sent_at: "2026-11-24T08:00:30Z" };
+  const missed = { ...SAVE, text: "missed", time: "2026-11-24T09:00:00Z" };
+  const late = { ...SAVE, text: "late", time: "2026-11-27T08:00:00Z" };
+  const found = momentsOf(lease(SAVE, told, missed, late), now).filter(({ id }) => id.startsWith("reminder"));
+  assert.deepEqual(
+    found.map(({ title, progress, details }) => [title, progress, details]),
+    [
+      ["Reminded", "done", ["look"]],
+      ["Was to remind", "never", ["missed"]],
+      ["Reminds", "due", ["copy the results"]],
+      ["Was to remind", "never", ["late"]],
+    ],
+  );
+  assert.equal(reminderMoments(lease(SAVE), true, 0)[0]?.title, "Was to remind");
+});
