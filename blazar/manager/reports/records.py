@@ -17,6 +17,8 @@ from blazar.model.reports.states import ResourceState, TracedResource
 
 INTERVAL = 600.0
 """Seconds between two looks whether something is to be recorded."""
+PAUSE = 5.0
+"""Seconds until the next round while there may be more to record."""
 SETTLED = timedelta(hours=1)
 """How long after its end a day is recorded: what was done in it is written by then."""
 BACK = 31
@@ -35,38 +37,40 @@ class CapacityRecords(BackgroundThread):
         self._empty: set[date] = set()
 
     def run_once(self) -> int:
-        """Record what is over, and what is promised of days to come, if it is not recorded yet; return how many days.
+        """Record the first day that is over and not recorded yet, and what is promised of days to come.
 
-        One statement if there is nothing to record. StoreUnavailable.
+        Return how many days; a day at a time, as a month of a large cloud is much to read. One statement if there is
+        nothing to record. StoreUnavailable.
         """
         now, zone = to_second(self._clock.now()), self._settings.zone
         today = day_at(now, zone)
         known = self._store.read_days(today - BACK * DAY, today + DISTANCES[-1] * DAY)
         closed = {day.day for day in known if day.seconds is not None} | self._empty
         promised = {(day.day, ahead) for day in known for ahead in day.promised_before}
-        over = [
+        over = (
             (day, window)
             for day in (today - back * DAY for back in range(BACK, 0, -1))
             if day not in closed and (window := window_of_day(day, zone)) and window.end + SETTLED <= now
-        ]
+        )
         coming = [
             (ahead, window)
             for ahead in DISTANCES
             if (today + ahead * DAY, ahead) not in promised and (window := window_of_day(today + ahead * DAY, zone))
         ]
-        found = [*self._list_closed(over, now), *self._list_promised(coming, today, now)]
+        found = list(self._list_promised(coming, today, now))
+        for day, window in over:
+            if past := list(self._list_closed(day, window, now)):
+                found += past
+                break
+            self._empty.add(day)
         if found:
             self._store.record(found)
-        self._empty |= {day for day, _ in over} - {day.day for day in found}
         return len({day.day for day in found})
 
-    def _list_closed(self, over: Sequence[tuple[date, Window]], now: datetime) -> Iterator[CapacityDay]:
-        if not over:
-            return
-        windows = [window for _, window in over]
-        traced = self._store.trace(Window(windows[0].start, windows[-1].end), now=now, names=self._settings.properties)
-        for number, cell, sums in _sum_cells(traced, windows):
-            yield CapacityDay(over[number][0], cell, sums.seconds)
+    def _list_closed(self, day: date, window: Window, now: datetime) -> Iterator[CapacityDay]:
+        traced = self._store.trace(window, now=now, names=self._settings.properties)
+        for _, cell, sums in _sum_cells(traced, [window]):
+            yield CapacityDay(day, cell, sums.seconds)
 
     def _list_promised(self, coming: Sequence[tuple[int, Window]], today: date, now: datetime) -> Iterator[CapacityDay]:
         if not coming:
@@ -79,8 +83,7 @@ class CapacityRecords(BackgroundThread):
             yield CapacityDay(today + ahead * DAY, cell, promised_before=before)
 
     def _round(self) -> float:
-        self.run_once()
-        return INTERVAL
+        return PAUSE if self.run_once() else INTERVAL
 
 
 def _sum_cells(
