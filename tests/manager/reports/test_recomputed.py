@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A report says what a second program finds that has looked at each moment, to the second."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from blazar.model.reports.periods import ReportSettings, ReportStep
+from blazar.model.reports.usage import UsageGroup, UsageQuestion, UsageReport
+from tests.manager.reports.ledger import Life, local_days
+from tests.world import NOON, World
+
+DAY = timedelta(days=1)
+ZONE = ZoneInfo("America/Santiago")
+"""On 6 April 2030 its clocks are set back at midnight, to 23:00: the day has 25 hours."""
+BY_BOTH = (UsageGroup.PROJECT, UsageGroup.RESOURCE_TYPE)
+
+
+def lived(engine, seed: int, *, days: int = 7) -> Life:
+    world = World(engine, hosts=5)
+    world.settings = replace(world.settings, reports=ReportSettings(str(ZONE)))
+    world.manager = world.another_manager()
+    life = Life(world, seed)
+    life.live_until(NOON + days * DAY)
+    return life
+
+
+def ask(world: World, step: ReportStep, *group_by: UsageGroup, **more) -> UsageReport:
+    return world.manager.reports.usage(
+        UsageQuestion("admin", NOON - DAY, world.clock.now(), group_by, step, private=True, **more)
+    )
+
+
+def measured(report: UsageReport, window=None) -> Counter:
+    """The sums of a report, or of one part of it, by measure and groups; what is zero is left out."""
+    found: Counter = Counter()
+    for row in report.rows:
+        if window is None or (row.window.start, row.window.end) == window:
+            for name in ("reserved", "overrun"):
+                found[name, *row.groups] += getattr(row.sums, name)
+    return +found
+
+
+def check_report(life: Life) -> None:
+    """Hold a report against the ledger: by day, by project and type; in all; and the number of leases."""
+    world, ledger = life.world, life.ledger
+    now = world.clock.now()
+    days = local_days(NOON - DAY, now, ZONE)
+    assert 25 in [(end - begin) / timedelta(hours=1) for begin, end in days]
+    report = ask(world, ReportStep.DAY, *BY_BOTH)
+    assert {(row.window.start, row.window.end) for row in report.rows} <= set(days)
+    for day in days:
+        assert measured(report, day) == ledger.sums(*day), day
+    for row in ask(world, ReportStep.DAY).rows:
+        assert row.sums.leases == len(set(ledger.lease_ids(row.window.start, row.window.end)))
+
+
+def check_sums(world: World) -> None:
+    """The sums by project, by type, by day and by host are the same in all."""
+    totals = set()
+    for group_by, step in (
+        ((), ReportStep.ALL),
+        ((UsageGroup.PROJECT,), ReportStep.ALL),
+        ((UsageGroup.RESOURCE_TYPE, UsageGroup.KIND), ReportStep.ALL),
+        ((UsageGroup.USER, UsageGroup.LEASE_KIND, UsageGroup.REGION), ReportStep.DAY),
+        (BY_BOTH, ReportStep.WEEK),
+    ):
+        found = measured(ask(world, step, *group_by))
+        by_name: Counter = Counter()
+        for (name, *_), number in found.items():
+            by_name[name] += number
+        totals.add((by_name["reserved"], by_name["overrun"]))
+    assert len(totals) == 1, totals
+    assert min(min(total) for total in totals) > 0
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("seed", range(20))
+def test_a_report_is_what_leases_had_at_each_moment(engine, seed):
+    life = lived(engine, seed)
+    assert life.done["create"] > 10 < life.done["move_end"] + life.done["resize"] + life.done["delete"]
+    check_report(life)
+    check_sums(life.world)
