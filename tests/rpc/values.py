@@ -532,7 +532,7 @@ day_forecasts = st.builds(
 forecast_rows = st.builds(ForecastRow, several(maybe_text), day_forecasts)
 accuracies = st.builds(Accuracy, numbers, st.none() | st.floats(0, 1))
 unmet_demands = st.builds(UnmetDemand, texts, *[numbers] * 3)
-usage_rows = st.builds(UsageRow, windows, several(maybe_text), st.builds(UsageSums, *[numbers] * 3))
+usage_rows = st.builds(UsageRow, windows, several(maybe_text), st.builds(UsageSums, *[numbers] * 8))
 maintenance_answers = st.builds(Answer, impacts, st.none() | maintenances)
 
 spans = st.integers(0, 10**8).map(lambda seconds: timedelta(seconds=seconds))

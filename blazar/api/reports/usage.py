@@ -24,7 +24,12 @@ _KEYS = {group: f"{group}_id" if group in (UsageGroup.PROJECT, UsageGroup.USER) 
 
 _MEASURES: Json = {
     "reserved": "seconds of resources that were promised and not given back; of servers and addresses, of each",
+    "used": "of reserved, what the last look at the lease found in use",
+    "idle": "of reserved, what the last look found stopped or empty",
+    "unseen": "of reserved, what nobody looks at, or of which the last look found out nothing",
+    "lost": "of reserved, what leases had to do without: late starts, resources that had failed",
     "overrun": "seconds of resources that users had beyond the end of their leases; not in reserved",
+    "returned": "seconds of resources that were promised and given back before; not in reserved",
     "leases": "the number of leases",
 }
 MEASURES = tuple(field.name for field in fields(UsageSums))
@@ -33,7 +38,12 @@ _ROW: Json = {
     "project_id": "71bb40c6a5b94e0f8f2f0a3d1c9e7b55",
     "resource_type": "physical:host",
     "reserved": 1209600,
+    "used": 800000,
+    "idle": 300000,
+    "unseen": 109600,
+    "lost": 7200,
     "overrun": 0,
+    "returned": 86400,
     "leases": 14,
 }
 _REPORT: Json = {

@@ -142,7 +142,7 @@ class Recorder:
         store = self._runtime.store
         if record.restored is not None:
             restored = LeaseWrite(lease, record.lease, record.restored)
-            (saved,) = store.bookings.commit(Commit([restored], at=now, messages=messages))
+            (saved,) = store.bookings.commit(Commit([restored], at=now, messages=messages, undoes=True))
             return saved
         return store.leases.save(lease, record.lease, release=record.release, at=now, messages=messages)
 

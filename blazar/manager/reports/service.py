@@ -18,7 +18,8 @@ from blazar.model.reports.capacity import CapacityReport, CapacityReportQuestion
 from blazar.model.reports.demand import DemandQuestion, DemandReport
 from blazar.model.reports.forecast import Forecast, ForecastQuestion
 from blazar.model.reports.periods import split_window
-from blazar.model.reports.usage import Grouping, UsageQuestion, UsageReport, sum_uses
+from blazar.model.reports.sums import Grouping, sum_uses
+from blazar.model.reports.usage import UsageQuestion, UsageReport
 from blazar.model.resources.resource import ResourceKind
 from blazar.resources.contract.kind import Kind
 
@@ -37,7 +38,7 @@ class ReportService:
     def usage(self, question: UsageQuestion) -> UsageReport:
         """Return for whom resources were reserved in a period, and for how long. InvalidInput names the parameter.
 
-        Two statements, and one for each kind of resource if a property is asked for.
+        Six statements, and one for each kind of resource if a property is asked for.
         """
         now, zone = to_second(self._clock.now()), self._settings.zone
         window = read_period(question.start, question.end, zone, now)
@@ -50,10 +51,10 @@ class ReportService:
         # What is still to come is promised, and nobody has had it.
         past = [Window(part.start, min(part.end, through)) for part in parts if part.start < through]
         whole = {part.start: part for part in parts}
-        with self._store.reports.view_uses(
+        with self._store.reports.view_usage(
             Window(window.start, through), now=now, project_id=question.project_id
-        ) as uses:
-            rows = sum_uses(uses, past, grouping)
+        ) as view:
+            rows = sum_uses(view.uses, past, grouping, view.facts)
         return replace(report, rows=tuple(replace(row, window=whole[row.window.start]) for row in rows))
 
     def capacity(self, question: CapacityReportQuestion) -> CapacityReport:

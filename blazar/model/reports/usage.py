@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -49,38 +46,35 @@ class UsageQuestion:
     private: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceUse:
-    """What a lease has of a resource for some time, as it is on record.
+class Measure(StrEnum):
+    """What is added up, in seconds times units.
 
-    It begins at ``start``, was to end at ``due``, and ends at ``left``: what lies between is overrun. Both are seconds
-    since the epoch. ``units`` is how much of the resource it is: 1 of a whole one, the number of instances, addresses,
-    or volumes.
+    ``RESERVED``: promised and not given back. ``USED``, ``IDLE``, ``UNSEEN``: of that, by what the last look at the
+    lease has found; UNSEEN where nobody looks, or the look found out nothing. ``LOST``: of that, what the lease had to
+    do without, as its start was late or the resource had failed. ``OVERRUN``: what users had beyond their end.
+    ``RETURNED``: what was promised, and given back before.
     """
 
-    lease_id: str
-    project_id: str
-    user_id: str
-    lease_kind: str
-    resource_type: str
-    resource_id: int
-    kind: str
-    region: str
-    start: int
-    due: int
-    left: int
-    units: int = 1
+    RESERVED = "reserved"
+    USED = "used"
+    IDLE = "idle"
+    UNSEEN = "unseen"
+    LOST = "lost"
+    OVERRUN = "overrun"
+    RETURNED = "returned"
 
 
 @dataclass(frozen=True, slots=True)
 class UsageSums:
-    """The measures of a row, in seconds times units; ``leases`` is a number of leases.
-
-    ``reserved``: resources were promised and not given back. ``overrun``: what users had of them beyond their end.
-    """
+    """The measures of a row, and the number of leases that had something, or gave something back."""
 
     reserved: int = 0
+    used: int = 0
+    idle: int = 0
+    unseen: int = 0
+    lost: int = 0
     overrun: int = 0
+    returned: int = 0
     leases: int = 0
 
 
@@ -106,82 +100,6 @@ class UsageReport:
     computed_through: datetime
     group_by: tuple[UsageGroup, ...] = ()
     rows: tuple[UsageRow, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Grouping:
-    """How uses are grouped: by what, the values of the property by resource, and whose users are told apart."""
-
-    group_by: tuple[UsageGroup, ...]
-    properties: Mapping[int, str] = field(default_factory=dict)
-    user_id: str | None = None
-
-    def key_of(self, use: ResourceUse) -> tuple[str | None, ...]:
-        """Return the values of the groups of a use."""
-        return tuple(_VALUES[group](use, self) for group in self.group_by)
-
-
-def _user_of(use: ResourceUse, grouping: Grouping) -> str | None:
-    return use.user_id if grouping.user_id in (None, use.user_id) else None
-
-
-_VALUES: Mapping[UsageGroup, Callable[[ResourceUse, Grouping], str | None]] = {
-    UsageGroup.PROJECT: lambda use, _: use.project_id,
-    UsageGroup.USER: _user_of,
-    UsageGroup.RESOURCE_TYPE: lambda use, _: use.resource_type,
-    UsageGroup.KIND: lambda use, _: use.kind,
-    UsageGroup.REGION: lambda use, _: use.region,
-    UsageGroup.LEASE_KIND: lambda use, _: use.lease_kind,
-    UsageGroup.PROPERTY: lambda use, grouping: grouping.properties.get(use.resource_id),
-}
-
-
-@dataclass(slots=True)
-class _Cell:
-    """The sums of one row while they are added up."""
-
-    reserved: int = 0
-    overrun: int = 0
-    leases: set[str] = field(default_factory=set)
-
-    def close(self) -> UsageSums:
-        return UsageSums(self.reserved, self.overrun, len(self.leases))
-
-
-def sum_uses(uses: Iterable[ResourceUse], parts: Sequence[Window], grouping: Grouping) -> tuple[UsageRow, ...]:
-    """Return the rows of uses, by part and by group. InvalidInput if there are too many.
-
-    The parts follow each other without a gap.
-    """
-    borders = [int(part.start.timestamp()) for part in parts] + [int(parts[-1].end.timestamp())]
-    cells: dict[tuple[int, tuple[str | None, ...]], _Cell] = defaultdict(_Cell)
-    for use in uses:
-        key = grouping.key_of(use)
-        for number in range(_find_part(borders, use.start), len(parts)):
-            begin, end = borders[number], borders[number + 1]
-            if use.left <= begin:
-                break
-            _add_use(cells[number, key], use, begin, end)
-        if len(cells) > MOST_ROWS:
-            raise too_many_rows()
-    order = sorted(cells, key=lambda place: (place[0], tuple((value is None, value or "") for value in place[1])))
-    return tuple(UsageRow(parts[number], key, cells[number, key].close()) for number, key in order)
-
-
-def _find_part(borders: Sequence[int], instant: int) -> int:
-    """Return the number of the part in which an instant lies; 0 if it lies before them all."""
-    return max(bisect_right(borders, instant) - 1, 0)
-
-
-def _add_use(cell: _Cell, use: ResourceUse, begin: int, end: int) -> None:
-    """Add what of a use lies between two instants."""
-    due = min(use.due, use.left)
-    reserved = max(0, min(due, end) - max(use.start, begin))
-    overrun = max(0, min(use.left, end) - max(use.start, due, begin))
-    if reserved or overrun:
-        cell.reserved += reserved * use.units
-        cell.overrun += overrun * use.units
-        cell.leases.add(use.lease_id)
 
 
 def too_many_rows() -> InvalidInput:

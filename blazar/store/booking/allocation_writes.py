@@ -50,13 +50,18 @@ def insert(
 
 
 def replace(
-    connection: Connection, lease: Lease, wanted: Collection[Allocation], *, cleaning: timedelta, at: datetime
+    connection: Connection,
+    lease: Lease,
+    wanted: Collection[Allocation],
+    *,
+    cleaning: timedelta,
+    at: datetime,
+    returns: bool = False,
 ) -> tuple[ResourceMove, ...]:
-    """Replace the live allocations of a lease with those that are wanted, changing only what differs.
+    """Replace the live allocations of a lease with those that are wanted; return which resources it gave up and got.
 
-    Return which resources it gave up and got.
-
-    A reservation that continues with more or less of a resource keeps its row: no user leaves, and nothing is cleaned.
+    ``returns``: what it has less is given back by its owner, and remembered as that. Only what differs is changed. A
+    reservation that continues with more or less of a resource keeps its row: no user leaves, and nothing is cleaned.
     """
     rows = connection.execute(
         sa.select(allocations.c.id, allocations.c.added_at, *ALLOCATION_COLUMNS).where(
@@ -71,9 +76,12 @@ def replace(
     resized, gone = _match_rows(others, new, _key_of)
     past = [row for row, _ in resized if row.since < to_second(at)]
     begun = [row.key for row in past]
-    for part in chunks([row.key for row in gone]):
+    less = _find_less(gone, new) if returns else frozenset()
+    for part in chunks([row.key for row in gone if row.key not in less]):
         release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning)
-    _change_rows(connection, (*moved, *resized), cleaning)
+    for part in chunks(sorted(less)):
+        release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning, returns=True)
+    _change_rows(connection, (*moved, *resized), cleaning, returns=returns)
     for part in chunks(begun):
         connection.execute(allocations.update().where(allocations.c.id.in_(part)).values(added_at=at))
     _keep_past(connection, past, at)
@@ -83,7 +91,21 @@ def replace(
     )
 
 
-def _change_rows(connection: Connection, matched: Iterable[tuple[_Row, Allocation]], cleaning: timedelta) -> None:
+def _find_less(gone: Iterable[_Row], new: Counter[Allocation]) -> frozenset[int]:
+    """Return the rows that a lease gives up and gets nothing else for: where one takes another's place, none is."""
+    come = Counter(allocation.reservation_id for allocation in new.elements())
+    found = set()
+    for row in gone:
+        if come[row.allocation.reservation_id] > 0:
+            come[row.allocation.reservation_id] -= 1
+        else:
+            found.add(row.key)
+    return frozenset(found)
+
+
+def _change_rows(
+    connection: Connection, matched: Iterable[tuple[_Row, Allocation]], cleaning: timedelta, *, returns: bool
+) -> None:
     """Give rows the window and the size of what they are kept for.
 
     One statement for each size and window: usually one, or three while a lease is changed.
@@ -96,14 +118,23 @@ def _change_rows(connection: Connection, matched: Iterable[tuple[_Row, Allocatio
             connection.execute(
                 allocations.update()
                 .where(allocations.c.id.in_(part))
-                .values(
-                    starts_at=window.start,
-                    ends_at=window.end,
-                    blocks_until=later(window.end, cleaning),
-                    count=count,
-                    per_instance=None if per_instance is None else dict(per_instance.items),
+                # In this order: MariaDB takes the values of before from the left.
+                .ordered_values(
+                    (allocations.c.returned_until, _returned_until(window, returns=returns)),
+                    (allocations.c.starts_at, window.start),
+                    (allocations.c.ends_at, window.end),
+                    (allocations.c.blocks_until, later(window.end, cleaning)),
+                    (allocations.c.count, count),
+                    (allocations.c.per_instance, None if per_instance is None else dict(per_instance.items)),
                 )
             )
+
+
+def _returned_until(window: Window, *, returns: bool) -> sa.ColumnElement[datetime | None]:
+    """Return until when a use with a new window was promised; None if not for longer, or if its start is another."""
+    a = allocations.c
+    before = sa.case((a.returned_until > a.ends_at, a.returned_until), else_=a.ends_at) if returns else a.returned_until
+    return sa.case((sa.and_(a.starts_at == window.start, before > window.end), before), else_=sa.null())
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,17 +192,25 @@ def _keep_past(connection: Connection, past: Collection[_Row], at: datetime) -> 
         connection.execute(_INSERT, rows)
 
 
-def release(connection: Connection, which: sa.ColumnElement[bool], *, at: datetime, cleaning: timedelta) -> None:
-    """Release allocations: a use that has begun ends now, one that has not never was."""
-    second = to_second(at)
-    begun = allocations.c.starts_at <= second
+def release(
+    connection: Connection, which: sa.ColumnElement[bool], *, at: datetime, cleaning: timedelta, returns: bool = False
+) -> None:
+    """Release allocations: a use that has begun ends now, one that has not never was.
+
+    ``returns``: their owner gives back the rest of the time.
+    """
+    a, second = allocations.c, to_second(at)
+    begun, ahead = a.starts_at <= second, a.ends_at > second
+    rest = sa.case((a.returned_until > a.ends_at, a.returned_until), (ahead, a.ends_at), else_=a.returned_until)
     connection.execute(
         allocations.update()
-        .where(which, allocations.c.released_at.is_(None))
-        .values(
-            released_at=at,
-            blocks_until=sa.case((begun, second + cleaning), else_=sa.literal(LONG_AGO, allocations.c.starts_at.type)),
-            ends_at=sa.case((sa.and_(begun, allocations.c.ends_at > second), second), else_=allocations.c.ends_at),
+        .where(which, a.released_at.is_(None))
+        # In this order: MariaDB takes the values of before from the left.
+        .ordered_values(
+            (a.returned_until, rest if returns else a.returned_until),
+            (a.released_at, at),
+            (a.blocks_until, sa.case((begun, second + cleaning), else_=sa.literal(LONG_AGO, a.starts_at.type))),
+            (a.ends_at, sa.case((sa.and_(begun, ahead), second), else_=a.ends_at)),
         )
     )
 

@@ -10,9 +10,10 @@ from datetime import timedelta
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.context import current
 from blazar.model.base.errors import NotEnoughResources, PlanSuperseded, StaleCalendar
 from blazar.model.leases.lease import Lease
-from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
+from blazar.model.leases.states import EndReason, EventStatus, EventType, LeaseStatus
 from blazar.store.booking import allocation_writes, history, idempotency, lease_writes
 from blazar.store.booking.commit import Commit, LeaseWrite
 from blazar.store.calendar import project_use
@@ -27,6 +28,9 @@ PLAN_ROW = 1
 
 _STATUSES = (str(LeaseStatus.CREATING), str(LeaseStatus.IN_PROGRESS))
 _OPEN = (str(EventStatus.UNDONE), str(EventStatus.IN_PROGRESS))
+
+_GIVEN_BACK = (EndReason.DELETED, EndReason.UNUSED, EndReason.ENDED_EARLY)
+"""Why leases end before their time, and give back the rest of it."""
 
 Part = Callable[[Connection], None]
 """What a feature does in the transaction of a commit: it checks its own rows, or writes them."""
@@ -93,7 +97,9 @@ class BookingStore:
             lease_writes.move_reservations(connection, commit)
         if commit.released:
             which = allocations.c.reservation_id.in_(sorted(commit.released))
-            allocation_writes.release(connection, which, at=at, cleaning=self._cleaning_time)
+            allocation_writes.release(
+                connection, which, at=at, cleaning=self._cleaning_time, returns=_ends_before_time(commit)
+            )
         if redated := [write.after.id for write in commit.redated]:
             allocation_writes.release_leases(connection, redated, at=at, cleaning=self._cleaning_time)
         told: list[history.Written] = [(write.before, write.saved, ()) for write in commit.redated]
@@ -105,7 +111,10 @@ class BookingStore:
             if write.keeps:
                 told.append((write.before, lease, ()))
                 continue
-            moves = allocation_writes.replace(connection, lease, write.allocations, cleaning=self._cleaning_time, at=at)
+            gives_back = _gives_back(write) and not commit.undoes
+            moves = allocation_writes.replace(
+                connection, lease, write.allocations, cleaning=self._cleaning_time, at=at, returns=gives_back
+            )
             if commit.joint:
                 # What has passed from one lease to the other is not seen there: its rows have moved already.
                 moves = history.moves_between(held.get(lease.id, ()), history.pair_with_reservations(write.allocations))
@@ -117,6 +126,16 @@ class BookingStore:
         others = _other_leases(commit) if commit.joint else {}
         announced = {write.after.id: write.announces for write in commit.leases}
         history.write(connection, told, at=at, sure=commit.joint, others=others, announced=announced)
+
+
+def _ends_before_time(commit: Commit) -> bool:
+    """Return whether leases end that might have gone on."""
+    return any(write.after.end_reason in _GIVEN_BACK for write in commit.leases)
+
+
+def _gives_back(write: LeaseWrite) -> bool:
+    """Return whether the owner of a lease wants what it has less, and not the service, for want of resources."""
+    return current().actor is not None or (write.before is not None and write.before.status is LeaseStatus.UPDATING)
 
 
 def _check(connection: Connection, commit: Commit) -> None:

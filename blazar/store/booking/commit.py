@@ -76,6 +76,8 @@ class Commit:
     redated: Sequence[LeaseWrite] = ()
     released: Collection[str] = ()
     """Reservations of leases that otherwise keep what they have, which give up what they have."""
+    undoes: bool = False
+    """A change is undone: what a lease has less for that, its owner has not given back."""
     generations: Mapping[int, int] = field(default_factory=dict)
     """Those of resources that are taken newly or for longer, by id, which must be as they were read."""
     uses: Collection[ProjectUse] = ()

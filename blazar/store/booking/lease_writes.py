@@ -9,14 +9,17 @@ from functools import lru_cache
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.model.base.clock import to_second
 from blazar.model.base.errors import StaleLease
 from blazar.model.leases.lease import Event, Lease
 from blazar.model.leases.reminders import reminders_json
+from blazar.model.leases.states import EventType
 from blazar.model.leases.stored import cloud_ids_json
+from blazar.model.use.policy import Usage
 from blazar.store.booking.commit import Commit, LeaseWrite
 from blazar.store.sql import state_log
 from blazar.store.sql.rows import chunks, event_row, lease_row, local_text, reservation_row
-from blazar.store.sql.tables import UTC_TIME, allocations, events, leases, reservations
+from blazar.store.sql.tables import UTC_TIME, allocations, events, leases, reservations, usage_changes
 
 _INSERT_LEASE, _INSERT_RESERVATION, _INSERT_EVENT = leases.insert(), reservations.insert(), events.insert()
 
@@ -70,7 +73,24 @@ def save(connection: Connection, write: LeaseWrite) -> Lease:
     state_log.note_change(connection, before, after)
     _save_reservations(connection, before, after)
     _save_events(connection, before, after)
+    _save_usage(connection, before, after)
     return after
+
+
+def _save_usage(connection: Connection, before: Lease, after: Lease) -> None:
+    """Write what a look has found, if it is not what the one before did: for reports."""
+    check = after.event(EventType.USAGE_CHECK)
+    if check is None or check.updated_at is None or _usage_of(before) is (found := _usage_of(after)):
+        return
+    row = {"lease_id": after.id, "at": to_second(check.updated_at)}
+    # Of two looks in a second the later one counts.
+    connection.execute(usage_changes.delete().where(*(usage_changes.c[name] == value for name, value in row.items())))
+    connection.execute(usage_changes.insert().values(**row, usage=str(found)))
+
+
+def _usage_of(lease: Lease) -> Usage:
+    """Return what the last look at a lease has found; UNKNOWN if nobody looks, or not any more."""
+    return Usage.UNKNOWN if lease.use is None else lease.use.usage
 
 
 def _save_reservations(connection: Connection, before: Lease, after: Lease) -> None:

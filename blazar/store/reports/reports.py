@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store of reports: what leases have, or had, of resources in a period, with what rows of reports tell apart."""
+"""The store of reports: the uses of a period with all that tells them apart, and what was given back of it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any
@@ -15,12 +16,23 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.window import Window
-from blazar.model.reports.usage import ResourceUse
+from blazar.model.leases.states import EventStatus, EventType
+from blazar.model.reports.sums import ResourceUse, UsageFacts
 from blazar.model.use.resource_hours import measure_amounts
 from blazar.store.calendar.occupancy import epoch_seconds
 from blazar.store.calendar.uses import select_parts
-from blazar.store.sql.tables import allocations, leases, reservations, resources
+from blazar.store.reports import facts
+from blazar.store.sql.rows import AnyRow
+from blazar.store.sql.tables import allocations, events, leases, reservations, resources
 from blazar.store.sql.transactions import Transactions
+
+
+@dataclass(frozen=True, slots=True)
+class UsageView:
+    """What leases had in a window, as one transaction sees it, and what else is known. Valid while that is open."""
+
+    uses: Iterator[ResourceUse]
+    facts: UsageFacts
 
 
 class ReportStore:
@@ -30,12 +42,12 @@ class ReportStore:
         self._transactions = transactions
 
     @contextmanager
-    def view_uses(
-        self, window: Window, *, now: datetime, project_id: str | None = None
-    ) -> Iterator[Iterator[ResourceUse]]:
-        """Open the uses that overlap a window, of one project or of all; two statements."""
+    def view_usage(self, window: Window, *, now: datetime, project_id: str | None = None) -> Iterator[UsageView]:
+        """Open what leases had in a window, of one project or of all; six statements."""
         with self._transactions.reading() as connection:
-            yield read_uses(connection, window, now=now, project_id=project_id)
+            returned = tuple(read_returned(connection, window, project_id=project_id))
+            known = replace(facts.read_facts(connection, window, now=now, project_id=project_id), returned=returned)
+            yield UsageView(read_uses(connection, window, now=now, project_id=project_id), known)
 
 
 def read_uses(
@@ -50,10 +62,22 @@ def read_uses(
     values = {"begin": window.start, "end": window.end, "now": now, "kinds": sorted(kinds), "project": project_id}
     query = _select_uses(connection.dialect.name, of_project=project_id is not None)
     for row in connection.execute(query, values):
-        *use, count, per_instance = row
         # What was given back before it began never was used.
-        if (found := ResourceUse(*(*use, _count_units(use[6], count, per_instance)))).left > found.start:
+        if (found := _parse_use(row)).left > found.start:
             yield found
+
+
+def read_returned(connection: Connection, window: Window, *, project_id: str | None = None) -> Iterator[ResourceUse]:
+    """Yield what was promised in a window and given back before, of one project or of all; in one statement."""
+    a = allocations.c
+    # What was given back before it began keeps its dates.
+    given_back = sa.case((a.released_at < a.starts_at, a.starts_at), else_=a.ends_at)
+    query = _select(connection.dialect.name, given_back, a.returned_until)
+    query = query.where(a.returned_until > window.start, given_back < window.end)
+    if project_id is not None:
+        query = query.where(leases.c.project_id == project_id)
+    for row in connection.execute(query):
+        yield _parse_use(row)
 
 
 @cache
@@ -61,8 +85,21 @@ def _select_uses(dialect: str, *, of_project: bool) -> sa.CompoundSelect[Any]:
     """Return the statement for the uses in a window."""
     a = allocations.c
     begin, end, now = (sa.bindparam(name, type_=a.starts_at.type) for name in ("begin", "end", "now"))
+    start = sa.case((a.added_at > a.starts_at, a.added_at), else_=a.starts_at)
     left = sa.case((a.released_at.is_not(None), a.released_at), (a.ends_at < now, now), else_=a.ends_at)
-    query = sa.select(
+    query = _select(dialect, start, left)
+    if of_project:
+        query = query.where(leases.c.project_id == sa.bindparam("project", type_=leases.c.project_id.type))
+    of_kind = a.kind.in_(sa.bindparam("kinds", expanding=True))
+    return sa.union_all(*select_parts(query, [of_kind], begin, end, now))
+
+
+def _select(dialect: str, start: sa.ColumnElement[Any], left: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """Return a query of allocations with all that uses tell, in the order of ``_parse_use``."""
+    a = allocations.c
+    handed_over = sa.case((events.c.status == str(EventStatus.DONE), events.c.updated_at), else_=sa.null())
+    started = sa.and_(events.c.lease_id == a.lease_id, events.c.event_type == str(EventType.START))
+    return sa.select(
         leases.c.id,
         leases.c.project_id,
         leases.c.user_id,
@@ -71,9 +108,10 @@ def _select_uses(dialect: str, *, of_project: bool) -> sa.CompoundSelect[Any]:
         a.resource_id,
         a.kind,
         resources.c.region,
-        epoch_seconds(dialect, sa.case((a.added_at > a.starts_at, a.added_at), else_=a.starts_at)),
+        epoch_seconds(dialect, start),
         epoch_seconds(dialect, a.ends_at),
         epoch_seconds(dialect, left),
+        epoch_seconds(dialect, handed_over),
         a.count,
         # As text: few sizes are different, and each is parsed once.
         sa.cast(a.per_instance, sa.Text()),
@@ -81,11 +119,13 @@ def _select_uses(dialect: str, *, of_project: bool) -> sa.CompoundSelect[Any]:
         allocations.join(leases, leases.c.id == a.lease_id)
         .join(reservations, reservations.c.id == a.reservation_id)
         .join(resources, resources.c.id == a.resource_id)
+        .outerjoin(events, started)
     )
-    if of_project:
-        query = query.where(leases.c.project_id == sa.bindparam("project", type_=leases.c.project_id.type))
-    of_kind = a.kind.in_(sa.bindparam("kinds", expanding=True))
-    return sa.union_all(*select_parts(query, [of_kind], begin, end, now))
+
+
+def _parse_use(row: AnyRow) -> ResourceUse:
+    *use, count, per_instance = row
+    return ResourceUse(*(*use, _count_units(use[6], count, per_instance)))
 
 
 @lru_cache(maxsize=1024)

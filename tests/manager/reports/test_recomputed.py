@@ -11,11 +11,12 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from blazar.model.reports.periods import ReportSettings, ReportStep
-from blazar.model.reports.usage import UsageGroup, UsageQuestion, UsageReport
+from blazar.model.reports.usage import Measure, UsageGroup, UsageQuestion, UsageReport
+from blazar.model.use.policy import UseMode, UsePolicies, UsePolicy
 from tests.manager.reports.ledger import Life, local_days
 from tests.world import NOON, World
 
-DAY = timedelta(days=1)
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 ZONE = ZoneInfo("America/Santiago")
 """On 6 April 2030 its clocks are set back at midnight, to 23:00: the day has 25 hours."""
 BY_BOTH = (UsageGroup.PROJECT, UsageGroup.RESOURCE_TYPE)
@@ -23,7 +24,8 @@ BY_BOTH = (UsageGroup.PROJECT, UsageGroup.RESOURCE_TYPE)
 
 def lived(engine, seed: int, *, days: int = 7) -> Life:
     world = World(engine, hosts=5)
-    world.settings = replace(world.settings, reports=ReportSettings(str(ZONE)))
+    looks = UsePolicies(UsePolicy(UseMode.ON, unused_after=5 * HOUR, idle_after=4 * HOUR, warn_before=2 * HOUR))
+    world.settings = replace(world.settings, reports=ReportSettings(str(ZONE)), use_policies=looks)
     world.manager = world.another_manager()
     life = Life(world, seed)
     life.live_until(NOON + days * DAY)
@@ -41,8 +43,8 @@ def measured(report: UsageReport, window=None) -> Counter:
     found: Counter = Counter()
     for row in report.rows:
         if window is None or (row.window.start, row.window.end) == window:
-            for name in ("reserved", "overrun"):
-                found[name, *row.groups] += getattr(row.sums, name)
+            for name in Measure:
+                found[str(name), *row.groups] += getattr(row.sums, name)
     return +found
 
 
@@ -74,7 +76,8 @@ def check_sums(world: World) -> None:
         by_name: Counter = Counter()
         for (name, *_), number in found.items():
             by_name[name] += number
-        totals.add((by_name["reserved"], by_name["overrun"]))
+        assert by_name["reserved"] == by_name["used"] + by_name["idle"] + by_name["unseen"]
+        totals.add(tuple(by_name[name] for name in Measure))
     assert len(totals) == 1, totals
     assert min(min(total) for total in totals) > 0
 

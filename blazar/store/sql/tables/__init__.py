@@ -13,6 +13,7 @@ from blazar.store.sql.tables.lease_tables import (
     outbox,
     project_uses,
     reservations,
+    usage_changes,
     waiting_list,
 )
 from blazar.store.sql.tables.maintenance_tables import maintenance_leases, maintenance_resources, maintenance_windows
@@ -32,6 +33,14 @@ __all__ += ["capacity_days", "demand_days", "demand_seen"]
 __all__ += ["findings"]
 __all__ += ["inventory_versions", "resource_capabilities", "resource_properties", "resources"]
 __all__ += ["allocations", "events", "leases", "managers", "outbox", "reservations"]
-__all__ += ["feeds", "idempotency_keys", "journal", "journal_numbering", "project_uses", "waiting_list"]
+__all__ += [
+    "feeds",
+    "idempotency_keys",
+    "journal",
+    "journal_numbering",
+    "project_uses",
+    "usage_changes",
+    "waiting_list",
+]
 __all__ += ["maintenance_leases", "maintenance_resources", "maintenance_windows", "occurrences", "series"]
 __all__ += ["delivery_failures", "subscriptions"]

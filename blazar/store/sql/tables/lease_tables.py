@@ -150,6 +150,8 @@ allocations = sa.Table(
     # The start of the use, if it was added to a lease that had begun.
     sa.Column("added_at", UTC_TIME),
     sa.Column("released_at", UTC_TIME),
+    # Until when it was promised before its owner gave back time; NULL where nobody did.
+    sa.Column("returned_until", UTC_TIME),
     # What is promised in a window; an index-only scan.
     sa.Index("ix_allocations_calendar", "kind", "blocks_until", "starts_at", "resource_id"),
     # Late users, who have not returned their resources: of all resources, and of one.
@@ -157,6 +159,17 @@ allocations = sa.Table(
     sa.Index("ix_allocations_resource", "resource_id", "released_at", "ends_at"),
     sa.Index(None, "lease_id"),
     sa.Index(None, "reservation_id"),
+    # What was given back in a period.
+    sa.Index(None, "returned_until"),
+)
+
+usage_changes = sa.Table(
+    "usage_changes",
+    metadata,
+    # A look at a lease that found another usage than the one before; it holds until the next row.
+    sa.Column("lease_id", Id, sa.ForeignKey("leases.id"), primary_key=True),
+    sa.Column("at", UTC_TIME, primary_key=True),
+    sa.Column("usage", sa.String(16), nullable=False),
 )
 
 managers = sa.Table(
