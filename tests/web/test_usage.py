@@ -6,22 +6,25 @@ from __future__ import annotations
 import csv
 import io
 import re
+import time
+import urllib.error
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.web.conftest import ADMIN, ALICE, query_of, serious
-from tests.web.service import asked, booked
+from tests.web.service import PATIENCE, asked, booked
 
 HOUR = 3600
 LAST_MONTH = "usage?period=last-month"
 
 
 def report_of(pages: str, who: str, query: str) -> list[dict[str, Any]]:
-    """Return the rows of a report of last month, by the clock of the service, which is that of this machine."""
-    first = datetime.now(UTC).replace(day=1)
+    """Return the rows of a report of last month, which is that of the browser's zone."""
+    first = datetime.now(ZoneInfo("Europe/Berlin")).replace(day=1)
     before = (first.year, first.month - 1) if first.month > 1 else (first.year - 1, 12)
     period = f"from={before[0]}-{before[1]:02}-01&to={first.year}-{first.month:02}-01"
     return list(asked(pages, who, "GET", f"v1/reports/usage?{period}&{query}")["report"]["rows"])
@@ -149,3 +152,35 @@ def test_who_has_reserved_nothing_is_told_so_and_what_runs_counts(shared, page_o
     page.reload()
     expect(page.get_by_text(re.compile("host hours? reserved"))).to_be_visible()
     assert cells_of(page, "Figures by user").keys() == {"alice (you)", "Sum"}
+
+
+def test_what_was_not_had_and_what_is_to_come_stand_apart(demo, page_of):
+    page = page_of(demo + "usage", ADMIN)
+    unmet = page.get_by_role("region", name="Asked for and not had")
+    expect(unmet.locator("p").first).to_be_visible()
+    coming = page.get_by_role("region", name="To come: all hosts")
+    expect(coming.get_by_text(re.compile("In the next 28 days \\d+ % is promised"))).to_be_visible()
+    hosts = asked(demo, ADMIN, "GET", "v1/reports/forecast?days=28")["forecast"]["rows"]
+    told = [row for row in hosts if row["kind"] == "host"]
+    coming.get_by_text("The figures").click()
+    rows = coming.get_by_role("table").locator("tbody tr")
+    expect(rows).to_have_count(28)
+    first = rows.first.locator("td").all_inner_texts()
+    assert hours_of(first[0]) == pytest.approx(told[0]["registered"] / HOUR, abs=0.51)
+    assert hours_of(first[1]) == pytest.approx(told[0]["promised"] / HOUR, abs=1.01)
+    assert serious(page) == []
+
+
+def test_what_is_refused_is_told_also_where_nothing_was_reserved(shared, page_of):
+    with pytest.raises(urllib.error.HTTPError, match="409"):
+        booked(shared, ALICE, "too many", min=1000, max=1000)
+    until = time.monotonic() + 3 * PATIENCE
+    while not asked(shared, ALICE, "GET", "v1/reports/demand")["report"]["rows"]:
+        assert time.monotonic() < until
+        time.sleep(1)
+    page = page_of(shared + "usage", ALICE)
+    unmet = page.get_by_role("region", name="Asked for and not had")
+    expect(unmet.get_by_text(re.compile("1 request refused: .* host hours were not had"))).to_be_visible()
+    expect(unmet.get_by_text("not enough was free: 1 request")).to_be_visible()
+    expect(page.get_by_role("region", name="To come")).to_have_count(0)
+    assert serious(page) == []

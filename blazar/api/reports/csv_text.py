@@ -80,17 +80,17 @@ def answer_report(
     if not wants_csv(call.asked.one("format")):
         return {"report": report, "links": []}
     times = () if report["step"] == "all" else (Column("from"), Column("to"))
-    rows = [_flatten(row) for row in report["rows"]]
+    rows = [flatten_row(row) for row in report["rows"]]
     columns = [*times, *map(Column, groups), *(column for measure in measures for column in _spread(measure, rows))]
     days = [_day(report[key], ZoneInfo(report["time_zone"])) for key in ("from", "to")]
     return answer_csv("-".join(("blazar", name, *days)), columns, rows)
 
 
-def _flatten(row: Json, before: str = "") -> Json:
+def flatten_row(row: Json, before: str = "") -> Json:
     """Return a row with the values of the objects in it by names such as ``a.b``."""
     found: Json = {}
     for key, value in row.items():
-        found |= _flatten(value, f"{before}{key}.") if isinstance(value, dict) else {f"{before}{key}": value}
+        found |= flatten_row(value, f"{before}{key}.") if isinstance(value, dict) else {f"{before}{key}": value}
     return found
 
 

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from flask import Response
+
 from blazar.api.http.context import Call
 from blazar.api.http.shapes import NUMBER, TEXT, TEXT_OR_NULL, ZULU, Json, a_list, an_object, or_null, ref
 from blazar.api.reports.capacity import GROUPS, read_groups
+from blazar.api.reports.csv_text import Column, answer_csv, flatten_row, wants_csv
 from blazar.model.base.clock import zulu
 from blazar.model.reports.capacity import CapacityGroup
 from blazar.model.reports.forecast import (
@@ -89,7 +92,15 @@ COMPONENTS: Json = {
 }
 
 
-def forecast(call: Call) -> Json:
+_COLUMNS = (
+    *(Column(name, is_time=True) for name in ("registered", "promised")),
+    *(Column(f"expected.{name}", is_time=True) for name in ("lower", "median", "upper")),
+    Column("weeks"),
+    Column("because"),
+)
+
+
+def forecast(call: Call) -> Json | Response:
     """Return what is promised and expected of the days to come."""
     groups, prop = read_groups(call)
     found = call.manager.reports.forecast(
@@ -109,7 +120,10 @@ def forecast(call: Call) -> Json:
         },
         "unmet": [{name: getattr(unmet, name) for name in _UNMET} for unmet in found.unmet],
     }
-    return {"forecast": shown, "links": []}
+    if not wants_csv(call.asked.one("format")):
+        return {"forecast": shown, "links": []}
+    columns = (Column("day"), *map(Column, map(str, found.group_by)), *_COLUMNS)
+    return answer_csv(f"blazar-forecast-{zulu(found.as_of)[:10]}", columns, map(flatten_row, shown["rows"]))
 
 
 def _render(row: ForecastRow, groups: tuple[CapacityGroup, ...]) -> Json:

@@ -112,7 +112,7 @@ class _ReportCommand(Rows):
                 else f", as it was at {local(until, now_in(parsed_args).tzinfo or zone)}"
             )
             self.tell(f"Hours from {_day_of(report.start, zone)} to {_day_of(report.end, zone)}{so_far}.")
-        expected = (("from",) if report.step != "all" else (), [_key(group) for group in by], self.measures)
+        expected = (("from", "to") if report.step != "all" else (), [_key(group) for group in by], self.measures)
         return self.lay_out(report.rows, [key for keys in expected for key in keys], zone, parsed_args)
 
     def lay_out(

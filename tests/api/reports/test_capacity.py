@@ -60,6 +60,16 @@ def test_a_report_as_csv_has_a_column_for_each_state_and_amount(evening, http):
     assert row.startswith("host,3,64800,18.00,0,0.00")
 
 
+def test_a_forecast_as_csv_has_columns_for_what_is_expected_also_if_nothing_is(evening, http):
+    answer = ask(http, "forecast?days=1&format=csv")
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="blazar-forecast-2030-04-01.csv"'
+    head, row, _ = answer.text.split("\r\n")
+    assert head.startswith(
+        "day,kind,registered_seconds,registered_hours,promised_seconds,promised_hours,expected.lower_"
+    )
+    assert row.startswith("2030-04-01,host,259200,72.00,14400,4.00,,,,,,,0,")
+
+
 def test_members_see_the_capacity_too(evening, http):
     (row,) = ask(http, f"capacity?{DAY}&step=day&group_by=region", who=CURIE).json["report"]["rows"]
     assert (row["from"], row["to"], row["region"]) == ("2030-04-01T00:00:00Z", "2030-04-02T00:00:00Z", "")

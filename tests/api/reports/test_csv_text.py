@@ -12,7 +12,7 @@ from flask import Flask
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from blazar.api.reports.csv_text import Column, _flatten, _spread, answer_csv, render_csv, wants_csv
+from blazar.api.reports.csv_text import Column, _spread, answer_csv, flatten_row, render_csv, wants_csv
 
 COLUMNS = (Column("day"), Column("project_name"), Column("reserved", is_time=True), Column("leases"))
 FORMULAS = "=+-@\t\r\n"
@@ -93,7 +93,7 @@ def test_a_browser_saves_it_under_its_name_and_as_what_it_is():
 
 
 def test_objects_in_rows_become_columns_each_once():
-    rows = [_flatten({"a": {"VCPU": {"free": 3600}}, "n": 1}), _flatten({"a": {"DISK_GB": {"free": 1}}})]
+    rows = [flatten_row({"a": {"VCPU": {"free": 3600}}, "n": 1}), flatten_row({"a": {"DISK_GB": {"free": 1}}})]
     columns = [*_spread(Column("a", is_time=True), rows), *_spread(Column("n"), rows)]
     assert read(render_csv(columns, rows)) == [
         ["a.DISK_GB.free_seconds", "a.DISK_GB.free_hours", "a.VCPU.free_seconds", "a.VCPU.free_hours", "n"],

@@ -68,7 +68,7 @@ export function UsageChart({ bars, layers, step, zone, summary, through }: Chart
       <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={summary}>
         <defs>
           <pattern id={pattern} width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
-            <rect class="chart-idle" width="7" height="7" />
+            <rect class="chart-idle-ground" width="7" height="7" />
             <rect class="chart-idle-line" width="2.5" height="7" />
           </pattern>
         </defs>

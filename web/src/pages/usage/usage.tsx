@@ -33,7 +33,9 @@ import {
   usageInWords,
 } from "../../words/usage.ts";
 import { UsageChart, layersOf } from "./chart.tsx";
+import { UnmetDemand } from "./demand.tsx";
 import { Figures } from "./figures.tsx";
+import { Expected } from "./forecast.tsx";
 import { PeriodChooser } from "./period.tsx";
 import { readCsv, useUsage } from "./reading.ts";
 
@@ -70,7 +72,12 @@ export function UsagePage() {
       {error !== null && <Trouble error={error} retry={() => void watch?.read()} />}
       {!watch && <Empty title="This is too long">Choose days of at most {plural(MOST_MONTHS, "month")}.</Empty>}
       {loading && <Skeleton lines={8} />}
-      {report && type === undefined && <Nothing period={period} operator={operator} />}
+      {report && type === undefined && (
+        <>
+          <Nothing period={period} operator={operator} />
+          <UnmetDemand period={period} />
+        </>
+      )}
       {report && type !== undefined && (
         <>
           <OverTime
@@ -81,6 +88,8 @@ export function UsagePage() {
             period={period}
           />
           <Shares period={period} type={type} operator={operator} />
+          <UnmetDemand period={period} type={type} />
+          {operator && <Expected type={type} />}
         </>
       )}
     </>
