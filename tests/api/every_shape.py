@@ -166,6 +166,7 @@ GONE = {**WAITS, "past": 404}
 NOT_OFFERED = {"waiting": 404, "past": 404}
 NOT_ACTIVE = {**GONE, "pending": 409}
 LEASE = "/v1/leases/{lease_id}"
+REMINDER = {"at": "-PT1M", "text": "copy the results"}
 
 OF_A_LEASE: tuple[Ask, ...] = (
     Ask("GET", LEASE),
@@ -183,6 +184,8 @@ OF_A_LEASE: tuple[Ask, ...] = (
     Ask("PUT", LEASE, {"before_end_date": "-PT1M"}, refused=OVER),
     Ask("PUT", LEASE, {"before_end_date": None}, refused=OVER),
     Ask("PUT", LEASE, {"extend_if_free": {"until": "+PT4H"}}, refused=OVER),
+    Ask("PUT", LEASE, {"reminders": [REMINDER]}, refused=OVER),
+    Ask("PUT", LEASE, {"reminders": []}, refused=OVER),
     Ask("POST", "/v1/availability", {"lease_id": "{lease_id}"}, refused=GONE),
     Ask("POST", "/v1/availability", {"lease_id": "{lease_id}", "end_date": "+P2D"}, refused=GONE),
     Ask(
@@ -268,6 +271,7 @@ MAKING: tuple[Ask, ...] = (
     Ask("POST", "/v1/leases?dry_run=true", {**NEW, "start_date": "2030-09-21T10:00:00Z"}, NO_RESERVATIONS),
     *(Ask("POST", "/v1/leases", {**NEW, "kind": kind}, NO_RESERVATIONS) for kind in ("immediate", "scheduled")),
     Ask("POST", "/v1/leases", {**NEW, "kind": "retries", "wait": {"until": "+P1D"}}, NO_RESERVATIONS),
+    Ask("POST", "/v1/leases", {**NEW, "reminders": [REMINDER]}, {"of a second": 400, **NO_RESERVATIONS}),
     Ask("POST", "/v1/leases", {**NEW, "kind": "best_effort"}, {"all": 403, **NO_RESERVATIONS}),
     Ask("POST", "/v1/leases", {**NEW, "kind": "best_effort"}, {"of most": 400, **NO_RESERVATIONS}, who=OPERATOR),
     Ask("POST", "/v1/leases", {**NEW, "wait": {"until": "+P1D"}, "extend_if_free": {"until": "+P1D"}}, NO_RESERVATIONS),

@@ -31,6 +31,8 @@ def filled(pages: str) -> dict[str, str]:
     generic = sent("POST", "resources/generic", {**thing, "properties": long_property})["resource"]
     later = {"start": "2031-03-03T08:00:00Z", "end": "2031-03-04T08:00:00Z"}
     lease = booked(pages, MEMBER, LONG, before_end="snapshot", resource_properties=["==", "$rack", "r" * 250], **later)
+    told = [{"at": "-PT1H", "text": "t" * 255}, {"at": "+PT1H", "text": "<b>" * 85}]
+    sent("PUT", f"leases/{lease['id']}", {"reminders": told}, who=MEMBER)
     booked(pages, MEMBER, LONG, **later)
     booked(pages, OPERATOR, LONG, **later)
     gone = booked(pages, MEMBER, LONG, start="2031-04-03T08:00:00Z", end="2031-04-04T08:00:00Z")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from blazar.model.resources.changes import Disabling, ResourceChange
@@ -19,6 +20,10 @@ def renames_its_lease(cloud: Marked) -> None:
 
 def changes_the_warning_of_its_lease(cloud: Marked) -> None:
     _put(cloud, {"before_end_date": "-PT5H"})
+
+
+def is_reminded_of_something(cloud: Marked) -> None:
+    _put(cloud, {"reminders": [{"at": "-PT5H", "text": f"{MARK} be told"}]})
 
 
 def books_its_own_host(cloud: Marked) -> None:
@@ -60,6 +65,7 @@ def its_own_host_fails(cloud: Marked) -> None:
 UNSEEN = (
     renames_its_lease,
     changes_the_warning_of_its_lease,
+    is_reminded_of_something,
     books_its_own_host,
     ends_what_is_on_its_own_host,
     deletes_a_feed,
@@ -81,7 +87,7 @@ def _book(cloud: Marked, number: int) -> None:
     cloud.world.lease(a_host(needs=on(number)), project=OTHER, name=f"new of {MARK}", start=start, hours=1)
 
 
-def _put(cloud: Marked, body: dict[str, str]) -> None:
+def _put(cloud: Marked, body: Mapping[str, object]) -> None:
     answer = cloud.http.put(f"/v1/leases/{cloud.theirs['lease']}", json=body, headers=THEIRS)
     assert answer.status_code == 200, answer.text
 
