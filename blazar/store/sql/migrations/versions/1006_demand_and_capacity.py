@@ -64,7 +64,5 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Drop the tables: the journal has what reports of capacity are made of, and nothing has refused requests."""
     op.drop_table("capacity_days")
-    op.drop_index("ix_demand_seen_hour", "demand_seen")
     op.drop_table("demand_seen")
-    op.drop_index("ix_demand_days_project_id_day", "demand_days")
     op.drop_table("demand_days")
