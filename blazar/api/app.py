@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import re
-import uuid
-
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
 
@@ -38,7 +35,6 @@ from blazar.rpc.interface import Manager
 
 MAX_BODY_BYTES = 1024 * 1024
 REQUEST_ID = "x-openstack-request-id"
-_GLOBAL_ID = re.compile(r"req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def create_app(
@@ -103,10 +99,8 @@ def _empty_app(max_body_bytes: int, auth_uri: str | None) -> Flask:
 
 
 def _before() -> Response | None:
-    g.request_id = f"req-{uuid.uuid4()}"
+    g.request_id, g.global_id = access.take_ids(request.environ)
     g.version = g.asked = None
-    given = request.headers.get("X-OpenStack-Request-ID", "")
-    g.global_id = given if _GLOBAL_ID.fullmatch(given) else None
     if not request.host and request.headers.get("Host"):
         raise BadFrame(400, "The Host header is not a valid host name; send the name and port of this service.")
     g.scope = enter_scope(request_id=g.global_id or g.request_id, local_id=g.request_id if g.global_id else None)

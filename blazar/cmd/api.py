@@ -21,7 +21,7 @@ from blazar.api.http.openapi import Served
 from blazar.api.http.policy import Policy
 from blazar.api.leases.services import most_of
 from blazar.api.parts import all_parts
-from blazar.cmd import config, health, logins, logs, monitoring, pages, process, tracing, web
+from blazar.cmd import audit, config, health, logins, logs, monitoring, pages, process, tracing, web
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import transport
 from blazar.model.base.errors import BlazarError
@@ -79,7 +79,8 @@ def build(conf: cfg.ConfigOpts, manager: RemoteManager | None = None, readiness:
     )
     try:
         add_pages, balancer = partial(pages.before_keystone, conf=conf), checks.answer_balancer
-        served = behind_keystone(app, conf, add_pages, cafile=conf.cafile, explain_refusal=balancer)
+        inside = audit.put_audit_before(app, conf)
+        served = behind_keystone(inside, conf, add_pages, cafile=conf.cafile, explain_refusal=balancer)
     except ksa.AuthPluginException as error:
         raise ConfigurationError(f"[keystone_authtoken] has no valid credentials for Keystone: {error}") from error
     # The middleware has registered its options by now.

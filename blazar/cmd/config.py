@@ -65,7 +65,7 @@ EXTENSIONS = (
 )
 """Groups of entry points by which other packages extend Blazar; ``oslo.config.opts`` of such a package are read."""
 
-NOT_OURS = frozenset({"keystone_authtoken", "keystone", "oslo_limit", "service_auth", "cache"})
+NOT_OURS = {"keystone_authtoken", "keystone", "oslo_limit", "service_auth", "cache", "audit_middleware_notifications"}
 """Groups whose options depend on plugins, or belong to another library."""
 
 NEVER_EMPTY = frozenset({("manager", "rpc_topic"), ("nova", "aggregate_freepool_name"), ("nova", "blazar_owner")})

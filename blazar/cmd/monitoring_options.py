@@ -97,3 +97,18 @@ def read_address(text: str) -> ListenAddress:
             f"[monitoring] listen: {text!r} is no address and port; write 127.0.0.1:9320 or [::1]:9320"
         ) from error
     return ListenAddress(address, int(port))
+
+
+AUDIT_OPTIONS: list[cfg.Opt] = [
+    cfg.BoolOpt(
+        "enabled",
+        default=False,
+        help="Have blazar-api send CADF notifications of each request that may change something, by the audit of "
+        "keystonemiddleware; where to, [audit_middleware_notifications] says.",
+    ),
+    cfg.StrOpt(
+        "map_file",
+        default="/etc/blazar/api_audit_map.conf",
+        help="File by which requests are named in these notifications; etc/blazar/api_audit_map.conf is one.",
+    ),
+]

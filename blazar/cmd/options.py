@@ -374,6 +374,7 @@ NOTIFICATION_OPTIONS: list[cfg.Opt] = [
 GROUPS: dict[str, list[cfg.Opt]] = {
     "DEFAULT": [*DEFAULT_CLI_OPTIONS, *DEFAULT_OPTIONS],
     "api": API_OPTIONS,
+    "audit": monitoring.AUDIT_OPTIONS,
     "availability": AVAILABILITY_OPTIONS,
     "cloud": cloud.CLOUD_OPTIONS,
     "database": database.OPTIONS,

@@ -10,6 +10,7 @@ import logging
 import re
 import time
 import urllib.parse
+import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,25 @@ LONGEST = 200
 # A path that is not quite that of a feed may have its secret all the same.
 _FEED = re.compile(r"(?:.*?/)?feeds(?:/|%2f)", re.IGNORECASE | re.DOTALL)
 _FEED_BY_ID = re.compile(r"/v1/feeds/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+_GLOBAL_ID = re.compile(r"req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+REQUEST_ID, GLOBAL_ID = "openstack.request_id", "openstack.global_request_id"
+"""Where in the environment of a request its ids are, as libraries of OpenStack look for them."""
+
+
+def take_ids(environ: dict[str, Any]) -> tuple[str, str | None]:
+    """Return the id of a request and the one that its caller gave it, None without; they are made where asked first."""
+    if (own := environ.get(REQUEST_ID)) is None:
+        given = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
+        own = environ[REQUEST_ID] = f"req-{uuid.uuid4()}"
+        environ[GLOBAL_ID] = given if _GLOBAL_ID.fullmatch(given) else None
+    return own, environ[GLOBAL_ID]
+
+
+def has_secret(path: str) -> bool:
+    """Return whether a path may have the secret of a feed in it."""
+    return _FEED.match(path) is not None and _FEED_BY_ID.fullmatch(path) is None
 
 
 @dataclass(slots=True)
@@ -67,6 +87,7 @@ class AccessLog:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Serve a request and log it."""
         begin, noted, status = self._clock(), note_of(environ), ["500"]
+        take_ids(environ)
         # The request is what is logged, not what a library makes of it on its way.
         asked = dict(environ)
         metrics.HTTP_REQUESTS_IN_PROGRESS.raise_by(1)
