@@ -313,6 +313,31 @@ def configured(store: Store) -> list[tuple[FieldChange, ...]]:
     return [entry.past.changes for entry in entries if entry.past.verb is Verb.CONFIGURED]
 
 
+def test_what_a_giver_is_told_of_a_lease_has_its_bounds_too_and_others_keep_theirs(engine):
+    world = World(engine)
+    lease = world.lease(a_host())
+    store = Store(engine, history_entries=10)
+    given = Subject(ObjectType.LEASE, lease.id, "given", "physics", "curie", None)
+    own = replace(given, revision=1, project_id="biology")
+    for number in range(150):
+        kinds = [given] if number % 2 else [given, replace(given, project_id="art"), replace(own, revision=number + 1)]
+        write(store, *(JournalEntry(about, NOON, Verb.TRANSFERRED, CURIE) for about in kinds))
+        while store.journal.number(100, now=NOON):
+            pass
+    entries = store.journal.entries_after(0, None, 1000).items
+    told = [entry for entry in entries if entry.about.revision is None and entry.about.project_id == "physics"]
+    assert len(told) <= 100 + 1 + 10 + 10
+    (out,) = [entry for entry in told if entry.past.verb is Verb.LEFT_OUT]
+    assert int(out.past.changes[0].after or "") + len(told) - 1 == 150
+    assert (out.about.project_id, out.past.by, told[100]) == ("physics", None, out)
+    assert [entry.position for entry in told] == sorted(entry.position for entry in told)
+    assert len([entry for entry in entries if entry.about.project_id == "art"]) == 75
+    assert len([entry for entry in entries if entry.about.project_id == "biology"]) == 75
+    # What is told to one who has given it away is no part of the history of the lease.
+    history = store.history.page(lease.id, Page(1000, "at")).items
+    assert len(history) == 75 + 1
+
+
 def test_what_was_configured_is_told_by_names_and_once_by_many_managers(engine):
     store = Store(engine)
     first = {"[manager] claim_ttl": "11", "policy blazar:leases:get": "22"}

@@ -34,7 +34,9 @@ PORTION = 10
 
 _J, _N = journal.c, journal_numbering.c
 UNNUMBERED = sa.select(_J.seq).where(_J.position.is_(None)).order_by(_J.position, _J.seq)
-_NEXT = sa.select(_J.seq, _J.object_type, _J.object_id, _J.revision, _J.project_id).where(_J.position.is_(None))
+_NEXT = sa.select(_J.seq, _J.object_type, _J.object_id, _J.revision, _J.project_id, _J.verb).where(
+    _J.position.is_(None)
+)
 _OF_THE_OBJECT = sa.or_(_J.object_type != str(ObjectType.LEASE), _J.revision.is_not(None))
 """Not what another project is told of a lease, too: that is no part of the lease's history."""
 _ORDERED = _NEXT.order_by(_J.position, _J.seq)
@@ -108,28 +110,35 @@ def hold_numbering(connection: Connection) -> int:
     return last
 
 
+History = tuple[str, str, str | None]
+"""The type and the id of an object, and the project that has given a lease away: what it is told is one of its own."""
+
+
+def _history_of(row: Any) -> History:
+    given = row.object_type == str(ObjectType.LEASE) and row.revision is None
+    return row.object_type, row.object_id, row.project_id if given else None
+
+
+def _may_be_long(row: Any, most: int) -> bool:
+    """Return whether the history may have become long that an entry belongs to; of most leases revisions tell."""
+    return row.revision is None or row.revision >= most or row.verb == str(Verb.MAINTENANCE)
+
+
 def _thin_out_histories(connection: Connection, rows: Collection[Any], kept: int) -> None:
     """Leave out the middle of histories that have become long; most leases have had too few revisions for that.
 
     What is left out at a time is a few entries, so that it is rarely done. One statement, three if some are.
     """
     most = FIRST_ENTRIES + 1 + kept
-    long = sorted(
-        {
-            (row.object_type, row.object_id)
-            for row in rows
-            if (row.revision is None and row.object_type != str(ObjectType.LEASE))
-            or (row.revision is not None and row.revision >= most)
-        }
-    )
+    long = {_history_of(row) for row in rows if _may_be_long(row, most)}
     if not long:
         return
-    columns = (_J.seq, _J.position, _J.object_type, _J.object_id, _J.revision, _J.verb, _J.changes)
-    of_these = sa.or_(*(sa.and_(_J.object_type == type_, _J.object_id == id_) for type_, id_ in long))
-    query = sa.select(*columns).where(of_these, _J.position.is_not(None), _OF_THE_OBJECT)
-    found: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    columns = (_J.seq, _J.position, _J.object_type, _J.object_id, _J.revision, _J.project_id, _J.verb, _J.changes)
+    of_these = sa.or_(*map(_select_history, sorted(long, key=str)))
+    query = sa.select(*columns).where(of_these, _J.position.is_not(None))
+    found: dict[History, list[Any]] = defaultdict(list)
     for row in connection.execute(query.order_by(_J.object_type, _J.object_id, _J.position)):
-        found[row.object_type, row.object_id].append(row)
+        found[_history_of(row)].append(row)
     gone = [every[FIRST_ENTRIES:-kept] for every in found.values() if len(every) >= most + PORTION]
     if gone:
         last = sa.select(journal).where(_J.seq.in_([some[-1].seq for some in gone]))
@@ -139,11 +148,17 @@ def _thin_out_histories(connection: Connection, rows: Collection[Any], kept: int
         connection.execute(journal.insert(), sums)
 
 
+def _select_history(history: History) -> sa.ColumnElement[bool]:
+    object_type, object_id, giver = history
+    given = sa.and_(_J.revision.is_(None), _J.project_id == giver)
+    of_one = (_J.object_type == object_type, _J.object_id == object_id)
+    return sa.and_(*of_one, _OF_THE_OBJECT if giver is None else given)
+
+
 def _select_between(some: Sequence[Any]) -> sa.ColumnElement[bool]:
-    """Select entries of one object that follow each other."""
+    """Select entries of one history that follow each other."""
     first, last = some[0], some[-1]
-    of_one = (_J.object_type == first.object_type, _J.object_id == first.object_id)
-    return sa.and_(*of_one, _OF_THE_OBJECT, _J.position.between(first.position, last.position))
+    return sa.and_(_select_history(_history_of(first)), _J.position.between(first.position, last.position))
 
 
 def _sum_up_entries(last: Mapping[str, Any], gone: Sequence[Any]) -> dict[str, Any]:
