@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import random
+from collections import defaultdict
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from blazar.manager.common.settings import Settings
-from blazar.model.base.errors import InvalidInput, NotEnoughResources, StoreUnavailable, UsageDenied
+from blazar.model.base.errors import Conflict, InvalidInput, NotEnoughResources, NotFound, StoreUnavailable, UsageDenied
 from blazar.model.leases.limits import Bounds
 from blazar.model.leases.requests import LeaseChange, LeaseRequest
-from blazar.model.reports.demand import DemandKey, DemandSums
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.reports.demand import DemandKey, DemandQuestion, DemandSums
 from tests.observed import ObservedStore, before, failing
 from tests.statements import counted
 from tests.world import NOON, PROJECT, World, a_host, instances
@@ -106,3 +109,55 @@ def test_a_refusal_costs_no_statement_more(a_world):
     before = count(world)
     world.manager.refused_requests.count_lease = lambda *_: None
     assert count(world) == before
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_counts_are_those_of_a_list_of_all_refusals(world, seed):
+    """Members ask for anything at any time; the list has each request that an error says was refused."""
+    chance = random.Random(seed)
+    told: list[tuple[datetime, str, str, int, int]] = []
+    for _ in range(80):
+        hosts, hours, project = chance.choice((1, 2, 4)), chance.choice((1, 2)), chance.choice(("physics", "biology"))
+        try:
+            world.lease(a_host(hosts), hours=hours, project=project)
+        except NotEnoughResources as error:
+            hour = world.clock.now().replace(minute=0)
+            told.append((hour, project, error.code, hosts, hours * 3600))
+        if chance.random() < 0.3:
+            world.manager.refused_requests.write()
+        if chance.random() < 0.5:
+            world.run_to(world.clock.now() + timedelta(minutes=10))
+    expected: dict[DemandKey, DemandSums] = defaultdict(DemandSums)
+    longest: dict[tuple[object, ...], int] = defaultdict(int)
+    for hour, project, code, hosts, seconds in told:
+        key = DemandKey(project, "physical:host", code)
+        expected[key] += DemandSums(refused=1)
+        longest[key, hour, hosts] = max(longest[key, hour, hosts], seconds)
+    for (key, _, hosts), seconds in longest.items():
+        expected[key] += DemandSums(0, 1, hosts * seconds)
+    assert len(told) > 20
+    assert written(world) == expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_leases_waited_as_long_as_they_were_seen_waiting(world, seed):
+    """The oracle looks every five minutes which leases wait; everything happens at such a time."""
+    world.waits, chance, step = True, random.Random(seed), timedelta(minutes=5)
+    seen, made, in_vain = 0, [], set()
+    for _ in range(120):
+        if chance.random() < 0.4:
+            wait, hours = chance.randrange(1, 40) * step, chance.randrange(1, 20) / 12
+            with suppress(NotEnoughResources):
+                made.append(world.lease(a_host(chance.choice((1, 2, 3))), hours=hours, wait=wait).id)
+        if made and chance.random() < 0.1:
+            with suppress(NotFound, Conflict):
+                world.manager.leases.delete(chance.choice(made))
+        world.run()
+        states = {id_: world.now_of(id_).status for id_ in made}
+        seen += list(states.values()).count(LeaseStatus.WAITING) * int(step.total_seconds())
+        in_vain |= {id_ for id_, status in states.items() if status is LeaseStatus.TIMED_OUT}
+        world.clock.to(world.clock.now() + step)
+    end = world.clock.now()
+    (row,) = world.manager.reports.demand(DemandQuestion(NOON, end)).rows
+    assert (row.sums.waited, row.sums.timed_out) == (seen, len(in_vain))
+    assert row.sums.granted > 3
