@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.web.conftest import ADMIN, ALICE, query_of
 
 SWITCHES = "main button[aria-pressed]"
-PLACES = ("calendar", "leases", "all-leases", "hosts", "resources", "maintenance", "overview")
+PLACES = ("calendar", "leases", "all-leases", "hosts", "resources", "maintenance", "overview", "usage")
 
 
 def looked_at(page: Page) -> Locator:
@@ -44,7 +44,7 @@ def test_a_switch_stays_as_it_was_set_when_the_page_is_loaded_again(demo, page_o
     assert names
 
 
-@pytest.mark.parametrize("place", ["calendar", "all-leases"])
+@pytest.mark.parametrize("place", ["calendar", "all-leases", "usage"])
 def test_a_choice_stays_as_it_was_made_when_the_page_is_loaded_again(demo, page_of, place):
     page = page_of(demo + place, ADMIN)
     looked_at(page)

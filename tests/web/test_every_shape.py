@@ -71,6 +71,7 @@ def test_pages_with_leases_of_every_shape_are_readable_and_without_errors(shaped
     pages, leases = shaped
     views = ["leases?whose=project", "leases?state=past&whose=project", "calendar", "calendar?view=table"]
     views += [f"calendar?at={START:%Y-%m-%dT%H:%M:%SZ}&zoom={zoom}" for zoom in ("6h", "quarter")]
+    views += ["usage", "usage?step=day"]
     views += ["calendar?type=virtual:instance", "all-leases", "overview"][: 1 if who == ALICE else 3]
     page = page_of(pages + "leases", who)
     for view in views + [f"lease?id={lease['id']}" for lease in leases]:

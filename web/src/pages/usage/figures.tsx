@@ -39,26 +39,29 @@ interface FiguresProps {
   shares?: boolean;
 }
 
-/** The table; where it is wider than its room, it scrolls. */
+/** The table; where it is wider than its room, each row is a card. */
 export function Figures({ head, title, figures, sum, overlapping = false, shares = false }: FiguresProps) {
   const columns = [...(isLookedAt(sum) ? USE : []), ...BESIDE.filter(({ name }) => sum[name] > 0)];
   const cells = (sums: Sums, isSum = false) => (
     <>
-      <td class="number">{hoursOf(sums.reserved)}</td>
-      {columns.map(({ name }) => (
-        <td class="number" key={name} title={percentOf(sums[name], sums.reserved)}>
+      <td class="number" data-head="Reserved">
+        {hoursOf(sums.reserved)}
+      </td>
+      {columns.map(({ name, head: text }) => (
+        <td class="number" key={name} data-head={text} title={percentOf(sums[name], sums.reserved)}>
           {hoursOf(sums[name])}
         </td>
       ))}
       {sum.leases !== null && (
-        <td class="number">{isSum && overlapping ? "" : (sums.leases ?? 0).toLocaleString("en")}</td>
+        <td class="number" data-head="Leases">
+          {isSum && overlapping ? "" : (sums.leases ?? 0).toLocaleString("en")}
+        </td>
       )}
     </>
   );
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table scrolls, which needs the keyboard, too
-    <section class="table-scroll" tabIndex={0} aria-label={title}>
-      <table class="list figures">
+    <div class="table-scroll">
+      <table class="list stacked figures">
         <caption class="visually-hidden">{title}, in hours</caption>
         <thead>
           <tr>
@@ -90,6 +93,6 @@ export function Figures({ head, title, figures, sum, overlapping = false, shares
           </tr>
         </tfoot>
       </table>
-    </section>
+    </div>
   );
 }

@@ -140,10 +140,10 @@ function Day(props: { row: ForecastRow; x: number; width: number; y: (seconds: n
 }
 
 function ForecastFigures({ rows }: { rows: readonly ForecastRow[] }) {
+  const known = rows.some(({ expected }) => expected !== null);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table scrolls, which needs the keyboard, too
-    <section class="table-scroll" tabIndex={0} aria-label="Promised and expected by day">
-      <table class="list figures">
+    <div class="table-scroll">
+      <table class="list stacked figures">
         <caption class="visually-hidden">Promised and expected by day, in hours</caption>
         <thead>
           <tr>
@@ -151,23 +151,41 @@ function ForecastFigures({ rows }: { rows: readonly ForecastRow[] }) {
             <th scope="col">All there is</th>
             <th scope="col">Promised</th>
             <th scope="col">Expected</th>
-            <th scope="col">From</th>
-            <th scope="col">To</th>
+            {known && (
+              <>
+                <th scope="col">From</th>
+                <th scope="col">To</th>
+              </>
+            )}
           </tr>
         </thead>
         <tbody>
           {rows.map((row) => (
             <tr key={row.day}>
               <th scope="row">{formatted(dayAt(row), "UTC", "day")}</th>
-              <td class="number">{hoursOf(row.registered)}</td>
-              <td class="number">{hoursOf(row.promised)}</td>
-              <td class="number">{row.expected ? hoursOf(row.expected.median) : "not known"}</td>
-              <td class="number">{row.expected ? hoursOf(row.expected.lower) : ""}</td>
-              <td class="number">{row.expected ? hoursOf(row.expected.upper) : ""}</td>
+              <td class="number" data-head="All there is">
+                {hoursOf(row.registered)}
+              </td>
+              <td class="number" data-head="Promised">
+                {hoursOf(row.promised)}
+              </td>
+              <td class="number" data-head="Expected">
+                {row.expected ? hoursOf(row.expected.median) : "not known"}
+              </td>
+              {known && (
+                <>
+                  <td class="number" data-head="From">
+                    {row.expected ? hoursOf(row.expected.lower) : ""}
+                  </td>
+                  <td class="number" data-head="To">
+                    {row.expected ? hoursOf(row.expected.upper) : ""}
+                  </td>
+                </>
+              )}
             </tr>
           ))}
         </tbody>
       </table>
-    </section>
+    </div>
   );
 }
