@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from oslo_config import cfg
@@ -91,9 +92,9 @@ class HttpWebhooks:
         """
         dated = clock or SystemClock()
         options = conf[SECTION]
-        named = TargetNames("url", SECTION)
+        named = TargetNames("url", SECTION, plain=None)
         operators = Allowed.of(options.allowed_hosts, options.allowed_networks, http=False, named=named)
-        members = Allowed.public_only(options.member_networks, named=TargetNames("url", SECTION, "member_networks"))
+        members = Allowed.public_only(options.member_networks, named=replace(named, networks="member_networks"))
         return cls(options.master_secrets, operators, members, cafile=conf.cafile, now=lambda: dated.now().timestamp())
 
     @property

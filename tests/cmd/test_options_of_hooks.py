@@ -64,3 +64,10 @@ def test_messages_are_dated_by_the_clock_of_the_service_and_not_of_the_machine(l
         assert isinstance(sender, HttpWebhooks | HttpHooks)
         assert abs(sender._now() - off.now().timestamp()) < 60
     assert abs(HttpWebhooks.configured(conf)._now() - there.now().timestamp()) < 60
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_refusal_names_no_option_that_there_is_not(load, trusted):
+    with pytest.raises(InvalidInput) as refused:
+        HttpWebhooks.configured(load("[webhooks]", SECRET)).check_target("http://chat.example/", trusted=trusted)
+    assert refused.value.message == "url begins with http://; give an https:// URL"

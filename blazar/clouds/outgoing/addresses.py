@@ -44,11 +44,15 @@ FIRST_FREE_PORT = 1024
 
 @dataclass(frozen=True, slots=True)
 class TargetNames:
-    """What sentences about a URL name: its field in a request, and the section of the options about it."""
+    """What sentences about a URL name: its field in a request, and the section of the options about it.
+
+    ``plain`` is the option that allows calls without TLS; None where there is none.
+    """
 
     field: str = "hook_url"
     section: str = "generic"
     networks: str = "allowed_networks"
+    plain: str | None = "allow_http"
 
 
 GENERIC = TargetNames()
@@ -91,7 +95,8 @@ class Allowed:
         field, section = self.named.field, self.named.section
         parts = _split_url(url, field)
         if parts.scheme == "http" and not self.http:
-            mend = "" if self.public else f", or have the operator set [{section}] allow_http"
+            plain = self.named.plain
+            mend = "" if plain is None else f", or have the operator set [{section}] {plain}"
             raise InvalidInput(f"{field} begins with http://; give an https:// URL{mend}", at=f"/{field}")
         if self.public and (parts.port or HTTPS_PORT) != HTTPS_PORT and (parts.port or 0) < FIRST_FREE_PORT:
             raise InvalidInput(
