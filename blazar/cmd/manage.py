@@ -32,6 +32,7 @@ from blazar.model.base.log_lines import escape
 from blazar.model.base.paging import Page
 from blazar.model.leases.requests import Actor
 from blazar.model.problems.problems import (
+    LONGEST_REASON,
     MOST_AT_ONCE,
     ProblemAction,
     ProblemKind,
@@ -186,8 +187,14 @@ def _add(
     return sub
 
 
+def _read_reason(text: str) -> str:
+    if text.isspace() or not 0 < len(text) <= LONGEST_REASON:
+        raise argparse.ArgumentTypeError(f"give why, in 1 to {LONGEST_REASON} characters, not all of them spaces")
+    return text
+
+
 def _add_deed(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--reason", required=True, help="why; it goes into the history of the lease")
+    parser.add_argument("--reason", required=True, type=_read_reason, help="why; it goes into the history of the lease")
     parser.add_argument("--yes", action="store_true", help="do it; without this, only say what would be done")
     parser.add_argument("--confirm", help="the id of a reservation that is not on record, once more, to end it")
 

@@ -73,6 +73,14 @@ def test_of_several_some_are_refused_and_no_more_than_fifty_are_taken(world, lat
     assert stopped.value.code == 2
 
 
+@pytest.mark.parametrize("reason", ["", " ", "\t\n", "x" * 1001])
+def test_the_history_is_told_why(world, late, capsys, reason):
+    with pytest.raises(SystemExit) as stopped:
+        run(world, "leases", "end", late.id, "--reason", reason, "--yes")
+    assert stopped.value.code == 2
+    assert "--reason: give why, in 1 to 1000 characters" in capsys.readouterr().err
+
+
 def test_only_what_can_be_done_is_to_be_repeated(world, late, capsys):
     again = "repeat it with --yes"
     assert run(world, "problems", "retry", "event:none", "--reason", "x") == manage.REFUSED

@@ -34,6 +34,7 @@ from blazar.api.subscriptions.routes import visible_subscription
 from blazar.model.base.clock import zulu
 from blazar.model.base.errors import NotFound
 from blazar.model.problems.problems import (
+    LONGEST_REASON,
     Problem,
     ProblemAction,
     ProblemKind,
@@ -102,9 +103,9 @@ _ACT: Json = {
         "reason": {
             "type": "string",
             "minLength": 1,
-            "maxLength": 1000,
+            "maxLength": LONGEST_REASON,
             "pattern": r"\S",
-            "description": "why, as a string of 1 to 1000 characters, not all of them spaces",
+            "description": f"why, as a string of 1 to {LONGEST_REASON} characters, not all of them spaces",
         },
         "dry_run": {"type": "boolean", "description": "true, the default: only say what would be done"},
         "confirm": {

@@ -13,6 +13,9 @@ from blazar.model.base.paging import Page, Position
 MOST_AT_ONCE = 50
 """Problems that one command acts on."""
 
+LONGEST_REASON = 1000
+"""Characters of the reason of an act."""
+
 
 class ProblemKind(StrEnum):
     """What is in trouble.
