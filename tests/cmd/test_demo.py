@@ -90,7 +90,9 @@ def test_there_are_leases_of_many_projects_past_present_and_future(store):
     assert counts[LeaseStatus.ACTIVE] >= 4
     assert counts[LeaseStatus.PENDING] > 15
     assert counts[LeaseStatus.WAITING] >= 2
-    assert set(counts) == {LeaseStatus.TERMINATED, LeaseStatus.ACTIVE, LeaseStatus.PENDING, LeaseStatus.WAITING}
+    assert counts[LeaseStatus.STARTING] == 1
+    ordinary = {LeaseStatus.TERMINATED, LeaseStatus.ACTIVE, LeaseStatus.PENDING, LeaseStatus.WAITING}
+    assert set(counts) == {*ordinary, LeaseStatus.STARTING}
     assert any(lease.degraded for lease in leases)
 
 
@@ -108,6 +110,17 @@ def test_there_are_leases_of_every_type_of_resource_that_has_something_registere
         "generic",
         "device",
     }
+
+
+def test_operators_have_problems_of_several_kinds_with_their_reasons_and_what_to_do(demo):
+    found = demo.read("/v1/problems?limit=200")["problems"]
+    assert {problem["kind"] for problem in found} == {"event", "lease", "resource", "drift"}
+    (start,) = [problem for problem in found if problem["kind"] == "event"]
+    assert start["summary"].startswith("start_lease of lease beamline-replay has failed ")
+    assert "servers that belong to no reservation" in start["explanation"][0]
+    (drift,) = [problem for problem in found if problem["kind"] == "drift"]
+    assert drift["actions"] == ["mend"]
+    assert "it would call grant_flavor" in drift["explanation"][0]
 
 
 @pytest.mark.parametrize("kind", ["host", "floatingip", "volume", "network", "generic", "device"])

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from datetime import datetime, timedelta
 
-from blazar.cmd.demo import people
+from blazar.cmd.demo import people, problems
 from blazar.cmd.demo.stage import Stage
 from blazar.model.base.moments import NOW, Duration
 from blazar.model.leases.lease import Lease
@@ -61,7 +61,9 @@ def play(stage: Stage, chance: random.Random, now: datetime) -> None:
         stage.settle()
     _offer(stage, chance)
     _use_up(stage, chance)
+    problems.plan(stage, now)
     _run_and_settle(stage, now)
+    problems.differ(stage)
 
 
 def _run_and_settle(stage: Stage, now: datetime) -> None:

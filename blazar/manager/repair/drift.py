@@ -68,14 +68,17 @@ class _RegionLook:
 
 
 class Drift(BackgroundThread):
-    """Looks at all reservations in use, one at a time, and mends them if that is wanted."""
+    """Looks at all reservations in use, one at a time, and mends them if that is wanted.
 
-    def __init__(self, runtime: Runtime, replacement: Replacement, *, pause: float = PAUSE) -> None:
+    ``pause`` are the seconds between two reservations.
+    """
+
+    def __init__(self, runtime: Runtime, replacement: Replacement) -> None:
         self._interval = runtime.settings.drift_interval.total_seconds()
         super().__init__("drift", work="Reservations in use cannot be looked at", first_pause=self._interval)
         self._runtime = runtime
         self._replacement = replacement
-        self._between = pause
+        self.pause = PAUSE
 
     def start(self) -> None:
         """Start the thread that looks every ``drift_interval``; none if that is zero."""
@@ -92,7 +95,7 @@ class Drift(BackgroundThread):
             seen = passes.setdefault(reservation.region, _RegionLook())
             if (detail := self._look_in_pass(lease, reservation, seen)) is not None:
                 seen.found[reservation.id] = self._note(lease, reservation, detail)
-            self._stopping.wait(self._between)
+            self._stopping.wait(self.pause)
         for region, seen in passes.items():
             types = self._runtime.types.keys() - seen.silent
             look = Look(ProblemKind.DRIFT, region, self._runtime.clock.now(), seen.found, types)

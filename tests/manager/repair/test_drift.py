@@ -30,7 +30,7 @@ def look(world: World) -> int:
 @pytest.fixture
 def world(a_world) -> World:
     made = a_world()
-    made.manager.drift._between = 0
+    made.manager.drift.pause = 0
     return made
 
 
@@ -216,7 +216,7 @@ def test_reservations_in_use_are_never_looked_at_if_the_file_says_so(sqlite, tmp
 @pytest.mark.parametrize("mends", [True, False])
 def test_what_differs_is_mended_at_once_only_if_the_file_says_so(sqlite, tmp_path, mends):
     world = configured_world(sqlite, tmp_path, "[manager]", f"drift_mend = {mends}")
-    world.manager.drift._between = 0
+    world.manager.drift.pause = 0
     lease = world.lease(a_host())
     world.run()
     host = to_freepool(world, lease)

@@ -72,7 +72,7 @@ class Judged:
     def __init__(self, engine: Engine, name: str) -> None:
         settings = Settings(claim_ttl=timedelta(seconds=30), promises=0, drift_mend=True)
         self.world = World(engine, settings=settings)
-        self.world.manager.drift._between = 0
+        self.world.manager.drift.pause = 0
         every = {**every_type(self.world), "servers": servers(2), "stack": stacks("small", disks=1, outside=1)}
         self.request = every[name]
 
@@ -264,7 +264,7 @@ def test_what_a_manager_leaves_that_dies_right_after_a_call_is_finished(judged, 
             case.start(lease)
         case.world.faults.on_call = None
         case.world.manager = case.world.another_manager()
-        case.world.manager.drift._between = 0
+        case.world.manager.drift.pause = 0
         case.world.clock.by(seconds=31)
         case.start(lease)
         check_as_if_nothing_had_happened(case, lease, f"the manager dies after call {number}")
