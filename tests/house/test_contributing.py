@@ -6,19 +6,20 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import fields, replace
-from datetime import UTC, datetime
+from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
 import pytest
-import sqlalchemy as sa
+from blazarclient.shell import main as blazar
 
 from blazar.api.app import create_app
 from blazar.api.http.identity import StandaloneIdentity
 from blazar.api.http.openapi import Served
 from blazar.api.http.routes import Part, Route
 from blazar.api.parts import BUILTIN
+from blazar.cmd import manage
 from blazar.model.base.errors import InvalidInput
 from blazar.model.leases.requests import ReservationRequest
 from blazar.model.leases.states import EventType, LeaseStatus
@@ -28,6 +29,8 @@ from blazar.resources.contract.kind import Kind
 from blazar.resources.contract.plugin import members_of
 from blazar.resources.contract.type import ResourceType
 from blazarconformance import CATALOGUE, harness
+from tests.api.conftest import app_of
+from tests.client.serving import serving
 from tests.tables import new_sqlite
 from tests.world import World, a_host
 
@@ -83,22 +86,31 @@ def test_functions_that_a_page_names_are_in_the_file_it_names(page):
             assert re.search(defined, source, re.M), f"{name} is not in {file}"
 
 
-def test_the_statements_of_debug_a_lease_run(tmp_path):
-    engine = new_sqlite(tmp_path / "blazar.sqlite")
-    found = blocks(DEBUG_A_LEASE, "sql")
-    assert len(found) == 3
-    world = World(engine)
+def test_the_commands_of_debug_a_lease_find_the_cause(tmp_path, capsys, monkeypatch):
+    world = World(new_sqlite(tmp_path / "blazar.sqlite"))
     world.simulated.users.boot_server("old", project_id="chemistry", user_id="u", host="node-1")
-    world.lease(a_host(needs='["==", "$hypervisor_hostname", "node-1"]'), name="stuck")
-    world.run()
-    with engine.connect() as connection:
-        event, *_ = connection.execute(sa.text(found[0])).mappings().all()
-        (allocation,) = connection.execute(sa.text(found[1])).mappings().all()
-        resources = connection.execute(sa.text(found[2])).mappings().all()
-    assert "belong to no reservation, as" in event["reason"]
-    assert datetime.fromisoformat(event["due_at"]).replace(tzinfo=UTC) > world.clock.now()
-    assert allocation["name"] == "node-1"
-    assert [resource["name"] for resource in resources] == ["node-1", "node-2", "node-3"]
+    lease = world.lease(a_host(needs='["==", "$hypervisor_hostname", "node-1"]'), name="stuck")
+    world.run_to(world.clock.now() + timedelta(minutes=3))
+    world.manager.presence.beat()
+    event = f"event:{world.now(lease).event(EventType.START).id}"
+    lines = [line for block in blocks(DEBUG_A_LEASE, "sh") for line in block.splitlines()]
+    asked = [line.replace("event:ID", event) for line in lines if line.startswith("blazar ")]
+    told: dict[str, str] = {}
+    with serving(app_of(world.manager)) as way:
+        monkeypatch.setenv("OS_AUTH_TYPE", "admin_token")
+        monkeypatch.setenv("OS_ENDPOINT", way.url)
+        monkeypatch.setenv("OS_TOKEN", "root:admin:admin")
+        for line in asked:
+            assert blazar(line.split()[1:]) == 0, line
+            told[line.split(" ", 3)[1]] = " ".join(capsys.readouterr().out.split())
+    assert set(told) == {"lease", "problem", "manager", "allocation", "host"}
+    assert "belong to no reservation" in told["problem"]
+    assert lease.id in told["allocation"]
+    (manage_line,) = [line for line in lines if line.startswith("blazar-manage ")]
+    assert (
+        manage.run(world.manager, manage.parse(manage_line.replace(" ID", f" {lease.id}").split()[1:])) == manage.FOUND
+    )
+    assert "The last reason is: " in capsys.readouterr().out
 
 
 def test_the_test_of_debug_a_lease_passes(tmp_path):
