@@ -17,6 +17,7 @@ from oslo_config import cfg
 
 from blazar.cmd import logins
 from blazar.cmd.monitoring import PortAnswer, PortPage
+from blazar.manager.service import ManagerService
 from blazar.model.base.errors import CloudUnavailable, OtherVersion, StoreUnavailable
 from blazar.model.managers.presence import Pong
 from blazar.observe.readiness import Check, Liveness, Readiness
@@ -74,9 +75,21 @@ def make_api_readiness(conf: cfg.ConfigOpts, manager: Manager) -> Readiness:
     )
 
 
-def make_manager_readiness(manager: Manager, ping: Callable[[], Pong]) -> Readiness:
-    """Return the checks of a manager: its database, and that it receives what it sends itself over the message bus."""
-    return Readiness((Check("bus", ping), Check("database", partial(_look_at_database, manager))))
+def make_manager_readiness(
+    manager: Manager, ping: Callable[[], Pong] | None = None, looks: Mapping[str, Callable[[], object]] | None = None
+) -> Readiness:
+    """Return the checks of a manager: its database, the services of its clouds that ``looks`` looks at by name.
+
+    Where it has a message bus, it has to receive what it sends itself: ``ping``.
+    """
+    bus = () if ping is None else (Check("bus", ping),)
+    services = (Check(name, look) for name, look in (looks or {}).items())
+    return Readiness((*bus, Check("database", partial(_look_at_database, manager)), *services))
+
+
+def make_liveness(manager: ManagerService) -> Liveness:
+    """Return when a manager counts as stuck: by the threads on which all its work depends."""
+    return Liveness({part.name: part.rounds.seconds_in_round for part in (manager.claims, manager.engine)})
 
 
 def list_pages(liveness: Liveness, readiness: Readiness) -> dict[str, PortPage]:

@@ -12,9 +12,10 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -39,7 +40,7 @@ from blazar.model.base.clock import SystemClock
 from blazar.model.base.errors import BlazarError, CloudUnavailable, StoreUnavailable
 from blazar.model.base.log_lines import Trouble
 from blazar.model.managers.presence import ManagerState
-from blazar.observe.readiness import LIMIT, Liveness
+from blazar.observe.readiness import LIMIT, Readiness
 from blazar.rpc import server as rpc
 from blazar.rpc.client import ping_server
 from blazar.store.sql import revisions
@@ -103,14 +104,23 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     try:
         started = _assemble(conf, tables, stopping)
         if started is not None:
-            _serve(conf, *started, stopping)
+            _serve(conf, started, stopping)
     finally:
         tables.dispose()
         stop_tracing()
 
 
-def _assemble(conf: cfg.ConfigOpts, tables: Engine, stopping: threading.Event) -> tuple[ManagerService, str] | None:
-    """Return a manager, once all that it needs is there, and the project of the service user; None if it is to stop."""
+@dataclass(frozen=True)
+class _Started:
+    """A manager, the project of its service user, and what looks whether services of its clouds answer, by name."""
+
+    manager: ManagerService
+    project_id: str
+    looks: Mapping[str, Callable[[], None]]
+
+
+def _assemble(conf: cfg.ConfigOpts, tables: Engine, stopping: threading.Event) -> _Started | None:
+    """Return a manager once all that it needs is there; None if it is to stop."""
     login = credentials(conf)
     access = Access(login)
     identity = CloudIdentity(
@@ -141,17 +151,22 @@ def _assemble(conf: cfg.ConfigOpts, tables: Engine, stopping: threading.Event) -
     if manager is None:
         return None
     manager.journal_numbering.tell_configuration(take_fingerprints(conf))
-    return manager, project_id or ""
+    looks = {
+        f"{service} of {region}" if region else service: look
+        for region, one in accesses.items()
+        for service, look in one.list_looks().items()
+    }
+    return _Started(manager, project_id or "", looks)
 
 
-def _serve(conf: cfg.ConfigOpts, manager: ManagerService, project_id: str, stopping: threading.Event) -> None:
+def _serve(conf: cfg.ConfigOpts, started: _Started, stopping: threading.Event) -> None:
     """Let a manager work, and answer what comes by the message bus, until ``stopping`` is set."""
-    bus = transport(conf)
+    manager, bus = started.manager, transport(conf)
     pool = rpc.pool_of(conf)
     listener = rpc.server(conf, bus, manager, name=_server_name(conf), clock=manager.clock, pool=pool)
     updates = _service_updates(conf, manager)
-    liveness = make_liveness(manager)
-    readiness = health.make_manager_readiness(manager, partial(ping_server, conf, bus, _server_name(conf), LIMIT))
+    liveness = health.make_liveness(manager)
+    readiness = _make_readiness(conf, bus, started)
     numbers = monitoring.list_pages(lambda: manager.readings.read(pool), manager.sampling.read)
     port = monitoring.open_port(conf, numbers | health.list_pages(liveness, readiness))
     process.settle()
@@ -160,7 +175,7 @@ def _serve(conf: cfg.ConfigOpts, manager: ManagerService, project_id: str, stopp
     # An unreachable message bus is waited for without a limit.
     listening = _run_in_daemon(lambda: listener.start(override_pool_size=conf.manager.rpc_threads))
     hearing = None if updates is None else _run_in_daemon(updates.start)
-    started = f"blazar-manager {manager.claims.owner} has started, with the service user in project {project_id}"
+    said = f"blazar-manager {manager.claims.owner} has started, with the service user in project {started.project_id}"
     try:
         _wait_for_bus(listening, stopping)
         if not stopping.is_set():
@@ -168,8 +183,8 @@ def _serve(conf: cfg.ConfigOpts, manager: ManagerService, project_id: str, stopp
             manager.presence.enter(ManagerState.RUNNING)
             if conf.monitoring.listen:
                 readiness.start()
-            LOG.info("%s", started)
-            process.say_ready(started)
+            LOG.info("%s", said)
+            process.say_ready(said)
         _watch(listening, hearing, stopping)
     except Exception as error:
         # Drivers of the message bus pass on exceptions of their libraries, for example for a wrong password.
@@ -184,6 +199,12 @@ def _serve(conf: cfg.ConfigOpts, manager: ManagerService, project_id: str, stopp
         _finish(manager, conf.manager.drain_timeout if drains else None)
         _for_a_while(bus.cleanup, PARTING)
         port.stop()
+
+
+def _make_readiness(conf: cfg.ConfigOpts, bus: Any, started: _Started) -> Readiness:
+    """Return the checks of a manager that asks itself over the bus whether it is there."""
+    ping = partial(ping_server, conf, bus, _server_name(conf), LIMIT)
+    return health.make_manager_readiness(started.manager, ping, started.looks)
 
 
 def _say_stopping(manager: ManagerService, *, drains: bool) -> None:
@@ -210,11 +231,6 @@ def _finish(manager: ManagerService, most_seconds: float | None) -> None:
     logging.shutdown()
     # Its threads would be waited for otherwise.
     os._exit(0)
-
-
-def make_liveness(manager: ManagerService) -> Liveness:
-    """Return when a manager counts as stuck: by the threads on which all its work depends."""
-    return Liveness({part.name: part.rounds.seconds_in_round for part in (manager.claims, manager.engine)})
 
 
 def _watch(listening: Future[None], hearing: Future[None] | None, stopping: threading.Event) -> None:

@@ -37,7 +37,7 @@ from blazar.api.parts import all_parts
 from blazar.clouds.hooks.http import HttpHooks
 from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import open_cloud
-from blazar.cmd import assemble, config, monitoring, pages, process, tracing, web
+from blazar.cmd import assemble, config, health, monitoring, pages, process, tracing, web
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.demo import past
 from blazar.cmd.demo.stage import set_limits
@@ -109,7 +109,7 @@ def _run(options: argparse.Namespace) -> int:
     serving = web.Serving(server)
     process.settle()
     stop_tracing = tracing.start(conf, "blazar-standalone")
-    port = monitoring.open_trial_port(conf, monitoring.list_pages(manager.readings.read, manager.sampling.read))
+    port = _open_port(conf, manager)
     manager.journal_numbering.tell_configuration(take_fingerprints(conf))
     manager.start(alone=True)
     manager.presence.enter(ManagerState.RUNNING)
@@ -130,6 +130,14 @@ def _run(options: argparse.Namespace) -> int:
         lock.close()
         stop_tracing()
     return 0
+
+
+def _open_port(conf: cfg.ConfigOpts, manager: ManagerService) -> monitoring.MonitoringPort:
+    """Return the port with the metrics of a manager and with its health, at which it looks from now on."""
+    readiness = health.make_manager_readiness(manager)
+    readiness.start()
+    numbers = monitoring.list_pages(manager.readings.read, manager.sampling.read)
+    return monitoring.open_trial_port(conf, numbers | health.list_pages(health.make_liveness(manager), readiness))
 
 
 def _make_server(

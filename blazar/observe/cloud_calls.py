@@ -17,38 +17,33 @@ Outcome = Literal["ok", "refused", "unavailable", "timeout", "not_sent"]
 
 @dataclass(slots=True)
 class CountedCall:
-    """A call that is being made, and what is known to have become of it."""
+    """A call that is being made; ``outcome`` is what is known to have become of it, None: its error says that."""
 
-    outcome: Outcome = "not_sent"
+    outcome: Outcome | None = None
 
 
 @contextmanager
 def count_cloud_call(service: str, region: str = "") -> Iterator[CountedCall]:
-    """Count a call; who makes it says what becomes of it. The time of one that was not sent is not noted."""
+    """Count a call by what becomes of it. The time of one that was not sent is not noted."""
     call, begin = CountedCall(), time.perf_counter()
+    outcome: Outcome = "ok"
     try:
         yield call
+    except BaseException as error:
+        outcome = _judge(error)
+        raise
     finally:
-        metrics.CLOUD_REQUESTS.add(service, region, call.outcome)
-        if call.outcome != "not_sent":
+        outcome = call.outcome or outcome
+        metrics.CLOUD_REQUESTS.add(service, region, outcome)
+        if outcome != "not_sent":
             metrics.CLOUD_REQUEST_DURATION.note(time.perf_counter() - begin, service)
 
 
-@contextmanager
-def judge_cloud_call(service: str, region: str = "") -> Iterator[None]:
-    """Count a call that says by its error what became of it."""
-    with count_cloud_call(service, region) as call:
-        try:
-            yield
-        except (ClaimLost, TooLate):
-            raise
-        except CloudUnavailable:
-            call.outcome = "unavailable"
-            raise
-        except BlazarError:
-            call.outcome = "refused"
-            raise
-        call.outcome = "ok"
+def _judge(error: BaseException) -> Outcome:
+    """Return what the error of a call says of it."""
+    if isinstance(error, CloudUnavailable):
+        return "unavailable"
+    return "refused" if isinstance(error, BlazarError) and not isinstance(error, ClaimLost | TooLate) else "not_sent"
 
 
 @contextmanager

@@ -88,6 +88,16 @@ def an_access(**requests):
     return Access(Credentials(auth=auth, **{"region": "RegionOne", "interfaces": {"compute": "internal"}, **requests}))
 
 
+def test_a_service_that_the_catalog_does_not_have_is_not_looked_at(web):
+    looks = an_access().list_looks()
+    web.get(NOVA, status_code=401)
+    looks["nova"]()
+    looks["heat"]()
+    web.get(NOVA, exc=requests.ConnectionError("refused"))
+    with pytest.raises(CloudUnavailable, match="Nova does not answer"):
+        looks["nova"]()
+
+
 @pytest.fixture
 def nova(web):
     return an_access().compute

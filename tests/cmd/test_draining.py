@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from blazar.cmd import manager, process
+from blazar.cmd import health, manager, process
 from blazar.manager.common.settings import Settings
 from blazar.model.base.errors import StoreUnavailable
 from blazar.model.leases.states import LeaseStatus
@@ -91,7 +91,7 @@ def test_an_outage_of_the_database_is_no_reason_to_be_killed_and_an_engine_that_
         return call(*arguments, **more)
 
     served = world.another_manager(store=ObservedStore(world.store, around))
-    liveness = manager.make_liveness(served)
+    liveness = health.make_liveness(served)
     impatient = Liveness(dict(liveness._turning), limit=0.1)
     assert set(liveness._turning) == {"heartbeat", "engine"}
     outage = True

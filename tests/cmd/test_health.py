@@ -12,6 +12,8 @@ import time
 import pytest
 from werkzeug.test import Client
 
+from blazar.clouds.openstack import Access
+from blazar.clouds.openstack.options import credentials
 from blazar.cmd import api, web
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.health import KeystoneCheck, list_pages, make_api_readiness, make_manager_readiness
@@ -198,6 +200,32 @@ def test_people_and_alerts_read_what_does_not_work_and_supervisors_what_is_stuck
     readiness.look_at_all()
     assert (tell("/readyz").status, tell("/readyz").body) == (200, b"ok")
     assert not any(page.needs_token for page in pages.values())
+
+
+def test_a_manager_says_which_service_of_which_region_does_not_answer(world):
+    def fail() -> None:
+        raise CloudUnavailable("Nova does not answer: refused")
+
+    readiness = make_manager_readiness(world.manager, looks={"nova of North": fail, "nova of South": lambda: None})
+    readiness.look_at_all()
+    assert readiness.list_failures() == ("nova of North: Nova does not answer: refused",)
+    assert [state.name for state in readiness.list_states()] == ["database", "nova of North", "nova of South"]
+
+
+def test_all_services_of_a_cloud_are_looked_at_without_a_token_and_those_that_fail_are_named(load, stub, working):
+    looks = Access(credentials(load(*working()))).list_looks()
+    assert set(looks) == {"keystone", "nova", "placement", "glance", "neutron", "cinder", "heat"}
+    for look in looks.values():
+        look()
+    stub.statuses["/placement"] = 503
+    with pytest.raises(CloudUnavailable, match="Placement answers with status 503"):
+        looks["placement"]()
+    stub.statuses["/placement"] = 401
+    looks["placement"]()
+    stub.close()
+    for name in ("keystone", "nova", "heat"):
+        with pytest.raises(CloudUnavailable, match="does not answer"):
+            looks[name]()
 
 
 @pytest.fixture

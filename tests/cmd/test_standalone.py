@@ -28,6 +28,8 @@ from blazar.clouds.simulated import open_cloud
 from blazar.cmd import config, standalone
 from blazar.model.base.clock import SystemClock
 from tests.cmd.conftest import Program
+from tests.openstack import eventually
+from tests.slow.alerts.watching import free_port
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -213,3 +215,26 @@ def test_a_folder_that_cannot_be_is_told_with_how_to_choose_another(tmp_path, pl
     assert program.ended() == 1
     said = f"blazar-standalone: the folder {folder} cannot be used: Not a directory; choose another with BLAZAR_DATA"
     assert program.last_words == said
+
+
+def test_supervisors_and_people_ask_whether_it_is_well(tmp_path):
+    place = f"127.0.0.1:{free_port()}"
+    (tmp_path / "blazar.conf").write_text(f"[monitoring]\nlisten = {place}\n", encoding="utf-8")
+    program, _ = begun(tmp_path, "--config-file", str(tmp_path / "blazar.conf"))
+    try:
+        eventually(lambda: answers(f"http://{place}/readyz"), patience=30)
+        assert answers(f"http://{place}/livez")
+        with urllib.request.urlopen(f"http://{place}/readyz?detailed", timeout=30) as answer:
+            assert [check["name"] for check in json.load(answer)["checks"]] == ["database"]
+    finally:
+        program.process.send_signal(signal.SIGTERM)
+        assert program.process.wait(30) == 0
+
+
+def answers(url: str) -> bool:
+    """Tell whether a page says that all is well."""
+    try:
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return answer.read() == b"ok\n"
+    except urllib.error.HTTPError:
+        return False

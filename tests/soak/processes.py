@@ -64,7 +64,7 @@ def manage(plan: Plan, number: int, claim_ttl: int) -> None:
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     cloud = plan.troubled_cloud(number)
     nobody = SimpleNamespace(auth=None, region=None)
-    access = SimpleNamespace(session=None, log_in=lambda: "service")
+    access = SimpleNamespace(session=None, log_in=lambda: "service", list_looks=dict)
     parts = mock.patch.multiple(
         program,
         credentials=lambda _: nobody,

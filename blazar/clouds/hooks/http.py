@@ -21,7 +21,7 @@ from blazar.context import check_change, current
 from blazar.model.base.clock import Clock, SystemClock, zulu
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, InvalidInput
 from blazar.model.base.json_text import Json
-from blazar.observe.cloud_calls import judge_cloud_call
+from blazar.observe.cloud_calls import count_cloud_call
 
 HEALTH_SECONDS = 5.0
 """The time limit for a question about health: many may have to be asked in a minute."""
@@ -91,7 +91,7 @@ class HttpHooks:
         secrets = [signing.derive_secret(master, thing) for master in self._masters for thing in call.things]
         signed = signing.sign(secrets, message_id=call.message_id, timestamp=int(self._now()), body=body)
         headers = {"Content-Type": "application/json", "Accept": "application/json", **signed}
-        with judge_cloud_call("hooks"):
+        with count_cloud_call("hooks"):
             try:
                 reply = self._poster.post(parts, headers, body, seconds)
             except NotAllowed as error:

@@ -26,7 +26,7 @@ from blazar import __version__
 from blazar.clouds.openstack.breaker import PATIENCE, Breaker
 from blazar.clouds.openstack.bulkhead import Bulkhead
 from blazar.clouds.openstack.options import Credentials
-from blazar.clouds.openstack.service import CloudService, brief
+from blazar.clouds.openstack.service import LOOK_SECONDS, CloudService, brief
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, RoleMissing
 
@@ -146,6 +146,19 @@ class Access:
         self._auth_url = getattr(credentials.auth, "auth_url", None)
         self._projects: OrderedDict[str, InProject] = OrderedDict()
         self._lock = threading.Lock()
+
+    def list_looks(self) -> Mapping[str, Callable[[], None]]:
+        """Return what looks whether a service answers, and raises CloudUnavailable, by the names of services."""
+        services = (self.compute, self.placement, self.image, self.network, self.volume, self.orchestration)
+        return {"keystone": self._look_at_keystone} | {service.name: service.look for service in services}
+
+    def _look_at_keystone(self) -> None:
+        if not self._auth_url:
+            return
+        try:
+            self.session.get(self._auth_url, authenticated=False, timeout=LOOK_SECONDS)
+        except (ksa.ClientException, requests.RequestException) as error:
+            raise CloudUnavailable(f"Keystone does not answer: {brief(error)}") from error
 
     def in_project(self, project_id: str, *, recent: bool = False) -> InProject:
         """Return the services for the service user as a member of another project. RoleMissing, CloudUnavailable.

@@ -47,6 +47,10 @@ ENDPOINT_SECONDS = 10.0
 """How long an endpoint is used before it is read from the catalog again."""
 
 
+LOOK_SECONDS = 3.0
+"""Seconds that a service has to show that it is there."""
+
+
 class VersionMissing(CloudRefused):
     """The service does not support the microversion that a call needs."""
 
@@ -185,8 +189,29 @@ class CloudService:
             # Only the query of the link is used: its host may be unreachable from here.
             query |= parse_qs(urlsplit(next_page).query)
 
+    @property
+    def name(self) -> str:
+        """Its name in metrics and checks."""
+        return self._name.lower()
+
+    def look(self) -> None:
+        """Raise CloudUnavailable unless the service answers, whatever it says; no call to one that is not there."""
+        try:
+            proxy = self._proxy()
+            url = proxy.get_endpoint()
+            if url is None:
+                return
+            answer = proxy.session.get(url, authenticated=False, raise_exc=False, timeout=LOOK_SECONDS)
+        except sdk.ServiceDisabledException:
+            return
+        except (ksa.ClientException, sdk.SDKException, requests.RequestException) as error:
+            raise CloudUnavailable(f"{self._name} does not answer: {brief(error)}") from error
+        if answer.status_code >= 500:
+            raise CloudUnavailable(f"{self._name} answers with status {answer.status_code}")
+
     def _call_guarded(self, asked: _Request) -> Json:
-        with count_cloud_call(self._name.lower(), self._breaker.region) as counted:
+        with count_cloud_call(self.name, self._breaker.region) as counted:
+            counted.outcome = "not_sent"
             response = self._ask(asked, counted)
             if response.status_code >= 400:
                 error = self._describe_refusal(asked, response)

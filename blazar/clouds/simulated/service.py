@@ -20,7 +20,7 @@ from blazar.clouds.simulated.storage import StateStorage
 from blazar.context import check_change
 from blazar.model.base.clock import Clock
 from blazar.model.base.errors import NotFound, RoleMissing
-from blazar.observe.cloud_calls import judge_cloud_call
+from blazar.observe.cloud_calls import count_cloud_call
 from blazar.observe.spans import Side, span
 
 Key = TypeVar("Key", int, str)
@@ -118,7 +118,7 @@ class Calls:
         # The faults are outside of the state's lock: a slow call does not delay the others.
         with (
             span(f"cloud simulated {call}", side=Side.CLIENT),
-            judge_cloud_call("simulated"),
+            count_cloud_call("simulated"),
             self._faults.apply_around(call),
             self._storage.open(to_change=False) as state,
         ):
@@ -129,7 +129,7 @@ class Calls:
         """Make a call of ``CHANGES``, after the check of the caller's claim; yield the state to change it."""
         with (
             span(f"cloud simulated {call}", side=Side.CLIENT),
-            judge_cloud_call("simulated"),
+            count_cloud_call("simulated"),
             self._faults.apply_around(call),
         ):
             check_change()

@@ -62,7 +62,7 @@ def main() -> int:
             mock.patch.multiple(
                 manager,
                 credentials=lambda *_, **__: SimpleNamespace(auth=None, region=None),
-                Access=lambda _: SimpleNamespace(session=None, log_in=lambda: "service"),
+                Access=lambda _: SimpleNamespace(session=None, log_in=lambda: "service", list_looks=dict),
                 open_cloud=lambda *_, **__: simulated(folder).cloud,
                 SystemClock=lambda: WrongClock(folder / "clock"),
             )
