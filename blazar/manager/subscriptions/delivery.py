@@ -201,7 +201,7 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
         now, found = self._runtime.clock.now(), claimed.subscription
         source = self._runtime.settings.event_source
         number = int(now.timestamp())
-        message = make_test_message(found.id, source=source, number=number, at=now)
+        message = make_test_message(found.id, source=source, number=number, at=now, batch=found.batch)
         result = self._send(claimed, [message], through=found.position)
         # That it does not want a test is no reason to give the message up.
         if result.refused:

@@ -64,8 +64,8 @@ def make_messages(entries: Sequence[NumberedEntry], *, source: str, trusted: boo
     return tuple(found)
 
 
-def make_test_message(subscription_id: str, *, source: str, number: int, at: datetime) -> Message:
-    """Return the message that asks whether a receiver is there, and wants to be told."""
+def make_test_message(subscription_id: str, *, source: str, number: int, at: datetime, batch: bool) -> Message:
+    """Return the message that asks whether a receiver is there, and wants to be told: in the form of what follows."""
     message_id, subject, type_ = (
         f"{subscription_id}-test-{number}",
         f"subscriptions/{subscription_id}",
@@ -76,7 +76,8 @@ def make_test_message(subscription_id: str, *, source: str, number: int, at: dat
         "datacontenttype": "application/json",
         "data": {"subscription": {"id": subscription_id}},
     }
-    return Message(message_id, ONE_TYPE, _dump(event), frozenset(), ((0, message_id, type_, subject),))
+    content_type, body = (BATCH_TYPE, _dump([event])) if batch else (ONE_TYPE, _dump(event))
+    return Message(message_id, content_type, body, frozenset(), ((0, message_id, type_, subject),))
 
 
 def make_event(entry: NumberedEntry, *, source: str, trusted: bool) -> Mapping[str, Any]:
@@ -153,5 +154,5 @@ def _show_change(change: FieldChange) -> Mapping[str, Any]:
     }
 
 
-def _dump(value: Mapping[str, Any]) -> bytes:
+def _dump(value: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -317,7 +317,9 @@ def test_a_batch_has_up_to_fifty_events_in_one_message(world):
     tell(world)
     live(world)
     tell(world)
-    (message,) = [each for each in world.webhooks.accepted if each.content_type.endswith("batch+json")]
+    test, message = world.webhooks.accepted
+    assert {each.content_type for each in (test, message)} == {"application/cloudevents-batch+json"}
+    assert [event["type"] for event in json.loads(test.body)] == ["blazar.subscription.test"]
     assert [event["id"] for event in json.loads(message.body)] == ids_of_journal(world)
     assert shown(world, made).behind == 0
 
