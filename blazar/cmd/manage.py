@@ -12,6 +12,7 @@ import getpass
 import os
 import sys
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Any
 
 from oslo_config import cfg
@@ -145,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_deliveries(nouns)
     data = nouns.add_parser("data", help="the database").add_subparsers(required=True, metavar="verb")
     _add(data, "check", check_data, "Check the books by themselves, as after a backup was restored.")
+    _add_reports(nouns)
     told = nouns.add_parser("doctor", help="a report for those who help", description=doctor.__doc__)
     told.set_defaults(command=doctor.write_report)
     told.add_argument("--output", required=True, help="file to write; it must not exist")
@@ -191,6 +193,13 @@ def _read_reason(text: str) -> str:
     if text.isspace() or not 0 < len(text) <= LONGEST_REASON:
         raise argparse.ArgumentTypeError(f"give why, in 1 to {LONGEST_REASON} characters, not all of them spaces")
     return text
+
+
+def _add_reports(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    reports = nouns.add_parser("reports", help="sums of what was").add_subparsers(required=True, metavar="verb")
+    again = _add(reports, "recompute", recompute_reports, "Put days of usage on record again, as far as they are over.")
+    for name, what in (("--from", "first"), ("--to", "last")):
+        again.add_argument(name, dest=what, required=True, type=date.fromisoformat, help=f"the {what} day, 2030-04-01")
 
 
 def _add_deed(parser: argparse.ArgumentParser) -> None:
@@ -315,6 +324,12 @@ def check_data(manager: ManagerService, options: argparse.Namespace) -> int:
     if not found:
         print("Nothing is wrong in the books")
     return FOUND if found else DONE
+
+
+def recompute_reports(manager: ManagerService, options: argparse.Namespace) -> int:
+    """Put days on record again, and say how many."""
+    print(f"{manager.usage_days.recompute(options.first, options.last)} days were put on record")
+    return DONE
 
 
 if __name__ == "__main__":

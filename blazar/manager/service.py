@@ -48,6 +48,7 @@ from blazar.manager.repair.settling import DeliveryRepairs, ResourceRepairs
 from blazar.manager.reports.records import CapacityRecords
 from blazar.manager.reports.refused_requests import RefusedRequests
 from blazar.manager.reports.service import ReportService
+from blazar.manager.reports.usage_days import UsageDays
 from blazar.manager.requests.calendar_view import CalendarService
 from blazar.manager.requests.feeds import FeedService
 from blazar.manager.requests.leases import LeaseCreator, LeaseService
@@ -184,22 +185,23 @@ class ManagerService:
         self.series_work = SeriesWork(runtime, booker, deletion, waiting_list)
         self.series = SeriesService(runtime, self.series_work, SeriesChanger(runtime, booker, self.series_work))
         self.calendar, self.reports = CalendarService(runtime, kinds), ReportService(runtime, kinds)
-        self.feeds = FeedService(runtime, kinds)
+        self.feeds, self.usage_days = FeedService(runtime, kinds), UsageDays(runtime)
         self.subscriptions, self.delivery = SubscriptionService(runtime), Delivery(runtime)
         self.prolongation = Prolongation(runtime, self.leases, self.availability, waiting_list)
         self.key_expiry, self.capacity_records = KeyExpiry(runtime), CapacityRecords(runtime)
         self.readings, self.sampling = ManagerReadings(store, self.claims, self.engine, self.outbox), Sampling(runtime)
         requested = (self.delivery, waiting_list, self.prolongation, self.series_work, self.key_expiry)
-        kept = (self.monitor, self.enabler, self.maintenance_work, self.drift, self.sampling, self.capacity_records)
+        told = (self.sampling, self.capacity_records, self.usage_days)
+        kept = (self.monitor, self.enabler, self.maintenance_work, self.drift, *told)
         self.journal, self.journal_numbering = JournalService(runtime), JournalNumbering(runtime)
         self.carriers: tuple[BackgroundThread, ...] = (self.claims, self.outbox, self.journal_numbering, refused)
         self.parts: tuple[BackgroundThread, ...] = (self.engine, *requested, *kept, *self.sweeps)
         self.presence = Presence(runtime, (*self.carriers, *self.parts))
-        self.service = FactService(runtime, self.presence)
         self._add_repair(runtime, worker)
 
     def _add_repair(self, runtime: Runtime, worker: Worker) -> None:
-        """Add what operators see of trouble, and do about it."""
+        """Add what operators see of the service and of trouble, and do about it."""
+        self.service = FactService(runtime, self.presence)
         events = EventRepairs(runtime, worker, self.resources)
         ends, deliveries = Ends(runtime, self.leases), DeliveryRepairs(runtime)
         repairs = Repairs(events, ends, self.drift, deliveries, ResourceRepairs(self.resources))

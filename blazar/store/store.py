@@ -24,6 +24,7 @@ from blazar.store.problems.findings import FindingStore
 from blazar.store.problems.troubles import TroubleStore
 from blazar.store.queue.waiting_list import ExtensionStore, WaitingListStore
 from blazar.store.reports.capacity import CapacityStore
+from blazar.store.reports.days import UsageDayStore
 from blazar.store.reports.demand import DemandStore
 from blazar.store.reports.reports import ReportStore
 from blazar.store.resources.catalog import CatalogCache, RegionStore
@@ -84,7 +85,7 @@ class Store:
         self.series_work = SeriesWorkStore(self.transactions, self.bookings)
         self.offers, self.unused = OfferStore(self.transactions), UnusedStore(self.transactions)
         self.reports, self.demand = ReportStore(self.transactions), DemandStore(self.transactions)
-        self.capacity = CapacityStore(self.transactions, catalogs)
+        self.capacity, self.usage_days = CapacityStore(self.transactions, catalogs), UsageDayStore(self.transactions)
         self.extensions, self.waiting_list = ExtensionStore(self.transactions), WaitingListStore(self.transactions)
         self.maintenances = MaintenanceStore(self.transactions, catalogs)
         self.maintenance_plans = MaintenancePlanStore(self.transactions)

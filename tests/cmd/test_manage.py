@@ -37,6 +37,14 @@ def run(world: World, *words: str) -> int:
     return manage.run(world.manager, manage.parse(words))
 
 
+def test_days_of_reports_are_put_on_record_again_as_far_as_they_are_over(world, capsys):
+    world.clock.by(days=3)
+    assert run(world, "reports", "recompute", "--from", "2030-04-01", "--to", "2030-04-30") == manage.DONE
+    assert capsys.readouterr().out == "3 days were put on record\n"
+    with pytest.raises(SystemExit):
+        manage.parse(["reports", "recompute", "--from", "yesterday", "--to", "2030-04-30"])
+
+
 def test_a_problem_is_listed_explained_tried_and_done(world, late, capsys):
     problem_id = f"event:{late.event(EventType.START).id}"
     assert run(world, "problems", "list") == manage.FOUND

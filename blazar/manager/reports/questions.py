@@ -21,7 +21,18 @@ LONGEST = timedelta(days=31, hours=1)
 """A month, also one in which clocks are set back."""
 
 
-def read_period(start: ReportInstant | None, end: ReportInstant | None, zone: ZoneInfo, now: datetime) -> Window:
+LONGEST_ON_RECORD = timedelta(days=3660)
+"""The longest period of what is on record by days."""
+
+
+def read_period(
+    start: ReportInstant | None,
+    end: ReportInstant | None,
+    zone: ZoneInfo,
+    now: datetime,
+    *,
+    longest: timedelta = LONGEST,
+) -> Window:
     """Return the period that is meant, by default the month until ``end``. InvalidInput names ``from`` or ``to``."""
     until = now if end is None else instant_of(end, zone, now)
     since = start_of_month(until, zone) if start is None else instant_of(start, zone, now)
@@ -31,14 +42,25 @@ def read_period(start: ReportInstant | None, end: ReportInstant | None, zone: Zo
             code="invalid_window",
             at=query_field("to"),
         )
-    if until - since > LONGEST:
-        raise InvalidInput(
-            f"from and to are {(until - since).days} days apart; a report has at most {LONGEST.days} days",
-            code="out_of_bounds",
-            at=query_field("to"),
-            data={"maximum": int(LONGEST.total_seconds())},
-        )
+    if until - since > longest:
+        raise _too_long(f"from and to are {(until - since).days} days apart; a report has at most", longest)
     return Window(since, until)
+
+
+def check_live(window: Window, length: timedelta) -> Window:
+    """Return a window if what of it is not on record by days is not too long. InvalidInput."""
+    if length > LONGEST:
+        raise _too_long(f"from and to have {length.days} days that are not on record as such; give at most", LONGEST)
+    return window
+
+
+def _too_long(sentence: str, longest: timedelta) -> InvalidInput:
+    return InvalidInput(
+        f"{sentence} {longest.days} days",
+        code="out_of_bounds",
+        at=query_field("to"),
+        data={"maximum": int(longest.total_seconds())},
+    )
 
 
 def read_property(store: Store, kinds: Mapping[ResourceKind, Kind], name: str, viewer: Viewer) -> Mapping[int, str]:

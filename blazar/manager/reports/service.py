@@ -3,22 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.reports.capacity import CapacityReports
 from blazar.manager.reports.demand import DemandReports
 from blazar.manager.reports.forecast import Forecasts
-from blazar.manager.reports.questions import read_period, read_property
+from blazar.manager.reports.questions import LONGEST_ON_RECORD, check_live, read_period, read_property
 from blazar.model.base.clock import to_second
 from blazar.model.base.window import Window
 from blazar.model.calendar.views import Viewer
 from blazar.model.reports.capacity import CapacityReport, CapacityReportQuestion
+from blazar.model.reports.days import find_closed_run
 from blazar.model.reports.demand import DemandQuestion, DemandReport
 from blazar.model.reports.forecast import Forecast, ForecastQuestion
-from blazar.model.reports.periods import split_window
-from blazar.model.reports.sums import Grouping, sum_uses
+from blazar.model.reports.periods import DAY, day_at, list_days, split_window, start_of_day
+from blazar.model.reports.sums import Grouping, UsageTable
 from blazar.model.reports.usage import UsageQuestion, UsageReport
 from blazar.model.resources.resource import ResourceKind
 from blazar.resources.contract.kind import Kind
@@ -38,24 +40,43 @@ class ReportService:
     def usage(self, question: UsageQuestion) -> UsageReport:
         """Return for whom resources were reserved in a period, and for how long. InvalidInput names the parameter.
 
-        Six statements, and one for each kind of resource if a property is asked for.
+        Closed days are read from the record, and what lies before and after them from the leases. At most fourteen
+        statements, and one for each kind of resource if a property is asked for.
         """
         now, zone = to_second(self._clock.now()), self._settings.zone
-        window = read_period(question.start, question.end, zone, now)
+        window = read_period(question.start, question.end, zone, now, longest=LONGEST_ON_RECORD)
         parts = split_window(window, question.step, zone)
         grouping = Grouping(question.group_by, self._read_properties(question), question.user_id)
         through = max(min(window.end, now), window.start)
         report = UsageReport(window, self._settings.time_zone, question.step, through, question.group_by)
         if through == window.start:
             return report
+        table = UsageTable(parts, grouping)
         # What is still to come is promised, and nobody has had it.
-        past = [Window(part.start, min(part.end, through)) for part in parts if part.start < through]
-        whole = {part.start: part for part in parts}
-        with self._store.reports.view_usage(
-            Window(window.start, through), now=now, project_id=question.project_id
-        ) as view:
-            rows = sum_uses(view.uses, past, grouping, view.facts)
-        return replace(report, rows=tuple(replace(row, window=whole[row.window.start]) for row in rows))
+        for live in self._add_closed(table, Window(window.start, through), parts, question.project_id):
+            with self._store.reports.view_usage(live, now=now, project_id=question.project_id) as view:
+                table.add_uses(view.uses, view.facts, live)
+        return replace(report, rows=table.list_rows())
+
+    def _add_closed(
+        self, table: UsageTable, past: Window, parts: Sequence[Window], project_id: str | None
+    ) -> Sequence[Window]:
+        """Add what is on record of a time that has passed; return what is left of it. InvalidInput if that is long."""
+        zone = self._settings.zone
+        days = list(list_days(past, zone))
+        closed = self._store.usage_days.list_closed(self._settings.time_zone, days[0], days[-1])
+        run = find_closed_run(past, closed, zone)
+        if run is None:
+            return [check_live(past, past.duration)]
+        begin, end = start_of_day(run[0], zone), start_of_day(run[1] + DAY, zone)
+        borders = [day_at(max(part.start, begin), zone) for part in parts if part.start < end and begin < part.end]
+        skipped = sum(part.end <= begin for part in parts)
+        sums = self._store.usage_days.sum_days(*run, borders, project_id=project_id)
+        table.add_sums((skipped + number, use, seconds) for number, use, seconds in sums)
+        edges = [(past.start, begin), (end, past.end)]
+        live = [Window(*edge) for edge in edges if edge[0] < edge[1]]
+        check_live(past, sum((window.duration for window in live), timedelta(0)))
+        return live
 
     def capacity(self, question: CapacityReportQuestion) -> CapacityReport:
         """Return what became of the capacity in a period, as ``CapacityReports`` does. InvalidInput."""

@@ -56,8 +56,6 @@ class UsageFacts:
     returned: Sequence[ResourceUse] = ()
 
 
-NO_FACTS = UsageFacts()
-
 _SEEN = {Usage.USED: Measure.USED, Usage.IDLE: Measure.IDLE, Usage.UNUSED: Measure.IDLE, Usage.UNKNOWN: Measure.UNSEEN}
 
 
@@ -171,25 +169,48 @@ class _Cell:
         return UsageSums(**{str(measure): self.seconds[measure] for measure in Measure}, leases=len(self.leases))
 
 
-def sum_uses(
-    uses: Iterable[ResourceUse], parts: Sequence[Window], grouping: Grouping, facts: UsageFacts = NO_FACTS
-) -> tuple[UsageRow, ...]:
-    """Return the rows of uses, by part and by group. InvalidInput if there are too many.
+class UsageTable:
+    """The rows of a report while they are added up, by part of the period and by group.
 
     The parts follow each other without a gap.
     """
-    borders = [int(part.start.timestamp()) for part in parts] + [int(parts[-1].end.timestamp())]
-    cells: dict[tuple[int, tuple[str | None, ...]], _Cell] = defaultdict(_Cell)
-    for use, measure, begin, end in measure_uses(uses, facts):
-        key = grouping.key_of(use)
-        for number in range(max(bisect_right(borders, begin) - 1, 0), len(parts)):
-            seconds = min(end, borders[number + 1]) - max(begin, borders[number])
-            if seconds <= 0:
-                break
-            cell = cells[number, key]
-            cell.seconds[measure] += seconds * use.units
-            cell.leases.add(use.lease_id)
-        if len(cells) > MOST_ROWS:
+
+    def __init__(self, parts: Sequence[Window], grouping: Grouping) -> None:
+        self._parts = parts
+        self._grouping = grouping
+        self._borders = [int(part.start.timestamp()) for part in parts] + [int(parts[-1].end.timestamp())]
+        self._cells: dict[tuple[int, tuple[str | None, ...]], _Cell] = defaultdict(_Cell)
+
+    def add_uses(self, uses: Iterable[ResourceUse], facts: UsageFacts, within: Window) -> None:
+        """Add what of uses lies in a window. InvalidInput if there are too many rows."""
+        first, last = int(within.start.timestamp()), int(within.end.timestamp())
+        for use, measure, start, stop in measure_uses(uses, facts):
+            begin, end = max(start, first), min(stop, last)
+            key = self._grouping.key_of(use)
+            for number in range(max(bisect_right(self._borders, begin) - 1, 0), len(self._parts)):
+                seconds = min(end, self._borders[number + 1]) - max(begin, self._borders[number])
+                if seconds <= 0:
+                    break
+                self._add(number, key, use.lease_id, {measure: seconds * use.units})
+
+    def add_sums(self, sums: Iterable[tuple[int, ResourceUse, Mapping[Measure, int]]]) -> None:
+        """Add what leases had in parts, by their numbers. InvalidInput if there are too many rows."""
+        for number, use, seconds in sums:
+            self._add(number, self._grouping.key_of(use), use.lease_id, seconds)
+
+    def _add(self, number: int, key: tuple[str | None, ...], lease_id: str, seconds: Mapping[Measure, int]) -> None:
+        cell = self._cells[number, key]
+        for measure, more in seconds.items():
+            cell.seconds[measure] += more
+        cell.leases.add(lease_id)
+        if len(self._cells) > MOST_ROWS:
             raise too_many_rows()
-    order = sorted(cells, key=lambda place: (place[0], tuple((value is None, value or "") for value in place[1])))
-    return tuple(UsageRow(parts[number], key, cells[number, key].close()) for number, key in order)
+
+    def list_rows(self) -> tuple[UsageRow, ...]:
+        """Return the rows by part, then by group, what has no value last."""
+        order = sorted(self._cells, key=_order_of)
+        return tuple(UsageRow(self._parts[number], key, self._cells[number, key].close()) for number, key in order)
+
+
+def _order_of(place: tuple[int, tuple[str | None, ...]]) -> tuple[int, tuple[tuple[bool, str], ...]]:
+    return place[0], tuple((value is None, value or "") for value in place[1])

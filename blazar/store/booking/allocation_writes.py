@@ -64,27 +64,27 @@ def replace(
     reservation that continues with more or less of a resource keeps its row: no user leaves, and nothing is cleaned.
     """
     rows = connection.execute(
-        sa.select(allocations.c.id, allocations.c.added_at, *ALLOCATION_COLUMNS).where(
+        sa.select(allocations.c.id, allocations.c.added_at, allocations.c.returned_until, *ALLOCATION_COLUMNS).where(
             allocations.c.lease_id == lease.id, allocations.c.released_at.is_(None)
         )
     ).all()
-    held = [_Row(key, added_at, allocation_of(columns)) for key, added_at, *columns in rows]
+    held = [_Row(key, added_at, until, allocation_of(columns)) for key, added_at, until, *columns in rows]
     new = Counter(wanted)
     # Match the same allocation first, then another window, then another size: so that each row changes least.
     _, others = _match_rows(held, new, lambda allocation: allocation)
     moved, others = _match_rows(others, new, lambda allocation: allocation.assignment)
     resized, gone = _match_rows(others, new, _key_of)
     past = [row for row, _ in resized if row.since < to_second(at)]
-    begun = [row.key for row in past]
     less = _find_less(gone, new) if returns else frozenset()
     for part in chunks([row.key for row in gone if row.key not in less]):
         release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning)
     for part in chunks(sorted(less)):
         release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning, returns=True)
     _change_rows(connection, (*moved, *resized), cleaning, returns=returns)
-    for part in chunks(begun):
+    for part in chunks([row.key for row in past]):
         connection.execute(allocations.update().where(allocations.c.id.in_(part)).values(added_at=at))
     _keep_past(connection, past, at)
+    _keep_returned(connection, [row for row in gone if row.key not in less and row.returned_until], at)
     insert(connection, new.elements(), cleaning, added_at=at)
     return history.moves_between(
         history.pair_with_reservations(row.allocation for row in gone), history.pair_with_reservations(new.elements())
@@ -143,6 +143,7 @@ class _Row:
 
     key: int
     added_at: datetime | None
+    returned_until: datetime | None
     allocation: Allocation
 
     @property
@@ -174,22 +175,40 @@ def _keep_past(connection: Connection, past: Collection[_Row], at: datetime) -> 
     """Record what a lease had until now; the record blocks nothing."""
     rows = [
         {
-            "kind": str(row.allocation.kind),
-            "resource_id": row.allocation.resource_id,
-            "lease_id": row.allocation.lease_id,
-            "reservation_id": row.allocation.reservation_id,
+            **_record_of(row, at),
             "starts_at": row.allocation.window.start,
             "ends_at": min(row.allocation.window.end, to_second(at)),
-            "blocks_until": LONG_AGO,
-            "count": row.allocation.count,
-            "per_instance": None if row.allocation.per_instance is None else dict(row.allocation.per_instance.items),
             "added_at": row.added_at,
-            "released_at": at,
         }
         for row in past
     ]
     if rows:
         connection.execute(_INSERT, rows)
+
+
+def _keep_returned(connection: Connection, rows: Collection[_Row], at: datetime) -> None:
+    """Record what a lease had given back of resources in the place of which it gets others: no use, as it is empty."""
+    records = []
+    for row in rows:
+        end = row.allocation.window.end
+        records.append({**_record_of(row, at), "starts_at": end, "ends_at": end, "returned_until": row.returned_until})
+    if records:
+        connection.execute(_INSERT, records)
+
+
+def _record_of(row: _Row, at: datetime) -> dict[str, object]:
+    """Return the columns of a record of what a row says until now, besides its times."""
+    allocation = row.allocation
+    return {
+        "kind": str(allocation.kind),
+        "resource_id": allocation.resource_id,
+        "lease_id": allocation.lease_id,
+        "reservation_id": allocation.reservation_id,
+        "blocks_until": LONG_AGO,
+        "count": allocation.count,
+        "per_instance": None if allocation.per_instance is None else dict(allocation.per_instance.items),
+        "released_at": at,
+    }
 
 
 def release(
@@ -207,7 +226,7 @@ def release(
         .where(which, a.released_at.is_(None))
         # In this order: MariaDB takes the values of before from the left.
         .ordered_values(
-            (a.returned_until, rest if returns else a.returned_until),
+            (a.returned_until, rest if returns else sa.case((ahead, sa.null()), else_=a.returned_until)),
             (a.released_at, at),
             (a.blocks_until, sa.case((begun, second + cleaning), else_=sa.literal(LONG_AGO, a.starts_at.type))),
             (a.ends_at, sa.case((sa.and_(begun, ahead), second), else_=a.ends_at)),

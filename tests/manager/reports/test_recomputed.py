@@ -88,4 +88,7 @@ def test_a_report_is_what_leases_had_at_each_moment(engine, seed):
     life = lived(engine, seed)
     assert life.done["create"] > 10 < life.done["move_end"] + life.done["resize"] + life.done["delete"]
     check_report(life)
+    # From the record, it is the same.
+    assert life.world.manager.usage_days.run_once() == 31
+    check_report(life)
     check_sums(life.world)

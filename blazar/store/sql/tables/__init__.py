@@ -17,7 +17,7 @@ from blazar.store.sql.tables.lease_tables import (
     waiting_list,
 )
 from blazar.store.sql.tables.maintenance_tables import maintenance_leases, maintenance_resources, maintenance_windows
-from blazar.store.sql.tables.report_tables import capacity_days, demand_days, demand_seen
+from blazar.store.sql.tables.report_tables import capacity_days, demand_days, demand_seen, usage_closed_days, usage_days
 from blazar.store.sql.tables.resource_tables import (
     findings,
     inventory_versions,
@@ -29,7 +29,7 @@ from blazar.store.sql.tables.series_tables import occurrences, series
 from blazar.store.sql.tables.subscription_tables import delivery_failures, subscriptions
 
 __all__ = ["UTC_TIME", "Id", "LongText", "UtcTime", "metadata"]
-__all__ += ["capacity_days", "demand_days", "demand_seen"]
+__all__ += ["capacity_days", "demand_days", "demand_seen", "usage_closed_days", "usage_days"]
 __all__ += ["findings"]
 __all__ += ["inventory_versions", "resource_capabilities", "resource_properties", "resources"]
 __all__ += ["allocations", "events", "leases", "managers", "outbox", "reservations"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from blazar.store.sql.tables.columns import UTC_TIME, LongText, metadata
+from blazar.store.sql.tables.columns import UTC_TIME, Id, LongText, metadata
 
 demand_days = sa.Table(
     "demand_days",
@@ -53,4 +53,34 @@ capacity_days = sa.Table(
     sa.Column("seconds", sa.JSON(none_as_null=True)),
     # Seconds that were promised so many days before.
     sa.Column("promised_before", sa.JSON, nullable=False),
+)
+
+# What a lease had of a resource in a day that is closed, in seconds times units. It stays when the lease is purged.
+usage_days = sa.Table(
+    "usage_days",
+    metadata,
+    sa.Column("day", sa.Date, primary_key=True),
+    sa.Column("lease_id", Id, primary_key=True),
+    sa.Column("resource_id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("resource_type", sa.String(66), primary_key=True),
+    sa.Column("project_id", sa.String(255), nullable=False),
+    sa.Column("user_id", sa.String(255), nullable=False),
+    sa.Column("lease_kind", sa.String(16), nullable=False),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("region", sa.String(64), nullable=False),
+    *(
+        sa.Column(measure, sa.BigInteger, nullable=False)
+        for measure in ("reserved", "used", "idle", "unseen", "lost", "overrun", "returned")
+    ),
+    sa.Index(None, "project_id", "day"),
+)
+
+# The days that are closed, by the days of a zone, and until which position of the journal each is computed.
+usage_closed_days = sa.Table(
+    "usage_closed_days",
+    metadata,
+    sa.Column("day", sa.Date, primary_key=True),
+    sa.Column("time_zone", sa.String(64), nullable=False),
+    sa.Column("computed_through", sa.BigInteger, nullable=False),
+    sa.Column("computed_at", UTC_TIME, nullable=False),
 )
