@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,7 +20,7 @@ from blazar.model.use.policy import LeaseUse, Usage
 from blazar.store.sql.engine import make_engine
 from blazar.store.store import Store
 from tests.web.conftest import ADMIN, ALICE, serious, standalone
-from tests.web.service import asked
+from tests.web.service import PATIENCE, asked
 from tests.web.test_kinds import leased, page_of_lease, shown, state
 
 
@@ -40,7 +41,7 @@ class Strict:
         assert look.saved_state is not None
         assert look.saved_state.watch is not None
         watch = replace(look.saved_state.watch, release_at=at)
-        warned = lifecycle.with_event(known, replace(look, saved_state=SavedState(watch=watch)))
+        warned = lifecycle.with_event(known, replace(look, saved_state=SavedState(watch=watch), updated_at=now))
         use = LeaseUse(Usage.UNUSED, release_at=at)
         self._store.leases.save(known, replace(warned, use=use), at=now)
 
@@ -106,3 +107,18 @@ def test_an_operator_holds_a_lease_and_lets_it_go(strict, page_of):
     expect(page.locator(".note").filter(has_text="is held no longer")).to_be_visible()
     expect(use.get_by_role("button", name="Hold")).to_be_visible()
     expect(use).not_to_contain_text("An operator holds it")
+
+
+def test_the_page_of_usage_tells_what_was_idle(strict, page_of):
+    lease, page = in_use(strict, page_of, ALICE)
+    strict.warn(lease)
+    until = time.monotonic() + PATIENCE
+    while not (rows := asked(strict.pages, ALICE, "GET", "v1/reports/usage")["report"]["rows"]) or not rows[0]["idle"]:
+        assert time.monotonic() < until, rows
+        time.sleep(0.5)
+    page.goto(strict.pages + "usage")
+    expect(page.get_by_text(re.compile(r"host hours reserved: 0 % used, (> |< )?\d+ % idle"))).to_be_visible()
+    expect(page.locator(".usage-chart .legend")).to_contain_text("idle")
+    expect(page.locator(".usage-chart .chart-idle")).not_to_have_count(0)
+    expect(page.get_by_role("columnheader", name="Idle").first).to_be_visible()
+    assert serious(page) == []

@@ -2,9 +2,10 @@
 /** Free, promised and out of use over time, as steps stacked on each other. */
 import type { Capacity, CapacitySeries } from "../../api/types.ts";
 import { ticksOf } from "../../grid/ticks.ts";
+import { useWidth } from "../../parts/width.ts";
 import { useInWords } from "./sums.ts";
 
-const WIDTH = 1000;
+const USUAL_WIDTH = 1000;
 const HEIGHT = 220;
 const LEFT = 38;
 const BOTTOM = 22;
@@ -21,10 +22,11 @@ export interface ChartProps {
 
 /** Draws one series; a sentence says the same to screen readers. */
 export function CapacityChart({ capacity, near, series, zone, now, noun }: ChartProps) {
+  const [figure, width] = useWidth<HTMLElement>(USUAL_WIDTH);
   const from = Date.parse(capacity.from);
   const to = Date.parse(capacity.to);
   const most = Math.max(1, ...series.total);
-  const x = (at: number) => LEFT + ((at - from) / (to - from)) * (WIDTH - LEFT);
+  const x = (at: number) => LEFT + ((at - from) / (to - from)) * (width - LEFT);
   const y = (count: number) => (HEIGHT - BOTTOM) * (1 - count / most) + 4;
   const step = capacity.step_seconds * 1000;
   const promised = series.promised;
@@ -32,14 +34,14 @@ export function CapacityChart({ capacity, near, series, zone, now, noun }: Chart
   const path = (values: readonly number[]) =>
     `M${LEFT} ${y(0)}${values.map((count, index) => `V${y(count)}H${x(Math.min(to, from + (index + 1) * step))}`).join("")}V${y(0)}Z`;
   const summary = useInWords(capacity, near, { zone, now, noun });
-  const { minor } = ticksOf(from, to, WIDTH / (to - from), zone, 76);
+  const { minor } = ticksOf(from, to, width / (to - from), zone, 76);
   const marks = [...new Set([0, Math.round(most / 2), most])];
   return (
-    <figure class="chart">
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={summary || `How many ${noun} are free over time`}>
+    <figure class="chart" ref={figure}>
+      <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={summary || `How many ${noun} are free over time`}>
         {marks.map((count) => (
           <g key={count}>
-            <line class="chart-line" x1={LEFT} x2={WIDTH} y1={y(count)} y2={y(count)} />
+            <line class="chart-line" x1={LEFT} x2={width} y1={y(count)} y2={y(count)} />
             <text x={LEFT - 8} y={y(count) + 4} text-anchor="end">
               {count.toLocaleString("en")}
             </text>
