@@ -176,7 +176,7 @@ def test_a_report_is_what_was_looked_at_while_it_happened(engine, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10, 30))
 def test_a_report_is_what_was_looked_at_in_many_lives(sqlite, seed):
-    check_life(World(sqlite, hosts=4, state=of_size(9), cleaning_time=CLEANING), seed, 600)
+    check_life(World(sqlite, hosts=4, state=of_size(9), cleaning_time=CLEANING), seed, 300)
 
 
 def test_a_report_says_what_became_of_hosts_and_is_of_one_snapshot(world):
