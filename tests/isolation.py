@@ -234,6 +234,9 @@ ON_SUBSCRIPTIONS = [
     ("DELETE", "/subscriptions/{subscription}", None, (204, 204, 403, 404, 404, 404, 401)),
     ("GET", "/subscriptions/{operators}", None, (200, 404, 404, 404, 404, 404, 401)),
     ("PATCH", "/subscriptions/{operators}", {"state": "paused"}, (200, 404, 404, 404, 404, 404, 401)),
+    ("GET", "/subscriptions/mine", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("PATCH", "/subscriptions/mine", {"events": []}, (200, 200, 200, 200, 200, 403, 401)),
+    ("PATCH", "/subscriptions/mine", {"colour": "red"}, (400, 400, 400, 400, 400, 403, 401)),
     ("DELETE", "/subscriptions/{operators}", None, (204, 404, 404, 404, 404, 404, 401)),
 ]
 """Method, path, body, and the status that each of ``WHO`` gets, from 1.1 on: of the member's, and of an operator's."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hmac
 import re
 import smtplib
 import ssl
@@ -11,6 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from oslo_config import cfg
 
+from blazar.clouds.outgoing import signing
 from blazar.clouds.ports.people import NO_MAIL
 from blazar.clouds.ports.webhooks import Reception, WebhookReceipt
 from blazar.model.base.errors import InvalidInput
@@ -26,6 +28,11 @@ _STATUS = re.compile(rb"[245]\.\d{1,3}\.\d{1,3}")
 
 _EXAMPLE = "smtp://user:password@mail.example:587?starttls=require"
 
+DEFAULTS = (
+    *("lease.before_end", "lease.promised", "lease.failed", "lease.moved", "lease.maintenance"),
+    *("lease.unused_warning", "lease.released", "lease.offered", "lease.reminded", "subscription.disabled"),
+)
+
 MAIL_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt(
         "smtp_url",
@@ -35,6 +42,23 @@ MAIL_OPTIONS: list[cfg.Opt] = [
         "starttls=never is given. Without it no mail is sent, and nobody can subscribe with it.",
     ),
     cfg.StrOpt("from", default="blazar@localhost", help="The address that mail comes from."),
+    cfg.ListOpt(
+        "defaults",
+        default=list(DEFAULTS),
+        help="What users are told by mail of their own leases unless they have said what else they want, by blazar "
+        "subscription mine; an empty list for nothing. Users of whom Keystone has no address get no mail.",
+    ),
+    cfg.StrOpt(
+        "service_url",
+        help="Where users reach this service, such as https://cloud.example/reservation: links in mails begin with it. "
+        "Without it, or without master_secret, mails have no link that ends them without a login.",
+    ),
+    cfg.StrOpt(
+        "master_secret",
+        secret=True,
+        help="From it the secret of each such link is derived. Make one by: openssl rand -base64 32. The same for all "
+        "managers. With another one, the links in mails that were sent work no more.",
+    ),
     cfg.IntOpt(
         "max_per_hour",
         default=20,
@@ -48,8 +72,15 @@ MAIL_OPTIONS: list[cfg.Opt] = [
 class SmtpMail:
     """Gives mail to a server, in a conversation for each."""
 
-    def __init__(self, url: str | None, sender: str, *, cafile: str | None = None) -> None:
+    def __init__(
+        self, url: str | None, sender: str, *, cafile: str | None = None, service_url: str = "", master: str = ""
+    ) -> None:
         self.sender = sender
+        self._service_url, self._master = service_url.rstrip("/"), master
+        if master:
+            signing.check_master_lengths([master], SECTION)
+        if service_url and urlsplit(service_url).scheme not in ("http", "https"):
+            raise InvalidInput(f"[{SECTION}] service_url is no URL; write it as https://cloud.example/reservation")
         self._cafile = cafile
         self._tls, self._host, self._port, self._user, self._password, self._starttls = _parse_url(url)
         if "@" not in parseaddr(sender)[1]:
@@ -61,7 +92,13 @@ class SmtpMail:
     def configured(cls, conf: cfg.ConfigOpts) -> SmtpMail:
         """Return the adapter as configured; InvalidInput names the option."""
         options = conf[SECTION]
-        return cls(options.smtp_url, options["from"], cafile=conf.cafile)
+        return cls(
+            options.smtp_url,
+            options["from"],
+            cafile=conf.cafile,
+            service_url=options.service_url or "",
+            master=options.master_secret or "",
+        )
 
     @property
     def enabled(self) -> bool:
@@ -92,6 +129,20 @@ class SmtpMail:
         except (OSError, smtplib.SMTPException, ValueError):
             return WebhookReceipt(Reception.FAILED, "the mail server cannot be used, or offers no TLS")
         return WebhookReceipt(Reception.ACCEPTED)
+
+    def reveal_link(self, subscription_id: str) -> str | None:
+        """Return the link that ends the mail of a subscription; None if the options for it are not set."""
+        if not self._service_url or not self._master:
+            return None
+        secret = signing.derive_unsubscribe_secret(self._master, subscription_id)
+        return f"{self._service_url}/unsubscribe/{subscription_id}/{secret}"
+
+    def is_secret_of(self, subscription_id: str, secret: str) -> bool:
+        """Return whether a secret is that of the link of a subscription."""
+        if not self._master:
+            return False
+        wanted = signing.derive_unsubscribe_secret(self._master, subscription_id)
+        return hmac.compare_digest(secret.encode(), wanted.encode())
 
     def _connect(self) -> smtplib.SMTP:
         context = ssl.create_default_context(cafile=self._cafile)

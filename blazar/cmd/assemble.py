@@ -29,6 +29,7 @@ from blazar.messaging import oslo_messaging
 from blazar.model.base.clock import Clock
 from blazar.model.base.errors import InvalidInput
 from blazar.model.resources.regions import Regions
+from blazar.model.subscriptions.events import check_events
 from blazar.store.sql import engine as database
 from blazar.store.store import Store
 
@@ -81,7 +82,11 @@ def settings(conf: cfg.ConfigOpts) -> Settings:
     """Return the settings of a manager of the configured region."""
     source = f"/reservation/{conf.os_region_name}" if conf.os_region_name else "/reservation"
     pause = timedelta(hours=1) / conf.mail.max_per_hour
-    return replace(config.manager_settings(conf), event_source=source, mail_pause=pause)
+    try:
+        own = check_events(conf.mail.defaults, operator=False)
+    except InvalidInput as error:
+        raise ConfigurationError(f"[mail] defaults: {error.message}") from error
+    return replace(config.manager_settings(conf), event_source=source, mail_pause=pause, own_events=own)
 
 
 def _check_regions(store: Store, regions: Regions) -> None:

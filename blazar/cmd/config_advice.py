@@ -39,3 +39,16 @@ def list_renamed(conf: cfg.ConfigOpts) -> list[str]:
         for name in values
         if (group, name) in older
     ]
+
+
+def list_ways_of_telling(conf: cfg.ConfigOpts) -> list[tuple[str, str]]:
+    """Return how users can be notified, and for each way that is not configured the option that it needs."""
+    ways = (
+        (
+            "Web hooks",
+            conf.webhooks.master_secrets,
+            "none are sent, and nobody can subscribe: [webhooks] master_secrets",
+        ),
+        ("Mail", conf.mail.smtp_url, "none is sent, and nobody can subscribe: [mail] smtp_url"),
+    )
+    return [(way, "" if is_set else f"{words} is not set") for way, is_set, words in ways]

@@ -354,6 +354,11 @@ def _prometheus(conf: cfg.ConfigOpts) -> Iterator[Finding]:
         yield Finding("Prometheus", CheckVerdict.SUCCESS)
 
 
+def _telling(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    """Say what users cannot be told by, which is no problem; wrong options are found before."""
+    return (Finding(way, CheckVerdict.SUCCESS, text) for way, text in config_advice.list_ways_of_telling(conf))
+
+
 CHECKS: tuple[Callable[[cfg.ConfigOpts], Iterator[Finding]], ...] = (
     _options,
     _log,
@@ -364,6 +369,7 @@ CHECKS: tuple[Callable[[cfg.ConfigOpts], Iterator[Finding]], ...] = (
     _tokens,
     _cloud,
     _prometheus,
+    _telling,
 )
 
 

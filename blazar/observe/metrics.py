@@ -78,7 +78,7 @@ WORKER_THREADS = Reading(
 )
 BOOKINGS = Count(
     "bookings_total",
-    "Bookings and changes of bookings, once for each kind of resource in them; no_room is told of the kind that lacks.",
+    "Bookings and changes of bookings, once for each kind of resource in them; no_room counts for the kind that lacks.",
     _KIND,
     _outcome("booked", "no_room", "denied", "contended"),
 )

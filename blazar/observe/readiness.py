@@ -28,7 +28,7 @@ TURN_LIMIT = 120.0
 
 DRAINING = "it is draining, and takes no more requests from here"
 LONGEST = 300
-"""Characters of what is told of an error."""
+"""Characters of an error that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class Readiness:
                 check.look()
                 outcome.append(None)
             except Exception as error:
-                # The edge of a thread: whatever it is, it is what is told of the check.
+                # The edge of a thread: whatever it is, it is the error of the check.
                 outcome.append(describe_error(error))
 
         earlier = self._looking.get(check.name)

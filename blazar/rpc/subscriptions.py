@@ -49,6 +49,18 @@ class Subscriptions(Protocol):
     def rewind(self, subscription_id: str, wanted: Rewind) -> Subscription:
         """Have what has happened be told again from a place or an instant on. NotFound, InvalidInput."""
 
+    def mine(self, user_id: str) -> Subscription:
+        """Return the subscription of a user to what happens to their own leases. Denied if no mail is sent."""
+
+    def change_mine(self, user_id: str, change: SubscriptionChange) -> Subscription:
+        """Change the subscription of a user to their own leases. Denied, InvalidInput, PreconditionFailed."""
+
+    def check_link(self, subscription_id: str, secret: str) -> None:
+        """Raise NotFound unless mails of a subscription have a link with this secret."""
+
+    def unsubscribe(self, subscription_id: str, secret: str) -> None:
+        """Send no more mail of a subscription, for who knows the secret of the link in it; NotFound."""
+
     def failures(self, subscription_id: str, page: Page) -> FailurePage:
         """Return a page of the messages that the receiver has refused for good; InvalidInput."""
 

@@ -81,6 +81,7 @@ COMMANDS: Mapping[str, str] = {
     "subscription show": f"{_NEW}.subscriptions:ShowSubscription",
     "subscription create": f"{_NEW}.subscriptions:CreateSubscription",
     "subscription change": f"{_NEW}.subscriptions:ChangeSubscription",
+    "subscription mine": f"{_NEW}.subscriptions:OwnSubscription",
     "subscription test": f"{_NEW}.subscriptions:TestSubscription",
     "subscription replay": f"{_NEW}.subscriptions:ReplaySubscription",
     "subscription failures": f"{_NEW}.subscriptions:ListFailures",

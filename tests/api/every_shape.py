@@ -315,6 +315,8 @@ MADE_BEFORE = (
     ("POST", "/v1/maintenances"),
     ("POST", "/v1/feeds"),
     ("GET", "/v1/subscriptions"),
+    ("GET", "/v1/subscriptions/mine"),
+    ("PATCH", "/v1/subscriptions/mine"),
     ("POST", "/v1/subscriptions"),
     ("POST", "/v1/subscriptions/{subscription_id}/test"),
     ("POST", "/v1/subscriptions/{subscription_id}/replay"),

@@ -97,6 +97,30 @@ def test_the_file_says_how_many_mails_a_subscription_sends_in_an_hour(load):
     assert assemble.settings(load("[mail]")).mail_pause == timedelta(minutes=3)
 
 
+def test_the_file_says_what_users_are_told_of_their_own_leases(load):
+    assert assemble.settings(load("[mail]", "defaults = lease.failed")).own_events == ("lease.failed",)
+    assert "lease.before_end" in assemble.settings(load("[mail]")).own_events
+    with pytest.raises(config.ConfigurationError, match=r"\[mail\] defaults: .*lease.exploded"):
+        assemble.settings(load("[mail]", "defaults = lease.exploded"))
+
+
+def test_a_link_that_ends_mail_begins_where_the_file_says(load):
+    lines = ("[mail]", "service_url = https://cloud.example/reservation/", f"master_secret = {'m' * 40}")
+    mail = SmtpMail.configured(load(*lines))
+    begin, _, secret = mail.reveal_link("s-1").rpartition("/")
+    assert begin == "https://cloud.example/reservation/unsubscribe/s-1"
+    assert mail.is_secret_of("s-1", secret)
+    assert not mail.is_secret_of("s-2", secret)
+    other = SmtpMail.configured(load(*lines[:2], f"master_secret = {'n' * 40}"))
+    assert not other.is_secret_of("s-1", secret)
+    assert not SmtpMail.configured(load("[mail]")).is_secret_of("s-1", secret)
+    for some in (lines[:2], (lines[0], lines[2])):
+        assert SmtpMail.configured(load(*some)).reveal_link("s-1") is None
+    for wrong, words in (("service_url = cloud", "no URL"), ("master_secret = short", "at least 32")):
+        with pytest.raises(InvalidInput, match=words):
+            SmtpMail.configured(load("[mail]", wrong))
+
+
 @pytest.mark.parametrize(
     ("server", "reception", "words"),
     [

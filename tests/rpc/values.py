@@ -142,6 +142,7 @@ from blazar.model.resources.resource import (
 from blazar.model.subscriptions.details import (
     Channel,
     DeliveryFailure,
+    Digest,
     FailurePage,
     MadeSubscription,
     Rewind,
@@ -578,11 +579,13 @@ journal_pages = st.builds(
     st.dictionaries(texts, texts, max_size=2),
 )
 channels, subscription_states = st.sampled_from(Channel), st.sampled_from(SubscriptionState)
+digests = st.sampled_from(Digest)
 subscriptions = st.builds(
     Subscription,
     *[texts, maybe_text, texts, channels, maybe_text, several(texts), instants, maybe_text, st.booleans()],
     *[subscription_states, maybe_text, st.booleans(), numbers, numbers, numbers],
     *[maybe_instant, maybe_instant, maybe_instant, numbers, numbers, maybe_instant, maybe_text],
+    *[st.booleans(), digests, texts, numbers],
 )
 made_subscriptions = st.builds(MadeSubscription, subscriptions, st.booleans())
 subscription_requests = st.builds(
@@ -592,7 +595,7 @@ subscription_requests = st.builds(
 subscription_changes = st.builds(
     SubscriptionChange,
     *[maybe_text, st.none() | several(texts), st.none() | st.booleans(), st.none() | subscription_states],
-    *[st.booleans(), wanted_revisions],
+    *[st.booleans(), st.none() | digests, maybe_text, wanted_revisions],
 )
 subscription_questions = st.builds(SubscriptionQuestion, pages, maybe_text, several(subscription_states))
 subscription_pages = st.builds(SubscriptionPage, several(subscriptions), st.none() | positions, maybe_number)
@@ -646,6 +649,10 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "subscriptions.replay": {"key": keys},
     "subscriptions.change": {"subscription_id": texts, "change": subscription_changes},
     "subscriptions.test": {"subscription_id": texts},
+    "subscriptions.mine": {"user_id": texts},
+    "subscriptions.change_mine": {"user_id": texts, "change": subscription_changes},
+    "subscriptions.check_link": {"subscription_id": texts, "secret": texts},
+    "subscriptions.unsubscribe": {"subscription_id": texts, "secret": texts},
     "subscriptions.rewind": {"subscription_id": texts, "wanted": st.builds(Rewind, st.none() | numbers, maybe_instant)},
     "subscriptions.failures": {"subscription_id": texts, "page": pages},
     "subscriptions.delete": {"subscription_id": texts, "revisions": wanted_revisions},
@@ -763,6 +770,10 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "subscriptions.replay": st.none() | made_subscriptions,
     "subscriptions.change": subscriptions,
     "subscriptions.test": subscriptions,
+    "subscriptions.mine": subscriptions,
+    "subscriptions.change_mine": subscriptions,
+    "subscriptions.check_link": st.none(),
+    "subscriptions.unsubscribe": st.none(),
     "subscriptions.rewind": subscriptions,
     "subscriptions.failures": st.builds(
         FailurePage,

@@ -33,8 +33,11 @@ FEEDS = "/feeds/"
 LONGEST = 200
 """Characters of a path in a log."""
 
+UNSUBSCRIBE = "/unsubscribe/"
+"""What follows it in a path is the id of a subscription, and the secret of the link in its mails."""
+
 # A path that is not quite that of a feed may have its secret all the same.
-_FEED = re.compile(r"(?:.*?/)?feeds(?:/|%2f)", re.IGNORECASE | re.DOTALL)
+_FEED = re.compile(r"(?:.*?/)?(?:feeds|unsubscribe)(?:/|%2f)", re.IGNORECASE | re.DOTALL)
 _FEED_BY_ID = re.compile(r"/v1/feeds/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -162,7 +165,7 @@ def _is_quiet(environ: dict[str, Any], method: str, path: str, status: str) -> b
 
 
 def quote_for_log(path: str) -> str:
-    """Return a path as a log may have it: quoted, so that it cannot forge a line, and without the secret of a feed."""
+    """Return a path as a log may have it: quoted, so that it cannot forge a line, and without the secret of a link."""
     if (found := _FEED.match(path)) is not None and not _FEED_BY_ID.fullmatch(path):
         path = path[: found.end()] + "***"
     quoted = urllib.parse.quote(path, safe="/*")

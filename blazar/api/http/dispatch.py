@@ -57,10 +57,11 @@ def register(app: Flask, served: Served) -> None:
 
 def is_open() -> bool:
     """Return whether the request needs no token."""
-    if request.method not in ("GET", "HEAD"):
-        return False
     view = _view()
-    return request.path in services().served.open_urls or (view is not None and any(row.is_open for row in view.rows))
+    open_rows = [] if view is None else [row for row in view.rows if row.is_open]
+    if request.method not in ("GET", "HEAD"):
+        return any(row.method == request.method for row in open_rows)
+    return request.path in services().served.open_urls or bool(open_rows)
 
 
 def find_route() -> str | None:

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+
+from blazar.api.http.answers import Answer, Tags
 from blazar.api.http.shapes import (
     FLAG,
     LEASE_ID,
@@ -18,7 +22,7 @@ from blazar.api.http.shapes import (
 )
 from blazar.clouds.outgoing.addresses import LONGEST_URL
 from blazar.model.base.clock import zulu
-from blazar.model.subscriptions.details import Channel, DeliveryFailure, Subscription, SubscriptionState
+from blazar.model.subscriptions.details import Channel, DeliveryFailure, Digest, Subscription, SubscriptionState
 from blazar.model.subscriptions.events import LONGEST_NAME, MOST_EVENTS
 
 _EXAMPLE: Json = {
@@ -37,15 +41,26 @@ _EXAMPLE: Json = {
     "last_delivered_at": "2026-11-26T13:00:02Z",
     "failing_since": None,
     "dead": 0,
+    "dropped": 0,
+    "digest": "none",
+    "time_zone": "UTC",
     "secret": None,
     "revision": 3,
     "created_at": "2026-11-20T08:00:00Z",
     "updated_at": None,
 }
 KEYS = tuple(_EXAMPLE)
+
+# What is sent goes on without a new revision.
+TAGS = Tags("-n", parted=True)
+_MOVING = ("state", "reason", "position", "behind", "last_delivered_at", "failing_since", "dead", "dropped")
+
 _PROPERTIES: Json = {
     "id": TEXT,
-    "project_id": {**TEXT_OR_NULL, "description": "null: everything is told, to an operator"},
+    "project_id": {
+        **TEXT_OR_NULL,
+        "description": "null: everything is told, to an operator; in mine: the leases of the user in any project",
+    },
     "user_id": {**TEXT, "description": "who has made it"},
     "channel": one_of(Channel),
     "url": {**TEXT_OR_NULL, "description": "null of a subscription by mail"},
@@ -58,7 +73,10 @@ _PROPERTIES: Json = {
     "behind": {**NUMBER, "description": "how many entries may still have to be told"},
     "last_delivered_at": ZULU_OR_NULL,
     "failing_since": ZULU_OR_NULL,
-    "dead": {**NUMBER, "description": "messages that were refused for good in the last 30 days"},
+    "dead": {**NUMBER, "description": "messages that were refused for good in the last 30 days, 1000 at most"},
+    "dropped": {**NUMBER, "description": "messages that were refused for good and were too many to be kept"},
+    "digest": {**one_of(Digest), "description": "daily: mail comes once a day, in the morning"},
+    "time_zone": {**TEXT, "description": "the zone of times in mails"},
     "secret": {**TEXT_OR_NULL, "description": "of signatures; only in the answer that makes one"},
     "revision": NUMBER,
     "created_at": ZULU,
@@ -108,7 +126,7 @@ CREATE: Json = {
             "minLength": 1,
             "maxLength": 36,
             "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
-            "description": "the id of the only lease that is told of",
+            "description": "the id of the only lease whose events are sent",
         },
         "batch": _BATCH,
         "project_id": {
@@ -143,6 +161,28 @@ CREATED: tuple[Json, ...] = (
 )
 CHANGES: tuple[Json, ...] = ({"state": "paused"}, {"new_secret": True}, {"events": ["lease.*"], "batch": True})
 
+
+CHANGE_MINE: Json = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": False,
+    "description": "an object with events, digest, time_zone or state",
+    "properties": {
+        "events": {**_EVENTS, "minItems": 0, "description": "names of events; none for no mail"},
+        "digest": {"enum": [str(digest) for digest in Digest], "description": "daily: one mail each morning"},
+        "time_zone": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 64,
+            "description": "the zone of times in mails, such as Europe/Paris",
+        },
+        "state": {"enum": ["active", "paused"], "description": "paused: nothing is sent until it is active again"},
+    },
+}
+CHANGES_OF_MINE: tuple[Json, ...] = (
+    {"events": []},
+    {"events": ["lease.before_end", "lease.failed"], "digest": "daily", "time_zone": "Europe/Paris"},
+)
 
 REWIND: Json = {
     "type": "object",
@@ -185,7 +225,7 @@ def render_subscription(subscription: Subscription) -> Json:
     )
     return {
         "id": subscription.id,
-        "project_id": subscription.project_id,
+        "project_id": subscription.project_id or None,
         "user_id": subscription.user_id,
         "channel": str(subscription.channel),
         "url": subscription.url,
@@ -199,8 +239,18 @@ def render_subscription(subscription: Subscription) -> Json:
         "last_delivered_at": delivered,
         "failing_since": failing,
         "dead": subscription.dead,
+        "dropped": subscription.dropped,
+        "digest": str(subscription.digest),
+        "time_zone": subscription.time_zone,
         "secret": subscription.secret,
         "revision": subscription.revision,
         "created_at": zulu(subscription.created_at),
         "updated_at": updated,
     }
+
+
+def answer_with(found: Subscription, *, headers: Mapping[str, str] | None = None, status: int | None = None) -> Answer:
+    """Return the answer that shows a subscription."""
+    value = render_subscription(found)
+    moving = json.dumps([value[key] for key in _MOVING])
+    return Answer({"subscription": value}, etag=TAGS.of(found.revision, moving), headers=headers or {}, status=status)

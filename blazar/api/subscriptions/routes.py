@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``/v1/subscriptions``, from version 1.1 on: who is told of what."""
+"""``/v1/subscriptions``, from version 1.1 on: to whom events are sent."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from functools import cache, partial
 
-from blazar.api.http.answers import IDEMPOTENCY_KEY, IF_MATCH, Answer, Tags, key_of, link, link_pages
+from blazar.api.http.answers import IDEMPOTENCY_KEY, IF_MATCH, Answer, key_of, link, link_pages
 from blazar.api.http.bodies import normalize
 from blazar.api.http.context import Call, identifier
 from blazar.api.http.dates import date, in_body
@@ -25,9 +23,12 @@ from blazar.api.subscriptions.components import (
     KEYS,
     REWIND,
     REWINDS,
+    TAGS,
+    answer_with,
     render_failure,
     render_subscription,
 )
+from blazar.api.subscriptions.own import MINE, ROUTES
 from blazar.model.base.errors import Denied, InvalidInput, NotFound, PreconditionFailed, query_field
 from blazar.model.leases.requests import IdempotencyKey
 from blazar.model.subscriptions.details import (
@@ -48,10 +49,6 @@ PATCH = Rule("blazar:subscriptions:update", MEMBER, "Change, pause and resume su
 TEST = Rule("blazar:subscriptions:test", MEMBER, "Have a test sent to the receiver of a subscription.")
 REPLAY = Rule("blazar:subscriptions:replay", MEMBER, "Have the receiver of a subscription be told once more.")
 DELETE = Rule("blazar:subscriptions:delete", MEMBER, "Delete subscriptions of the project.")
-
-# What is told goes on without a new revision.
-_TAGS = Tags("-n", parted=True)
-_MOVING = ("state", "reason", "position", "behind", "last_delivered_at", "failing_since", "dead")
 
 
 def index(call: Call) -> Answer:
@@ -82,12 +79,12 @@ def create(call: Call) -> Answer:
         found = call.manager.subscriptions.create(_request(call, call.checked(normalize(body)), key))
     replayed = {"Idempotency-Replayed": "true"} if found.replayed else {}
     headers = {"Location": link(f"/v1/subscriptions/{found.subscription.id}"), **replayed}
-    return _written(found.subscription, headers=headers, status=201)
+    return answer_with(found.subscription, headers=headers, status=201)
 
 
 def show(call: Call, subscription_id: str) -> Answer:
     """Show a subscription."""
-    return _written(visible_subscription(call, subscription_id))
+    return answer_with(visible_subscription(call, subscription_id))
 
 
 def change(call: Call, subscription_id: str) -> Answer:
@@ -96,29 +93,29 @@ def change(call: Call, subscription_id: str) -> Answer:
     read = cache(lambda: before)
 
     def current() -> None:
-        _TAGS.check(read().revision)
+        TAGS.check(read().revision)
 
     body = call.changes(lambda: render_subscription(read()), current=current)
     if not body:
         current()
-        return _written(read())
+        return answer_with(read())
     wanted = SubscriptionChange(
         url=body.get("url"),
         events=tuple(body["events"]) if "events" in body else None,
         batch=body.get("batch"),
         state=SubscriptionState(body["state"]) if "state" in body else None,
         new_secret=body.get("new_secret", False),
-        revisions=_TAGS.wanted(),
+        revisions=TAGS.wanted(),
     )
     try:
-        return _written(call.manager.subscriptions.change(before.id, wanted))
+        return answer_with(call.manager.subscriptions.change(before.id, wanted))
     except PreconditionFailed as error:
-        raise _TAGS.refused(error) from error
+        raise TAGS.refused(error) from error
 
 
 def test(call: Call, subscription_id: str) -> Answer:
     """Have a test sent to the receiver."""
-    return _written(call.manager.subscriptions.test(visible_subscription(call, subscription_id).id), status=202)
+    return answer_with(call.manager.subscriptions.test(visible_subscription(call, subscription_id).id), status=202)
 
 
 def replay(call: Call, subscription_id: str) -> Answer:
@@ -129,7 +126,7 @@ def replay(call: Call, subscription_id: str) -> Answer:
         code, at = ("invalid_value", "/from") if body else ("missing_field", "/after")
         raise InvalidInput(sentence, code=code, at=at)
     since = date(body["from"], in_body("from")) if "from" in body else None
-    return _written(call.manager.subscriptions.rewind(found.id, Rewind(body.get("after"), since)), status=202)
+    return answer_with(call.manager.subscriptions.rewind(found.id, Rewind(body.get("after"), since)), status=202)
 
 
 def failures(call: Call, subscription_id: str) -> Answer:
@@ -144,9 +141,9 @@ def delete(call: Call, subscription_id: str) -> None:
     """Delete a subscription."""
     found = visible_subscription(call, subscription_id)
     try:
-        call.manager.subscriptions.delete(found.id, _TAGS.wanted())
+        call.manager.subscriptions.delete(found.id, TAGS.wanted())
     except PreconditionFailed as error:
-        raise _TAGS.refused(error) from error
+        raise TAGS.refused(error) from error
 
 
 def _request(call: Call, body: Json, key: IdempotencyKey | None) -> SubscriptionRequest:
@@ -201,12 +198,6 @@ def visible_subscription(call: Call, subscription_id: str) -> Subscription:
     return found
 
 
-def _written(found: Subscription, *, headers: Mapping[str, str] | None = None, status: int | None = None) -> Answer:
-    value = render_subscription(found)
-    moving = json.dumps([value[key] for key in _MOVING])
-    return Answer({"subscription": value}, etag=_TAGS.of(found.revision, moving), headers=headers or {}, status=status)
-
-
 _ID = in_path("subscription_id", "the id of the subscription", is_uuid=True)
 _PATH = "/subscriptions/{subscription_id}"
 _ONE = an_object({"subscription": ref("Subscription")})
@@ -224,6 +215,7 @@ _on_one = partial(
 PART = Part(
     "subscriptions",
     routes=(
+        *ROUTES,
         _on_list(
             method="GET",
             name="list_subscriptions",
@@ -317,7 +309,7 @@ PART = Part(
             parameters=(_ID, IF_MATCH),
         ),
     ),
-    rules=(GET, POST, PATCH, DELETE, TEST, REPLAY),
+    rules=(GET, POST, PATCH, DELETE, TEST, REPLAY, MINE),
     views=(POST_ALL,),
     components=COMPONENTS,
 )

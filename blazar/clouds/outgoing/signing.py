@@ -16,6 +16,7 @@ from blazar.model.base.errors import InvalidInput
 
 LABEL = b"blazar hook of thing 1:"
 SUBSCRIPTION_LABEL = b"blazar subscription 1:"
+UNSUBSCRIBE_LABEL = b"blazar unsubscribe 1:"
 """Separate these secrets from each other, and from anything else that might be derived from a master secret."""
 
 SHORTEST_MASTER = 32
@@ -41,6 +42,12 @@ def derive_secret(master: str, thing_id: str) -> bytes:
 def derive_subscription_secret(master: str, subscription_id: str, generation: int) -> bytes:
     """Return the secret of a subscription: HMAC-SHA256 of its id and of how often it has got a new one, 32 bytes."""
     return hmac.digest(master.encode(), SUBSCRIPTION_LABEL + f"{subscription_id}:{generation}".encode(), "sha256")
+
+
+def derive_unsubscribe_secret(master: str, subscription_id: str) -> str:
+    """Return the secret of the link that ends the mail of a subscription: HMAC-SHA256 of its id, as part of a URL."""
+    digest = hmac.digest(master.encode(), UNSUBSCRIBE_LABEL + subscription_id.encode(), "sha256")
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def secret_text(secret: bytes) -> str:

@@ -35,6 +35,12 @@ class Mail(Protocol):
     def send(self, address: str, message: bytes) -> WebhookReceipt:
         """Send a message (RFC 5322) to an address, within 15 seconds. No errors of its own."""
 
+    def reveal_link(self, subscription_id: str) -> str | None:
+        """Return the link by which a reader of mail of a subscription ends that; None if no links are made."""
+
+    def is_secret_of(self, subscription_id: str, secret: str) -> bool:
+        """Return whether a secret is that of the link of a subscription."""
+
 
 class NoPeople:
     """A process that asks Keystone nothing: nobody has an address."""
@@ -53,3 +59,11 @@ class NoMail:
     def send(self, address: str, message: bytes) -> WebhookReceipt:
         """Send nothing: it may be sent once there is a server."""
         return WebhookReceipt(Reception.FAILED, NO_MAIL)
+
+    def reveal_link(self, subscription_id: str) -> str | None:
+        """Return None."""
+        return None
+
+    def is_secret_of(self, subscription_id: str, secret: str) -> bool:
+        """Return False."""
+        return False

@@ -26,6 +26,9 @@ class SimulatedPeople:
         return self.addresses.get(user_id)
 
 
+_SECRET = "s" * 43
+
+
 class SimulatedMail:
     """Implements the port of mail: ``sent`` is what was accepted, with the address that it went to.
 
@@ -50,3 +53,11 @@ class SimulatedMail:
             with self._lock:
                 self.sent.append((address, parsed))
         return receipt
+
+    def reveal_link(self, subscription_id: str) -> str | None:
+        """Return a link whose secret is nothing secret."""
+        return f"https://cloud.example/reservation/unsubscribe/{subscription_id}/{_SECRET}"
+
+    def is_secret_of(self, subscription_id: str, secret: str) -> bool:
+        """Return whether it is that of these links."""
+        return secret == _SECRET

@@ -58,7 +58,7 @@ class Settings:
     kept what was done to other objects (None: for ever).
     ``use_policies`` say which leases are released because nobody uses them, ``reports`` by whose days reports are.
     ``event_source`` is what messages to subscribers name as their source, and ``mail_pause`` the time between two mails
-    of a subscription.
+    of a subscription. ``own_events`` are those of their own leases that users are told by mail from the first on.
     Every ``sweep_interval`` (zero: never) the cloud is searched for leftovers of finished leases, which are removed,
     or with ``sweep_dry_run`` only reported. Every ``drift_interval`` (zero: never) reservations in use are looked at,
     and with ``drift_mend`` brought to what the books say.
@@ -113,6 +113,7 @@ class Settings:
     reports: ReportSettings = ReportSettings()
     event_source: str = "/reservation"
     mail_pause: timedelta = timedelta(minutes=3)
+    own_events: tuple[str, ...] = ()
     sweep_interval: timedelta = timedelta(minutes=10)
     sweep_dry_run: bool = False
     sample_interval: timedelta = timedelta(0)

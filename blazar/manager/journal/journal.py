@@ -36,6 +36,8 @@ class JournalNumbering(BackgroundThread):
         self._clock = runtime.clock
         self._numbered = runtime.signals.entries_numbered
         self._options: Mapping[str, str] | None = None
+        # Where no mail is sent, nobody subscribes to it by having a lease.
+        self._own_events = runtime.settings.own_events if runtime.mail.enabled else ()
 
     def tell_configuration(self, options: Mapping[str, str]) -> None:
         """Have it written once that the service is configured otherwise than before, if it is; with the first round.
@@ -57,7 +59,7 @@ class JournalNumbering(BackgroundThread):
         self._note_configuration()
         total = 0
         while not self._stopping.is_set():
-            done = self._journal.number(BATCH, now=self._clock.now())
+            done = self._journal.number(BATCH, now=self._clock.now(), own_events=self._own_events)
             total += done
             if done < BATCH:
                 # The rest is of transactions that go on; each is followed by a wake, here or in another manager.

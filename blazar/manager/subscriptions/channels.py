@@ -38,7 +38,9 @@ class Channels:
         if address is None:
             return None
         now = self._runtime.clock.now()
-        return [make_mail(entries, found, sender=self._runtime.mail.sender, recipient=address, at=now)]
+        mail = self._runtime.mail
+        link = mail.reveal_link(found.id)
+        return [make_mail(entries, found, sender=mail.sender, recipient=address, at=now, link=link)]
 
     @contextmanager
     def open(self, found: Subscription) -> Iterator[SendMessage]:

@@ -14,7 +14,7 @@ import logging
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -30,11 +30,11 @@ from blazar.manager.subscriptions.sending import Sending
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudRefused, CloudUnavailable
 from blazar.model.base.log_lines import log_level
 from blazar.model.journal.entries import NumberedEntry
-from blazar.model.journal.views import show_entry
-from blazar.model.subscriptions.details import Channel
+from blazar.model.journal.views import JournalPage, show_entry
+from blazar.model.subscriptions.details import Channel, Digest, Subscription
 from blazar.model.subscriptions.events import matches_event
 from blazar.model.subscriptions.messages import Message, make_test_message
-from blazar.model.subscriptions.rounds import Decision, ReceiverStanding, Round, decide_round
+from blazar.model.subscriptions.rounds import Decision, ReceiverStanding, Round, decide_round, next_digest
 from blazar.observe import metrics
 from blazar.store.subscriptions.work import ClaimedSubscription, DueSubscription
 
@@ -46,6 +46,9 @@ PAGE = 50
 MOST_ENTRIES = 200
 """Entries of the journal that one round tells at most."""
 
+MOST_IN_MAIL = 2000
+"""Entries of the journal that one mail tells at most."""
+
 WELL, FAILING = 6, 2
 """Threads for receivers that do well, and for those that fail or are slow."""
 
@@ -56,7 +59,7 @@ SLOW_SECONDS = 3.0
 """A round whose calls took so long on average makes its host a slow one, until another one was faster."""
 
 BROKEN = "the service cannot make or send a message; its operators find in its log why"
-"""What owners are told of a message that fails for a reason that nobody has foreseen."""
+"""The reason that owners see for a message that fails for a reason that nobody has foreseen."""
 
 
 class SendingPlaces:
@@ -215,15 +218,16 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
         found, journal = claimed.subscription, self._runtime.store.journal
         last = journal.last_position()
         projects = None if found.project_id is None else (found.project_id,)
-        page = journal.entries_after(found.position, projects, MOST_ENTRIES)
+        most = MOST_IN_MAIL if found.channel is Channel.MAIL else MOST_ENTRIES
+        page = journal.entries_after(found.position, projects, most, user_id=found.user_id if found.own else None)
         entries = page.items
-        through = entries[-1].position if len(entries) == MOST_ENTRIES else max([last, *(e.position for e in entries)])
-        wanted = [
-            entry if found.project_id is None else show_entry(entry, found.project_id, page.projects)
-            for entry in entries
-            if matches_event(found.events, str(entry.about.object_type), str(entry.past.verb))
-            and found.lease_id in (None, entry.about.id)
-        ]
+        through = entries[-1].position if len(entries) == most else max([last, *(e.position for e in entries)])
+        wanted = list(_select_wanted(found, page))
+        if wanted and found.digest is Digest.DAILY:
+            at = next_digest(wanted[0].past.at, found.time_zone)
+            if at > self._runtime.clock.now():
+                self._wait_for_digest(claimed, claim, before=wanted[0].position, at=at)
+                return
         result = self._send_entries(claimed, wanted, through=max(found.position, through))
         now = self._runtime.clock.now()
         decision = decide_round(_standing_of(claimed), result, now=now, chance=self._chance())
@@ -234,6 +238,12 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
         if decision.disabled:
             LOG.warning("Subscription %s is disabled: %s", found.id, decision.reason)
         self._store.finish(found.id, claim.token, decision, now=now)
+
+    def _wait_for_digest(self, claimed: ClaimedSubscription, claim: Claim, *, before: int, at: datetime) -> None:
+        """Let a subscription rest until its digest is due."""
+        now, found = self._runtime.clock.now(), claimed.subscription
+        standing = replace(_standing_of(claimed), position=max(found.position, before - 1))
+        self._store.finish(found.id, claim.token, Decision(standing, at - now, reason=found.reason), now=now)
 
     def _send_entries(self, claimed: ClaimedSubscription, wanted: Sequence[NumberedEntry], *, through: int) -> Round:
         """Send what a receiver is to be told of; whatever fails about it is a failed round. ClaimLost."""
@@ -263,6 +273,15 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
         if sending.calls and found.url is not None:
             self._places.note_speed(found.url, sending.seconds / sending.calls)
         return result
+
+
+def _select_wanted(found: Subscription, page: JournalPage) -> Iterator[NumberedEntry]:
+    """Yield what of a page a receiver wants to be told, and may be."""
+    for entry in page.items:
+        wanted = matches_event(found.events, str(entry.about.object_type), str(entry.past.verb))
+        if wanted and found.lease_id in (None, entry.about.id):
+            project_id = entry.about.project_id if found.own else found.project_id
+            yield entry if project_id is None else show_entry(entry, project_id, page.projects)
 
 
 def _standing_of(claimed: ClaimedSubscription) -> ReceiverStanding:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 from blazar.model.journal.entries import (
     EXTENDABLE_UNTIL,
@@ -32,14 +34,16 @@ _OF_OUTCOMES: Mapping[str | None, str] = {
 }
 
 
-def find_warning(entry: NumberedEntry) -> LeaseWarning | None:
-    """Return what a mail says of an entry that warns of something; None of all others."""
+def find_warning(entry: NumberedEntry, zone: str) -> LeaseWarning | None:
+    """Return what a mail says of an entry that warns of something, with times of a zone; None of all others."""
     changes = {change.field: change.after for change in entry.past.changes}
     match entry.past.verb:
         case Verb.BEFORE_END:
-            return LeaseWarning(f"ends at {(entry.snapshot or {})['end_date']}", _explain_end(entry.about.id, changes))
+            end = write_zulu((entry.snapshot or {})["end_date"], zone)
+            return LeaseWarning(f"ends at {end}", _explain_end(entry.about.id, changes, zone))
         case Verb.MAINTENANCE:
-            times = f"Maintenance is planned from {changes[MAINTENANCE_START]} to {changes[MAINTENANCE_END]}."
+            start, end = (write_zulu(changes[key], zone) for key in (MAINTENANCE_START, MAINTENANCE_END))
+            times = f"Maintenance is planned from {start} to {end}."
             advice = _OF_OUTCOMES.get(entry.past.reason)
             return LeaseWarning("keeps hosts that will be in maintenance", [times, *([advice] if advice else ())])
         case Verb.REMINDED:
@@ -48,13 +52,23 @@ def find_warning(entry: NumberedEntry) -> LeaseWarning | None:
     return None
 
 
-def _explain_end(lease_id: str, changes: Mapping[str, str | None]) -> Sequence[str]:
+def _explain_end(lease_id: str, changes: Mapping[str, str | None], zone: str) -> Sequence[str]:
     """Return what becomes of a lease at its end, and up to when it could be extended."""
     until = changes.get(EXTENDABLE_UNTIL)
     if until is None:
         return ["What it has is returned then: save your work before.", "As things are, it cannot be extended."]
     return [
         "What it has is returned then: save your work before, or extend it.",
-        f"It can be extended until {until}, as things are:",
+        f"It can be extended until {write_zulu(until, zone)}, as things are:",
         f"    blazar lease extend {lease_id} --until {until}",
     ]
+
+
+def write_time(at: datetime, zone: str) -> str:
+    """Return an instant as the clocks of a zone show it, with what they are called then: 2030-04-01 15:00 CEST."""
+    return f"{at.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M %Z}"
+
+
+def write_zulu(text: str | None, zone: str) -> str:
+    """Return an instant that is written in UTC as the clocks of a zone show it."""
+    return "-" if text is None else write_time(datetime.fromisoformat(text), zone)

@@ -6,6 +6,7 @@ All that is told at once is one mail. What is sent again has the same Message-ID
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from email.headerregistry import Address
@@ -17,14 +18,15 @@ from icalendar import Calendar, Event
 from icalendar.prop import vText
 from jinja2 import Environment, StrictUndefined
 
-from blazar.manager.subscriptions.lease_warnings import find_warning
-from blazar.model.base.clock import zulu
+from blazar.manager.subscriptions.lease_warnings import find_warning, write_time
 from blazar.model.journal.entries import NumberedEntry, ObjectType, Verb
 from blazar.model.subscriptions.details import Subscription
 from blazar.model.subscriptions.messages import Message, subject_of, type_of
 
 MAIL_TYPE = "message/rfc822"
 LONGEST_NAME = 80
+MOST_SINGLE = 50
+"""Entries that a mail tells one by one."""
 
 WORDS = {
     Verb.WAITING: "waits for its turn",
@@ -50,10 +52,21 @@ _TEXT = """\
 {% if item.reason %}    reason: {{ item.reason }}
 {% endif %}
 {% endfor %}
+{% if more %}
+And besides, of which the history tells more (blazar history):
+{% for done, number in more %}
+    {{ number }} times something {{ done }}
+{% endfor %}
+{% endif %}
 
 {% if lease_id %}More about it: blazar lease show {{ lease_id }}
 {% endif %}
-Times are UTC. You have subscribed to this. To end it: blazar subscription delete {{ subscription_id }}
+Times are those of {{ subscription.time_zone }}.
+{% if subscription.own %}This is about your own leases. To choose what, and when: blazar subscription mine --help
+{% else %}You have subscribed to this. To end it: blazar subscription delete {{ subscription.id }}
+{% endif %}
+{% if link %}To end it without a login: {{ link }}
+{% endif %}
 """
 _TEMPLATE = Environment(
     autoescape=False,  # it is plain text
@@ -65,33 +78,59 @@ _TEMPLATE = Environment(
 
 
 def make_mail(
-    entries: Sequence[NumberedEntry], subscription: Subscription, *, sender: str, recipient: str, at: datetime
+    entries: Sequence[NumberedEntry],
+    subscription: Subscription,
+    *,
+    sender: str,
+    recipient: str,
+    at: datetime,
+    link: str | None = None,
 ) -> Message:
-    """Return one mail about entries, of which there is at least one.
+    """Return one mail about entries, of which there is at least one; ``link`` ends such mail without a login.
 
-    What of these is for others must be hidden before (``show_entry``), as in histories.
+    Of many the first are told one by one, and the others counted. What of these is for others must be hidden before
+    (``show_entry``), as in histories.
     """
     first, last = entries[0], entries[-1]
-    items = [_describe(entry) for entry in entries]
     mail = EmailMessage(policy=SMTP)
     mail["From"], mail["To"] = sender, Address(addr_spec=recipient)
-    title = str(items[0]["title"]) if len(entries) == 1 else f"{len(entries)} events"
+    title = str(_describe(first, subscription.time_zone)["title"]) if len(entries) == 1 else f"{len(entries)} events"
     mail["Subject"] = f"[Blazar] {title}"
     mail["Date"] = format_datetime(at)
     domain = sender.rpartition("@")[2].strip("> ")
     mail["Message-ID"] = f"<{first.past.id}.{last.past.id}.{subscription.id}@{domain}>"
-    mail["Auto-Submitted"] = "auto-generated"
+    _mark(mail, link)
     objects = {entry.about.id for entry in entries}
     about_lease = len(objects) == 1 and first.about.object_type is ObjectType.LEASE
-    mail.set_content(
-        _TEMPLATE.render(items=items, subscription_id=subscription.id, lease_id=first.about.id if about_lease else None)
-    )
+    mail.set_content(_write_text(entries, subscription, first.about.id if about_lease else None, link))
     if about_lease and last.past.verb in IN_CALENDARS and last.snapshot:
         mail.add_attachment(
             make_calendar(last), maintype="text", subtype="calendar", filename="lease.ics", params={"method": "PUBLISH"}
         )
     named = tuple((entry.position, entry.past.id, type_of(entry), subject_of(entry)) for entry in entries)
     return Message(first.past.id, MAIL_TYPE, mail.as_bytes(), frozenset(objects), named)
+
+
+def _write_text(
+    entries: Sequence[NumberedEntry], subscription: Subscription, lease_id: str | None, link: str | None
+) -> str:
+    """Return the text of a mail; ``lease_id`` if it is about one lease only."""
+    more = Counter(WORDS.get(entry.past.verb, f"was {entry.past.verb}") for entry in entries[MOST_SINGLE:])
+    return _TEMPLATE.render(
+        items=[_describe(entry, subscription.time_zone) for entry in entries[:MOST_SINGLE]],
+        more=more.most_common(),
+        subscription=subscription,
+        lease_id=lease_id,
+        link=link,
+    )
+
+
+def _mark(mail: EmailMessage, link: str | None) -> None:
+    """Say to programs that nobody has written a mail, and how its reader gets no more of them (RFC 8058)."""
+    mail["Auto-Submitted"] = "auto-generated"
+    if link is not None:
+        mail["List-Unsubscribe"] = f"<{link}>"
+        mail["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
 
 
 def make_calendar(entry: NumberedEntry) -> bytes:
@@ -110,14 +149,16 @@ def make_calendar(entry: NumberedEntry) -> bytes:
     return bytes(calendar.to_ical())
 
 
-def _describe(entry: NumberedEntry) -> dict[str, object]:
+def _describe(entry: NumberedEntry, zone: str) -> dict[str, object]:
     """Return what the text says of an entry."""
     about, past, snapshot = entry.about, entry.past, entry.snapshot or {}
-    dates = (snapshot["start_date"], snapshot["end_date"]) if "start_date" in snapshot else None
-    warning = find_warning(entry)
+    dates = None
+    if "start_date" in snapshot:
+        dates = [write_time(datetime.fromisoformat(snapshot[key]), zone) for key in ("start_date", "end_date")]
+    warning = find_warning(entry, zone)
     done = WORDS.get(past.verb, f"was {past.verb}") if warning is None else warning.says
     return {
-        "at": zulu(past.at),
+        "at": write_time(past.at, zone),
         "title": f"{str(about.object_type).capitalize()} {_clean(about.name or about.id)} {done}",
         "warning": () if warning is None else warning.lines,
         "dates": dates,
@@ -127,8 +168,14 @@ def _describe(entry: NumberedEntry) -> dict[str, object]:
             for change in past.changes
             if change.before is not None
         ],
-        "reason": past.reason if warning is None else None,
+        "reason": _find_reason(entry) if warning is None else None,
     }
+
+
+def _find_reason(entry: NumberedEntry) -> str | None:
+    """Return why something was done, also why a receiver is sent nothing any more."""
+    told = next((change.after for change in entry.past.changes if change.field == "reason"), None)
+    return entry.past.reason if told is None else _clean(told)
 
 
 def _clean(text: str | None) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
-from datetime import datetime
 
 from blazar.clouds.ports.people import NO_ADDRESS, NO_MAIL
 from blazar.clouds.ports.webhooks import NOT_SET, Webhooks
 from blazar.manager.common.request_keys import do_once, find_record
 from blazar.manager.common.runtime import Runtime
+from blazar.manager.subscriptions.own import OwnSubscriptions, apply_change
 from blazar.model.base.errors import Denied, InvalidInput, WrongState, check_revision
 from blazar.model.base.paging import Page
 from blazar.model.leases.requests import IdempotencyKey
@@ -37,6 +37,7 @@ class SubscriptionService:
         self._runtime = runtime
         self._subscriptions = runtime.store.subscriptions
         self._webhooks: Webhooks = runtime.webhooks
+        self._own = OwnSubscriptions(runtime)
 
     def page(self, question: SubscriptionQuestion) -> SubscriptionPage:
         """Return a page of subscriptions; InvalidInput."""
@@ -124,7 +125,7 @@ class SubscriptionService:
         place = wanted.after
         if place is None:
             since = wanted.since or self._runtime.clock.now()
-            place = self._subscriptions.find_position(since, found.project_id)
+            place = self._subscriptions.find_position(since, found.project_id, found.user_id if found.own else None)
         if place > last:
             raise InvalidInput(
                 f"after is {place}, and the last entry has the position {last}", at="/after", code="out_of_bounds"
@@ -132,6 +133,22 @@ class SubscriptionService:
         self._subscriptions.rewind(subscription_id, place, now=self._runtime.clock.now())
         self._runtime.signals.subscriptions_changed()
         return self._subscriptions.one(subscription_id)
+
+    def mine(self, user_id: str) -> Subscription:
+        """Return the subscription of a user to what happens to their own leases. Denied if no mail is sent."""
+        return self._own.show(user_id)
+
+    def change_mine(self, user_id: str, change: SubscriptionChange) -> Subscription:
+        """Change the subscription of a user to their own leases. Denied, InvalidInput, PreconditionFailed."""
+        return self._own.change(user_id, change)
+
+    def check_link(self, subscription_id: str, secret: str) -> None:
+        """Raise NotFound unless mails of a subscription have a link with this secret."""
+        self._own.by_link(subscription_id, secret)
+
+    def unsubscribe(self, subscription_id: str, secret: str) -> None:
+        """Send no more mail of a subscription, for who knows the secret of the link in it; NotFound."""
+        self._own.unsubscribe(subscription_id, secret)
 
     def failures(self, subscription_id: str, page: Page) -> FailurePage:
         """Return a page of the messages that the receiver has refused for good; InvalidInput."""
@@ -166,29 +183,3 @@ class SubscriptionService:
             return subscription
         secret = self._webhooks.reveal_secret(subscription.id, subscription.generation)
         return replace(subscription, secret=secret)
-
-
-def apply_change(before: Subscription, change: SubscriptionChange, now: datetime) -> Subscription:
-    """Return a changed subscription; InvalidInput.
-
-    Another URL has to be confirmed by its receiver first, as that of a new subscription, and so has one that was never.
-    """
-    after = replace(before, revision=before.revision + 1, updated_at=now)
-    if change.events is not None:
-        after = replace(after, events=check_events(change.events, operator=before.trusted))
-    if change.batch is not None:
-        after = replace(after, batch=change.batch)
-    if change.new_secret:
-        after = replace(after, generation=before.generation + 1, secret_changed_at=now)
-    if change.url is not None and change.url != before.url:
-        after = replace(after, url=change.url, confirmed=False)
-        if before.state is SubscriptionState.ACTIVE:
-            after = replace(after, state=SubscriptionState.UNCONFIRMED)
-    if change.state is SubscriptionState.PAUSED:
-        return replace(after, state=SubscriptionState.PAUSED, reason=None, failing_since=None)
-    if change.state is SubscriptionState.ACTIVE:
-        state = SubscriptionState.ACTIVE if after.confirmed else SubscriptionState.UNCONFIRMED
-        return replace(after, state=state, reason=None, failing_since=None)
-    if change.state is not None:
-        raise InvalidInput(f"state cannot be set to {change.state}; give active or paused", at="/state")
-    return after

@@ -21,7 +21,7 @@ from blazar.model.series.details import Series, SeriesStatus
 from blazar.model.series.rule_text import rule_text
 
 Fields = Mapping[str, object]
-"""What is told of an object, by field; of a value that is None there is none."""
+"""The fields of an object that entries show; a value of None is none."""
 
 
 def compare_fields(before: Fields, after: Fields) -> tuple[FieldChange, ...]:

@@ -61,7 +61,7 @@ class JournalPage:
 def show_to(entry: PastEntry, project_id: str, projects: Mapping[str, str]) -> PastEntry:
     """Return what an entry says to a project. Who did it may still be a user of another one: ``is_of`` tells.
 
-    ``projects`` is whose the leases and reservations are now that the entry names: nothing is told of those of others.
+    ``projects`` is whose the leases and reservations are now that the entry names: those of others are hidden.
     """
     changes = (
         _hide(change, entry, project_id)
@@ -77,7 +77,7 @@ def show_to(entry: PastEntry, project_id: str, projects: Mapping[str, str]) -> P
 def show_entry(entry: NumberedEntry, project_id: str, projects: Mapping[str, str]) -> NumberedEntry:
     """Return what an entry of the journal says to a project, as ``show_to``: also in messages.
 
-    The ids of requests are told of those that came from the project: by others' it could tell who did what together.
+    Ids of requests are shown where these came from the project: by others' it could tell who did what together.
     """
     known = is_of(entry.past.by, project_id)
     return replace(

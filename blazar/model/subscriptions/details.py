@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -38,6 +39,15 @@ class SubscriptionState(StrEnum):
     """The service has given up: its ``reason`` says why."""
 
 
+class Digest(StrEnum):
+    """How often one is told by mail."""
+
+    NONE = "none"
+    """Whenever something has happened."""
+    DAILY = "daily"
+    """Once a day, in the morning."""
+
+
 LIVE = (SubscriptionState.UNCONFIRMED, SubscriptionState.ACTIVE)
 """States in which something is sent."""
 
@@ -49,8 +59,9 @@ class Subscription:
     ``events`` are names of what is told, as ``lease.started`` or ``lease.*``; with ``lease_id`` of that lease only.
     ``position`` is that of the last entry of the journal that was dealt with, ``newest`` that of the last one that may
     concern it. ``generation`` counts its secrets, of which the last was made at ``secret_changed_at``; ``confirmed``:
-    its receiver has accepted a message. ``dead`` counts messages that were refused for good. ``secret`` is only known
-    where it is told.
+    its receiver has accepted a message. ``dead`` counts messages that were refused for good and are kept, ``dropped``
+    those that are not any more. ``secret`` is only known where it is told. ``own``: what happens to leases of its user
+    is told by mail, in whatever project, and ``project_id`` is empty. Mail has times of ``time_zone``.
     """
 
     id: str
@@ -75,6 +86,10 @@ class Subscription:
     revision: int = 0
     updated_at: datetime | None = None
     secret: str | None = None
+    own: bool = False
+    digest: Digest = Digest.NONE
+    time_zone: str = "UTC"
+    dropped: int = 0
 
     @property
     def behind(self) -> int:
@@ -117,6 +132,8 @@ class SubscriptionChange:
     batch: bool | None = None
     state: SubscriptionState | None = None
     new_secret: bool = False
+    digest: Digest | None = None
+    time_zone: str | None = None
     revisions: tuple[int, ...] | None = None
 
 
@@ -173,6 +190,34 @@ class MadeSubscription:
 
     subscription: Subscription
     replayed: bool = False
+
+
+_USERS = uuid.UUID("6f2a7d1c-94f3-4b0e-8a1d-5d0b6f0c7e21")
+
+
+def own_id(user_id: str) -> str:
+    """Return the id of the subscription that a user has without having made one."""
+    return str(uuid.uuid5(_USERS, user_id))
+
+
+def own_subscription(
+    user_id: str, events: tuple[str, ...], *, at: datetime, position: int, newest: int | None = None
+) -> Subscription:
+    """Return the subscription of a user to what happens to their own leases, as it is at first."""
+    return Subscription(
+        id=own_id(user_id),
+        project_id="",
+        user_id=user_id,
+        channel=Channel.MAIL,
+        url=None,
+        events=events,
+        created_at=at,
+        state=SubscriptionState.ACTIVE,
+        confirmed=True,
+        position=position,
+        newest=position if newest is None else newest,
+        own=True,
+    )
 
 
 def unknown_subscription(subscription_id: str) -> NotFound:

@@ -57,7 +57,9 @@ def mask_url(url: str | None) -> str | None:
 def _describe(subscription: Subscription) -> Subject:
     """Return a subscription as the subject of an entry; it has no name but what it is for."""
     name = str(subscription.channel) if subscription.url is None else mask_url(subscription.url)
-    return Subject(ObjectType.SUBSCRIPTION, subscription.id, name, subscription.project_id, subscription.user_id)
+    return Subject(
+        ObjectType.SUBSCRIPTION, subscription.id, name, subscription.project_id or None, subscription.user_id
+    )
 
 
 def _list_fields(subscription: Subscription) -> Fields:
@@ -67,6 +69,8 @@ def _list_fields(subscription: Subscription) -> Fields:
         "events": frozenset(subscription.events),
         "lease_id": subscription.lease_id,
         "batch": subscription.batch,
+        "digest": str(subscription.digest),
+        "time_zone": subscription.time_zone,
         "state": str(subscription.state),
         "secret_generation": subscription.generation,
     }

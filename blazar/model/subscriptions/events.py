@@ -20,8 +20,8 @@ _ALL = "*"
 _UNTOLD = frozenset({Verb.LEFT_OUT})
 """Verbs of entries that say something about the journal, and not about what has happened."""
 
-OF_MEMBERS = ("lease", "series")
-OF_OPERATORS = (*OF_MEMBERS, "resource", "property", "maintenance", "feed", "subscription", "service")
+OF_MEMBERS = ("lease", "series", "subscription")
+OF_OPERATORS = (*OF_MEMBERS, "resource", "property", "maintenance", "feed", "service")
 """Nouns of events that members, and operators, may be told of."""
 
 

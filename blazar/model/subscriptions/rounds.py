@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
 
 BACK_OFF = tuple(timedelta(seconds=seconds) for seconds in (5, 30, 120, 600, 1800))
 HOURLY = timedelta(hours=1)
@@ -25,6 +26,10 @@ BETWEEN_REFUSALS = (timedelta(minutes=1), timedelta(minutes=4))
 
 PATIENCE = timedelta(days=5)
 """How long a receiver may fail before nothing is sent to it any more."""
+
+
+MORNING = time(8)
+"""The local time of a daily digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +136,12 @@ def pause_after(attempts: int, *, chance: float, wanted: timedelta | None = None
     if attempts <= len(BACK_OFF):
         return BACK_OFF[attempts - 1]
     return HOURLY * (1 + JITTER * (2 * chance - 1))
+
+
+def next_digest(after: datetime, zone: str) -> datetime:
+    """Return the first morning after an instant, in UTC, by the clocks of a zone."""
+    local = ZoneInfo(zone)
+    day = after.astimezone(local).date()
+    # The day after the next one is late enough wherever a day is left out.
+    mornings = (datetime.combine(day + timedelta(days=n), MORNING, local).astimezone(UTC) for n in range(3))
+    return next(morning for morning in mornings if morning > after)

@@ -34,19 +34,22 @@ class JournalStore:
         """Call a listener, too, whenever entries were committed here."""
         self._transactions.journal_listeners.append(listener)
 
-    def number(self, limit: int, *, now: datetime) -> int:
-        """Give positions to at most so many committed entries; return how many. Only a read if there are none."""
+    def number(self, limit: int, *, now: datetime, own_events: Sequence[str] = ()) -> int:
+        """Give positions to at most so many committed entries; return how many. Only a read if there are none.
+
+        ``own_events`` are those that users of these entries are told of theirs, if they have said nothing else.
+        """
         if self._transactions.scalar(UNNUMBERED.limit(1)) is None:
             return 0
         try:
-            return self._number(limit, now)
+            return self._number(limit, now, own_events)
         except Clash:
-            # Another manager has just made the row that both hold from now on.
-            return self._number(limit, now)
+            # Another manager has just made the row that both hold from now on, or a user has just subscribed.
+            return self._number(limit, now, own_events)
 
     @atomic
-    def _number(self, connection: Connection, limit: int, now: datetime) -> int:
-        return number_entries(connection, limit, kept=self._kept, now=now)
+    def _number(self, connection: Connection, limit: int, now: datetime, own_events: Sequence[str]) -> int:
+        return number_entries(connection, limit, kept=self._kept, now=now, own_events=own_events)
 
     def note_configuration(self, options: Mapping[str, str], *, version: str, at: datetime) -> bool:
         """Write that the service is configured otherwise than when that was last written; return whether it is.
@@ -92,19 +95,27 @@ class JournalStore:
         found: int | None = self._transactions.scalar(sa.select(row.position).where(row.id == NUMBERING_ROW))
         return found or 0
 
-    def entries_after(self, position: int, projects: Collection[str] | None, limit: int) -> JournalPage:
+    def entries_after(
+        self, position: int, projects: Collection[str] | None, limit: int, *, user_id: str | None = None
+    ) -> JournalPage:
         """Return the first entries after a position, of objects of these projects or of all; three statements.
+
+        With ``user_id`` of what is that user's, in whatever project. Whose the leases are that entries name is only
+        read where it is needed: not of all.
 
         Who goes on after the last of them, or after ``last_position`` read before it got none, misses nothing.
         """
         j = journal.c
         query = sa.select(journal).where(j.position > position).order_by(j.position).limit(limit)
-        if projects is not None:
+        if user_id is not None:
+            query = query.where(j.user_id == user_id)
+        elif projects is not None:
             query = query.where(j.project_id.in_(sorted(projects)))
         with self._transactions.reading() as connection:
             rows = connection.execute(query).mappings().all()
             labels = read_labels(connection, rows)
-            whose = read_projects(connection, rows)
+            everything = projects is None and user_id is None
+            whose = {} if everything else read_projects(connection, rows)
         return JournalPage(tuple(parse_numbered(row, labels) for row in rows), projects=whose)
 
     def page(

@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.journal.entries import ENTRIES, ObjectType, Verb
+from blazar.store.journal.own_subscriptions import add_own_subscriptions, wake_own_subscriptions
 from blazar.store.sql.tables import journal, journal_numbering
 from blazar.store.work.claims import wake_subscriptions
 
@@ -34,7 +35,7 @@ PORTION = 10
 
 _J, _N = journal.c, journal_numbering.c
 UNNUMBERED = sa.select(_J.seq).where(_J.position.is_(None)).order_by(_J.position, _J.seq)
-_NEXT = sa.select(_J.seq, _J.object_type, _J.object_id, _J.revision, _J.project_id, _J.verb).where(
+_NEXT = sa.select(_J.seq, _J.object_type, _J.object_id, _J.revision, _J.project_id, _J.user_id, _J.verb).where(
     _J.position.is_(None)
 )
 _OF_THE_OBJECT = sa.or_(_J.object_type != str(ObjectType.LEASE), _J.revision.is_not(None))
@@ -51,10 +52,13 @@ _GIVE_ALL = sa.text(
 )
 
 
-def number_entries(connection: Connection, limit: int, *, kept: int, now: datetime) -> int:
+def number_entries(
+    connection: Connection, limit: int, *, kept: int, now: datetime, own_events: Sequence[str] = ()
+) -> int:
     """Number at most so many committed entries, and wake those who are told of them; return how many.
 
-    Five statements, three more if the histories of some objects have become too long: of those the first and the last
+    Users whose entries they are subscribe by that to their ``own_events``, if there are any. Six statements, two more
+    for such users, and three if the histories of some objects have become too long: of those the first and the last
     ``kept`` entries stay.
     """
     last = hold_numbering(connection)
@@ -65,7 +69,12 @@ def number_entries(connection: Connection, limit: int, *, kept: int, now: dateti
     _give_positions(connection, ordered, last)
     held = journal_numbering.update().where(_N.id == NUMBERING_ROW)
     connection.execute(held.values(position=last + len(rows)))
-    wake_subscriptions(connection, {row.project_id for row in rows}, last + len(rows), now=now)
+    newest = last + len(rows)
+    users = {row.user_id for row in rows if row.user_id}
+    if own_events and users:
+        add_own_subscriptions(connection, users, own_events, last=last, newest=newest, now=now)
+    wake_subscriptions(connection, {row.project_id for row in rows}, newest, now=now)
+    wake_own_subscriptions(connection, users, last=last, newest=newest, now=now)
     _thin_out_histories(connection, rows, kept)
     return len(rows)
 

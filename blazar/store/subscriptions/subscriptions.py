@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -17,6 +16,7 @@ from blazar.model.subscriptions.details import (
     LIVE,
     Channel,
     DeliveryFailure,
+    Digest,
     FailurePage,
     Subscription,
     SubscriptionPage,
@@ -26,12 +26,14 @@ from blazar.model.subscriptions.details import (
 )
 from blazar.model.subscriptions.entries import tell_rewind, tell_subscription, tell_unsubscribing
 from blazar.store.booking import idempotency
+from blazar.store.calendar import project_use
 from blazar.store.journal.numbering import NUMBERING_ROW
+from blazar.store.journal.own_subscriptions import subscription_row
 from blazar.store.journal.rows import write_entry
 from blazar.store.sql.paging import read_page
 from blazar.store.sql.rows import AnyRow
 from blazar.store.sql.tables import delivery_failures, journal, journal_numbering, subscriptions
-from blazar.store.sql.transactions import Transactions, atomic
+from blazar.store.sql.transactions import Clash, Transactions, atomic
 
 _S, _F, _J, _N = subscriptions.c, delivery_failures.c, journal.c, journal_numbering.c
 _ORDER = (_S.created_at, _S.id)
@@ -66,14 +68,23 @@ class SubscriptionStore:
         with self._transactions.reading() as connection:
             return read_subscription(connection, subscription_id)
 
-    @atomic
-    def add(
-        self, connection: Connection, new: Subscription, *, key: IdempotencyKey | None, due_at: datetime, most: int
-    ) -> None:
+    def add(self, new: Subscription, *, key: IdempotencyKey | None, due_at: datetime, most: int) -> None:
         """Add a subscription, to which a test is sent; four statements.
 
         KeyTaken if another one has the key; InvalidInput if the project has ``most`` already.
         """
+        try:
+            self._add(new, key=key, due_at=due_at, most=most)
+        except Clash:
+            # The project had no row to lock, and another request has just made it.
+            self._add(new, key=key, due_at=due_at, most=most)
+
+    @atomic
+    def _add(
+        self, connection: Connection, new: Subscription, *, key: IdempotencyKey | None, due_at: datetime, most: int
+    ) -> None:
+        # Of two requests at a time the later one has to see what the other has added.
+        project_use.lock_use(connection, new.project_id or "")
         if key is not None:
             idempotency.insert(connection, key, new.id, new.created_at)
         of_project = _S.project_id.is_(None) if new.project_id is None else _S.project_id == new.project_id
@@ -84,29 +95,27 @@ class SubscriptionStore:
                 code="out_of_bounds",
                 data={"maximum": most},
             )
-        row = {
-            **_row_of(new),
-            "due_at": None if new.confirmed else due_at,
-            "testing": not new.confirmed,
-            "attempts": 0,
-            "refusals": {},
-        }
-        connection.execute(subscriptions.insert(), [row])
+        insert_subscription(connection, new, due_at=due_at)
         write_entry(connection, tell_subscription(None, new, at=new.created_at, by=current().actor))
+
+    @atomic
+    def add_own(self, connection: Connection, new: Subscription) -> None:
+        """Add the subscription of a user to their own leases; Clash if there is one."""
+        insert_subscription(connection, new, due_at=new.created_at)
 
     @atomic
     def change(self, connection: Connection, before: Subscription, after: Subscription, *, now: datetime) -> None:
         """Write a changed subscription; who is sending something for it stops, and begins again. PreconditionFailed."""
         live = after.state in LIVE
         values = {
-            **_row_of(after),
+            **subscription_row(after),
             "due_at": now if live else None,
             "claimed_by": None,
             "testing": live and not after.confirmed,
             "attempts": 0,
             "refusals": {},
         }
-        for name in ("position", "newest"):
+        for name in ("position", "newest", "dropped"):
             # They go on while somebody reads and changes the rest.
             values.pop(name)
         change = subscriptions.update().where(_S.id == before.id, _S.revision == before.revision)
@@ -137,14 +146,18 @@ class SubscriptionStore:
             raise unknown_subscription(subscription_id)
         write_entry(connection, tell_rewind(before, position, at=now, by=current().actor))
 
-    def find_position(self, since: datetime, project_id: str | None) -> int:
+    def find_position(self, since: datetime, project_id: str | None, user_id: str | None = None) -> int:
         """Return the place before the first entry of an instant or later, of a project or of all; one statement.
+
+        With ``user_id`` of what is that user's, in whatever project.
 
         Entries get their places in another order than their instants, so that some before it may be older. Without such
         an entry it is the last place.
         """
         where = [_J.at >= since, _J.position.is_not(None)]
-        if project_id is not None:
+        if user_id is not None:
+            where.append(_J.user_id == user_id)
+        elif project_id is not None:
             where.append(_J.project_id == project_id)
         first = sa.select(sa.func.min(_J.position) - 1).where(*where).scalar_subquery()
         last = sa.select(_N.position).where(_N.id == NUMBERING_ROW).scalar_subquery()
@@ -182,6 +195,12 @@ def read_subscription(connection: Connection, subscription_id: str) -> Subscript
     return parse_subscription(row)
 
 
+def insert_subscription(connection: Connection, new: Subscription, *, due_at: datetime) -> None:
+    """Insert a subscription, to which a test is sent if nothing has confirmed it; one statement."""
+    row = {**subscription_row(new), "due_at": None if new.confirmed else due_at}
+    connection.execute(subscriptions.insert(), [row])
+
+
 def parse_subscription(row: AnyRow) -> Subscription:
     """Return the subscription of a row of the table with the number of its dead letters."""
     return Subscription(
@@ -206,30 +225,8 @@ def parse_subscription(row: AnyRow) -> Subscription:
         dead=row.dead,
         revision=row.revision,
         updated_at=row.updated_at,
+        own=bool(row.own),
+        digest=Digest(row.digest),
+        time_zone=row.time_zone,
+        dropped=row.dropped,
     )
-
-
-def _row_of(subscription: Subscription) -> dict[str, Any]:
-    """Return the columns of what is known of a subscription outside of the work on it."""
-    return {
-        "id": subscription.id,
-        "project_id": subscription.project_id,
-        "user_id": subscription.user_id,
-        "channel": str(subscription.channel),
-        "url": subscription.url or "",
-        "events": list(subscription.events),
-        "lease_id": subscription.lease_id,
-        "batch": subscription.batch,
-        "state": str(subscription.state),
-        "reason": subscription.reason,
-        "confirmed": subscription.confirmed,
-        "generation": subscription.generation,
-        "secret_changed_at": subscription.secret_changed_at,
-        "position": subscription.position,
-        "newest": subscription.newest,
-        "failing_since": subscription.failing_since,
-        "last_delivered_at": subscription.last_delivered_at,
-        "revision": subscription.revision,
-        "created_at": subscription.created_at,
-        "updated_at": subscription.updated_at,
-    }

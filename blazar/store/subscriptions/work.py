@@ -25,7 +25,8 @@ from blazar.store.subscriptions.subscriptions import read_subscription
 from blazar.store.work.claims import SUBSCRIPTIONS, TOLD
 
 KEPT = timedelta(days=30)
-"""How long messages that were refused for good are kept."""
+MOST_KEPT = 1000
+"""How long messages that were refused for good are kept, and how many of a subscription."""
 
 _S, _F = subscriptions.c, delivery_failures.c
 _SENT_TO = sa.or_(_S.testing.is_(True), _S.state == TOLD)
@@ -95,7 +96,10 @@ class SubscriptionWorkStore:
     def finish(
         self, connection: Connection, subscription_id: str, token: str, decision: Decision, *, now: datetime
     ) -> None:
-        """Let go of a subscription after a round, in a statement; more with dead letters, or at its end. ClaimLost."""
+        """Let go of a subscription after a round, in one statement, and five more with dead letters. ClaimLost.
+
+        That it is disabled is told by an entry of the journal, and so to its user.
+        """
         standing = decision.standing
         values: dict[str, Any] = {
             "position": standing.position,
@@ -167,7 +171,7 @@ def _due_after(
 
 
 def _insert_failures(connection: Connection, subscription_id: str, dead: Sequence[Undelivered], now: datetime) -> None:
-    """Keep messages that are given up, each once, and drop those that are old; three statements."""
+    """Keep messages that are given up, each once, and drop those that are old, or too many; five statements."""
     ids = [message.id for message in dead]
     connection.execute(delivery_failures.delete().where(_F.subscription_id == subscription_id, _F.id.in_(ids)))
     connection.execute(delivery_failures.delete().where(_F.subscription_id == subscription_id, _F.at < now - KEPT))
@@ -184,3 +188,12 @@ def _insert_failures(connection: Connection, subscription_id: str, dead: Sequenc
         for message in dead
     ]
     connection.execute(delivery_failures.insert(), rows)
+    mine = _F.subscription_id == subscription_id
+    order = (_F.at.desc(), _F.position.desc())
+    newest = sa.select(_F.at, _F.position).where(mine).order_by(*order).offset(MOST_KEPT).limit(1)
+    first = connection.execute(newest).one_or_none()
+    if first is not None:
+        older = sa.or_(_F.at < first.at, sa.and_(_F.at == first.at, _F.position <= first.position))
+        gone = connection.execute(delivery_failures.delete().where(mine, older)).rowcount
+        count = subscriptions.update().where(_S.id == subscription_id).values(dropped=_S.dropped + gone)
+        connection.execute(count)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``subscription``: who is told of what happens, by messages over HTTPS."""
+"""``subscription``: to whom events are sent, over HTTPS or by mail."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from datetime import timezone
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
 COLUMNS = ("id", "url", "events", "state", "behind", "dead", "last_delivered_at")
 KEYS = (
     *("id", "url", "events", "lease_id", "batch", "state", "reason", "project_id", "user_id", "position", "behind"),
-    *("dead", "last_delivered_at", "failing_since", "created_at", "updated_at"),
+    *("dead", "dropped", "last_delivered_at", "failing_since", "created_at", "updated_at"),
 )
 FAILURE = ("at", "type", "subject", "reason", "position", "id")
 MADE = ("id", "url", "events", "state", "secret")
+MINE = ("events", "digest", "time_zone", "state", "reason", "behind", "last_delivered_at", "updated_at")
 
 KEEP = "Keep the secret to yourself, and give it to the receiver: it is not shown again."
 
@@ -35,6 +37,19 @@ class _OneSubscription(One):
             self.tell(KEEP)
         keys = MADE if found.secret else KEYS
         return [keys, tuple(self.cell(getattr(found, key), zone, parsed_args) for key in keys)]
+
+
+class _NamedSubscription(_OneSubscription):
+    """A command about one subscription, whose id it is given."""
+
+    answers: Sequence[str] = KEYS
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        _add_subscription(parser)
+        add_zone(parser)
+        return parser
 
 
 def _add_subscription(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +98,7 @@ class CreateSubscription(_OneSubscription):
 
 
 class ListSubscriptions(Rows):
-    """List who is told of what happens"""
+    """List to whom events are sent"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return a parser with the options of the command."""
@@ -101,15 +116,8 @@ class ListSubscriptions(Rows):
         return self.rows(COLUMNS, self.library.subscriptions.list(**filters), zone, parsed_args)
 
 
-class ShowSubscription(_OneSubscription):
+class ShowSubscription(_NamedSubscription):
     """Show a subscription, and how its messages arrive"""
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return a parser with the options of the command."""
-        parser = super().get_parser(prog_name)
-        _add_subscription(parser)
-        add_zone(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Ask for it."""
@@ -165,20 +173,11 @@ class ChangeSubscription(_OneSubscription):
         return self.answer(self.library.subscriptions.change(parsed_args.id, **changes), parsed_args)
 
 
-class TestSubscription(_OneSubscription):
+class TestSubscription(_NamedSubscription):
     """Have a test sent to the receiver of a subscription
 
     What came of it is seen soon in state, reason and last_delivered_at.
     """
-
-    answers = KEYS
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return a parser with the options of the command."""
-        parser = super().get_parser(prog_name)
-        _add_subscription(parser)
-        add_zone(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Ask for it."""
@@ -226,6 +225,48 @@ class ListFailures(Rows):
         """Ask for them."""
         zone = now_in(parsed_args).tzinfo or timezone.utc
         return self.rows(FAILURE, self.library.subscriptions.failures(parsed_args.id), zone, parsed_args)
+
+
+class OwnSubscription(_OneSubscription):
+    """Show or change what you are told by mail of your own leases
+
+    It is about your leases in all projects. Without options it is shown.
+    """
+
+    answers = MINE
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        events = parser.add_mutually_exclusive_group()
+        events.add_argument(
+            "--event",
+            metavar="<event>",
+            dest="events",
+            action="append",
+            help="what to send instead, such as lease.before_end; may be repeated",
+        )
+        events.add_argument("--no-events", action="store_true", help="send no mail")
+        parser.add_argument("--digest", choices=("none", "daily"), help="daily: one mail each morning")
+        parser.add_argument("--mail-zone", metavar="<zone>", help="the zone of times in mails, such as Europe/Paris")
+        parser.add_argument("--resume", action="store_true", help="send again, after an address was refused")
+        add_zone(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Show or change it."""
+        check_columns(parsed_args, MINE)
+        given = {
+            "events": [] if parsed_args.no_events else parsed_args.events,
+            "digest": parsed_args.digest,
+            "time_zone": parsed_args.mail_zone,
+            "state": "active" if parsed_args.resume else None,
+        }
+        changes = {key: value for key, value in given.items() if value is not None}
+        mine = self.library.subscriptions
+        found = mine.change_mine(**changes) if changes else mine.mine()
+        zone = now_in(parsed_args).tzinfo or timezone.utc
+        return [MINE, tuple(self.cell(getattr(found, key), zone, parsed_args) for key in MINE)]
 
 
 class DeleteSubscriptions(LibraryCommand):

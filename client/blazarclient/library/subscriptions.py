@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subscriptions: who is told of what happens, by messages over HTTPS."""
+"""Subscriptions: to whom events are sent, over HTTPS or by mail."""
 
 from __future__ import annotations
 
@@ -46,6 +46,14 @@ class Subscriptions:
     def get(self, subscription_id: str) -> Subscription:
         """Return a subscription. NotFound."""
         return _read(self._transport.ask("GET", _path(subscription_id)))
+
+    def mine(self) -> Subscription:
+        """Return what the caller is told by mail of their own leases, in whatever project."""
+        return _read(self._transport.ask("GET", "/subscriptions/mine"))
+
+    def change_mine(self, **changes: Any) -> Subscription:
+        """Change ``events`` (none: no mail), ``digest`` (``none``, ``daily``), ``time_zone`` or ``state``."""
+        return _read(self._transport.ask("PATCH", "/subscriptions/mine", body=changes))
 
     def list(self, /, **filters: Any) -> Iterator[Subscription]:
         """Yield subscriptions. Filters: ``state``, ``project_id`` (for operators), ``limit``."""

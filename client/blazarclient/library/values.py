@@ -552,7 +552,7 @@ class Feed:
 
 @dataclass(frozen=True, kw_only=True)
 class Subscription:
-    """Who is told of what happens; ``secret``, with which messages are signed, is told only when it is made.
+    """To whom events are sent; ``secret``, with which messages are signed, is told only when it is made.
 
     ``project_id`` is None of one that is told everything. ``behind``: how many entries may still have to be told.
     """
@@ -572,6 +572,9 @@ class Subscription:
     last_delivered_at: datetime | None = None
     failing_since: datetime | None = None
     dead: int | None = None
+    dropped: int | None = None
+    digest: str | None = None
+    time_zone: str | None = None
     secret: str | None = None
     revision: int | None = None
     created_at: datetime | None = None

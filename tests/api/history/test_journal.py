@@ -242,6 +242,7 @@ STORY = (
     Step("create_subscription", "POST", "/v1/subscriptions", RECEIVER, "subscription created", "told"),
     Step("update_subscription", "PATCH", "/v1/subscriptions/{told}", {"state": "paused"}, "subscription changed"),
     Step("replay_subscription", "POST", "/v1/subscriptions/{told}/replay", {"after": 0}, "subscription changed"),
+    Step("update_own_subscription", "PATCH", "/v1/subscriptions/mine", {"digest": "daily"}, "subscription changed"),
     Step("delete_subscription", "DELETE", "/v1/subscriptions/{told}", None, "subscription deleted"),
 )
 
@@ -264,6 +265,7 @@ NOTHING = {
     "refresh_host": "what the cloud says is told where it has changed, as by each poll",
     "refresh_resource": "as for hosts",
     "test_subscription": "it sends a test, and changes nothing",
+    "unsubscribe": "it takes all events from one's own subscription, as update_own_subscription may",
 }
 """Routes that leave no entry of their own, and why."""
 

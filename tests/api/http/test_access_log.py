@@ -60,7 +60,8 @@ def test_every_route_leaves_one_line_for_each_caller(web):
             body = row.body.examples[0] if row.body else None
             path = filled(row.url)
             answer, parts = web.line(row.method, path, json=body, headers={**headers, **version})
-            shown = "/feeds/***" if path.startswith("/feeds/") else path
+            secret = next((begin for begin in ("/feeds/", "/unsubscribe/") if path.startswith(begin)), None)
+            shown = path if secret is None else f"{secret}***"
             assert parts[:4] == (row.method, shown, str(answer.status_code), "250")
             assert parts[5] == answer.headers["X-OpenStack-Request-ID"]
             assert parts[6] == "-"
@@ -88,6 +89,7 @@ def test_the_id_of_the_caller_is_told_beside_our_own(web):
     "path",
     [
         "/feeds/s3cret.ics",
+        "/unsubscribe/0b7e3c1a-5d2f-4e6b-8a90-1c2d3e4f5a6b/s3cret",
         "/feeds/s3cret/x",
         "/v1//feeds/s3cret",
         "/Feeds/s3cret",

@@ -234,6 +234,7 @@ def test_what_came_with_1_1():
         "/v1/feeds",
         "/v1/feeds/{feed_id}",
         "/v1/subscriptions",
+        "/v1/subscriptions/mine",
         "/v1/subscriptions/{subscription_id}",
         "/v1/subscriptions/{subscription_id}/failures",
         "/v1/subscriptions/{subscription_id}/replay",

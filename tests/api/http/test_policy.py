@@ -109,6 +109,7 @@ DEFAULTS = {
     "blazar:subscriptions:delete": MEMBER,
     "blazar:subscriptions:test": MEMBER,
     "blazar:subscriptions:replay": MEMBER,
+    "blazar:subscriptions:mine": READER,
     "blazar:series:get": "rule:blazar:leases:get",
     "blazar:series:post": "rule:blazar:leases:post",
     "blazar:series:put": "rule:blazar:leases:put and rule:blazar:leases:post and rule:blazar:leases:delete",

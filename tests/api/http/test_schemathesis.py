@@ -48,6 +48,8 @@ CHECKS = [
 ]
 REFUSED = {
     "POST /v1/subscriptions",
+    "GET /unsubscribe/{subscription_id}/{link_secret}",
+    "POST /unsubscribe/{subscription_id}/{link_secret}",
     "GET /v1/problems/{problem_id}",
     "POST /v1/problems/{problem_id}/{action}",
     "PUT /v1/os-hosts/{host_id}/allocation",
@@ -67,7 +69,9 @@ REFUSED = {
 }
 """The reservation of their examples is not on the resource that is there; the use of leases is not looked at; the
 maintenance has not begun; the reservation has one host, and needs that one; a
-lease is not merged with itself, and is offered to nobody. Nothing is a problem there, and no mail can be sent.
+lease is not merged with itself, and is offered to nobody. Nothing is a problem there, no mail can be sent,
+and the subscription
+is none by mail.
 """
 ON_THINGS = {"PUT /v1/resources/{kind}/{resource_id}"}
 """The capacity and the hook of a host cannot be changed, those of a generic resource can."""
@@ -138,7 +142,7 @@ class Fuzzed:
         names = {"lease_id": lease.id, "floating_ip_id": address.external_id, "host_id": "3", "name": "rack"}
         names |= {"kind": "host", "resource_id": "3", "network_id": segment.external_id}
         names |= {"device_id": device.external_id, "series_id": series.series.id}
-        names |= {"subscription_id": subscription["id"]}
+        names |= {"subscription_id": subscription["id"], "link_secret": "s" * 43}
         names |= {"problem_id": "event:0", "action": "retry"}
         names |= {"maintenance_id": maintenance.id, "reservation_id": lease.reservations[0].id}
         return {**names, "feed_id": feed["id"], "secret": feed["url"].rpartition("/")[2].removesuffix(".ics")}

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 
 from blazar.clouds.ports.webhooks import NoWebhooks
-from blazar.model.subscriptions.details import MOST_SUBSCRIPTIONS
+from blazar.model.base.errors import InvalidInput
+from blazar.model.subscriptions.details import MOST_SUBSCRIPTIONS, SubscriptionRequest
 from blazar.model.subscriptions.events import list_event_names
 from tests.api.conftest import app_of, client_of, token
 from tests.statements import counted
+from tests.world import World
 
 VERSION = {"OpenStack-API-Version": "reservation 1.1"}
 CURIE, FRIDA = {**VERSION, **token("curie", "physics")}, {**VERSION, **token("frida", "art")}
@@ -205,3 +208,91 @@ def test_a_subscription_by_mail_has_no_url_and_no_secret(world, http):
         assert fault(http.post("/v1/subscriptions", json=body, headers=CURIE))[2] == at
     answer = http.post(f"/v1/subscriptions/{made['id']}/test", headers=CURIE)
     assert fault(answer)[:2] == (409, "invalid_state")
+
+
+# What one is told of one's own leases.
+
+
+def test_what_one_is_told_of_own_leases_is_shown_and_changed(world, http):
+    world.people.addresses["curie"] = "curie@physics.example"
+    shown = http.get("/v1/subscriptions/mine", headers=CURIE)
+    found = shown.json["subscription"]
+    assert (found["channel"], found["project_id"], found["user_id"]) == ("mail", None, "curie")
+    assert (found["digest"], found["time_zone"], found["reason"]) == ("none", "UTC", None)
+    wanted = {"events": ["lease.before_end"], "digest": "daily", "time_zone": "Europe/Paris"}
+    answer = http.patch("/v1/subscriptions/mine", json=wanted, headers={**CURIE, "If-Match": shown.headers["ETag"]})
+    assert answer.status_code == 200, answer.text
+    assert {key: answer.json["subscription"][key] for key in wanted} == wanted
+    again = http.get("/v1/subscriptions/mine", headers=CURIE)
+    assert again.json == answer.json
+    late = http.patch(
+        "/v1/subscriptions/mine", json={"events": []}, headers={**CURIE, "If-Match": shown.headers["ETag"]}
+    )
+    assert late.status_code == 412
+    assert http.get("/v1/subscriptions/mine", headers=FRIDA).json["subscription"]["events"] == found["events"]
+    assert http.get("/v1/subscriptions", headers=CURIE).json["subscriptions"] == []
+    assert http.get(f"/v1/subscriptions/{found['id']}", headers=CURIE).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer", "words"),
+    [
+        ({"time_zone": "Mars/Olympus"}, "/time_zone", "Europe/Paris"),
+        ({"digest": "hourly"}, "/digest", "daily"),
+        ({"events": ["resource.failed"]}, "/events/0", "is for operators"),
+        ({"url": "https://ci.example/"}, "/url", "url"),
+    ],
+)
+def test_what_cannot_be_chosen_is_refused_with_its_field(http, body, pointer, words):
+    status, _, at, sentence = fault(http.patch("/v1/subscriptions/mine", json=body, headers=CURIE))
+    assert (status, at) == (400, pointer)
+    assert words in sentence
+
+
+def test_the_link_in_a_mail_asks_and_its_button_ends_them_without_a_token(world, http):
+    world.people.addresses["curie"] = "curie@physics.example"
+    http.patch("/v1/subscriptions/mine", json={"events": ["lease.created"]}, headers=CURIE)
+    world.lease()
+    world.manager.journal_numbering.run_once()
+    world.manager.delivery.run_due()
+    ((_, mail),) = world.mail.sent
+    path = mail["List-Unsubscribe"].strip("<>").removeprefix("https://cloud.example/reservation")
+    asked = http.get(path)
+    assert (asked.status_code, asked.content_type) == (200, "text/html; charset=utf-8")
+    assert 'method="post"' in asked.text
+    assert http.get("/v1/subscriptions/mine", headers=CURIE).json["subscription"]["events"] == ["lease.created"]
+    assert http.get(f"{path[:-1]}x").status_code == http.post(f"{path[:-1]}x").status_code == 404
+    done = http.post(path, data={"List-Unsubscribe": "One-Click"})
+    assert done.status_code == 200, done.text
+    assert "No more mail is sent" in done.text
+    assert http.get("/v1/subscriptions/mine", headers=CURIE).json["subscription"]["events"] == []
+    for answer in (asked, done):
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+
+
+def test_the_link_in_another_mail_removes_its_subscription(world, http):
+    world.people.addresses["curie"] = "curie@physics.example"
+    made = http.post("/v1/subscriptions", json={"channel": "mail", "events": ["lease.*"]}, headers=CURIE).json[
+        "subscription"
+    ]
+    assert http.post(f"/unsubscribe/{made['id']}/{'s' * 43}").status_code == 200
+    assert http.get(f"/v1/subscriptions/{made['id']}", headers=CURIE).status_code == 404
+    hook = make(http)
+    assert http.post(f"/unsubscribe/{hook['id']}/{'s' * 43}").status_code == 404
+
+
+def test_no_project_has_more_than_twenty_also_of_requests_at_one_time(engine):
+    world = World(engine)
+    managers = [world.another_manager() for _ in range(4)]
+    request = SubscriptionRequest("physics", "curie", "https://ci.example/x", ("lease.*",))
+
+    def ask(number: int) -> bool:
+        try:
+            managers[number % 4].subscriptions.create(request)
+        except InvalidInput:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(ask, range(40)))
+    assert made.count(True) == MOST_SUBSCRIPTIONS

@@ -23,6 +23,7 @@ from blazar.model.subscriptions.details import (
 )
 from blazar.model.subscriptions.rounds import PATIENCE
 from blazar.store.sql.tables import journal
+from blazar.store.subscriptions import work
 from tests.world import World
 
 URL, OTHER_URL = "https://ci.example/x", "https://dead.example/x"
@@ -442,3 +443,18 @@ def test_entries_that_come_while_somebody_sends_are_told_next(world):
     world.manager.delivery.run_due()
     assert [event["id"] for event in accepted(world)] == ids_of_journal(world)
     assert shown(world, made).behind == 0
+
+
+def test_of_messages_that_are_refused_for_good_the_last_ones_are_kept_and_the_rest_counted(world, monkeypatch):
+    monkeypatch.setattr(work, "MOST_KEPT", 3)
+    made = subscribe(world)
+    tell(world)
+    world.webhooks.answers[URL] = answer(Reception.REFUSED, "no")
+    for number in range(5):
+        world.lease(start=timedelta(hours=2 * number + 1), hours=1, project=PROJECT)
+        tell(world)
+    tell_for(world, timedelta(minutes=40))
+    found = shown(world, made)
+    assert (found.dead, found.dropped, found.behind) == (3, 2, 0)
+    kept = world.manager.subscriptions.failures(made.id, Page(10, "at")).items
+    assert [item.id for item in kept] == ids_of_journal(world)[2:]

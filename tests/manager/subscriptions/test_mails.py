@@ -49,7 +49,7 @@ def test_a_lease_is_told_of_in_plain_text_with_its_calendar_entry(world):
     assert mail["Subject"] == "[Blazar] Lease gan-training was created"
     assert (mail["Auto-Submitted"], mail["From"]) == ("auto-generated", "blazar@cloud.example")
     text = mail.get_body(("plain",)).get_content()
-    assert "from 2030-04-01T13:00:00Z to 2030-04-01T15:00:00Z" in text
+    assert "from 2030-04-01 13:00 UTC to 2030-04-01 15:00 UTC" in text
     assert f"blazar lease show {lease.id}" in text
     assert f"blazar subscription delete {made.id}" in text
     (attached,) = mail.iter_attachments()
@@ -149,11 +149,11 @@ def test_who_is_warned_of_the_end_reads_when_it_is_and_how_to_extend(world):
     tell(world)
     ((address, mail),) = world.mail.sent
     assert address == CURIE
-    assert mail["Subject"] == "[Blazar] Lease gan-training ends at 2030-04-01T15:00:00Z"
+    assert mail["Subject"] == "[Blazar] Lease gan-training ends at 2030-04-01 15:00 UTC"
     text = mail.get_body(("plain",)).get_content()
     assert "What it has is returned then: save your work before, or extend it." in text
     assert f"blazar lease extend {lease.id} --until 2030-04-01T21:00:00Z" in text
-    assert "from 2030-04-01T12:00:00Z to 2030-04-01T15:00:00Z, ACTIVE" in text
+    assert "from 2030-04-01 12:00 UTC to 2030-04-01 15:00 UTC, ACTIVE" in text
 
 
 def test_who_has_what_others_wait_for_does_not_read_how_to_extend(world):
@@ -188,7 +188,7 @@ def test_whose_hosts_are_to_be_repaired_reads_when_and_what_to_do(world, start, 
     ((_, mail),) = world.mail.sent
     assert mail["Subject"] == "[Blazar] Lease gan-training keeps hosts that will be in maintenance"
     text = mail.get_body(("plain",)).get_content()
-    assert "Maintenance is planned from 2030-04-01T16:00:00Z to 2030-04-01T18:00:00Z." in text
+    assert "Maintenance is planned from 2030-04-01 16:00 UTC to 2030-04-01 18:00 UTC." in text
     assert says in text
     assert f"blazar lease show {lease.id}" in text
     assert "secret" not in text

@@ -20,6 +20,11 @@ subscriptions = sa.Table(
     # Names of events; and of one lease only, if it is not NULL.
     sa.Column("events", sa.JSON, nullable=False),
     sa.Column("lease_id", Id),
+    # Of the leases of its user, in whatever project; the project is empty then.
+    sa.Column("own", sa.Boolean, nullable=False, server_default=sa.false()),
+    # How often mail is sent, and of which zone its times are.
+    sa.Column("digest", sa.String(8), nullable=False, server_default="none"),
+    sa.Column("time_zone", sa.String(64), nullable=False, server_default="UTC"),
     sa.Column("batch", sa.Boolean, nullable=False),
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("reason", LongText),
@@ -39,15 +44,18 @@ subscriptions = sa.Table(
     # Failures since the last success; and how often messages were refused that are still to be told, by id.
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("refusals", sa.JSON, nullable=False),
+    # Messages that were refused for good, and are not kept any more.
+    sa.Column("dropped", sa.Integer, nullable=False, server_default="0"),
     sa.Column("failing_since", UTC_TIME),
     sa.Column("last_delivered_at", UTC_TIME),
     sa.Column("revision", sa.Integer, nullable=False),
     sa.Column("created_at", UTC_TIME, nullable=False),
     sa.Column("updated_at", UTC_TIME),
-    # What is due; the list of a project, oldest first; and of all.
+    # What is due; the list of a project, oldest first; and of all; those of users.
     sa.Index(None, "due_at"),
     sa.Index(None, "project_id", "created_at"),
     sa.Index(None, "created_at"),
+    sa.Index(None, "user_id"),
 )
 
 delivery_failures = sa.Table(
