@@ -42,6 +42,14 @@ CALLS: dict[str, tuple[str, ...]] = {
     ),
     "pages/surgery/offers.tsx": ("POST /v1/transfers/{lease_id}/decline",),
     "pages/hosts/register.tsx": ("POST /v1/resources/{kind}",),
+    "pages/notifications/acts.tsx": (
+        "POST /v1/subscriptions/{subscription_id}/test",
+        "POST /v1/subscriptions/{subscription_id}/replay",
+        "PATCH /v1/subscriptions/{subscription_id}",
+        "DELETE /v1/subscriptions/{subscription_id}",
+    ),
+    "pages/notifications/new-hook.tsx": ("POST /v1/subscriptions",),
+    "pages/notifications/mine.tsx": ("PATCH /v1/subscriptions/mine",),
     "pages/problems/problems.tsx": ("POST /v1/problems/{problem_id}/{action}",),
     "pages/maintenance/plan.tsx": ("POST /v1/maintenances",),
     "pages/maintenance/dialogs.tsx": (

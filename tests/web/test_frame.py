@@ -58,6 +58,7 @@ def test_on_a_phone_an_operator_reaches_every_page(demo, page_of):
     more = page.get_by_role("dialog", name="More pages")
     # How many problems there are stands beside their page.
     pages = [
+        "Notifications",
         "Resources",
         "Usage",
         "History",

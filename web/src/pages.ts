@@ -2,6 +2,7 @@
 /** The pages: one row each; those that few begin with are fetched later. To add a page, add a row here. */
 import {
   Activity,
+  Bell,
   Boxes,
   CalendarDays,
   ChartColumn,
@@ -70,6 +71,13 @@ export const PAGES: readonly Page[] = [
     view: further("SeriesPage"),
     icon: Repeat,
     rule: "blazar:series:get",
+  },
+  {
+    path: "notifications",
+    title: "Notifications",
+    view: further("NotificationsPage"),
+    icon: Bell,
+    rule: "blazar:subscriptions:get",
   },
   {
     path: "resources",

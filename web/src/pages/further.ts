@@ -8,6 +8,7 @@ export { LeasePage } from "./leases/lease.tsx";
 export { LeasesPage } from "./leases/leases.tsx";
 export { MaintenancePage } from "./maintenance/maintenance.tsx";
 export { ManagersPage } from "./managers/managers.tsx";
+export { NotificationsPage } from "./notifications/notifications.tsx";
 export { OverviewPage } from "./overview/overview.tsx";
 export { ProblemsPage } from "./problems/problems.tsx";
 export { ResourcePage } from "./resources/resource.tsx";
