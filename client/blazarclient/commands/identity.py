@@ -72,8 +72,13 @@ def names_of(session: Any, noun: str) -> Mapping[str, str]:
     except keystone.ClientException:
         return {}
     own, name = (getattr(access, key) for key in _OWN[noun])
-    listed = response.json().get(f"{noun}s", ()) if response.status_code == 200 else ()
-    return {str(own): str(name), **{str(each["id"]): str(each.get("name") or each["id"]) for each in listed}}
+    try:
+        listed = response.json()[f"{noun}s"] if response.status_code == 200 else ()
+        names = {str(each["id"]): str(each["name"]) for each in listed}
+    except (KeyError, TypeError, ValueError):
+        # Some other server answers there.
+        names = {}
+    return {str(own): str(name), **names}
 
 
 def _untold(kind: type[BlazarClientException], option: str, text: str, why: str) -> BlazarClientException:

@@ -9,6 +9,8 @@ import json
 from typing import Any
 
 import pytest
+from keystoneauth1 import fixture
+from requests.exceptions import ConnectTimeout
 
 from tests.blazarclient.commands.conftest import NEW, URL, Run, sent
 
@@ -178,3 +180,60 @@ def test_a_forecast_says_how_it_is_made_and_why_there_is_none(run: Run, service:
     assert "| 2026-11-24 | host |      240.0 |     10.0 |           10.0 |            20.0 |           30.0 |" in out
     code, out, _ = run("report", "forecast", "-f", "json")
     assert json.loads(out)[0]["expected"] == {"lower": 36000, "median": 72000, "upper": 108000}
+
+
+KEYSTONE = "https://keystone.example/v3"
+PHYSICS, BIOLOGY = "a" * 32, "c" * 32
+AS_CURIE = (
+    *("--os-auth-type", "password", "--os-endpoint-override", URL, "--os-auth-url", KEYSTONE),
+    *("--os-username", "curie", "--os-password", "radium", "--os-project-name", "physics"),
+)
+
+
+@pytest.fixture
+def keystone(service: Any) -> Any:
+    """Keystone, which knows curie of the project physics, and a report of two projects."""
+    token = fixture.V3Token(
+        project_id=PHYSICS, project_name="physics", user_id="b" * 32, user_name="curie", audit_id="a"
+    )
+    service.get(KEYSTONE, json={"version": fixture.V3Discovery(KEYSTONE)})
+    service.post(f"{KEYSTONE}/auth/tokens", json=token, headers={"X-Subject-Token": "t0k3n"})
+    report(service, "usage", *({**USAGE_ROW, "project_id": each} for each in (PHYSICS, BIOLOGY)))
+    return service
+
+
+def projects_of(run: Run, *words: str) -> list[str]:
+    code, out, _ = run(*AS_CURIE, "report", "usage", "--by", "project", "-c", "project_id", *words)
+    assert code == 0
+    return [line.strip("| ") for line in out.splitlines() if line.startswith("| ")][1:]
+
+
+def test_a_table_has_names_of_projects_which_are_asked_for_once(run: Run, keystone: Any) -> None:
+    told = [{"id": PHYSICS, "name": "physics"}, {"id": BIOLOGY, "name": "biology"}, {"id": "d" * 32, "name": "else"}]
+    keystone.get(f"{KEYSTONE}/projects", json={"projects": told})
+    assert projects_of(run, "-f", "table") == ["physics", "biology"]
+    assert len([request for request in keystone.request_history if request.path == "/v3/projects"]) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"status_code": 403},
+        {"status_code": 500, "text": "no"},
+        {"text": "hello"},
+        {"json": []},
+        {"exc": ConnectTimeout},
+    ],
+)
+def test_where_keystone_does_not_tell_names_the_own_one_is_known_at_most(
+    run: Run, keystone: Any, answer: dict[str, Any]
+) -> None:
+    keystone.get(f"{KEYSTONE}/projects", **answer)
+    found = projects_of(run, "-f", "table")
+    assert found == ([PHYSICS, BIOLOGY] if "exc" in answer else ["physics", BIOLOGY])
+
+
+def test_programs_get_ids_and_keystone_is_not_asked(run: Run, keystone: Any) -> None:
+    code, out, _ = run(*AS_CURIE, "report", "usage", "--by", "project", "-f", "csv", "-c", "project_id")
+    assert (code, out.split()) == (0, ['"project_id"', f'"{PHYSICS}"', f'"{BIOLOGY}"'])
+    assert not [request for request in keystone.request_history if request.path == "/v3/projects"]
