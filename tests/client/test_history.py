@@ -5,10 +5,15 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
+from blazarclient.commands import history
+from blazarclient.library import transport
 from blazarclient.shell import main
 
+from blazar.model.base.errors import StoreUnavailable
+from blazar.model.leases.requests import LeaseChange
 from tests.api.conftest import app_of
 from tests.client.serving import library, serving
 from tests.world import World, a_host
@@ -97,3 +102,43 @@ def test_the_library_follows_the_journal_without_missing_an_entry(world, way):
     assert latest.request_id
     since = list(reservations.history.list(since=latest.at, verb="created"))
     assert [entry.position for entry in since] in ([], [seen[0].position])
+
+
+def test_following_goes_on_when_the_service_is_away_for_a_while(world, way, capsys, monkeypatch):
+    lease = world.lease(a_host(), start=timedelta(hours=1))
+    world.manager.journal_numbering.run_once()
+    page, pauses = world.manager.journal.page, []
+
+    def page_or_fail(*asked):
+        if 1 <= len(pauses) <= 3:
+            raise StoreUnavailable("the database is not available")
+        return page(*asked)
+
+    def pause(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            world.manager.leases.change(lease.id, LeaseChange(name="another"))
+            world.manager.journal_numbering.run_once()
+        if len(pauses) == 6:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(world.manager.journal, "page", page_or_fail)
+    monkeypatch.setattr(history, "time", SimpleNamespace(sleep=pause))
+    monkeypatch.setattr(transport, "PAUSES", ())
+    run(way, "journal", "follow", "--every", "7")
+    told = capsys.readouterr()
+    assert told.out.count("changed") == 1
+    assert told.err.count("it is asked again") == 1
+    assert pauses == [7] * 6
+
+
+@pytest.mark.parametrize("every", ["inf", "nan", "-1", "0", "x"])
+def test_looks_come_in_a_time_that_there_is(way, capsys, every):
+    with pytest.raises(SystemExit):
+        run(way, "journal", "follow", "--every", every)
+    assert "is no number of seconds from 0.1 to 3600" in capsys.readouterr().err
+
+
+def test_a_service_that_never_answered_is_told_at_once(way, capsys):
+    assert run(SimpleNamespace(url="http://127.0.0.1:9/v1"), "journal", "follow", "--after", "0") == 7
+    assert "No connection" in capsys.readouterr().err

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import time
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from blazarclient import times
 from blazarclient.commands.base import LibraryCommand, Rows, add_lease, add_zone, local, now_in, utc
+from blazarclient.exception import ServiceUnavailable
+from blazarclient.library.connections import NoAnswer, NotTrusted
 from blazarclient.library.transport import is_uuid
 from blazarclient.text_columns import say
 
@@ -97,6 +101,7 @@ class FollowJournal(LibraryCommand):
     """Write a line for each thing that is done, as it is done
 
     With --after it begins after that position, else with what is done from now on. It ends when it is interrupted.
+    While the service does not answer, as it is restarted, it says so once and goes on asking.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -104,7 +109,7 @@ class FollowJournal(LibraryCommand):
         parser = super().get_parser(prog_name)
         _add_filters(parser)
         parser.add_argument(
-            "--every", metavar="<seconds>", type=float, default=2.0, help="between looks (default: 2, at least 0.1)"
+            "--every", metavar="<seconds>", type=_pause, default=2.0, help="between looks, 0.1 to 3600 (default: 2)"
         )
         add_zone(parser)
         return parser
@@ -112,13 +117,33 @@ class FollowJournal(LibraryCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Follow it."""
         zone = now_in(parsed_args).tzinfo or timezone.utc
-        every = max(0.1, parsed_args.every)
-        follow = self.library.history.follow
-        for entry in follow(**_filters(parsed_args), after=parsed_args.after, every=every):
+        for entry in self._follow(parsed_args):
             told = "; ".join(_change(change) for change in entry.changes)
             line = f"{local(entry.at, zone)}  {_what(entry)} {entry.verb} by {_who(entry)}{told and ': '}{told}"
             say(f"{entry.position}  {line}", self.app.stdout, indent="  ")
         return 0
+
+    def _follow(self, parsed_args: argparse.Namespace) -> Iterator[JournalEntry]:
+        """Yield what is done; only the first look has to succeed, so that a wrong URL is told at once."""
+        history, after = self.library.history, parsed_args.after
+        answered = silent = False
+        if after is None:
+            last = next(history.list(newest_first=True, limit=1), None)
+            after = 0 if last is None else last.position
+        while True:
+            try:
+                for entry in history.list(after=after, **_filters(parsed_args)):
+                    after, silent = entry.position, False
+                    yield entry
+            except (ServiceUnavailable, NoAnswer) as error:
+                if not answered or isinstance(error, NotTrusted):
+                    raise
+                if not silent:
+                    self.tell(f"{error}; it is asked again")
+                silent = True
+            else:
+                answered, silent = True, False
+            time.sleep(parsed_args.every)
 
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:
@@ -144,6 +169,15 @@ def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
     return int(text)
+
+
+def _pause(text: str) -> float:
+    try:
+        if 0.1 <= (seconds := float(text)) <= 3600:
+            return seconds
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0.1 to 3600")
 
 
 def _instant(option: str, text: str | None, now: datetime) -> str | None:
