@@ -34,6 +34,7 @@ from blazar.api.http.openapi import Served
 from blazar.api.http.routes import Caching
 from blazar.api.leases.limits import MOST_TEXT
 from blazar.api.parts import all_parts
+from blazar.api.reports.routes import DayOrDate
 from blazar.api.series.requests import local
 from blazar.manager.requests.resource_lists import page_of
 from blazar.model.base.errors import BlazarError, InvalidInput
@@ -165,6 +166,9 @@ PARSERS: Mapping[str, Parser] = {
     ),
     "date": Parser(lambda text: dates.date(text, FIELD), DATES),
     "date or duration": Parser(lambda text: dates.moment_or_duration(text, FIELD, backward=True), DATES),
+    "day or date": Parser(
+        lambda text: DayOrDate().read(text, FIELD), {**DATES, "day": "9999-99-99", "year 0": "0000-01-01"}
+    ),
     "duration": Parser(lambda text: dates.duration(text.removeprefix("+"), FIELD), DATES),
     "time zone": Parser(lambda text: dates.zone(text, FIELD), {**LONG, "path": "../" * 9999, "NUL": "UTC\0"}),
     "local time": Parser(lambda text: local(text, "start"), DATES),
@@ -225,6 +229,7 @@ READ_HERE = {
     "blazar.api.http.microversion": "OpenStack-API-Version",
     "blazar.api.http.dates": "date",
     "blazar.api.http.queries": "marker",
+    "blazar.api.reports.routes": "day or date",
     "blazar.api.series.requests": "local time",
     "blazar.model.base.json_text": "body",
     "blazar.model.resources.requirements": "requirement",
@@ -238,6 +243,7 @@ READ_HERE = {
 OUR_OWN = {
     "blazar.api.http.identity": "who listens: the configuration",
     "blazar.api.leases.v1_1.render": "requirements that a lease keeps, checked when it was made",
+    "blazar.api.reports.csv_text": "dates of reports that the service made",
     "blazar.api.series.render": "requirements that a series keeps, checked when it was made",
     "blazar.api.web.attempts": "the address of a connection",
     "blazar.api.web.cookies": "cookies, after their signature and length were checked",
@@ -251,6 +257,7 @@ OUR_OWN = {
     "blazar.enforcement.stored": "what enforcement keeps",
     "blazar.manager.maintenance.held_calendar": "parameters that a lease keeps",
     "blazar.manager.subscriptions.mails": "dates that the journal keeps",
+    "blazar.model.leases.reminders": "what a lease keeps",
     "blazar.model.leases.stored": "what a lease keeps",
     "blazar.model.use.policy": "what a lease keeps",
     "blazar.model.queue": "what a lease keeps",

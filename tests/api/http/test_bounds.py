@@ -207,7 +207,7 @@ class Watched(list):
 @pytest.mark.parametrize("key", ["reservations", "events"])
 def test_the_length_of_a_list_is_checked_before_its_items(key):
     items = Watched([{"resource_type": 5}] * 101)
-    with pytest.raises(InvalidInput, match=f"^{key} is a list of 101, which is invalid"):
+    with pytest.raises(InvalidInput, match=f"^{key} has 101 entries, and 100 at most are allowed"):
         check({**LEASE, key: items}, LEASE_CREATE)
     assert not items.looked_into
 
