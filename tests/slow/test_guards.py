@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No action of an operator without its guard: its holder stands still at a call to the cloud, and goes on later.
+
+Two processes are managers of one database and one cloud. The first is stopped (SIGSTOP) right before or after a
+changing call. While its claim is valid, every action is refused. Later the second acts, and finishes the work; then the
+first goes on, and changes nothing any more. Of all points every third one is taken; ``BLAZAR_GUARD_EVERY=1`` takes all.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from blazar.clouds.ports import CHANGES
+from blazar.clouds.simulated import FileStorage, of_size
+from blazar.manager.common.settings import Settings
+from blazar.model.base.clock import SystemClock
+from blazar.model.base.errors import Conflict, NotFound, WrongState
+from blazar.model.base.moments import NOW
+from blazar.model.leases.lease import Event, Lease
+from blazar.model.leases.states import EventStatus, LeaseStatus
+from blazar.model.problems.problems import ProblemAction, ProblemKind, RepairRequest
+from blazar.model.problems.troubles import CloudFinding
+from blazar.store.sql.engine import WRITES, make_engine
+from blazar.store.sql.migrate import upgrade
+from blazar.store.sql.tables import events
+from tests.conftest import fresh_database
+from tests.openstack import eventually
+from tests.oracle import check_at_rest
+from tests.people import PeopledCloud
+from tests.world import World, a_host, servers
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+EVERY = int(os.environ.get("BLAZAR_GUARD_EVERY", "3"))
+TTL = timedelta(seconds=4)
+SETTINGS = Settings(
+    claim_ttl=TTL,
+    promises=0,
+    recheck_interval=timedelta(milliseconds=200),
+    first_retry=timedelta(milliseconds=200),
+    longest_sleep=timedelta(milliseconds=200),
+    before_end_lead=timedelta(0),
+    patience=timedelta(0),
+)
+REQUEST = RepairRequest("ticket 4711", dry_run=False)
+ROOMS = {"host": lambda: a_host(2), "servers": lambda: servers(2)}
+
+
+def a_manager(url: str, folder: Path, *, register: bool = False) -> World:
+    """Return a world on a database and a cloud that other processes have, too."""
+    storage = FileStorage(folder / "cloud.json", of_size(3))
+    cloud = PeopledCloud(storage, clock=SystemClock())
+    made = World(make_engine(url), clock=SystemClock(), cloud=cloud, settings=SETTINGS, register=register)
+    made.manager.drift.pause = 0
+    return made
+
+
+def hold(url: str, folder: Path, number: int, phase: str) -> None:
+    """Be the manager that stands still at a changing call of a number, before or after it; write what it changes."""
+    world = a_manager(url, folder)
+    left = [number]
+
+    def stop(call: str, at: str) -> None:
+        if call not in CHANGES:
+            return
+        if at == "after":
+            with (folder / "effects").open("a", encoding="utf-8") as file:
+                file.write(f"{call}\n")
+        if at == phase:
+            left[0] -= 1
+            if left[0] == 0:
+                # It is stopped from outside, where nobody in it has the lock of the cloud's file.
+                (folder / "there").touch()
+                eventually((folder / "go on").exists, patience=120)
+
+    world.faults.on_call = stop
+    world.manager.start()
+    time.sleep(3600)
+
+
+def a_drift(world: World, lease: Lease) -> CloudFinding:
+    reservation, now = lease.reservations[0], world.clock.now()
+    return CloudFinding(ProblemKind.DRIFT, "", reservation.id, reservation.resource_type, now, now, lease.id, "x")
+
+
+def effects(folder: Path) -> list[str]:
+    """Return the changing calls of the first manager that have taken effect."""
+    file = folder / "effects"
+    return file.read_text("utf-8").splitlines() if file.exists() else []
+
+
+def stands_still(pid: int) -> bool:
+    """Tell whether a process is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] in "Tt"
+
+
+@dataclass
+class Scene:
+    """A lease whose start or end the first manager is in the middle of."""
+
+    world: World
+    folder: Path
+    lease: Lease
+    what: str
+    url: str
+
+    @property
+    def event(self) -> Event:
+        """The event that is worked on."""
+        found = self.world.now(self.lease).events
+        return next(event for event in found if event.claimed_by is not None)
+
+    def act(self, action: ProblemAction, event_id: str | None) -> Any:
+        """Do what an operator does about it."""
+        problems = self.world.manager.problems
+        if action is ProblemAction.MEND:
+            return self.world.manager.drift.mend(a_drift(self.world, self.lease), REQUEST)
+        if action is ProblemAction.END:
+            return problems.ends.end_lease(self.lease.id, REQUEST)
+        assert event_id is not None
+        acts: dict[ProblemAction, Callable[..., Any]] = {
+            ProblemAction.RETRY: problems.events.retry,
+            ProblemAction.RELEASE: problems.events.release,
+            ProblemAction.GIVE_UP: problems.events.give_up,
+        }
+        return acts[action](self.lease.id, event_id, REQUEST)
+
+    def finish(self) -> None:
+        """Let this process do all that is due."""
+        self.world.manager.engine.run_due()
+
+    def is_at_rest(self) -> bool:
+        """Tell whether nothing is being worked on."""
+        self.finish()
+        lease = self.world.store.leases.one(self.lease.id, including_deleted=True)
+        busy = any(event.status is EventStatus.IN_PROGRESS for event in lease.events)
+        return not busy and (lease.deleted_at is not None or lease.status in RESTING)
+
+
+RESTING = (LeaseStatus.ACTIVE, LeaseStatus.TERMINATED, LeaseStatus.ERROR)
+"""States in which a lease waits for nothing but its next date."""
+
+
+def changing_calls(world: World) -> int:
+    return sum(number for call, number in world.faults.calls.items() if call in CHANGES)
+
+
+def prepare(url: str, folder: Path, what: str, room: str) -> Scene:
+    """Return a scene in which the first manager has something to do."""
+    world = a_manager(url, folder, register=True)
+    lease = world.lease(ROOMS[room](), end=world.clock.now().replace(second=0, microsecond=0) + timedelta(hours=1))
+    scene = Scene(world, folder, lease, what, url)
+    if what != "start":
+        eventually(scene.is_at_rest)
+        assert world.now(lease).status is LeaseStatus.ACTIVE
+    if what == "end":
+        world.change(lease, end=NOW)
+    return scene
+
+
+def count_calls(url: str, folder: Path, what: str, room: str) -> int:
+    """Return how many changing calls the first manager makes, where nothing holds it up."""
+    scene = prepare(url, folder, what, room)
+    before = changing_calls(scene.world)
+    eventually(scene.is_at_rest)
+    return changing_calls(scene.world) - before
+
+
+STORIES = [("start", "host"), ("start", "servers"), ("end", "host"), ("end", "servers")]
+GUARDED = (ProblemAction.RETRY, ProblemAction.GIVE_UP, ProblemAction.MEND)
+"""What is refused while somebody works; a release, too, unless a claim lasts too long. An end waits for its turn."""
+
+ACTIONS = (*GUARDED, ProblemAction.RELEASE, ProblemAction.END)
+
+
+@pytest.fixture
+def databases(tmp_path: Path) -> Iterator[Callable[[str], tuple[str, Path]]]:
+    """Make a database and a folder for a cloud, by name."""
+    made: list[Any] = []
+
+    def make(name: str) -> tuple[str, Path]:
+        folder = tmp_path / name
+        folder.mkdir()
+        source = fresh_database("postgresql", folder)
+        url = next(source)
+        made.append(source)
+        engine = make_engine(url)
+        upgrade(engine)
+        engine.dispose()
+        return url, folder
+
+    yield make
+    for source in made:
+        next(source, None)
+
+
+@pytest.mark.parametrize(("what", "room"), STORIES, ids=str)
+def test_nothing_happens_twice_whatever_an_operator_does_while_the_holder_stands_still(databases, what, room):
+    calls = count_calls(*databases("whole"), what, room)
+    assert calls > 1
+    points = [(number, phase) for number in range(1, calls + 1) for phase in ("before", "after")]
+    for turn, (number, phase) in list(enumerate(points))[::EVERY]:
+        action = ACTIONS[turn // EVERY % len(ACTIONS)]
+        where = f"{action} at call {number}, {phase} it"
+        scene = prepare(*databases(f"point-{turn}"), what, room)
+        holder = multiprocessing.get_context("spawn").Process(
+            target=hold, args=(scene.url, scene.folder, number, phase), daemon=True
+        )
+        holder.start()
+        try:
+            assert holder.pid is not None
+            eventually((scene.folder / "there").exists, patience=60)
+            with scene.world.simulated.inspect():
+                os.kill(holder.pid, signal.SIGSTOP)
+                eventually(lambda pid=holder.pid: stands_still(pid))
+            (scene.folder / "go on").touch()
+            check_scene(scene, holder.pid, action, where)
+        finally:
+            holder.kill()
+            holder.join()
+            scene.world.engine.dispose()
+
+
+def check_scene(scene: Scene, pid: int, action: ProblemAction, where: str) -> None:
+    """Act while the holder has its claim, act when that has ended, let the holder go on, and look at the cloud."""
+    event = scene.event
+    if action is ProblemAction.RELEASE:
+        last_for_hours(scene, event)
+    for guarded in GUARDED if action is ProblemAction.RELEASE else (*GUARDED, ProblemAction.RELEASE):
+        try:
+            said = scene.act(guarded, event.id)
+        except (Conflict, WrongState):
+            continue
+        raise AssertionError(f"{where}: {guarded} is not refused: {said}")
+    done = effects(scene.folder)
+    if action is ProblemAction.RELEASE:
+        scene.act(action, event.id)
+    # Nobody renews it: others may take the event over.
+    eventually(lambda: claim_has_ended(scene, event), patience=30)
+    if action is not ProblemAction.RELEASE:
+        try:
+            scene.act(action, event.id)
+        except (Conflict, WrongState, NotFound):
+            assert action is not ProblemAction.RETRY, where
+    eventually(scene.is_at_rest, patience=30)
+    before = scene.world.simulated.compute, contents(scene)
+    os.kill(pid, signal.SIGCONT)
+    eventually(lambda: not stands_still(pid))
+    # Long enough for all that it had still to do.
+    time.sleep(2)
+    eventually(scene.is_at_rest, patience=30)
+    assert effects(scene.folder) in (done, done), f"{where}: the first manager has changed something afterwards"
+    assert contents(scene) == before[1], where
+    finish_what_was_given_up(scene)
+    if scene.world.store.leases.one(scene.lease.id, including_deleted=True).status is not LeaseStatus.ERROR:
+        check_at_rest(scene.world.store, scene.world.simulated, now=scene.world.clock.now())
+
+
+def finish_what_was_given_up(scene: Scene) -> None:
+    """Do what is left to managers: clean-ups after an end that was given up."""
+    for sweep in scene.world.manager.sweeps:
+        sweep.run_once()
+    eventually(scene.is_at_rest, patience=30)
+
+
+def contents(scene: Scene) -> Any:
+    with scene.world.simulated.inspect() as state:
+        return state.to_json()
+
+
+def claim_has_ended(scene: Scene, event: Event) -> bool:
+    found = scene.world.store.leases.one(scene.lease.id, including_deleted=True).event_with(event.id)
+    return found is None or found.due_at is None or found.due_at <= scene.world.clock.now()
+
+
+def last_for_hours(scene: Scene, event: Event) -> None:
+    """Let a claim last as if a clock had been wrong when it was written."""
+    with scene.world.engine.execution_options(**{WRITES: True}).begin() as connection:
+        later = scene.world.clock.now() + timedelta(hours=9)
+        connection.execute(sa.update(events).where(events.c.id == event.id).values(due_at=later))
