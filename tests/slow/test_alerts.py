@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import kombu
 import pytest
@@ -17,7 +19,7 @@ from tests.slow.alerts.stage import Stage, reached
 from tests.slow.alerts.watching import Prometheus, patience
 from tests.soak.run import bus_swept
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(500)]
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Fault:
     mend: Callable[[Stage], None]
     process: str
     sentence: str
+    seconds: float = 0
+    """How long it takes until it is late enough for its rule."""
 
 
 FAULTS = {
@@ -87,7 +91,13 @@ FAULTS = {
         "blazar-manager",
         "is refused without an answer of the external service",
     ),
+    "a snapshot gets nowhere": Fault(
+        "BlazarEventOverdue", Stage.begin_snapshot, Stage.finish_snapshot, "blazar-manager", " min late: ", seconds=200
+    ),
 }
+
+PAGES = ("/v1/problems", "/v1/managers")
+"""What operators look at while something is wrong."""
 
 
 UNHURRIED = frozenset({"BlazarThreadStuck"})
@@ -136,11 +146,23 @@ def test_a_fault_raises_its_alert_in_time_and_is_told_of_and_over_when_it_is_men
     heard = len(stage.said(fault.process))
     fault.begin(stage)
     try:
-        took = prometheus.await_alert(fault.alert, patience(rule))
+        took = prometheus.await_alert(fault.alert, patience(rule) + fault.seconds)
+        shown = [explain_answer(*stage.ask("GET", path)) for path in PAGES]
         said = [line for line in stage.said(fault.process)[heard:].splitlines() if fault.sentence in line]
         assert said, stage.tail()
     finally:
         fault.mend(stage)
     over = prometheus.await_silence(90, but=UNHURRIED)
-    record_property("found", f"{name}: {fault.alert} after {took:.1f} s, over after {over:.1f} s: {said[0]}")
-    print(f"\n{name}: {fault.alert} after {took:.1f} s, over after {over:.1f} s: {said[0]}")
+    found = f"{name}: {fault.alert} after {took:.1f} s, over after {over:.1f} s: {said[0]}; pages: {shown}"
+    record_property("found", found)
+    print(f"\n{found}")
+
+
+def explain_answer(status: int, answer: Any) -> str:
+    """Return what a page shows of an answer: how many there are, or one sentence about why it cannot be known."""
+    if status == 200:
+        return ", ".join(f"{len(value)} {name}" for name, value in answer.items() if name != "links")
+    (error,) = json.loads(answer)["errors"]
+    assert error["detail"].strip()
+    assert not {"Traceback", "Error(", "File "} & set(error["detail"].split())
+    return f"{status} {error['detail']}"

@@ -73,6 +73,8 @@ def _state_event(event: Event, now: datetime) -> str:
         return "is being worked on for long"
     if event.attempts:
         return f"has failed {event.attempts} times"
+    if event.trouble_since is not None and event.due_at is not None and event.due_at > now:
+        return "does not get on"
     return "is due, and nobody works on it"
 
 

@@ -124,6 +124,7 @@ class TroubleLimits:
     due: timedelta = timedelta(seconds=60)
     claimed: timedelta = timedelta(minutes=10)
     on_the_way: timedelta = timedelta(minutes=15)
+    waiting: timedelta = timedelta(minutes=30)
     failed: timedelta = timedelta(minutes=10)
     attempts: int = 5
 

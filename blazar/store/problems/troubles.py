@@ -152,6 +152,8 @@ def _read_events(
     e = events.c
     late = sa.select(e.id).where(e.due_at <= now - patience.due)
     failing = sa.select(e.id).where(e.due_at <= now + LONGEST_RETRY, e.attempts >= patience.attempts)
+    # What waits for the cloud, as for a snapshot, has not failed: it is tried again and again.
+    stuck = sa.select(e.id).where(e.due_at <= now + LONGEST_RETRY, e.trouble_since <= now - patience.waiting)
     held = sa.select(e.id).where(e.claimed_by.is_not(None), e.claimed_at <= now - patience.claimed)
     failed = (
         sa.select(e.id)
@@ -164,7 +166,7 @@ def _read_events(
             leases.c.ends_at > now,
         )
     )
-    found = sa.union(late, failing, held, failed).subquery()
+    found = sa.union(late, failing, stuck, held, failed).subquery()
     since = sa.func.coalesce(e.trouble_since, e.claimed_at, e.due_at)
     query = (
         sa.select(*EVENT_COLUMNS, *_LEASE)

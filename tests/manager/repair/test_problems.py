@@ -66,6 +66,22 @@ def test_a_start_that_fails_again_and_again_says_why_and_when_it_is_tried_again(
     assert problem.actions == (ProblemAction.RETRY, ProblemAction.GIVE_UP)
 
 
+def test_a_snapshot_that_gets_nowhere_is_a_problem_after_half_an_hour(world):
+    world.simulated.durations.snapshot = timedelta(hours=9)
+    lease = world.lease(a_host(before_end="snapshot"), hours=4)
+    world.run()
+    (host,) = world.hosts_of(lease)
+    world.simulated.users.boot_server("thesis", project_id="physics", user_id="u", host=host)
+    begin = lease.event(EventType.BEFORE_END).time
+    world.run_to(begin + 29 * MINUTE)
+    assert problems(world) == ()
+    world.run_to(begin + 31 * MINUTE)
+    (problem,) = problems(world)
+    assert problem.summary == "before_end_lease of lease a lease does not get on"
+    assert "images being made: 1" in problem.explanation[0]
+    assert problem.actions == (ProblemAction.RETRY, ProblemAction.GIVE_UP)
+
+
 def test_a_lease_that_is_long_on_its_way_and_one_that_has_failed_are_problems(world):
     lease = a_stuck_lease(world)
     world.run_to(NOON + 20 * MINUTE)

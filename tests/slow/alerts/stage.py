@@ -75,6 +75,10 @@ token_cache_time = -1
 """
 
 
+ONLY_NEWER = ("/v1/problems", "/v1/managers")
+"""Paths that the first version does not have."""
+
+
 class Keystone(StubCloud):
     """A Keystone that knows one token, of an operator, until the password of the service is another one."""
 
@@ -156,7 +160,7 @@ class Stage:
         """Start the processes, register hosts, and let users come."""
         for name in self.ports:
             self._start(name)
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120
         while self.ask("GET", "/v1/leases")[0] != 200:
             assert time.monotonic() < end, self.tail()
             time.sleep(0.2)
@@ -194,7 +198,11 @@ class Stage:
             f"http://127.0.0.1:{self._port}{path}",
             method=method,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"X-Auth-Token": "a-token", "Content-Type": "application/json"},
+            headers={
+                "X-Auth-Token": "a-token",
+                "Content-Type": "application/json",
+                **({"OpenStack-API-Version": "reservation 1.1"} if path in ONLY_NEWER else {}),
+            },
         )
         try:
             with urllib.request.urlopen(request, timeout=10) as answer:
