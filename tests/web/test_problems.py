@@ -43,6 +43,18 @@ PROBLEM = {
 }
 
 
+def test_while_the_service_does_not_answer_operators_are_told_where_else_to_look(shared, page_of, complaints):
+    complaints.expected.add("503")
+    page = page_of(f"{shared}overview", ADMIN)
+    sentence = "No blazar-manager answered in time; please try again."
+    error = {"code": "reservation.unavailable", "status": 503, "title": "Service Unavailable", "detail": sentence}
+    page.route("**/v1/problems?*", lambda route: route.fulfill(status=503, json={"errors": [error]}))
+    page.goto(f"{shared}problems")
+    expect(page.get_by_text(sentence)).to_be_visible()
+    expect(page.get_by_text("blazar-manage problems list")).to_be_visible()
+    assert serious(page) == []
+
+
 LOST = {
     **PROBLEM,
     "id": "manager:ctl1:4711:9f2c01aa",

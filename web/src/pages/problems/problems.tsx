@@ -77,6 +77,12 @@ export function ProblemsPage() {
           </tr>
         )}
       />
+      {Boolean(error) && (
+        <p class="hint">
+          On the machine of a manager <code>blazar-manage problems list</code> says the same, also while API and message
+          bus are down.
+        </p>
+      )}
       {data?.links.some((link) => link.rel === "next") && <p class="hint">The first 200 are shown.</p>}
       {chosen && (
         <ActDialog
