@@ -58,8 +58,8 @@ def number_entries(
     """Number at most so many committed entries, and wake those who are told of them; return how many.
 
     Users whose entries they are subscribe by that to their ``own_events``, if there are any. Six statements, two more
-    for such users, and three if the histories of some objects have become too long: of those the first and the last
-    ``kept`` entries stay.
+    for such users, one if histories may have become too long, and four more if some have: of those the first and the
+    last ``kept`` entries stay.
     """
     last = hold_numbering(connection)
     rows = connection.execute(_ORDERED.limit(limit)).all()
@@ -123,6 +123,12 @@ History = tuple[str, str, str | None]
 """The type and the id of an object, and the project that has given a lease away: what it is told is one of its own."""
 
 
+_GIVER: sa.Label[str | None] = sa.literal_column(
+    f"CASE WHEN journal.object_type = '{ObjectType.LEASE}' AND journal.revision IS NULL THEN journal.project_id END",
+    _J.project_id.type,
+).label("giver")
+
+
 def _history_of(row: Any) -> History:
     given = row.object_type == str(ObjectType.LEASE) and row.revision is None
     return row.object_type, row.object_id, row.project_id if given else None
@@ -136,11 +142,12 @@ def _may_be_long(row: Any, most: int) -> bool:
 def _thin_out_histories(connection: Connection, rows: Collection[Any], kept: int) -> None:
     """Leave out the middle of histories that have become long; most leases have had too few revisions for that.
 
-    What is left out at a time is a few entries, so that it is rarely done. One statement, three if some are.
+    What is left out at a time is a few entries, so that it is rarely done. One statement, which counts them; four more
+    if some are too many.
     """
     most = FIRST_ENTRIES + 1 + kept
-    long = {_history_of(row) for row in rows if _may_be_long(row, most)}
-    if not long:
+    perhaps = {_history_of(row) for row in rows if _may_be_long(row, most)}
+    if not perhaps or not (long := _find_long(connection, perhaps, most + PORTION)):
         return
     columns = (_J.seq, _J.position, _J.object_type, _J.object_id, _J.revision, _J.project_id, _J.verb, _J.changes)
     of_these = sa.or_(*map(_select_history, sorted(long, key=str)))
@@ -148,13 +155,23 @@ def _thin_out_histories(connection: Connection, rows: Collection[Any], kept: int
     found: dict[History, list[Any]] = defaultdict(list)
     for row in connection.execute(query.order_by(_J.object_type, _J.object_id, _J.position)):
         found[_history_of(row)].append(row)
-    gone = [every[FIRST_ENTRIES:-kept] for every in found.values() if len(every) >= most + PORTION]
-    if gone:
-        last = sa.select(journal).where(_J.seq.in_([some[-1].seq for some in gone]))
-        kept_rows = {row["seq"]: dict(row) for row in connection.execute(last).mappings()}
-        connection.execute(journal.delete().where(sa.or_(*(_select_between(some) for some in gone))))
-        sums = [_sum_up_entries(kept_rows[some[-1].seq], some) for some in gone]
-        connection.execute(journal.insert(), sums)
+    gone = [every[FIRST_ENTRIES:-kept] for every in found.values()]
+    last = sa.select(journal).where(_J.seq.in_([some[-1].seq for some in gone]))
+    kept_rows = {row["seq"]: dict(row) for row in connection.execute(last).mappings()}
+    connection.execute(journal.delete().where(sa.or_(*(_select_between(some) for some in gone))))
+    sums = [_sum_up_entries(kept_rows[some[-1].seq], some) for some in gone]
+    connection.execute(journal.insert(), sums)
+
+
+def _find_long(connection: Connection, perhaps: Collection[History], count: int) -> set[History]:
+    """Return which histories have so many entries; in one statement, which reads no more than their number."""
+    query = (
+        sa.select(_J.object_type, _J.object_id, _GIVER)
+        .where(sa.or_(*map(_select_history, sorted(perhaps, key=str))), _J.position.is_not(None))
+        .group_by(_J.object_type, _J.object_id, "giver")
+        .having(sa.func.count() >= count)
+    )
+    return {(row.object_type, row.object_id, row.giver) for row in connection.execute(query)}
 
 
 def _select_history(history: History) -> sa.ColumnElement[bool]:
