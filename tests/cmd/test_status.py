@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import ssl
 import threading
@@ -19,17 +20,23 @@ from tests.cmd.test_api import LOGIN, login_at
 from tests.conftest import RABBITMQ, missing
 from tests.world import NOON, World
 
+WAYS = ("Web hooks", "Mail")
+
 
 @pytest.fixture
 def check(file, capsys):
-    """Run the check; return the exit code and what is said of each check that is not a success."""
+    """Run the check; return the exit code and what is said of each check that is not a success.
+
+    What users are not notified by, which is none, is left out.
+    """
 
     def run(*lines: str) -> tuple[int, dict[str, str]]:
         code = main(["--config-file", file(*lines), "upgrade", "check"])
         title, *rows = capsys.readouterr().out.splitlines()
         assert title == "Upgrade check results:"
         found = {row[2:14].strip(): row[15:].partition(" ") for row in rows}
-        return code, {name: f"{verdict}: {text.strip()}" for name, (verdict, _, text) in found.items() if text.strip()}
+        said = {name: f"{verdict}: {text.strip()}" for name, (verdict, _, text) in found.items() if text.strip()}
+        return code, {name: text for name, text in said.items() if name not in WAYS or not text.startswith("Success")}
 
     return run
 
@@ -40,8 +47,21 @@ def test_when_all_is_well_it_says_so(check, working, capsys, file):
     names = [row.split()[0] for row in capsys.readouterr().out.splitlines()[1:]]
     assert names == [
         *("Options", "Log", "Plugins", "Policy", "Database", "Keystone", "Projects", "Nova", "Freepool", "Placement"),
-        *("Neutron", "Cinder", "Glance", "Heat"),
+        *("Neutron", "Cinder", "Glance", "Heat", "Web", "Mail"),
     ]
+
+
+def test_it_says_what_users_are_not_notified_by(working, capsys, file):
+    def said(*lines: str) -> list[str]:
+        main(["--config-file", file(*working(), *lines), "upgrade", "check"])
+        rows = capsys.readouterr().out.splitlines()
+        return [row[2:] for row in rows if row[2:14].strip() in WAYS]
+
+    hooks, mail = said()
+    assert re.search(r"Success .*\[webhooks\] master_secrets is not set", hooks)
+    assert re.search(r"Success .*\[mail\] smtp_url is not set", mail)
+    configured = said("[webhooks]", f"master_secrets = {'m' * 40}", "[mail]", "smtp_url = smtp://mail.example")
+    assert [row.split()[-1] for row in configured] == ["Success", "Success"]
 
 
 def test_what_nothing_reads_is_a_warning(check, working):
