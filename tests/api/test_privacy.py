@@ -28,7 +28,14 @@ every_route = pytest.mark.parametrize(
     ("row", "version"), ROUTES, ids=[f"{row.method} {row.url} {version}" for row, version in ROUTES]
 )
 
-OF_FREE_TIME = {"show_calendar", "show_capacity", "find_availability", "create_lease", "create_lease_v2"}
+OF_FREE_TIME = {
+    "show_calendar",
+    "show_capacity",
+    "show_forecast",
+    "find_availability",
+    "create_lease",
+    "create_lease_v2",
+}
 """Routes that tell what is free, or why too little is."""
 WALKS = [(row, version) for row, version in ROUTES if row.name in ("list_leases", "list_leases_v2", "list_feeds")]
 
