@@ -62,6 +62,7 @@ from blazar.model.leases.lease import (
     SavedState,
     TransferOffer,
 )
+from blazar.model.leases.reminders import Anchor, Reminder
 from blazar.model.leases.requests import (
     Actor,
     EventRequest,
@@ -315,6 +316,14 @@ booked_leases = st.builds(
     BookedLease, details, st.booleans(), st.none() | st.integers(5, 600).map(lambda seconds: timedelta(seconds=seconds))
 )
 keys = st.builds(IdempotencyKey, texts, texts)
+reminders = st.builds(
+    Reminder,
+    at=instants | st.integers(-(10**8), 10**8).map(lambda seconds: timedelta(seconds=seconds)),
+    text=texts,
+    anchor=st.none() | st.sampled_from(Anchor),
+    sent_at=maybe_instant,
+    skipped_at=maybe_instant,
+)
 lease_requests = st.builds(
     LeaseRequest,
     name=texts,
@@ -330,6 +339,7 @@ lease_requests = st.builds(
     events=several(st.builds(EventRequest, texts, maybe_instant)),
     operator=st.booleans(),
     kind=st.sampled_from(LeaseKind),
+    reminders=several(reminders),
 )
 lease_changes = st.builds(
     LeaseChange,
@@ -344,6 +354,7 @@ lease_changes = st.builds(
     reservations=several(st.builds(ReservationChange, texts, parameters, maybe_text)),
     asked_by=st.none() | st.builds(Actor, texts, texts, st.booleans()),
     key=st.none() | keys,
+    reminders=st.none() | several(reminders),
 )
 resources = st.builds(
     Resource,
