@@ -89,7 +89,7 @@ def show(call: Call, subscription_id: str) -> Answer:
 
 def change(call: Call, subscription_id: str) -> Answer:
     """Change a subscription. What is as it was shown stays."""
-    before = visible_subscription(call, subscription_id)
+    before = _changeable(call, subscription_id)
     read = cache(lambda: before)
 
     def current() -> None:
@@ -115,12 +115,12 @@ def change(call: Call, subscription_id: str) -> Answer:
 
 def test(call: Call, subscription_id: str) -> Answer:
     """Have a test sent to the receiver."""
-    return answer_with(call.manager.subscriptions.test(visible_subscription(call, subscription_id).id), status=202)
+    return answer_with(call.manager.subscriptions.test(_changeable(call, subscription_id).id), status=202)
 
 
 def replay(call: Call, subscription_id: str) -> Answer:
     """Have what has happened be told again, from a place or a date on."""
-    found, body = visible_subscription(call, subscription_id), call.body()
+    found, body = _changeable(call, subscription_id), call.body()
     if ("after" in body) == ("from" in body):
         sentence = "give one of after and from" if body else "after is missing; give a position, or from with a date"
         code, at = ("invalid_value", "/from") if body else ("missing_field", "/after")
@@ -139,7 +139,7 @@ def failures(call: Call, subscription_id: str) -> Answer:
 
 def delete(call: Call, subscription_id: str) -> None:
     """Delete a subscription."""
-    found = visible_subscription(call, subscription_id)
+    found = _changeable(call, subscription_id)
     try:
         call.manager.subscriptions.delete(found.id, TAGS.wanted())
     except PreconditionFailed as error:
@@ -313,3 +313,14 @@ PART = Part(
     views=(POST_ALL,),
     components=COMPONENTS,
 )
+
+
+def _changeable(call: Call, subscription_id: str) -> Subscription:
+    """Return a subscription that the caller changes, as ``visible_subscription``; Denied also for another's mail.
+
+    A web hook is the project's, as its leases are; what is in somebody's letter box is for them to choose.
+    """
+    found = visible_subscription(call, subscription_id)
+    if found.channel is Channel.MAIL and found.user_id != call.caller.user_id and not call.is_operator:
+        raise Denied(f"subscription {found.id} sends mail to another user, and only they and operators may change it")
+    return found

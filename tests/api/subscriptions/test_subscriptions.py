@@ -210,6 +210,26 @@ def test_a_subscription_by_mail_has_no_url_and_no_secret(world, http):
     assert fault(answer)[:2] == (409, "invalid_state")
 
 
+def test_mail_to_somebody_else_of_the_project_is_theirs_to_change(world, http):
+    world.people.addresses["curie"] = "curie@physics.example"
+    made = http.post("/v1/subscriptions", json={"channel": "mail", "events": ["lease.*"]}, headers=CURIE).json
+    url, colleague = f"/v1/subscriptions/{made['subscription']['id']}", {**VERSION, **token("langevin", "physics")}
+    assert http.get(url, headers=colleague).status_code == 200
+    for method, path, body in (
+        ("PATCH", url, {"events": ["series.*"]}),
+        ("POST", f"{url}/replay", {"after": 0}),
+        ("POST", f"{url}/test", None),
+        ("DELETE", url, None),
+    ):
+        status, code, _, sentence = fault(http.open(path, method=method, json=body, headers=colleague))
+        assert (status, code) == (403, "forbidden"), path
+        assert "only they and operators may change it" in sentence
+    hook = make(http)
+    assert http.delete(f"/v1/subscriptions/{hook['id']}", headers=colleague).status_code == 204
+    assert http.patch(url, json={"state": "paused"}, headers=ADMIN).status_code == 200
+    assert http.delete(url, headers=CURIE).status_code == 204
+
+
 # What one is told of one's own leases.
 
 
