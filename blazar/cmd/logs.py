@@ -120,8 +120,10 @@ class RequestFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Return True for every record."""
         here = current()
-        if here.request_id is not None and "context" not in record.__dict__:
-            record.context = _context(here.request_id, here.local_id, here.caller)
+        if "context" not in record.__dict__:
+            # Without a request there is none: libraries leave theirs with the thread when they are done.
+            asked = here.request_id
+            record.context = None if asked is None else _context(asked, here.local_id, here.caller)
         return True
 
 
