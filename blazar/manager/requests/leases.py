@@ -69,28 +69,25 @@ class LeaseCreator:
         with self._refusals.tell_of_lease(request) as asked:
             grant = self._granted(request)
             asked.append(grant.new)
-            return self._create(request, grant)
-
-    def _create(self, request: LeaseRequest, grant: CreationGrant) -> Lease:
-        with scope(limit=self._runtime.settings.request_limit):
-            try:
-                grant.take(self._waiting_list.turns(grant.options))
-                book = partial(self.booker.book, partial(self._propose, grant), checks=grant.enforcement_checks)
-                granted = self._with_room(grant, book) if request.kind is LeaseKind.BEST_EFFORT else book()
-            except (NotEnoughResources, OthersWait, Contention) as error:
-                if (place := grant.new.place) is None:
-                    if isinstance(error, NotEnoughResources):
-                        self._refusals.explain_lease(error, request)
-                    raise
-                return self._waiting_list.add(grant.new, place)
-            (booked,) = granted.leases
-            try:
-                with self._runtime.claims.held(grant.claim):
-                    created = self._creation.prepare(booked, granted.found, grant.claim)
-            except BlazarError:
-                if (kept := self._kept(booked)) is None:
-                    raise
-                return kept
+            with scope(limit=self._runtime.settings.request_limit):
+                try:
+                    grant.take(self._waiting_list.turns(grant.options))
+                    book = partial(self.booker.book, partial(self._propose, grant), checks=grant.enforcement_checks)
+                    granted = self._with_room(grant, book) if request.kind is LeaseKind.BEST_EFFORT else book()
+                except (NotEnoughResources, OthersWait, Contention) as error:
+                    if (place := grant.new.place) is None:
+                        if isinstance(error, NotEnoughResources):
+                            self._refusals.explain_lease(error, request)
+                        raise
+                    return self._waiting_list.add(grant.new, place)
+                (booked,) = granted.leases
+                try:
+                    with self._runtime.claims.held(grant.claim):
+                        created = self._creation.prepare(booked, granted.found, grant.claim)
+                except BlazarError:
+                    if (kept := self._kept(booked)) is None:
+                        raise
+                    return kept
         self._runtime.notifier.notify(CREATED, created)
         self._runtime.signals.events_due()
         return created
