@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from blazar.model.journal.entries import FieldChange, JournalEntry, ObjectType, Subject, Verb
 from blazar.model.journal.object_entries import Fields, compare_fields
 from blazar.model.leases.requests import Actor
-from blazar.model.subscriptions.details import Subscription, SubscriptionState
+from blazar.model.subscriptions.details import Channel, Subscription, SubscriptionState
 
 
 def tell_subscription(
@@ -63,14 +63,14 @@ def _describe(subscription: Subscription) -> Subject:
 
 
 def _list_fields(subscription: Subscription) -> Fields:
+    of_mail = {"digest": str(subscription.digest), "time_zone": subscription.time_zone}
     return {
         "channel": str(subscription.channel),
         "url": mask_url(subscription.url),
         "events": frozenset(subscription.events),
         "lease_id": subscription.lease_id,
         "batch": subscription.batch,
-        "digest": str(subscription.digest),
-        "time_zone": subscription.time_zone,
+        **(of_mail if subscription.channel is Channel.MAIL else {}),
         "state": str(subscription.state),
         "secret_generation": subscription.generation,
     }
