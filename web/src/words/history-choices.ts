@@ -30,6 +30,7 @@ const OF_LEASES: readonly string[] = [
     "started",
     "before_end",
     "maintenance",
+    "reminded",
     "unused_warning",
     "kept",
   ],

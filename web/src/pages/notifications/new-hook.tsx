@@ -80,7 +80,6 @@ export function NewHookDialog({ onMade, onClose }: { onMade: () => void; onClose
             {...control}
             type="url"
             maxLength={1024}
-            placeholder="https://ci.example/blazar"
             value={url}
             onInput={(event) => setUrl(event.currentTarget.value)}
           />
