@@ -346,6 +346,7 @@ OTHERS = (
     "/v1/networks",
     "/v1/devices",
     "/v1/managers",
+    "/unsubscribe/{subscription_id}/{link_secret}",
     "/v1/problems",
     "/v1/reports/capacity",
     "/v1/reports/demand",

@@ -256,6 +256,7 @@ OUR_OWN = {
     "blazar.enforcement.answers": "answers of the external service, cut at a maximum",
     "blazar.enforcement.stored": "what enforcement keeps",
     "blazar.manager.maintenance.held_calendar": "parameters that a lease keeps",
+    "blazar.manager.subscriptions.lease_warnings": "dates that the journal keeps",
     "blazar.manager.subscriptions.mails": "dates that the journal keeps",
     "blazar.model.leases.reminders": "what a lease keeps",
     "blazar.model.leases.stored": "what a lease keeps",

@@ -36,7 +36,8 @@ def changing_rows() -> list[tuple[str, str, str]]:
         for row in part.routes
         if row.method not in audit.READING
     }
-    return sorted(found)
+    # What has a secret in its path goes around it.
+    return sorted(row for row in found if not has_secret(row[2]))
 
 
 def named(method: str, path: str) -> tuple[str, str]:
@@ -52,8 +53,8 @@ def test_each_route_that_may_change_something_has_an_action_and_a_target_of_its_
         action, target = named(method, path)
         assert target.count("/") >= 2, (name, target)
         assert "unknown" not in (action, target)
-        # Version 2 and the older way of 1.0 to hosts do what the routes of leases and of hosts do.
-        same = name.removesuffix("_v2")
+        # Version 2 and the older way of 1.0 to hosts do what the routes of leases and of hosts do; an own one is one.
+        same = name.removesuffix("_v2").replace("_own_", "_")
         assert seen.setdefault((action, target), same) == same, (name, action, target)
     assert len(seen) > 40
 

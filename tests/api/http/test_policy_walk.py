@@ -126,7 +126,6 @@ NO_EFFECT: Mapping[str, str] = {
     "create_subscription": "a message to read",
     "update_subscription": "a message to read",
     "update_own_subscription": "a message to read",
-    "unsubscribe": "a message to read",
     "delete_subscription": "a message to read",
     "test_subscription": "a message to read",
     "replay_subscription": "a message to read",

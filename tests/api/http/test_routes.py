@@ -24,7 +24,7 @@ from blazar.api.subscriptions.routes import GET as SEE_SUBSCRIPTIONS
 from blazar.model.feeds import FeedKind, FeedOwner, FeedRequest
 from blazar.model.leases.states import EventType
 from blazar.model.maintenance.windows import MaintenanceRequest
-from blazar.model.subscriptions.details import SubscriptionRequest
+from blazar.model.subscriptions.details import Channel, SubscriptionRequest
 from tests.api.conftest import token
 from tests.api.http.test_policy import policy
 from tests.world import a_series
@@ -62,7 +62,9 @@ def url(world):
         return world.manager.feeds.create(feed, hashed).id
 
     def a_subscription() -> str:
-        request = SubscriptionRequest("demo", "root", "https://ci.example/", ("lease.*",))
+        # Of mail, so that there is a link in it.
+        world.people.addresses["root"] = "root@demo.example"
+        request = SubscriptionRequest("demo", "root", None, ("lease.*",), channel=Channel.MAIL)
         return world.manager.subscriptions.create(request).subscription.id
 
     def a_secret() -> str:
@@ -80,6 +82,7 @@ def url(world):
         "subscription_id": a_subscription,
         "maintenance_id": lambda: a_window(world),
         "secret": a_secret,
+        "link_secret": lambda: "s" * 43,
         "problem_id": lambda: a_problem(world),
     }
     there = {"action": "retry", "kind": "host", "resource_id": "1", "host_id": "1", "name": "gpu"}

@@ -61,6 +61,7 @@ PATHS: dict[str, Callable[[World], list[str]]] = {
     "/leases/{lease_id}": lambda service: [lease_of(service, "physical:host", "2030-04-01T13:00:00Z")],
     "/series/{series_id}": lambda service: [_series(service)],
     "/subscriptions/{subscription_id}": lambda service: [_subscription(service)],
+    "/subscriptions/mine": lambda service: ["/v1/subscriptions/mine"],
     "/resources/{kind}/{resource_id}": _resources,
     "/maintenances/{maintenance_id}": lambda service: [_maintenance(service)],
 }

@@ -39,7 +39,7 @@ def test_a_line_is_written_for_each_entry_and_the_next_look_goes_on_after_the_la
     fan = {"field": "disabled_reason", "reservation_id": None, "before": None, "after": "fan"}
     first = says("history", [entry(8, "disabled", changes=[fan]), entry(9, "enabled")], headers=NEW)
     service.get(f"{URL}/history", [first, says("history", [], headers=NEW), DENIED])
-    code, out, err = run("journal", "follow", "--after", "7", "--every", "0", "--type", "resource")
+    code, out, err = run("journal", "follow", "--after", "7", "--every", "0.1", "--type", "resource")
     lines = out.splitlines()
     assert [line.split("  ")[0] for line in lines] == ["8", "9"]
     assert lines[0].endswith("resource node-7 disabled by root: disabled_reason: fan")
@@ -52,7 +52,7 @@ def test_a_line_is_written_for_each_entry_and_the_next_look_goes_on_after_the_la
 
 def test_without_a_position_it_begins_with_what_is_done_from_now_on(run: Run, service: Any) -> None:
     service.get(f"{URL}/history", [says("history", [entry(41, "enabled")], headers=NEW), DENIED])
-    assert run("journal", "follow", "--every", "0")[:2] == (4, "")
+    assert run("journal", "follow", "--every", "0.1")[:2] == (4, "")
     newest, after = [request.qs for request in sent(service, "GET") if request.path.endswith("/history")]
     assert (newest["sort_dir"], newest["limit"], after["after"]) == (["desc"], ["1"], ["41"])
 

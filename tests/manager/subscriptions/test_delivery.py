@@ -457,4 +457,5 @@ def test_of_messages_that_are_refused_for_good_the_last_ones_are_kept_and_the_re
     found = shown(world, made)
     assert (found.dead, found.dropped, found.behind) == (3, 2, 0)
     kept = world.manager.subscriptions.failures(made.id, Page(10, "at")).items
-    assert [item.id for item in kept] == ids_of_journal(world)[2:]
+    # Those of one moment are in the order of their ids.
+    assert {item.id for item in kept} == set(ids_of_journal(world)[2:])
