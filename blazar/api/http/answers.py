@@ -113,15 +113,18 @@ def answer_unchanged(etag: str | None) -> Response | None:
     return Response(status=304, headers={"ETag": etag})
 
 
-def finish(response: Response, caching: Caching) -> Response:
-    """Set what caches may keep of an answer; tag and compress it if it has no tag of its own."""
+def finish(response: Response, caching: Caching, *, as_csv: bool = False) -> Response:
+    """Set what caches may keep of an answer; tag and compress it if it has no tag of its own.
+
+    ``as_csv``: the header ``Accept`` says what it is.
+    """
     reads = request.method in ("GET", "HEAD") and response.status_code in (200, 304)
     if not reads or caching is Caching.NONE:
         response.headers["Cache-Control"] = "no-store"
         return response
     response.headers["Cache-Control"] = PRIVATE if caching is Caching.WEAK else f"{PRIVATE}, no-transform"
     if caching is Caching.WEAK:
-        response.headers["Vary"] = f"{microversion.HEADER}, Accept-Encoding"
+        response.headers["Vary"] = f"{microversion.HEADER}, Accept-Encoding{', Accept' if as_csv else ''}"
     if caching is Caching.WEAK and response.status_code == 200:
         etag = response.headers.get("ETag")
         if etag is None:

@@ -196,7 +196,7 @@ class _View:
             )
         with effects(), _acting(call, method):
             response = _response(row, row.handler(call, **parameters))
-        return answers.finish(response, row.caching) if modern else response
+        return answers.finish(response, row.caching, as_csv=row.as_csv) if modern else response
 
     def _options(self) -> Response:
         response = Response()

@@ -146,7 +146,10 @@ CHANGE: Json = {
         "url": _URL,
         "events": _EVENTS,
         "batch": _BATCH,
-        "state": {"enum": ["active", "paused"], "description": "paused: nothing is sent until it is active again"},
+        "state": {
+            "enum": ["active", "paused"],
+            "description": "active, or paused: nothing is sent until it is active again",
+        },
         "new_secret": {
             "enum": [True],
             "description": "true: make a secret, which this answer has; the former one signs, too, for 24 hours",
@@ -169,14 +172,17 @@ CHANGE_MINE: Json = {
     "description": "an object with events, digest, time_zone or state",
     "properties": {
         "events": {**_EVENTS, "minItems": 0, "description": "names of events; none for no mail"},
-        "digest": {"enum": [str(digest) for digest in Digest], "description": "daily: one mail each morning"},
+        "digest": {"enum": [str(digest) for digest in Digest], "description": "none, or daily: one mail each morning"},
         "time_zone": {
             "type": "string",
             "minLength": 1,
             "maxLength": 64,
             "description": "the zone of times in mails, such as Europe/Paris",
         },
-        "state": {"enum": ["active", "paused"], "description": "paused: nothing is sent until it is active again"},
+        "state": {
+            "enum": ["active", "paused"],
+            "description": "active, or paused: nothing is sent until it is active again",
+        },
     },
 }
 CHANGES_OF_MINE: tuple[Json, ...] = (

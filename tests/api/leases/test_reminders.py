@@ -67,8 +67,9 @@ def test_a_lease_has_none_by_default_and_a_dry_run_shows_them(http):
     [
         ({"at": "-PT2H"}, "/text", "text"),
         ({"text": "x"}, "/at", "at"),
-        ({"at": "PT2H", "text": "x"}, "/at", "a duration with its sign"),
-        ({"at": "now", "text": "x"}, "/at", "which is invalid"),
+        ({"at": "PT2H", "text": "x"}, "/at", "such as -PT2H, one from the start such as +P1D, or a date"),
+        ({"at": "now", "text": "x"}, "/at", "such as -PT2H, one from the start such as +P1D, or a date"),
+        ({"at": "2030-13-01T08:00Z", "text": "x"}, "/at", "such as -PT2H, one from the start such as +P1D, or a date"),
         ({"at": "-P1M", "text": "x"}, "/at", "months differ in length"),
         ({"at": "-P9000W", "text": "x"}, "/at", "at most 5 years"),
         ({"at": "-" + "9" * 60 + "h", "text": "x"}, "/at", "at most 5 years"),
@@ -82,6 +83,9 @@ def test_a_lease_has_none_by_default_and_a_dry_run_shows_them(http):
         ({"at": "-PT1H", "text": "  "}, "/text", "give one line"),
         ({"at": "-PT1H", "text": "a\nb"}, "/text", "give one line"),
         ({"at": "-PT1H", "text": "a\u202eb"}, "/text", "give one line"),
+        ({"at": "-PT1H", "text": "a\u2028b"}, "/text", "give one line"),
+        ({"at": "-PT1H", "text": "a\x7fb"}, "/text", "give one line"),
+        ({"at": "-PT1H", "text": "\u00a0\u200d"}, "/text", "give one line"),
         ({"at": "-PT1H", "text": "x" * 256}, "/text", "255"),
         ({"at": "-PT1H", "text": 5}, "/text", "one line"),
         ({"at": "-PT1H", "text": "x", "sent_at": None}, "/sent_at", "sent_at"),
@@ -94,6 +98,24 @@ def test_what_cannot_be_is_refused_with_its_place(http, asked, pointer, says):
     status, _, where = fault(answer)
     assert (status, where) == (400, f"/reminders/0{pointer}"), answer.text
     assert says in answer.json["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\u00e0 10\u00a0h\u202f30", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\U0001f469\u200d\U0001f52c"],
+    ids=ascii,
+)
+def test_one_line_is_any_text_as_people_type_it(http, text):
+    asked = ask(http, body={**LEASE, "reminders": [{"at": "-PT1H", "text": text}]})
+    assert [r["text"] for r in asked.json["lease"]["reminders"]] == [text]
+
+
+def test_a_series_is_offered_no_date_for_its_reminders(http):
+    series = {"name": "x", "start": "2030-04-02T09:00", "duration": "PT2H", "rule": "FREQ=DAILY;COUNT=2"}
+    asked = {**series, "reservations": LEASE["reservations"], "reminders": [{"at": "now", "text": "x"}]}
+    answer = ask(http, path="/v1/series", body=asked)
+    assert fault(answer)[0] == 400
+    assert answer.json["errors"][0]["detail"].endswith("such as -PT2H, or from the start such as +P1D")
 
 
 def test_there_are_at_most_ten_and_each_once(http):

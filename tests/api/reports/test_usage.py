@@ -154,6 +154,8 @@ def test_it_is_csv_by_parameter_or_header_with_the_same_figures(two_projects, ht
     expected = rows(ask(http, query))
     by_header = ask(http, query, who={**OPERATOR, "Accept": "text/csv"})
     answer = ask(http, f"{query}&format=csv")
+    assert by_header.headers["Vary"] == ask(http, query).headers["Vary"]
+    assert by_header.headers["Vary"].endswith(", Accept")
     assert (answer.status_code, answer.mimetype, by_header.data) == (200, "text/csv", answer.data)
     assert answer.headers["Content-Disposition"] == 'attachment; filename="blazar-usage-2030-04-01-2030-04-02.csv"'
     found = list(csv.DictReader(io.StringIO(answer.text, newline="")))

@@ -258,7 +258,8 @@ def test_what_one_is_told_of_own_leases_is_shown_and_changed(world, http):
     ("body", "pointer", "words"),
     [
         ({"time_zone": "Mars/Olympus"}, "/time_zone", "Europe/Paris"),
-        ({"digest": "hourly"}, "/digest", "daily"),
+        ({"digest": "hourly"}, "/digest", "none, or daily"),
+        ({"state": "disabled"}, "/state", "active, or paused"),
         ({"events": ["resource.failed"]}, "/events/0", "is for operators"),
         ({"url": "https://ci.example/"}, "/url", "url"),
     ],

@@ -3,20 +3,23 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from blazar.api.http import dates
-from blazar.api.http.dates import in_body
+from blazar.api.http.dates import Place, in_body
 from blazar.api.http.shapes import TEXT, ZULU, ZULU_OR_NULL, Json, a_list, an_object
 from blazar.model.base.clock import zulu, zulu_or_none
 from blazar.model.base.errors import InvalidInput
-from blazar.model.base.moments import NOW, Duration
+from blazar.model.base.moments import Duration
 from blazar.model.base.window import Window
 from blazar.model.leases.reminders import LONGEST_TEXT, MOST_REMINDERS, Anchor, Reminder, spell_duration
 
 _WHEN = "a duration before the end such as -PT2H, or from the start such as +P1D"
 _OR_A_DATE = "a duration before the end such as -PT2H, one from the start such as +P1D, or a date"
+_JOINERS = "\u200c\u200d"
+"""Zero width: Persian and Indian scripts and many an emoji are not written without them."""
 _ANCHORS = [*map(str, Anchor), None]
 _FROM = (
     "the date of the lease from which the duration counts: start or end; by default the end if it goes back, else the "
@@ -85,32 +88,30 @@ def parse_reminders(body: Json, *, of_series: bool = False) -> tuple[Reminder, .
     if "reminders" not in body:
         return None
     zone = dates.zone(body.get("time_zone", "UTC"), in_body("time_zone"))
-    found = [_parse_reminder(item, number, zone) for number, item in enumerate(body["reminders"])]
+    wanted = _WHEN if of_series else _OR_A_DATE
+    found = [_parse_reminder(item, number, zone, wanted) for number, item in enumerate(body["reminders"])]
     for number, reminder in enumerate(found):
         if of_series and reminder.anchor is None:
-            raise in_body("reminders", number, "at").invalid(body["reminders"][number]["at"], _WHEN)
+            raise in_body("reminders", number, "at").invalid(body["reminders"][number]["at"], wanted)
         if reminder in found[:number]:
             sentence = f"reminders[{number}] is the same as one before it; leave it out"
             raise InvalidInput(sentence, at=f"/reminders/{number}")
     return tuple(found)
 
 
-def _parse_reminder(item: Json, number: int, zone: str) -> Reminder:
+def _parse_reminder(item: Json, number: int, zone: str, wanted: str) -> Reminder:
     text, at, place = item["text"], item["at"], in_body("reminders", number, "at")
-    if not text.isprintable() or not text.strip():
+    if not all(map(_fits_line, text)) or not any(map(str.isprintable, text.replace(" ", ""))):
         sentence = (
             f"reminders[{number}].text has a line break or another control character, or no letter; give one line"
         )
         raise InvalidInput(sentence, at=f"/reminders/{number}/text")
-    moment = dates.moment_or_duration(at, place, zone=zone, backward=True)
-    if moment is NOW:
-        raise place.invalid(at, _OR_A_DATE)
+    moment = _parse_moment(at, place, zone, wanted)
     anchor, from_place = item.get("from"), in_body("reminders", number, "from")
     if isinstance(moment, datetime):
         if anchor is not None:
             raise from_place.invalid(anchor, "it with a duration only; of a date leave it out", "invalid_value")
         return Reminder(moment, text)
-    assert isinstance(moment, Duration)
     if moment.years or moment.months:
         raise place.invalid(at, "weeks, days, hours, minutes or seconds: months differ in length")
     length = timedelta(days=moment.days, seconds=moment.seconds)
@@ -118,6 +119,20 @@ def _parse_reminder(item: Json, number: int, zone: str) -> Reminder:
         raise place.invalid(at, "a duration that begins with -: after the end of a lease nobody is reminded")
     by_default = Anchor.END if moment.backward else Anchor.START
     return Reminder(-length if moment.backward else length, text, by_default if anchor is None else Anchor(anchor))
+
+
+def _parse_moment(at: str, place: Place, zone: str, wanted: str) -> datetime | Duration:
+    """Return a date or a duration with its sign; of anything else the error says what is ``wanted``, not ``now``."""
+    if at[:1] not in ("+", "-"):
+        return dates.date(at, place, zone=zone, wanted=wanted)
+    moment = dates.moment_or_duration(at, place, zone=zone, backward=True)
+    assert isinstance(moment, Duration)
+    return moment
+
+
+def _fits_line(letter: str) -> bool:
+    """Tell whether a letter stays in its line: spaces of all widths do, and what joins letters or parts them."""
+    return letter.isprintable() or unicodedata.category(letter) == "Zs" or letter in _JOINERS
 
 
 def render_reminders(reminders: Sequence[Reminder], window: Window) -> list[Json]:
