@@ -29,6 +29,8 @@ IDS = {"project_id": "project", "user_id": "user"}
 _MONTH = re.compile(r"(\d{4})-(\d{1,2})")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _HOUR = 3600
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""What a text begins with that a spreadsheet takes for a formula; the last two stand before one that it takes."""
 
 
 class _ReportCommand(Rows):
@@ -106,11 +108,12 @@ class _ReportCommand(Rows):
         zone = times.zone(report.time_zone)
         if parsed_args.formatter == "table":
             until = report.computed_through
-            so_far = (
-                ""
-                if until is None or until >= report.end
-                else f", as it was at {local(until, now_in(parsed_args).tzinfo or zone)}"
-            )
+            if until is None or until >= report.end:
+                so_far = ""
+            elif until <= report.start:
+                so_far = ", all of it still to come"
+            else:
+                so_far = f", as it was at {local(until, now_in(parsed_args).tzinfo or zone)}"
             self.tell(f"Hours from {_day_of(report.start, zone)} to {_day_of(report.end, zone)}{so_far}.")
         expected = (("from", "to") if report.step != "all" else (), [_key(group) for group in by], self.measures)
         return self.lay_out(report.rows, [key for keys in expected for key in keys], zone, parsed_args)
@@ -125,8 +128,9 @@ class _ReportCommand(Rows):
         flat = [dict(_flatten(row)) for row in rows]
         keys = _keys_of(flat, expected)
         if parsed_args.formatter != "table":
-            heads = [head for key in keys for head in _heads(key)]
-            return heads, (tuple(cell for key in keys for cell in _for_program(key, row.get(key))) for row in flat)
+            safe = _no_formula if parsed_args.formatter == "csv" else _as_it_is
+            heads = [safe(head) for key in keys for head in _heads(key)]
+            return heads, (tuple(safe(c) for key in keys for c in _for_program(key, row.get(key))) for row in flat)
         keys = [key for key in keys if key.partition(".")[0] not in OF_CLASSES and key != "to"]
         names = {key: self._names(IDS[key], flat, key) for key in keys if key in IDS}
         heads = [key.replace("_seconds", "_hours") for key in keys]
@@ -196,10 +200,19 @@ class ReportDemand(_ReportCommand):
     by = "resource_type"
     measures = ("refused", "refused_distinct", "refused_seconds", "waited", "granted", "timed_out")
 
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--project", metavar="<project>", help="only what this project asked for, by id or name")
+        return parser
+
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Ask for it."""
         by, _ = self.grouping(parsed_args)
-        report = self.library.reports.demand(*self.period(parsed_args), group_by=by, step=parsed_args.step)
+        project = self.of_keystone("project", parsed_args.project)
+        report = self.library.reports.demand(
+            *self.period(parsed_args), group_by=by, step=parsed_args.step, project_id=project
+        )
         return self.told(report, by, parsed_args)
 
 
@@ -276,6 +289,15 @@ def _for_program(key: str, value: Any) -> tuple[Any, ...]:
     if not _is_time(key):
         return (utc(value) if isinstance(value, datetime) else "" if value is None else value,)
     return ("", "") if value is None else (value, f"{value / _HOUR:.2f}")
+
+
+def _no_formula(cell: Any) -> Any:
+    """Return a cell of CSV that no spreadsheet takes for a formula, as the service writes it."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULAS) else cell
+
+
+def _as_it_is(cell: Any) -> Any:
+    return cell
 
 
 def _for_people(key: str, value: Any, names: Mapping[str, str], zone: Any) -> Any:

@@ -101,6 +101,22 @@ def test_programs_get_seconds_and_csv_has_both(run: Run, service: Any) -> None:
     assert (row["project_id"], row["leases"]) == ("physics", "14")
 
 
+def test_no_cell_of_csv_is_a_formula_and_other_programs_get_texts_as_they_are(run: Run, service: Any) -> None:
+    row = {key: value for key, value in USAGE_ROW.items() if not key.endswith(("_id", "_type"))}
+    report(service, "usage", *({**row, "property": value} for value in ("=1+1", "@SUM(1)", "+5\n,x", "fine")))
+    asked = ("report", "usage", "--property", "x", "-c", "property", "-f")
+    found = [line["property"] for line in csv.DictReader(io.StringIO(run(*asked, "csv")[1], newline=""))]
+    assert found == ["'=1+1", "'@SUM(1)", "'+5\n,x", "fine"]
+    assert [line["property"] for line in json.loads(run(*asked, "json")[1])] == ["=1+1", "@SUM(1)", "+5\n,x", "fine"]
+    assert run(*asked, "value")[1].startswith("=1+1\n")
+
+
+def test_of_a_month_to_come_nothing_has_been_yet(run: Run, service: Any) -> None:
+    report(service, "usage", computed_through=PERIOD["from"])
+    _, _, err = run("report", "usage", "--month", "2026-11")
+    assert err == "Hours from 2026-11-01 to 2026-12-01, all of it still to come.\n"
+
+
 def test_each_step_has_its_day_of_the_site(run: Run, service: Any) -> None:
     rows = [{**USAGE_ROW, "from": "2026-11-01T23:00:00Z", "to": "2026-11-08T23:00:00Z"}]
     report(service, "usage", *rows, step="week")
@@ -162,8 +178,9 @@ def test_a_property_alone_is_what_rows_are_told_apart_by(run: Run, service: Any)
 def test_unmet_demand_is_counted_and_has_hours(run: Run, service: Any) -> None:
     counts = {"refused": 12, "refused_distinct": 3, "refused_seconds": 86400, "waited": 3600, "granted": 2}
     report(service, "demand", {"resource_type": "physical:host", **counts, "timed_out": 1})
-    code, out, _ = run("report", "demand")
+    code, out, _ = run("report", "demand", "--project", "a" * 32)
     assert code == 0
+    assert query(service)["project_id"] == ["a" * 32]
     heads, values = [[cell.strip() for cell in line.split("|")[1:-1]] for line in out.splitlines() if "|" in line]
     row = dict(zip(heads, values, strict=True))
     assert (row["refused"], row["refused_distinct"], row["refused_hours"], row["waited"]) == ("12", "3", "24.0", "1.0")
