@@ -75,8 +75,9 @@ def measure_use(use: ResourceUse, facts: UsageFacts) -> Iterator[tuple[Measure, 
         for begin, stop in _join_spans(_list_losses(use, facts)):
             if max(begin, use.start) < min(stop, end):
                 yield Measure.LOST, max(begin, use.start), min(stop, end)
-    if max(use.start, end) < use.left:
-        yield Measure.OVERRUN, max(use.start, end), use.left
+    # Of a lease that never was handed over nobody had anything, however late its end was.
+    if use.handed_over is not None and (over := max(use.start, end, use.handed_over)) < use.left:
+        yield Measure.OVERRUN, over, use.left
 
 
 def _list_losses(use: ResourceUse, facts: UsageFacts) -> list[Span]:

@@ -106,6 +106,22 @@ def test_what_is_to_come_is_not_in_a_report(two_projects, world, http):
     assert rows(ask(http, "from=2030-04-02&to=2030-04-03")) == []
 
 
+def test_nobody_had_a_lease_beyond_its_end_that_was_never_handed_over(world, http):
+    missed = world.lease(a_host(), hours=1)
+    world.clock.to(NOON + 5 * HOUR)
+    world.run()
+    assert [event.status for event in world.now(missed).events][0] != "DONE"
+    (row,) = rows(ask(http))
+    assert (row["reserved"], row["lost"], row["overrun"]) == (3600, 3600, 0)
+    late = world.lease(a_host(), hours=1)
+    world.run()
+    world.clock.to(NOON + 8 * HOUR)
+    world.run()
+    assert world.now(late).status == "TERMINATED"
+    (row,) = rows(ask(http))
+    assert (row["reserved"], row["lost"], row["overrun"]) == (7200, 3600, 2 * 3600)
+
+
 @pytest.mark.parametrize(
     ("query", "code", "words"),
     [

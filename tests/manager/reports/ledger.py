@@ -72,7 +72,8 @@ class Ledger:
             lost = one.failed or not one.started
             for name in ("reserved", seen, *(("lost",) if lost else ())):
                 self._add(one, name, begin, end)
-            self._add(one, "overrun", max(one.end, begin), now)
+            if one.started:
+                self._add(one, "overrun", max(one.end, begin), now)
         if self.since == now:
             self._note_return(before, after, now)
         self.held, self.since = after, now
