@@ -28,7 +28,7 @@ from blazar.context import scope
 from blazar.manager.repair.explanations import describe_event
 from blazar.manager.service import ManagerService
 from blazar.model.base.clock import SystemClock, spell
-from blazar.model.base.errors import BlazarError
+from blazar.model.base.errors import BlazarError, InvalidInput
 from blazar.model.base.log_lines import escape
 from blazar.model.base.paging import Page
 from blazar.model.leases.requests import Actor
@@ -51,6 +51,9 @@ EPILOG = "Exit codes: 0 nothing found or all done, 1 could not run, 2 usage, 3 f
 
 MOST_LISTED = 1000
 """Messages of a subscription that are listed."""
+
+FIRST_YEAR, LAST_YEAR = 1971, 8999
+"""Years of the days of reports, as of the API."""
 
 Command = Callable[[ManagerService, argparse.Namespace], int]
 
@@ -199,7 +202,19 @@ def _add_reports(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     reports = nouns.add_parser("reports", help="sums of what was").add_subparsers(required=True, metavar="verb")
     again = _add(reports, "recompute", recompute_reports, "Put days of usage on record again, as far as they are over.")
     for name, what in (("--from", "first"), ("--to", "last")):
-        again.add_argument(name, dest=what, required=True, type=date.fromisoformat, help=f"the {what} day, 2030-04-01")
+        again.add_argument(name, dest=what, required=True, type=_read_day, help=f"the {what} day, 2030-04-01")
+
+
+def _read_day(text: str) -> date:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        day = date.min
+    if not FIRST_YEAR <= day.year <= LAST_YEAR:
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is no day of the years {FIRST_YEAR} to {LAST_YEAR}; write it as 2030-04-01"
+        )
+    return day
 
 
 def _add_deed(parser: argparse.ArgumentParser) -> None:
@@ -327,7 +342,9 @@ def check_data(manager: ManagerService, options: argparse.Namespace) -> int:
 
 
 def recompute_reports(manager: ManagerService, options: argparse.Namespace) -> int:
-    """Put days on record again, and say how many."""
+    """Put days on record again, and say how many. InvalidInput."""
+    if options.last < options.first:
+        raise InvalidInput(f"--to is {options.last}, which is before --from, {options.first}; give a later one")
     print(f"{manager.usage_days.recompute(options.first, options.last)} days were put on record")
     return DONE
 

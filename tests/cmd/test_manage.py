@@ -13,7 +13,7 @@ import pytest
 from blazar.clouds.ports.compute import Flavor
 from blazar.clouds.ports.webhooks import Reception, WebhookReceipt
 from blazar.cmd import manage
-from blazar.model.base.errors import CloudUnavailable
+from blazar.model.base.errors import CloudUnavailable, InvalidInput
 from blazar.model.leases.states import EventType, LeaseStatus
 from blazar.model.subscriptions.details import SubscriptionRequest
 from blazar.resources.instances.reservation_flavor import flavor_name
@@ -41,8 +41,16 @@ def test_days_of_reports_are_put_on_record_again_as_far_as_they_are_over(world, 
     world.clock.by(days=3)
     assert run(world, "reports", "recompute", "--from", "2030-04-01", "--to", "2030-04-30") == manage.DONE
     assert capsys.readouterr().out == "3 days were put on record\n"
-    with pytest.raises(SystemExit):
-        manage.parse(["reports", "recompute", "--from", "yesterday", "--to", "2030-04-30"])
+    with pytest.raises(InvalidInput, match="--to is 2030-04-01, which is before --from, 2030-04-02; give a later one"):
+        run(world, "reports", "recompute", "--from", "2030-04-02", "--to", "2030-04-01")
+
+
+@pytest.mark.parametrize("day", ["yesterday", "2030-02-30", "0001-01-01", "9999-12-31", "x" * 10_000])
+def test_what_is_no_day_of_a_report_is_refused_with_how_to_write_it(day, capsys):
+    with pytest.raises(SystemExit) as refused:
+        manage.parse(["reports", "recompute", "--from", "2030-04-01", "--to", day])
+    assert refused.value.code == 2
+    assert "is no day of the years 1971 to 8999; write it as 2030-04-01" in capsys.readouterr().err
 
 
 def test_a_problem_is_listed_explained_tried_and_done(world, late, capsys):
