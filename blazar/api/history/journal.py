@@ -67,7 +67,9 @@ def index(call: Call) -> Answer:
     asked, own = call.asked, None if call.is_operator else call.caller.project_id
     project_id = asked.one("project_id", own)
     if own is not None and project_id != own:
-        raise Denied("project_id is not the own one; only operators see what is done in others", at=_PROJECT)
+        raise Denied(
+            "project_id is not the own one; only operators see what is done in others; leave it out", at=_PROJECT
+        )
     question = JournalQuestion(
         asked.page("position"),
         project_id,

@@ -103,7 +103,8 @@ def read_project(call: Call) -> str | None:
     project_id: str | None = call.asked.one("project_id", None if call.is_operator else own)
     if project_id != own and not call.is_operator:
         raise Denied(
-            "project_id is not the own one; only operators see reports of others", at=query_field("project_id")
+            "project_id is not the own one; only operators see reports of others; leave it out",
+            at=query_field("project_id"),
         )
     return project_id
 

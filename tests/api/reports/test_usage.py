@@ -68,7 +68,9 @@ def test_a_report_has_the_sums_of_its_period(two_projects, http):
 def test_members_see_what_their_own_project_had(two_projects, http):
     (row,) = rows(ask(http, f"{DAY}&group_by=project", who=CURIE))
     assert (row["project_id"], row["reserved"]) == (PROJECT, 4 * 3600)
-    assert refused(ask(http, f"{DAY}&project_id=biology", who=CURIE))[:2] == (403, "forbidden")
+    *found, sentence = refused(ask(http, f"{DAY}&project_id=biology", who=CURIE))
+    assert found == [403, "forbidden"]
+    assert sentence.endswith("; leave it out")
     (row,) = rows(ask(http, f"{DAY}&project_id=biology"))
     assert row["reserved"] == 3600
 
