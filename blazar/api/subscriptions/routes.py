@@ -138,8 +138,10 @@ def failures(call: Call, subscription_id: str) -> Answer:
 
 
 def delete(call: Call, subscription_id: str) -> None:
-    """Delete a subscription."""
+    """Delete a subscription. That of a user to their own leases stays: without it, they would get the usual mail."""
     found = _changeable(call, subscription_id)
+    if found.own:
+        raise Denied(f"subscription {found.id} is a user's own and stays; change its events instead")
     try:
         call.manager.subscriptions.delete(found.id, TAGS.wanted())
     except PreconditionFailed as error:

@@ -254,6 +254,16 @@ def test_what_one_is_told_of_own_leases_is_shown_and_changed(world, http):
     assert http.get(f"/v1/subscriptions/{found['id']}", headers=CURIE).status_code == 404
 
 
+def test_an_operator_does_not_undo_that_somebody_wants_no_mail(world, http):
+    world.people.addresses["curie"] = "curie@physics.example"
+    url = "/v1/subscriptions/mine"
+    assert http.patch(url, json={"events": []}, headers=CURIE).status_code == 200
+    own = http.get(url, headers=CURIE).json["subscription"]
+    status, _, _, sentence = fault(http.delete(f"/v1/subscriptions/{own['id']}", headers=ADMIN))
+    assert (status, "change its events instead" in sentence) == (403, True)
+    assert http.get(url, headers=CURIE).json["subscription"]["events"] == []
+
+
 @pytest.mark.parametrize(
     ("body", "pointer", "words"),
     [
