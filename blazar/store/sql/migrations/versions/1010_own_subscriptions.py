@@ -25,8 +25,10 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drop the columns, and the subscriptions that cannot be without them."""
-    subscriptions = sa.table("subscriptions", sa.column("own"))
-    op.execute(subscriptions.delete().where(subscriptions.c.own.is_(sa.true())))
+    # An attempt that was interrupted may have dropped it last.
+    if any(column["name"] == "own" for column in sa.inspect(op.get_bind()).get_columns("subscriptions")):
+        subscriptions = sa.table("subscriptions", sa.column("own"))
+        op.execute(subscriptions.delete().where(subscriptions.c.own.is_(sa.true())))
     op.drop_index("ix_subscriptions_user_id", "subscriptions")
     with op.batch_alter_table("subscriptions") as batch:
         for name in ("dropped", "time_zone", "digest", "own"):
