@@ -174,6 +174,7 @@ def test_a_report_is_what_was_looked_at_while_it_happened(engine, seed):
 
 
 @pytest.mark.slow
+@pytest.mark.share(5)
 @pytest.mark.parametrize("seed", range(10, 30))
 def test_a_report_is_what_was_looked_at_in_many_lives(sqlite, seed):
     check_life(World(sqlite, hosts=4, state=of_size(9), cleaning_time=CLEANING), seed, 300)

@@ -83,6 +83,7 @@ def check_sums(world: World) -> None:
 
 
 @pytest.mark.sample(1)
+@pytest.mark.share(7)
 @pytest.mark.parametrize("seed", range(20))
 def test_a_report_is_what_leases_had_at_each_moment(engine, seed):
     life = lived(engine, seed)
