@@ -6,14 +6,14 @@ from __future__ import annotations
 from flask import Response
 
 from blazar.api.http.context import Call
-from blazar.api.http.shapes import NUMBER, TEXT, TEXT_OR_NULL, ZULU, Json, a_list, an_object, one_of, or_null, ref
+from blazar.api.http.shapes import NUMBER, TEXT_OR_NULL, ZULU, Json, an_object, or_null
 from blazar.api.reports.csv_text import Column, answer_report
+from blazar.api.reports.shapes import describe_report, show_example, show_report
 from blazar.api.reports.usage import invalid
 from blazar.model.base.clock import zulu
 from blazar.model.reports.capacity import AmountTime, CapacityGroup, CapacityReportQuestion, CapacityRow
 from blazar.model.reports.periods import ReportStep
 from blazar.model.reports.states import ResourceState
-from blazar.model.reports.usage import MOST_ROWS
 
 _STATES: Json = {
     ResourceState.FAILED: "seconds in which resources had failed",
@@ -68,26 +68,7 @@ COMPONENTS: Json = {
         optional=("from", "to", *GROUPS),
         example=_ROW,
     ),
-    "CapacityReport": an_object(
-        {
-            "from": ZULU,
-            "to": ZULU,
-            "time_zone": {**TEXT, "description": "of its days, weeks and months"},
-            "step": one_of(ReportStep),
-            "computed_through": {**ZULU, "description": "until when it says what was"},
-            "unit": {"const": "seconds"},
-            "rows": {**a_list(ref("CapacityRow")), "description": f"by time and by group, at most {MOST_ROWS}"},
-        },
-        example={
-            "from": "2030-04-01T00:00:00Z",
-            "to": "2030-05-01T00:00:00Z",
-            "time_zone": "UTC",
-            "step": "all",
-            "computed_through": "2030-05-01T00:00:00Z",
-            "unit": "seconds",
-            "rows": [_ROW],
-        },
-    ),
+    "CapacityReport": describe_report("CapacityRow", show_example(_ROW)),
 }
 
 
@@ -106,15 +87,7 @@ def capacity(call: Call) -> Json | Response:
             call.is_operator,
         )
     )
-    shown: Json = {
-        "from": zulu(report.window.start),
-        "to": zulu(report.window.end),
-        "time_zone": report.time_zone,
-        "step": str(report.step),
-        "computed_through": zulu(report.computed_through),
-        "unit": "seconds",
-        "rows": [_render(row, report.group_by, report.step) for row in report.rows],
-    }
+    shown = show_report(report, [_render(row, report.group_by, report.step) for row in report.rows])
     return answer_report(call, "capacity", shown, [str(group) for group in report.group_by], _COLUMNS)
 
 

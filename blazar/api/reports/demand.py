@@ -6,13 +6,13 @@ from __future__ import annotations
 from flask import Response
 
 from blazar.api.http.context import Call
-from blazar.api.http.shapes import NUMBER, TEXT, ZULU, Json, a_list, an_object, one_of, ref
+from blazar.api.http.shapes import NUMBER, TEXT, ZULU, Json, an_object
 from blazar.api.reports.csv_text import Column, answer_report
+from blazar.api.reports.shapes import describe_report, show_example, show_report
 from blazar.api.reports.usage import read_project
 from blazar.model.base.clock import zulu
 from blazar.model.reports.demand import DemandGroup, DemandQuestion, DemandRow
 from blazar.model.reports.periods import ReportStep
-from blazar.model.reports.usage import MOST_ROWS
 
 COUNTED = (
     "refused requests are counted in memory and written each minute: of a manager that is killed the last minute is "
@@ -57,27 +57,10 @@ COMPONENTS: Json = {
         optional=("from", "to", *_KEYS.values()),
         example=_ROW,
     ),
-    "DemandReport": an_object(
-        {
-            "from": ZULU,
-            "to": ZULU,
-            "time_zone": {**TEXT, "description": "of its days, weeks and months"},
-            "step": one_of(ReportStep),
-            "computed_through": {**ZULU, "description": "until when it says what was"},
-            "unit": {"const": "seconds"},
-            "counted": {**TEXT, "description": "what is missing of the refused requests"},
-            "rows": {**a_list(ref("DemandRow")), "description": f"by time and by group, at most {MOST_ROWS}"},
-        },
-        example={
-            "from": "2030-04-01T00:00:00Z",
-            "to": "2030-05-01T00:00:00Z",
-            "time_zone": "UTC",
-            "step": "all",
-            "computed_through": "2030-05-01T00:00:00Z",
-            "unit": "seconds",
-            "counted": COUNTED,
-            "rows": [_ROW],
-        },
+    "DemandReport": describe_report(
+        "DemandRow",
+        show_example(_ROW, counted=COUNTED),
+        counted={**TEXT, "description": "what is missing of the refused requests"},
     ),
 }
 GROUPS = tuple(map(str, DemandGroup))
@@ -97,16 +80,7 @@ def demand(call: Call) -> Json | Response:
         )
     )
     keys = [_KEYS[group] for group in report.group_by]
-    shown: Json = {
-        "from": zulu(report.window.start),
-        "to": zulu(report.window.end),
-        "time_zone": report.time_zone,
-        "step": str(report.step),
-        "computed_through": zulu(report.computed_through),
-        "unit": "seconds",
-        "counted": COUNTED,
-        "rows": [_render(row, keys, report.step) for row in report.rows],
-    }
+    shown = show_report(report, [_render(row, keys, report.step) for row in report.rows], counted=COUNTED)
     return answer_report(call, "demand", shown, keys, _COLUMNS)
 
 

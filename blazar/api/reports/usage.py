@@ -9,12 +9,13 @@ from flask import Response
 
 from blazar.api.http.context import Call
 from blazar.api.http.routes import ADMIN, READER, Rule
-from blazar.api.http.shapes import NUMBER, TEXT, TEXT_OR_NULL, ZULU, Json, a_list, an_object, one_of, ref
+from blazar.api.http.shapes import NUMBER, TEXT_OR_NULL, ZULU, Json, an_object
 from blazar.api.reports.csv_text import Column, answer_report
+from blazar.api.reports.shapes import describe_report, show_example, show_report
 from blazar.model.base.clock import zulu
 from blazar.model.base.errors import Denied, InvalidInput, query_field
 from blazar.model.reports.periods import ReportStep
-from blazar.model.reports.usage import MOST_GROUPS, MOST_ROWS, UsageGroup, UsageQuestion, UsageRow, UsageSums
+from blazar.model.reports.usage import MOST_GROUPS, UsageGroup, UsageQuestion, UsageRow, UsageSums
 
 GET = Rule("blazar:reports:get", READER, "See what the own project had of resources, operators: what all had.")
 USERS = Rule("blazar:reports:get_users", ADMIN, "See the users of the project in reports, not only oneself.")
@@ -46,15 +47,6 @@ _ROW: Json = {
     "returned": 86400,
     "leases": 14,
 }
-_REPORT: Json = {
-    "from": "2030-04-01T00:00:00Z",
-    "to": "2030-05-01T00:00:00Z",
-    "time_zone": "UTC",
-    "step": "all",
-    "computed_through": "2030-04-26T13:00:00Z",
-    "unit": "seconds",
-    "rows": [_ROW],
-}
 COMPONENTS: Json = {
     "UsageRow": an_object(
         {
@@ -66,17 +58,10 @@ COMPONENTS: Json = {
         optional=("from", "to", *_KEYS.values()),
         example=_ROW,
     ),
-    "UsageReport": an_object(
-        {
-            "from": ZULU,
-            "to": ZULU,
-            "time_zone": {**TEXT, "description": "of its days, weeks and months"},
-            "step": one_of(ReportStep),
-            "computed_through": {**ZULU, "description": "until when it says what was; what is to come is not in it"},
-            "unit": {"const": "seconds"},
-            "rows": {**a_list(ref("UsageRow")), "description": f"by time and by group, at most {MOST_ROWS}"},
-        },
-        example=_REPORT,
+    "UsageReport": describe_report(
+        "UsageRow",
+        show_example(_ROW, computed_through="2030-04-26T13:00:00Z"),
+        through="until when it says what was; what is to come is not in it",
     ),
 }
 
@@ -85,15 +70,7 @@ def usage(call: Call) -> Json | Response:
     """Return for whom resources were reserved, and what became of that."""
     report = call.manager.reports.usage(_read_question(call))
     keys = [_KEYS[group] for group in report.group_by]
-    shown: Json = {
-        "from": zulu(report.window.start),
-        "to": zulu(report.window.end),
-        "time_zone": report.time_zone,
-        "step": str(report.step),
-        "computed_through": zulu(report.computed_through),
-        "unit": "seconds",
-        "rows": [_render(row, keys, report.step) for row in report.rows],
-    }
+    shown = show_report(report, [_render(row, keys, report.step) for row in report.rows])
     return answer_report(call, "usage", shown, keys, _COLUMNS)
 
 
