@@ -57,7 +57,7 @@ SIDE_BY_SIDE := tests/slow/test_fencing.py tests/manager tests/resources tests/e
 	$(filter-out %/test_memory.py,$(wildcard tests/cmd/test_*.py)) \
 	tests/examples tests/house tests/conformance tests/slow/test_wheel.py \
 	tests/api tests/blazarclient tests/clouds tests/contract tests/rpc tests/store
-SLOW = $(SIZES) $(BIN)/python -m pytest -q -m "(slow or property) and not cloud and not web$(CHOSEN)" --timeout 1500 --durations 15
+SLOW = $(SIZES) $(BIN)/python -m pytest -q -m "(slow or property) and not cloud and not web$(CHOSEN)" --timeout $(if $(FULL),1500,600) --durations 40
 
 test-slow: test-slow-beside test-slow-alone ## the slow tests: races, kill -9, more cases, the upstream client and dashboard; FULL=1 all
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
-from blazarclient.commands import history
+from blazarclient.library import history
 from blazarclient.library import transport
 from blazarclient.shell import main
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import time
-from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from blazarclient import times
 from blazarclient.commands.base import LibraryCommand, Rows, add_lease, add_zone, local, now_in, utc
-from blazarclient.exception import ServiceUnavailable
-from blazarclient.library.connections import NoAnswer, NotTrusted
 from blazarclient.library.transport import is_uuid
 from blazarclient.text_columns import say
 
@@ -117,33 +113,17 @@ class FollowJournal(LibraryCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Follow it."""
         zone = now_in(parsed_args).tzinfo or timezone.utc
-        for entry in self._follow(parsed_args):
+        entries = self.library.history.follow(
+            after=parsed_args.after,
+            every=parsed_args.every,
+            when_silent=lambda error: self.tell(f"{error}; it is asked again"),
+            **_filters(parsed_args),
+        )
+        for entry in entries:
             told = "; ".join(_change(change) for change in entry.changes)
             line = f"{local(entry.at, zone)}  {_what(entry)} {entry.verb} by {_who(entry)}{told and ': '}{told}"
             say(f"{entry.position}  {line}", self.app.stdout, indent="  ")
         return 0
-
-    def _follow(self, parsed_args: argparse.Namespace) -> Iterator[JournalEntry]:
-        """Yield what is done; only the first look has to succeed, so that a wrong URL is told at once."""
-        history, after = self.library.history, parsed_args.after
-        answered = silent = False
-        if after is None:
-            last = next(history.list(newest_first=True, limit=1), None)
-            after = 0 if last is None else last.position
-        while True:
-            try:
-                for entry in history.list(after=after, **_filters(parsed_args)):
-                    after, silent = entry.position, False
-                    yield entry
-            except (ServiceUnavailable, NoAnswer) as error:
-                if not answered or isinstance(error, NotTrusted):
-                    raise
-                if not silent:
-                    self.tell(f"{error}; it is asked again")
-                silent = True
-            else:
-                answered, silent = True, False
-            time.sleep(parsed_args.every)
 
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from blazarclient.exception import ServiceUnavailable
+from blazarclient.library.connections import NotTrusted
 from blazarclient.library.decoding import decode
 from blazarclient.library.transport import Transport, part_of_path
 from blazarclient.library.values import Lease
@@ -125,16 +127,35 @@ class History:
         for item in self._transport.pages("/history", "history", query=query):
             yield decode(JournalEntry, item)
 
-    def follow(self, *, after: int | None = None, every: float = 2.0, **filters: Any) -> Iterator[JournalEntry]:
+    def follow(
+        self,
+        *,
+        after: int | None = None,
+        every: float = 2.0,
+        when_silent: Callable[[ServiceUnavailable], None] | None = None,
+        **filters: Any,
+    ) -> Iterator[JournalEntry]:
         """Yield what is done from now on, or after a position, without an end: none is missed, and none comes twice.
 
-        ``filters`` are those of ``list``; ``every`` is the seconds between two looks.
+        ``filters`` are those of ``list``; ``every`` is the seconds between two looks. With ``when_silent`` an outage of
+        the service after the first look does not end it: it is called once with the error, and the looks go on.
         """
         if after is None:
             last = next(self.list(newest_first=True, limit=1), None)
             after = 0 if last is None else last.position
+        # Only the first look has to succeed, so that a wrong URL is told at once.
+        is_answered = is_silent = False
         while True:
-            for entry in self.list(after=after, **filters):
-                after = entry.position
-                yield entry
+            try:
+                for entry in self.list(after=after, **filters):
+                    after, is_silent = entry.position, False
+                    yield entry
+            except ServiceUnavailable as error:
+                if when_silent is None or not is_answered or isinstance(error, NotTrusted):
+                    raise
+                if not is_silent:
+                    when_silent(error)
+                is_silent = True
+            else:
+                is_answered, is_silent = True, False
             time.sleep(every)
