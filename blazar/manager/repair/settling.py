@@ -3,18 +3,13 @@
 
 from __future__ import annotations
 
-import logging
-
-from blazar.context import current, scope
+from blazar.context import scope
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.requests.resources import ResourceService
-from blazar.model.base.log_lines import escape
 from blazar.model.problems.problems import RepairRequest, unknown_problem
 from blazar.model.problems.troubles import DeadLetters, FailedResource
 from blazar.model.resources.resource import ResourceKind
 from blazar.model.subscriptions.details import SubscriptionState
-
-LOG = logging.getLogger(__name__)
 
 
 class DeliveryRepairs:
@@ -29,10 +24,11 @@ class DeliveryRepairs:
         after = ", once the subscription is active" if letters.state != SubscriptionState.ACTIVE else ""
         if request.dry_run:
             return (f"The receiver would be {again}{after}.",)
-        if not self._runtime.store.dead_letters.retry(letters, now=self._runtime.clock.now()):
+        with scope(why=request.reason):
+            found = self._runtime.store.dead_letters.retry(letters, now=self._runtime.clock.now())
+        if not found:
             raise unknown_problem(letters.problem_id)
         self._runtime.signals.subscriptions_changed()
-        _tell("has messages sent again", letters, request)
         return (f"The receiver is {again}{after}.",)
 
     def drop(self, letters: DeadLetters, request: RepairRequest) -> tuple[str, ...]:
@@ -41,17 +37,11 @@ class DeliveryRepairs:
         lost = "The receiver never gets them, unless it is told again from an earlier position on."
         if request.dry_run:
             return (f"Messages that would be forgotten: {letters.number}.", lost)
-        if not self._runtime.store.dead_letters.drop(letters):
+        with scope(why=request.reason):
+            found = self._runtime.store.dead_letters.drop(letters, now=self._runtime.clock.now())
+        if not found:
             raise unknown_problem(letters.problem_id)
-        _tell("forgets messages", letters, request)
         return (f"{named} forgotten.", lost)
-
-
-def _tell(deed: str, letters: DeadLetters, request: RepairRequest) -> None:
-    """Log what was done: no journal has entries of subscriptions."""
-    actor = current().actor
-    who = "An operator" if actor is None else f"Operator {escape(actor.user_id)}"
-    LOG.info("%s %s of subscription %s: %s", who, deed, letters.subscription_id, escape(request.reason))
 
 
 class ResourceRepairs:

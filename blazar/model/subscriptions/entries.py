@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from blazar.model.journal.entries import FieldChange, JournalEntry, ObjectType, Subject, Verb
+from blazar.model.journal.entries import LONGEST, WHY, FieldChange, JournalEntry, ObjectType, Subject, Verb
 from blazar.model.journal.object_entries import Fields, compare_fields
 from blazar.model.leases.requests import Actor
 from blazar.model.subscriptions.details import Channel, Subscription, SubscriptionState
@@ -31,6 +31,17 @@ def tell_rewind(before: Subscription, position: int, *, at: datetime, by: Actor 
     """Return that a receiver is told again what comes after a position."""
     changes = compare_fields({"position": before.position}, {"position": position})
     return JournalEntry(_describe(before), at, Verb.CHANGED, by, changes)
+
+
+def tell_settling(
+    before: Subscription, verb: Verb, *, dead: int, position: int, at: datetime, by: Actor | None, why: str | None
+) -> JournalEntry:
+    """Return what an operator did about messages that were refused; so many are left, and that is its place now."""
+    was = {"dead": before.dead, "position": before.position}
+    changes = compare_fields(was, {"dead": dead, "position": position})
+    if why is not None:
+        changes = (FieldChange(WHY, None, why[:LONGEST]), *changes)
+    return JournalEntry(_describe(before), at, verb, by, changes)
 
 
 def tell_disabling(before: Subscription, why: str | None, *, at: datetime) -> JournalEntry:

@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.context import current
+from blazar.model.journal.entries import Verb
 from blazar.model.problems.troubles import DeadLetters
 from blazar.model.subscriptions.details import SubscriptionState
+from blazar.model.subscriptions.entries import tell_settling
+from blazar.store.journal.rows import write_entry
 from blazar.store.sql.tables import delivery_failures, subscriptions
 from blazar.store.sql.transactions import Transactions, atomic
+from blazar.store.subscriptions.subscriptions import read_subscription
 from blazar.store.subscriptions.work import KEPT
 
 MOST = 1000
@@ -53,13 +59,13 @@ class DeadLetterStore:
 
     @atomic
     def retry(self, connection: Connection, letters: DeadLetters, *, now: datetime) -> bool:
-        """Have all be told again from the first message on; tell whether any was still there. Two statements.
+        """Have all be told again from the first message on; tell whether any was still there. Four statements.
 
         Who is sending something for the subscription stops.
         """
-        if not _delete(connection, letters):
-            return False
         place = letters.first - 1
+        if not _settle(connection, letters, Verb.RETRIED, place, now=now):
+            return False
         active = _S.state == str(SubscriptionState.ACTIVE)
         values: dict[str, Any] = {
             "position": sa.case((_S.position > place, place), else_=_S.position),
@@ -72,12 +78,24 @@ class DeadLetterStore:
         return True
 
     @atomic
-    def drop(self, connection: Connection, letters: DeadLetters) -> bool:
-        """Forget the messages; tell whether any was still there. One statement."""
-        return _delete(connection, letters)
+    def drop(self, connection: Connection, letters: DeadLetters, *, now: datetime) -> bool:
+        """Forget the messages; tell whether any was still there. Three statements."""
+        return _settle(connection, letters, Verb.GIVEN_UP, None, now=now)
 
 
-def _delete(connection: Connection, letters: DeadLetters) -> bool:
-    """Delete the messages; those that were refused since they were read stay."""
+def _settle(connection: Connection, letters: DeadLetters, verb: Verb, place: int | None, *, now: datetime) -> bool:
+    """Delete the messages, and write down who did that and why; those that were refused since they were read stay.
+
+    ``place`` is from where on the receiver is told again, if it has not been told less.
+    """
     mine = (_F.subscription_id == letters.subscription_id, _F.position <= letters.last)
-    return bool(connection.execute(delivery_failures.delete().where(*mine)).rowcount)
+    gone = connection.execute(delivery_failures.delete().where(*mine)).rowcount
+    if not gone:
+        return False
+    left = read_subscription(connection, letters.subscription_id)
+    position = left.position if place is None else min(left.position, place)
+    here = current()
+    before = replace(left, dead=left.dead + gone)
+    told = tell_settling(before, verb, dead=left.dead, position=position, at=now, by=here.actor, why=here.why)
+    write_entry(connection, told)
+    return True

@@ -11,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blazar.clouds.ports.webhooks import Reception, WebhookMessage, WebhookReceipt
+from blazar.context import scope
 from blazar.manager.repair.explanations import list_lost_managers
 from blazar.model.base.errors import CloudUnavailable, NotFound
 from blazar.model.base.paging import Page
+from blazar.model.journal.entries import WHY, FieldChange, Verb
+from blazar.model.journal.views import JournalQuestion, show_entry
+from blazar.model.leases.requests import Actor
 from blazar.model.managers.presence import KnownManager, ManagerFacts
 from blazar.model.problems.problems import ProblemAction, ProblemKind, ProblemQuestion, RepairRequest
 from blazar.model.resources.resource import HOST
@@ -22,6 +26,7 @@ from tests.world import NOON, World, a_host
 
 MINUTE = timedelta(minutes=1)
 URL = "https://ci.example/x"
+OPERATOR = Actor("root", "operators", operator=True)
 REQUEST = RepairRequest("ticket 4711", dry_run=False)
 
 
@@ -128,8 +133,8 @@ def test_what_is_forgotten_is_never_told_and_what_is_refused_meanwhile_stays(wor
     for _ in range(9):
         world.clock.by(seconds=60)
         tell(world)
-    assert world.store.dead_letters.drop(letters)
-    assert not world.store.dead_letters.drop(letters)
+    assert world.store.dead_letters.drop(letters, now=world.clock.now())
+    assert not world.store.dead_letters.drop(letters, now=world.clock.now())
     (left,) = problems(world, ProblemKind.DELIVERY)
     assert left.summary.endswith("has refused 1 messages")
     assert left.explanation[2] == "The receiver says: still not."
@@ -164,6 +169,29 @@ def test_a_receiver_that_is_told_again_already_from_earlier_on_misses_nothing(wo
     (problem,) = problems(world, ProblemKind.DELIVERY)
     world.manager.problems.act(problem.id, ProblemAction.RETRY, REQUEST)
     assert world.manager.subscriptions.one(refused.id).position == 0
+
+
+@pytest.mark.parametrize(
+    ("action", "verb", "changed"),
+    [
+        (ProblemAction.RETRY, Verb.RETRIED, ["why", "dead", "position"]),
+        (ProblemAction.DROP, Verb.GIVEN_UP, ["why", "dead"]),
+    ],
+)
+def test_who_had_messages_sent_again_or_forgotten_and_why_is_in_the_journal_for_operators(
+    world, refused, action, verb, changed
+):
+    (problem,) = problems(world, ProblemKind.DELIVERY)
+    world.manager.problems.act(problem.id, action, RepairRequest("a dry run tells nothing"))
+    with scope(actor=OPERATOR):
+        world.manager.problems.act(problem.id, action, REQUEST)
+    world.manager.journal_numbering.run_once()
+    page = Page(9, "position", descending=True)
+    latest = world.manager.journal.page(JournalQuestion(page, object_id=refused.id)).items[0]
+    assert (latest.past.verb, latest.past.by, latest.about.project_id) == (verb, OPERATOR, "physics")
+    assert [change.field for change in latest.past.changes] == changed
+    assert latest.past.changes[:2] == (FieldChange(WHY, None, "ticket 4711"), FieldChange("dead", "2", "0"))
+    assert [change.field for change in show_entry(latest, "physics", {}).past.changes] == changed[1:]
 
 
 @pytest.fixture

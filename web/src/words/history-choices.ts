@@ -42,7 +42,7 @@ const OF_TYPES: Readonly<Record<string, readonly string[]>> = {
   lease: OF_LEASES,
   series: ["created", "changed", "deleted", "ended", "failed"],
   feed: ["created", "deleted"],
-  subscription: ["created", "changed", "deleted", "disabled"],
+  subscription: ["created", "changed", "deleted", "disabled", "retried", "given_up"],
   resource: ["registered", "changed", "disabled", "enabled", "failed", "recovered", "removed"],
   property: ["changed"],
   maintenance: ["created", "changed", "started", "ended", "deleted"],
