@@ -8,8 +8,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
-from blazarclient.library import history
-from blazarclient.library import transport
+from blazarclient.library import history, transport
 from blazarclient.shell import main
 
 from blazar.model.base.errors import StoreUnavailable

@@ -18,6 +18,7 @@ from blazar.model.base.errors import StoreUnavailable
 from blazar.model.base.paging import Page
 from blazar.model.journal.entries import ENTRIES, FieldChange, JournalEntry, ObjectType, Subject, Verb
 from blazar.model.journal.lease_entries import warn_of_maintenance
+from blazar.model.journal.views import JournalQuestion
 from blazar.model.leases.requests import Actor
 from blazar.store.journal.numbering import FIRST_ENTRIES, PORTION, order_rows
 from blazar.store.journal.rows import write_announcement, write_entries
@@ -25,9 +26,11 @@ from blazar.store.sql import migrate
 from blazar.store.sql.engine import WRITES, make_engine
 from blazar.store.sql.tables import journal
 from blazar.store.store import Store
-from tests.statements import counted
+from tests.statements import counted, steps
 from tests.world import NOON, World, a_host
 
+LATEST = Page(50, "position", descending=True)
+HOSTS = ObjectType.RESOURCE
 CURIE = Actor("curie", "physics")
 
 
@@ -106,6 +109,30 @@ def test_nothing_to_number_is_one_read_and_any_number_of_entries_a_few_statement
             assert store.journal.number(500, now=NOON) == number
         counts.append(statements.count)
     assert counts[1] == counts[2] <= 6
+
+
+RARE = {
+    "of a kind": lambda journal: journal.page(JournalQuestion(LATEST, verb=Verb.REMOVED)).items,
+    "by somebody": lambda journal: journal.page(JournalQuestion(LATEST, by="bohr")).items,
+    "of a project": lambda journal: journal.page(JournalQuestion(LATEST, project_id="chemistry")).items,
+    "of an object": lambda journal: journal.page(JournalQuestion(LATEST, object_id="rare", object_type=HOSTS)).items,
+    "of a user, who is far behind": lambda journal: journal.entries_after(1, None, 50, user_id="curie").items,
+}
+
+
+@pytest.mark.parametrize("find", RARE.values(), ids=RARE)
+def test_what_is_rare_is_found_in_as_many_steps_however_much_else_there_is(sqlite, find):
+    store = Store(sqlite)
+    about = Subject(HOSTS, "rare", "rare", "chemistry", "curie")
+    write(store, an_entry("first"), JournalEntry(about, NOON, Verb.REMOVED, Actor("bohr", "chemistry")))
+    counts = []
+    for _ in range(2):
+        write(store, *(an_entry(f"host-{number}") for number in range(200)))
+        store.journal.number(1000, now=NOON)
+        with steps(sqlite) as done:
+            assert [entry.about.name for entry in find(store.journal)] == ["rare"]
+        counts.append(done.count)
+    assert counts[0] == counts[1] > 0
 
 
 def test_entries_of_one_object_get_the_order_of_its_revisions_and_others_that_of_their_insertion():

@@ -39,11 +39,14 @@ journal = sa.Table(
     sa.Column("moves", sa.JSON, nullable=False),
     sa.Column("reason", sa.String(64)),
     sa.Column("snapshot", sa.JSON(none_as_null=True)),
-    # The history of an object; entries after one, and those without number; those of a project; what somebody did.
+    # The history of an object; entries after one, and those without number; those of a project, of a user; what was
+    # done of one kind; what somebody did. All but the first are in the order in which they are read.
     sa.Index("ix_journal_object", "object_type", "object_id", "revision"),
     sa.Index(None, "position", "seq"),
     sa.Index(None, "project_id", "position"),
-    sa.Index(None, "by_user_id", "at"),
+    sa.Index(None, "user_id", "position"),
+    sa.Index(None, "verb", "position"),
+    sa.Index(None, "by_user_id", "position"),
 )
 
 journal_numbering = sa.Table(
