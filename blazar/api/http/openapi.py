@@ -224,8 +224,10 @@ def document(url: str, routes: Iterable[Route], parts: Sequence[Part]) -> Json:
 
 
 def _path(rows: Sequence[Route]) -> Json:
-    """Return the operations of a path; parameters that all of them have stand beside them."""
-    shared = [given for given in rows[0].parameters if all(given in row.parameters for row in rows)]
+    """Return the operations of a path; the parts of the path that all of them have stand beside them."""
+    shared = [
+        given for given in rows[0].parameters if given.place == "path" and all(given in row.parameters for row in rows)
+    ]
     by_method: dict[str, list[Route]] = {}
     for row in rows:
         by_method.setdefault(row.method.lower(), []).append(row)
