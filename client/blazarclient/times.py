@@ -110,7 +110,7 @@ def read_duration(text: str) -> Duration:
         amounts[unit] = int(part[1])
         end = part.end()
     if not amounts or end != len(plain):
-        raise BadTime(f"{text!r} is no length of time; write it as 3d, 12h, 1h30m, 2w or P3DT12H")
+        raise BadTime(f"{text!r} is no length of time; write it in whole units, as 3d, 12h, 90m, 1h30m, 2w or P3DT12H")
     days = 7 * amounts.get("w", 0) + amounts.get("d", 0)
     seconds = 3600 * amounts.get("h", 0) + 60 * amounts.get("m", 0) + amounts.get("s", 0)
     return _positive(text, Duration(days, seconds))
@@ -141,7 +141,7 @@ def read_time(text: str, *, now: datetime, start: datetime | None = None, end: d
         return _day(word, rest, text, now)
     if clock := _CLOCK.fullmatch(low):
         return _next(now.date(), clock, text, now, 1)
-    raise BadTime(f"{text!r} is no time; write it as {EXAMPLES}")
+    raise BadTime(f"{text!r} is no time; write it as {'' if end is None else '-2d, '}{EXAMPLES}")
 
 
 def utc(value: datetime) -> datetime:

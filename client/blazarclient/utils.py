@@ -25,7 +25,7 @@ def elapsed(text: str) -> timedelta:
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise exception.BlazarClientException(
-            f"{text!r} is no length of time; write numbers with w, d, h, m or s, such as 90m or 2d12h", code=400
+            f"{text!r} is no length of time; write whole numbers with w, d, h, m or s, such as 90m or 2d12h", code=400
         )
     return sum((timedelta(**{_UNITS[unit]: int(number)}) for number, unit in parts), timedelta())
 

@@ -38,6 +38,9 @@ _SHORT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f-]{0,27})?", re.ASCII)
 SOME = 100
 """How many leases of one name are asked for at once."""
 
+LEAST = 0.1
+"""Seconds between looks; with less, one client would keep the service busy."""
+
 WRONG = 2
 """The exit code of a command that is written wrongly."""
 
@@ -152,6 +155,21 @@ def add_lease(parser: argparse.ArgumentParser) -> None:
 def add_zone(parser: argparse.ArgumentParser) -> None:
     """Add the option of the zone in which times are read and shown."""
     parser.add_argument("--timezone", metavar="<zone>", help="zone of times, such as Europe/Berlin (default: yours)")
+
+
+def add_every(parser: argparse.ArgumentParser) -> None:
+    """Add the option of the pause between looks."""
+    told = f"between looks, {LEAST} to 3600 (default: 2)"
+    parser.add_argument("--every", metavar="<seconds>", type=_pause, default=2.0, help=told)
+
+
+def _pause(text: str) -> float:
+    try:
+        if LEAST <= (seconds := float(text)) <= 3600:
+            return seconds
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from {LEAST} to 3600")
 
 
 def let_before_now(parser: argparse.ArgumentParser) -> None:

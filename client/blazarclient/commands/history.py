@@ -9,7 +9,17 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from blazarclient import times
-from blazarclient.commands.base import LibraryCommand, Rows, add_lease, add_zone, local, now_in, utc
+from blazarclient.commands.base import (
+    LibraryCommand,
+    Rows,
+    add_every,
+    add_lease,
+    add_zone,
+    let_before_now,
+    local,
+    now_in,
+    utc,
+)
 from blazarclient.library.transport import is_uuid
 from blazarclient.text_columns import say
 
@@ -62,6 +72,7 @@ class ListJournal(Rows):
         """Return a parser with the options of the command."""
         parser = super().get_parser(prog_name)
         _add_filters(parser)
+        let_before_now(parser)
         for option, told in (("--from", "then or later"), ("--to", "before it")):
             parser.add_argument(option, metavar="<time>", dest=option[2:] + "_", help=f"what was done {told}")
         parser.add_argument("--limit", metavar="<number>", type=_number, default=50, help="the last ones (default: 50)")
@@ -104,9 +115,7 @@ class FollowJournal(LibraryCommand):
         """Return a parser with the options of the command."""
         parser = super().get_parser(prog_name)
         _add_filters(parser)
-        parser.add_argument(
-            "--every", metavar="<seconds>", type=_pause, default=2.0, help="between looks, 0.1 to 3600 (default: 2)"
-        )
+        add_every(parser)
         add_zone(parser)
         return parser
 
@@ -149,15 +158,6 @@ def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
     return int(text)
-
-
-def _pause(text: str) -> float:
-    try:
-        if 0.1 <= (seconds := float(text)) <= 3600:
-            return seconds
-    except ValueError:
-        pass
-    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0.1 to 3600")
 
 
 def _instant(option: str, text: str | None, now: datetime) -> str | None:

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from datetime import timezone, tzinfo
 from typing import TYPE_CHECKING
 
-from blazarclient.commands.base import LibraryCommand, add_lease, add_zone, clock, local, now_in
+from blazarclient.commands.base import LibraryCommand, add_every, add_lease, add_zone, clock, local, now_in
 from blazarclient.commands.booking import FAILED, OVER
 from blazarclient.commands.listing import IN_LINE, conditions, probable, waits
-from blazarclient.exception import ServiceUnavailable
 from blazarclient.text_columns import say
 
 if TYPE_CHECKING:
@@ -22,9 +21,6 @@ STATUSES = (
     *("CREATING", "PENDING", "IN_PROGRESS", "STARTING", "ACTIVE", "UPDATING"),
     *("TERMINATING", "TERMINATED", "DELETING", "ERROR", "WAITING", "TIMED_OUT"),
 )
-
-LEAST = 0.1
-"""Seconds between looks; with less, one client would keep the service busy."""
 
 
 class WatchLease(LibraryCommand):
@@ -41,9 +37,7 @@ class WatchLease(LibraryCommand):
         parser.add_argument(
             "--until", metavar="<status>", type=str.upper, choices=STATUSES, help="stop at a status, such as ACTIVE"
         )
-        parser.add_argument(
-            "--every", metavar="<seconds>", type=_seconds, default=2.0, help="between looks (default: 2)"
-        )
+        add_every(parser)
         add_zone(parser)
         return parser
 
@@ -51,7 +45,7 @@ class WatchLease(LibraryCommand):
         """Watch it."""
         zone = now_in(parsed_args).tzinfo or timezone.utc
         until = parsed_args.until or ""
-        for lease in self.seen(self.lease_of(parsed_args.id), max(LEAST, parsed_args.every)):
+        for lease in self.seen(self.lease_of(parsed_args.id), parsed_args.every):
             say(_line(lease, zone), self.app.stdout, indent="  ")
             if until and lease.status == until:
                 return 0
@@ -62,17 +56,14 @@ class WatchLease(LibraryCommand):
     def seen(self, lease: Lease, every: float) -> Iterator[Lease]:
         """Yield a lease as it is and each time it has changed, also across times without an answer."""
         last: tuple[int, Wait | None] | None = None
-        while True:
-            try:
-                for now in self.library.leases.watch(str(lease.id), every=every):
-                    # A place in line changes without a revision.
-                    if (now.revision, now.wait) != last:
-                        last = now.revision, now.wait
-                        yield now
-            except ServiceUnavailable as error:
-                if last is None:
-                    raise
-                self.tell(f"{error}; still watching.")
+        watched = self.library.leases.watch(
+            str(lease.id), every=every, when_silent=lambda error: self.tell(f"{error}; still watching.")
+        )
+        for now in watched:
+            # A place in line changes without a revision.
+            if (now.revision, now.wait) != last:
+                last = now.revision, now.wait
+                yield now
 
 
 class Why(LibraryCommand):
@@ -92,16 +83,6 @@ class Why(LibraryCommand):
         say(_headline(lease, zone), self.app.stdout)
         for sentence in (*conditions(lease, zone), *_events(lease, zone)):
             say(f"  {sentence}", self.app.stdout)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
-    return value
 
 
 def _line(lease: Lease, zone: tzinfo) -> str:

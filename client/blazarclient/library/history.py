@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any
 
 from blazarclient.exception import ServiceUnavailable
-from blazarclient.library.connections import NotTrusted
 from blazarclient.library.decoding import decode
 from blazarclient.library.transport import Transport, part_of_path
 from blazarclient.library.values import Lease
+from blazarclient.library.waiting import EVERY, Outages
 from blazarclient.library.written import Date, id_of, written
 
 
@@ -131,7 +131,7 @@ class History:
         self,
         *,
         after: int | None = None,
-        every: float = 2.0,
+        every: float = EVERY,
         when_silent: Callable[[ServiceUnavailable], None] | None = None,
         **filters: Any,
     ) -> Iterator[JournalEntry]:
@@ -143,19 +143,10 @@ class History:
         if after is None:
             last = next(self.list(newest_first=True, limit=1), None)
             after = 0 if last is None else last.position
-        # Only the first look has to succeed, so that a wrong URL is told at once.
-        is_answered = is_silent = False
+        outages = Outages(when_silent)
         while True:
-            try:
+            with outages.bridge():
                 for entry in self.list(after=after, **filters):
-                    after, is_silent = entry.position, False
+                    after = entry.position
                     yield entry
-            except ServiceUnavailable as error:
-                if when_silent is None or not is_answered or isinstance(error, NotTrusted):
-                    raise
-                if not is_silent:
-                    when_silent(error)
-                is_silent = True
-            else:
-                is_answered, is_silent = True, False
             time.sleep(every)

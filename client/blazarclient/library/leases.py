@@ -36,7 +36,7 @@ from blazarclient.library.transport import (
     patience_for,
 )
 from blazarclient.library.values import Lease
-from blazarclient.library.waiting import EVERY, looks
+from blazarclient.library.waiting import EVERY, Outages, looks
 from blazarclient.library.written import Date, checked, id_of, in_capitals, in_seconds, written
 
 SETTLED = frozenset({"PENDING", "ACTIVE", "TERMINATED", "ERROR", "TIMED_OUT"})
@@ -332,22 +332,31 @@ class Leases:
         # As with a change: a deletion that was made has another tag.
         self._transport.ask("DELETE", _path(lease), headers=headers, repeatable=if_match is None)
 
-    def watch(self, lease: Lease | str, *, every: float = EVERY) -> Iterator[Lease]:
+    def watch(
+        self,
+        lease: Lease | str,
+        *,
+        every: float = EVERY,
+        when_silent: Callable[[ServiceUnavailable], None] | None = None,
+    ) -> Iterator[Lease]:
         """Yield a lease as it is now and each time it has changed, without end; NotFound if it is not there.
 
-        Of one that waits for its turn that is also when its place or its estimate has changed.
+        Of one that waits for its turn that is also when its place or its estimate has changed. With ``when_silent`` an
+        outage of the service after the first look does not end it: it is called once with the error.
         """
         etag = None
         seen: Lease | None = None
+        outages = Outages(when_silent)
         while True:
-            answer = self._transport.ask("GET", _path(lease), headers={"If-None-Match": etag} if etag else None)
-            if answer.status != 304:
-                now = _lease(answer)
-                # A place in line changes while the lease, and so its tag, remains the same.
-                etag = None if now.status == "WAITING" else answer.etag
-                if now != seen:
-                    seen = now
-                    yield now
+            with outages.bridge():
+                answer = self._transport.ask("GET", _path(lease), headers={"If-None-Match": etag} if etag else None)
+                if answer.status != 304:
+                    now = _lease(answer)
+                    # A place in line changes while the lease, and so its tag, remains the same.
+                    etag = None if now.status == "WAITING" else answer.etag
+                    if now != seen:
+                        seen = now
+                        yield now
             self._sleep(every)
 
     def wait(

@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
+
+from blazarclient.exception import ServiceUnavailable
+from blazarclient.library.connections import NotTrusted
 
 S = TypeVar("S")
 
@@ -32,3 +36,28 @@ def looks(
         if left is not None and left <= 0:
             return
         sleep(every if left is None else min(every, left))
+
+
+class Outages:
+    """Outages of the service that do not end looks without an end: ``when_silent`` is called once in each.
+
+    Only the first look has to succeed, so that a wrong URL is told at once.
+    """
+
+    def __init__(self, when_silent: Callable[[ServiceUnavailable], None] | None) -> None:
+        self._when_silent = when_silent
+        self._is_answered = self._is_silent = False
+
+    @contextmanager
+    def bridge(self) -> Iterator[None]:
+        """Have one look within; ServiceUnavailable if the looks cannot go on."""
+        try:
+            yield
+        except ServiceUnavailable as error:
+            if self._when_silent is None or not self._is_answered or isinstance(error, NotTrusted):
+                raise
+            if not self._is_silent:
+                self._when_silent(error)
+            self._is_silent = True
+        else:
+            self._is_answered, self._is_silent = True, False

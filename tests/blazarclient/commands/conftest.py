@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from blazarclient import shell
-from blazarclient.commands import base, change, create, watch
+from blazarclient.commands import base, change, create
 from blazarclient.library import transport
 
 URL = "http://127.0.0.1:1234/v1"
@@ -118,7 +118,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(base, "clock", lambda: NOW)
     for module in (change, create):
         monkeypatch.setattr(module, "time", Time())
-    monkeypatch.setattr(watch, "LEAST", 0.0)
+    monkeypatch.setattr(base, "LEAST", 0.0)
     monkeypatch.setattr(transport, "PAUSES", (0.0, 0.0))
     before = logging.getLogger().level
 

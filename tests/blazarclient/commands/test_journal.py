@@ -61,3 +61,12 @@ def test_without_a_position_it_begins_with_what_is_done_from_now_on(run: Run, se
 def test_what_is_no_number_is_refused_before_anything_is_asked(run: Run, service: Any, words: tuple[str, ...]) -> None:
     assert run("journal", "list", *words)[0] == 2
     assert not [request for request in sent(service, "GET") if request.path.endswith("/history")]
+
+
+def test_a_period_may_lie_before_now_and_what_is_no_time_is_told_what_is(run: Run, service: Any) -> None:
+    service.get(f"{URL}/history", [says("history", [], headers=NEW)])
+    assert run("journal", "list", "--from", "-2d", "--to", "-1h")[0] == 0
+    (asked,) = [request.qs for request in sent(service, "GET") if request.path.endswith("/history")]
+    assert asked["from"] < asked["to"]
+    code, _, err = run("journal", "list", "--from", "yesterday")
+    assert (code, "--from: 'yesterday' is no time; write it as -2d, 2026-12-01 09:00, " in err) == (2, True)

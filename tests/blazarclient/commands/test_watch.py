@@ -80,6 +80,7 @@ def test_it_goes_on_when_the_service_is_back(run: Run, service: Any) -> None:
     code, lines, err = watch(run)
     assert (code, lines) == (0, ["PENDING", "TERMINATED"])
     assert err.endswith("; still watching.\n")
+    assert err.count("still watching") == 1, "an outage is told once"
 
 
 def test_ctrl_c_ends_it(run: Run, service: Any) -> None:
