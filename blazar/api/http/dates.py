@@ -26,7 +26,7 @@ _NO_ZONES = frozenset({"Factory", "localtime", "posixrules"})
 
 DATE_ONLY = "a date such as 2030-04-01T08:00:00Z, 2030-04-01T10:00+02:00 or 2030-04-01 08:00"
 DATE_FORMAT = f"{DATE_ONLY}, or 'now'"
-DURATION_FORMAT = "a duration such as P3D, PT12H, P1M, 72h, 3d12h or 2w"
+DURATION_FORMAT = "a duration in whole units such as P3D, PT90M, P1M, 72h, 3d12h or 2w"
 
 LOCAL_DATE = r"\d{4}-\d\d-\d\d[Tt ]([01]\d|2[0-3]):\d\d(:\d\d(\.\d+)?)?"
 """Matches a date without an offset. Programs write fractions of a second, which are cut off."""
