@@ -51,6 +51,12 @@ def read_object(request: Request) -> dict[str, Any]:
     return body
 
 
+def refuse_body(request: Request) -> None:
+    """Raise InvalidInput if a request has a body and its route takes none; ``{}`` says nothing, and is none."""
+    if b"".join(_read(request).split()) not in (b"", b"{}"):
+        raise InvalidInput("the request has a body, and nothing can be given here; leave it out", code="unknown_field")
+
+
 def normalize(body: dict[str, Any]) -> dict[str, Any]:
     """Return a body with its name as it is kept: in NFC, in which its length is measured."""
     name = body.get("name")

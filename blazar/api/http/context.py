@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar, cast
 from flask import current_app, request
 
 from blazar.api.http import queries
-from blazar.api.http.bodies import check, is_whole, normalize, read_object, without_unchanged
+from blazar.api.http.bodies import check, is_whole, normalize, read_object, refuse_body, without_unchanged
 from blazar.api.http.identity import Caller, Identity
 from blazar.api.http.openapi import Served
 from blazar.api.http.queries import DEFAULTS, ApiBounds, Query
@@ -100,12 +100,15 @@ class Call:
     def authorize(self, target: Mapping[str, str] | None = None) -> None:
         """Raise Denied unless the route's rule allows the caller to act on the target (default: the own project).
 
-        From 1.1 on also InvalidInput, if the query cannot be read; who may not do this does not learn what is wrong.
+        From 1.1 on also InvalidInput, if the query cannot be read or a body is not taken; who may not do this does not
+        learn what is wrong.
         """
         if self.route.rule is not None:
             self.services.policy.check(self.route.rule.name, self.caller, target)
         if self.modern and not self.route.is_open:
             _ = self.asked
+            if self.route.body is None and self.route.method in ("POST", "PUT"):
+                refuse_body(request)
 
     def body(self) -> Json:
         """Return the body; BadFrame or InvalidInput if it does not match the schema of the route."""
