@@ -34,7 +34,6 @@ from blazar.api.http.openapi import Served
 from blazar.api.http.routes import Caching
 from blazar.api.leases.limits import MOST_TEXT
 from blazar.api.parts import all_parts
-from blazar.api.reports.routes import DayOrDate
 from blazar.api.series.requests import local
 from blazar.manager.requests.resource_lists import page_of
 from blazar.model.base.errors import BlazarError, InvalidInput
@@ -167,7 +166,7 @@ PARSERS: Mapping[str, Parser] = {
     "date": Parser(lambda text: dates.date(text, FIELD), DATES),
     "date or duration": Parser(lambda text: dates.moment_or_duration(text, FIELD, backward=True), DATES),
     "day or date": Parser(
-        lambda text: DayOrDate().read(text, FIELD), {**DATES, "day": "9999-99-99", "year 0": "0000-01-01"}
+        lambda text: readers.DayOrDate().read(text, FIELD), {**DATES, "day": "9999-99-99", "year 0": "0000-01-01"}
     ),
     "duration": Parser(lambda text: dates.duration(text.removeprefix("+"), FIELD), DATES),
     "time zone": Parser(lambda text: dates.zone(text, FIELD), {**LONG, "path": "../" * 9999, "NUL": "UTC\0"}),

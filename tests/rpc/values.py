@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from hypothesis import strategies as st
 
 from blazar.model.base.amounts import Amounts
-from blazar.model.base.moments import NOW, Duration
+from blazar.model.base.moments import NOW, Duration, LocalDay
 from blazar.model.base.paging import Condition, Operator, Page, Position
 from blazar.model.base.reasons import Cause, ReasonCode
 from blazar.model.base.service_info import ReadBounds, ServiceFacts, StatedLimit
@@ -118,7 +118,7 @@ from blazar.model.reports.forecast import (
     ForecastRow,
     UnmetDemand,
 )
-from blazar.model.reports.periods import LocalDay, ReportStep
+from blazar.model.reports.periods import ReportStep
 from blazar.model.reports.states import ResourceState
 from blazar.model.reports.usage import UsageGroup, UsageQuestion, UsageReport, UsageRow, UsageSums
 from blazar.model.resources.changes import Disabling, Registration, ResourceChange
@@ -580,7 +580,7 @@ subjects = st.builds(
 journal_questions = st.builds(
     JournalQuestion,
     *[pages, maybe_text, maybe_number, st.none() | st.sampled_from(ObjectType), maybe_text],
-    *[st.none() | st.sampled_from(Verb), maybe_text, st.none() | moments, st.none() | moments],
+    *[st.none() | st.sampled_from(Verb), maybe_text, report_instants, report_instants],
 )
 journal_pages = st.builds(
     JournalPage,

@@ -11,7 +11,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from blazar.model.reports.periods import LocalDay, ReportStep
+from blazar.model.base.moments import LocalDay
+from blazar.model.reports.periods import ReportStep
 from blazar.model.reports.usage import UsageGroup, UsageQuestion, UsageReport
 from blazar.store.sql.tables import allocations, events, leases, reservations
 from tests.world import NOON, World, a_host

@@ -10,7 +10,7 @@ from blazar.api.history.entries import EXAMPLE, FIELDS, render_entry
 from blazar.api.http.answers import Answer, link_pages
 from blazar.api.http.context import Call
 from blazar.api.http.queries import option, paging
-from blazar.api.http.readers import Choice, Date, Number, Text
+from blazar.api.http.readers import Choice, DayOrDate, Number, Text
 from blazar.api.http.routes import READER, Caching, Part, Root, Route, Rule
 from blazar.api.http.shapes import (
     LINKS,
@@ -130,8 +130,8 @@ PART = Part(
                 option("verb", Choice(tuple(map(str, Verb))), "what was done"),
                 option("by", Text(), "the id of the user who did it (others than operators: in the own project)"),
                 option("project_id", Text(), "of this project (operators; others: the own one)"),
-                option("from", Date(), "what was done then or later"),
-                option("to", Date(), "what was done before it"),
+                option("from", DayOrDate(), "what was done then or later"),
+                option("to", DayOrDate(), "what was done before it"),
             ),
         ),
     ),

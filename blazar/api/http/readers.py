@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Protocol
 
 from blazar.api.http import dates
@@ -14,10 +16,13 @@ from blazar.api.http.shapes import FLAG, TEXT, Json
 from blazar.model.base.clock import zulu
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import UNUSABLE, read_json
-from blazar.model.base.moments import NOW
+from blazar.model.base.moments import NOW, LocalDay
 from blazar.model.resources.pages import PROPERTY
 
 DEEPEST = 40
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DAY_FORMAT = "a day such as 2030-04-01, which begins at midnight of the site"
 
 
 class TextReader(Protocol):
@@ -161,6 +166,28 @@ class Date:
     def read(self, text: str, place: Place) -> Any:
         """Return the moment."""
         return dates.moment(text, place)
+
+
+@dataclass(frozen=True, slots=True)
+class DayOrDate:
+    """A day, a date (RFC 3339, without an offset UTC) or ``now``; gives a ``LocalDay`` or a ``Moment``."""
+
+    @property
+    def schema(self) -> Json:
+        """The schema of the text."""
+        return {**TEXT, "maxLength": dates.MOST_CHARACTERS, "description": f"{_DAY_FORMAT}, or {dates.DATE_FORMAT}"}
+
+    def read(self, text: str, place: Place) -> Any:
+        """Return the day or the moment."""
+        if not _DAY.fullmatch(text):
+            return dates.moment(text, place)
+        try:
+            day = date.fromisoformat(text)
+        except ValueError:
+            raise place.invalid(text, _DAY_FORMAT) from None
+        if not dates.FIRST_YEAR < day.year <= dates.LAST_YEAR:
+            raise place.invalid(text, f"a day of the years {dates.FIRST_YEAR + 1} to {dates.LAST_YEAR}")
+        return LocalDay(day.year, day.month, day.day)
 
 
 @dataclass(frozen=True, slots=True)

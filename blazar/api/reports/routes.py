@@ -3,48 +3,16 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from datetime import date
 from functools import partial
-from typing import Any
 
-from blazar.api.http import dates
-from blazar.api.http.dates import Place
 from blazar.api.http.queries import option
-from blazar.api.http.readers import Choice, Names, Number, Text
+from blazar.api.http.readers import Choice, DayOrDate, Names, Number, Text
 from blazar.api.http.routes import Parameter, Part, Root, Route
-from blazar.api.http.shapes import LINKS, TEXT, Json, an_object, ref
+from blazar.api.http.shapes import LINKS, an_object, ref
 from blazar.api.reports import capacity, demand, forecast, usage
 from blazar.api.reports.csv_text import FORMAT
-from blazar.model.reports.periods import LocalDay, ReportStep
+from blazar.model.reports.periods import ReportStep
 from blazar.model.reports.usage import MOST_GROUPS, UsageGroup
-
-_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_FORMAT = "a day such as 2030-04-01, which begins at midnight of the site"
-
-
-@dataclass(frozen=True, slots=True)
-class DayOrDate:
-    """A day, a date (RFC 3339, without an offset UTC) or ``now``; gives a ``LocalDay`` or a ``Moment``."""
-
-    @property
-    def schema(self) -> Json:
-        """The schema of the text."""
-        return {**TEXT, "maxLength": dates.MOST_CHARACTERS, "description": f"{_FORMAT}, or {dates.DATE_FORMAT}"}
-
-    def read(self, text: str, place: Place) -> Any:
-        """Return the day or the moment."""
-        if not _DAY.fullmatch(text):
-            return dates.moment(text, place)
-        try:
-            day = date.fromisoformat(text)
-        except ValueError:
-            raise place.invalid(text, _FORMAT) from None
-        if not dates.FIRST_YEAR < day.year <= dates.LAST_YEAR:
-            raise place.invalid(text, f"a day of the years {dates.FIRST_YEAR + 1} to {dates.LAST_YEAR}")
-        return LocalDay(day.year, day.month, day.day)
-
 
 PERIOD: tuple[Parameter, ...] = (
     option("from", DayOrDate(), "the begin, by default that of the month in which the end lies"),

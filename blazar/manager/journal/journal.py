@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from blazar import __version__
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
-from blazar.model.base.moments import NOW
+from blazar.model.base.clock import to_second
+from blazar.model.base.moments import instant_of
+from blazar.model.base.window import check_order
 from blazar.model.journal.views import JournalPage, JournalQuestion
 
 BATCH = 500
@@ -84,10 +86,13 @@ class JournalService:
     def __init__(self, runtime: Runtime) -> None:
         self._journal = runtime.store.journal
         self._clock = runtime.clock
+        self._zone = runtime.settings.reports.zone
 
     def page(self, question: JournalQuestion) -> JournalPage:
-        """Return a page of what was done, in the order of positions. InvalidInput for an unknown marker."""
-        now = self._clock.now()
-        since = now if question.since is NOW else question.since
-        until = now if question.until is NOW else question.until
+        """Return a page of what was done, in the order of positions. InvalidInput: unknown marker, no period."""
+        now, zone = to_second(self._clock.now()), self._zone
+        since = None if question.since is None else instant_of(question.since, zone, now)
+        until = None if question.until is None else instant_of(question.until, zone, now)
+        if since is not None and until is not None:
+            check_order(since, until)
         return self._journal.page(question, since=since, until=until)

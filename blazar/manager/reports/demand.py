@@ -10,6 +10,7 @@ from datetime import timedelta
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.reports.questions import read_period
 from blazar.model.base.clock import to_second
+from blazar.model.base.moments import start_of_day
 from blazar.model.base.window import Window
 from blazar.model.reports.demand import (
     DemandKey,
@@ -19,7 +20,7 @@ from blazar.model.reports.demand import (
     measure_waits,
     sum_demand,
 )
-from blazar.model.reports.periods import DAY, day_at, split_window, start_of_day
+from blazar.model.reports.periods import DAY, day_at, split_window
 
 SECOND = timedelta(seconds=1)
 

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from blazar.manager.requests.visible_resources import Visible, no_such_property
-from blazar.model.base.clock import zulu
 from blazar.model.base.errors import InvalidInput, query_field
-from blazar.model.base.window import Window
+from blazar.model.base.moments import DayOrMoment, instant_of
+from blazar.model.base.window import Window, check_order
 from blazar.model.calendar.views import Viewer
-from blazar.model.reports.periods import ReportInstant, instant_of, start_of_month
+from blazar.model.reports.periods import start_of_month
 from blazar.model.resources.resource import ResourceKind
 from blazar.resources.contract.kind import Kind
 from blazar.store.store import Store
@@ -26,8 +26,8 @@ LONGEST_ON_RECORD = timedelta(days=3660)
 
 
 def read_period(
-    start: ReportInstant | None,
-    end: ReportInstant | None,
+    start: DayOrMoment | None,
+    end: DayOrMoment | None,
     zone: ZoneInfo,
     now: datetime,
     *,
@@ -36,12 +36,7 @@ def read_period(
     """Return the period that is meant, by default the month until ``end``. InvalidInput names ``from`` or ``to``."""
     until = now if end is None else instant_of(end, zone, now)
     since = start_of_month(until, zone) if start is None else instant_of(start, zone, now)
-    if until <= since:
-        raise InvalidInput(
-            f"to is {zulu(until)}, which is not after from, {zulu(since)}; give a later one",
-            code="invalid_window",
-            at=query_field("to"),
-        )
+    check_order(since, until)
     if until - since > longest:
         raise _too_long(f"from and to are {(until - since).days} days apart; a report has at most", longest)
     return Window(since, until)

@@ -13,13 +13,14 @@ from blazar.manager.reports.demand import DemandReports
 from blazar.manager.reports.forecast import Forecasts
 from blazar.manager.reports.questions import LONGEST_ON_RECORD, check_live, read_period, read_property
 from blazar.model.base.clock import to_second
+from blazar.model.base.moments import start_of_day
 from blazar.model.base.window import Window
 from blazar.model.calendar.views import Viewer
 from blazar.model.reports.capacity import CapacityReport, CapacityReportQuestion
 from blazar.model.reports.days import find_closed_run
 from blazar.model.reports.demand import DemandQuestion, DemandReport
 from blazar.model.reports.forecast import Forecast, ForecastQuestion
-from blazar.model.reports.periods import DAY, day_at, list_days, split_window, start_of_day
+from blazar.model.reports.periods import DAY, day_at, list_days, split_window
 from blazar.model.reports.sums import Grouping, UsageTable
 from blazar.model.reports.usage import UsageQuestion, UsageReport
 from blazar.model.resources.resource import ResourceKind

@@ -21,7 +21,7 @@ from blazar.model.base.errors import InvalidInput, query_field
 from blazar.model.base.moments import NOW, Duration, Moment
 from blazar.model.base.paging import Page, Position
 from blazar.model.base.service_info import ReadBounds
-from blazar.model.base.window import Window
+from blazar.model.base.window import Window, check_order
 from blazar.model.calendar.views import (
     CalendarPage,
     CalendarQuestion,
@@ -198,16 +198,6 @@ def read_window(asked: Range, now: datetime, bounds: ReadBounds, *, operator: bo
             "to", f"to is {zulu(end)}, too long after from; the latest is {zulu(longest)}", bounds.longest_range
         )
     return Window(start, end)
-
-
-def check_order(start: datetime, end: datetime) -> None:
-    """Raise InvalidInput if ``to`` is not after ``from``."""
-    if end <= start:
-        raise InvalidInput(
-            f"to is {zulu(end)}, which is not after from, {zulu(start)}; give a later one",
-            code="invalid_window",
-            at=query_field("to"),
-        )
 
 
 def _read_instant(asked: Moment | Duration | None, name: str, now: datetime, base: datetime) -> datetime:

@@ -18,7 +18,6 @@ from blazar.manager.common.busy_leases import LeasePatience
 from blazar.manager.common.notifications import CREATED
 from blazar.manager.common.request_keys import do_once, find_record, refuse_key
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.requests.calendar_view import check_order
 from blazar.manager.search.refusals import Refusals
 from blazar.manager.use.watch import UsageHolds
 from blazar.manager.waiting.waiting_list import WaitingList
@@ -26,6 +25,7 @@ from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError, Contention, NotEnoughResources, NotFound, OthersWait, StaleCalendar
 from blazar.model.base.moments import NOW
 from blazar.model.base.paging import Page
+from blazar.model.base.window import check_order
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.journal.entries import HistoryPage
 from blazar.model.leases.details import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from calendar import monthrange
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from enum import Enum
 from zoneinfo import ZoneInfo
 
@@ -69,9 +69,42 @@ NOW = Now.NOW
 Moment = datetime | Now
 
 
+@dataclass(frozen=True, slots=True)
+class LocalDay:
+    """A day of the site's time zone, which the asker does not know; it stands for the instant at which it begins."""
+
+    year: int
+    month: int
+    day: int
+
+    @property
+    def date(self) -> date:
+        """The day as a date."""
+        return date(self.year, self.month, self.day)
+
+
+DayOrMoment = LocalDay | Moment
+"""Where a period begins or ends, as it is asked for."""
+
+
 End = Moment | Duration
 """The end of a lease: a duration counts from its start."""
 
 
 BeforeEnd = datetime | Duration | None
 """A time before the end of a lease: a duration counts from its start or, backward, before its end."""
+
+
+def start_of_day(day: date, zone: ZoneInfo) -> datetime:
+    """Return the instant at which a local day begins, in UTC.
+
+    Where midnight comes twice it is the first one, and where clocks skip it the instant at which they do.
+    """
+    return datetime.combine(day, time(0), zone).astimezone(UTC)
+
+
+def instant_of(asked: DayOrMoment, zone: ZoneInfo, now: datetime) -> datetime:
+    """Return the instant that is asked for; ``now`` is to the second."""
+    if asked is NOW:
+        return now
+    return start_of_day(asked.date, zone) if isinstance(asked, LocalDay) else asked

@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from blazar.model.base.clock import later
+from blazar.model.base.clock import later, zulu
+from blazar.model.base.errors import InvalidInput, query_field
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,3 +49,13 @@ class Window:
     def extended(self, by: timedelta) -> Window:
         """Return the window with its end ``by`` later (for the cleaning time after a use)."""
         return Window(self.start, later(self.end, by))
+
+
+def check_order(start: datetime, end: datetime) -> None:
+    """Raise InvalidInput if ``to`` is not after ``from``."""
+    if end <= start:
+        raise InvalidInput(
+            f"to is {zulu(end)}, which is not after from, {zulu(start)}; give a later one",
+            code="invalid_window",
+            at=query_field("to"),
+        )

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from blazar.model.base.moments import Moment
+from blazar.model.base.moments import DayOrMoment
 from blazar.model.base.paging import Page, Position
 from blazar.model.journal.entries import (
     OFFERED_TO,
@@ -43,8 +43,8 @@ class JournalQuestion:
     object_id: str | None = None
     verb: Verb | None = None
     by: str | None = None
-    since: Moment | None = None
-    until: Moment | None = None
+    since: DayOrMoment | None = None
+    until: DayOrMoment | None = None
     by_project_id: str | None = None
 
 

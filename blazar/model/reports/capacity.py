@@ -11,8 +11,9 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import TypeVar
 
+from blazar.model.base.moments import DayOrMoment
 from blazar.model.base.window import Window
-from blazar.model.reports.periods import ReportInstant, ReportStep
+from blazar.model.reports.periods import ReportStep
 from blazar.model.reports.states import (
     USABLE,
     ResourceCondition,
@@ -39,8 +40,8 @@ class CapacityReportQuestion:
     """
 
     project_id: str
-    start: ReportInstant | None = None
-    end: ReportInstant | None = None
+    start: DayOrMoment | None = None
+    end: DayOrMoment | None = None
     group_by: tuple[CapacityGroup, ...] = ()
     step: ReportStep = ReportStep.ALL
     prop: str | None = None

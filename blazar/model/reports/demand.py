@@ -14,8 +14,9 @@ from zoneinfo import ZoneInfo
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import to_second
+from blazar.model.base.moments import DayOrMoment
 from blazar.model.base.window import Window
-from blazar.model.reports.periods import ReportInstant, ReportStep
+from blazar.model.reports.periods import ReportStep
 from blazar.model.reports.usage import MOST_ROWS, too_many_rows
 
 LONGEST_REQUIREMENT = 1000
@@ -216,8 +217,8 @@ class DemandGroup(StrEnum):
 class DemandQuestion:
     """What a report of demand is to have; ``project_id``: of this project only."""
 
-    start: ReportInstant | None = None
-    end: ReportInstant | None = None
+    start: DayOrMoment | None = None
+    end: DayOrMoment | None = None
     group_by: tuple[DemandGroup, ...] = ()
     step: ReportStep = ReportStep.ALL
     project_id: str | None = None

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
-from blazar.model.base.moments import NOW, Moment
+from blazar.model.base.moments import start_of_day
 from blazar.model.base.window import Window
 
 DAY = timedelta(days=1)
@@ -41,32 +41,6 @@ class ReportSettings:
     def zone(self) -> ZoneInfo:
         """The time zone."""
         return ZoneInfo(self.time_zone)
-
-
-@dataclass(frozen=True, slots=True)
-class LocalDay:
-    """A day of the site's time zone, which the asker does not know; it stands for the instant at which it begins."""
-
-    year: int
-    month: int
-    day: int
-
-    @property
-    def date(self) -> date:
-        """The day as a date."""
-        return date(self.year, self.month, self.day)
-
-
-ReportInstant = LocalDay | Moment
-"""Where the period of a report begins or ends, as it is asked for."""
-
-
-def start_of_day(day: date, zone: ZoneInfo) -> datetime:
-    """Return the instant at which a local day begins, in UTC.
-
-    Where midnight comes twice it is the first one, and where clocks skip it the instant at which they do.
-    """
-    return datetime.combine(day, time(0), zone).astimezone(UTC)
 
 
 def day_at(instant: datetime, zone: ZoneInfo) -> date:
@@ -100,13 +74,6 @@ def split_window(window: Window, step: ReportStep, zone: ZoneInfo) -> tuple[Wind
         if border > borders[-1]:
             borders.append(border)
     return tuple(Window(*pair) for pair in zip(borders, [*borders[1:], window.end], strict=True))
-
-
-def instant_of(asked: ReportInstant, zone: ZoneInfo, now: datetime) -> datetime:
-    """Return the instant that is asked for; ``now`` is to the second."""
-    if asked is NOW:
-        return now
-    return start_of_day(asked.date, zone) if isinstance(asked, LocalDay) else asked
 
 
 def start_of_month(instant: datetime, zone: ZoneInfo) -> datetime:

@@ -8,8 +8,9 @@ from datetime import datetime
 from enum import StrEnum
 
 from blazar.model.base.errors import InvalidInput, query_field
+from blazar.model.base.moments import DayOrMoment
 from blazar.model.base.window import Window
-from blazar.model.reports.periods import ReportInstant, ReportStep
+from blazar.model.reports.periods import ReportStep
 
 MOST_ROWS = 10_000
 MOST_GROUPS = 3
@@ -36,8 +37,8 @@ class UsageQuestion:
     """
 
     asked_by_project: str
-    start: ReportInstant | None = None
-    end: ReportInstant | None = None
+    start: DayOrMoment | None = None
+    end: DayOrMoment | None = None
     group_by: tuple[UsageGroup, ...] = ()
     step: ReportStep = ReportStep.ALL
     prop: str | None = None

@@ -109,6 +109,9 @@ def test_filters_choose_what_is_told(world, http):
     assert brief(told(world, http, "?by=curie&verb=created")) == ["lease created"]
     assert brief(told(world, http, f"?object_type=lease&from={zulu(NOON + HOUR / 2)}")) == ["lease changed"]
     assert brief(told(world, http, f"?object_type=lease&to={zulu(NOON + HOUR / 2)}")) == ["lease created"]
+    day = f"{NOON:%Y-%m-%d}"
+    assert told(world, http, f"?from={day}") == told(world, http)
+    assert told(world, http, f"?to={day}") == []
     assert told(world, http, "?from=now") == told(world, http, f"?from={zulu(world.clock.now())}")
     for query in ("?verb=eaten", "?object_type=cake", "?after=-1", "?from=yesterday", "?colour=red"):
         answer = http.get(f"/v1/history{query}", headers=MEMBER)

@@ -80,7 +80,7 @@ IN_QUERIES = [
     pytest.param(row, each, id=f"{row.method} {row.url} {each.name}")
     for row in rows()
     for each in row.parameters
-    if isinstance(each.reader, readers.Date | readers.DateOrDuration)
+    if isinstance(each.reader, readers.Date | readers.DateOrDuration | readers.DayOrDate)
 ]
 
 

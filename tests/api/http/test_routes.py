@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from dataclasses import replace
 from datetime import timedelta
@@ -13,14 +14,15 @@ import pytest
 
 from blazar.api.app import create_app
 from blazar.api.http.identity import StandaloneIdentity
-from blazar.api.http.microversion import MAX_VERSION, MIN_VERSION, as_text
+from blazar.api.http.microversion import CONVENTIONS, MAX_VERSION, MIN_VERSION, as_text
 from blazar.api.http.openapi import Served
 from blazar.api.http.policy import Policy
-from blazar.api.http.routes import Part, Route
+from blazar.api.http.routes import Part, Root, Route
 from blazar.api.leases.v1_0.routes import GET as SEE_LEASES
 from blazar.api.parts import BUILTIN, list_rules
 from blazar.api.series.routes import GET as SEE_SERIES
 from blazar.api.subscriptions.routes import GET as SEE_SUBSCRIPTIONS
+from blazar.model.base.clock import zulu
 from blazar.model.feeds import FeedKind, FeedOwner, FeedRequest
 from blazar.model.leases.states import EventType
 from blazar.model.maintenance.windows import MaintenanceRequest
@@ -31,6 +33,8 @@ from tests.world import a_series
 
 ROUTES = Served(BUILTIN).routes
 GUARDED = [row for row in ROUTES if not row.is_open]
+NEW = [row for row in GUARDED if row.since >= CONVENTIONS and row.root is Root.V1]
+RANGED = [row for row in NEW if {"from", "to"} <= {parameter.name for parameter in row.parameters}]
 WITH_BODY = [row for row in ROUTES if row.body]
 SERVED = Served([Part("all", routes=ROUTES, controller="leases")])
 SECRET = "s" * 43
@@ -119,6 +123,48 @@ def client(world, *, policy: Policy | None = None, routes: tuple[Route, ...] = R
 @pytest.fixture
 def plain(app):
     return app.test_client()
+
+
+@pytest.fixture(scope="module")
+def operations():
+    """Return the operations of the document, by path and method."""
+    return json.loads(SERVED.document(""))["paths"]
+
+
+@pytest.mark.sample(38)
+@each(NEW)
+def test_the_document_lists_with_each_operation_the_query_parameters_that_it_takes(plain, url, operations, row):
+    answer = plain.open(url(row), method=row.method, query_string="no_such=1", headers={**ADMIN, **asked(row)})
+    (fault,) = answer.json["errors"]
+    assert (answer.status_code, fault["parameter"]) == (400, "no_such")
+    taken = fault["detail"].partition("is allowed: ")[2]
+    described = operations[row.url][row.method.lower()]["parameters"]
+    assert {each["name"] for each in described if each["in"] == "query"} == set(filter(None, taken.split(", ")))
+
+
+@each([row for row in NEW if row.method in ("POST", "PUT") and not row.body])
+def test_a_route_that_takes_no_body_refuses_one(plain, url, row):
+    def ask(body: str):
+        return plain.open(url(row), method=row.method, data=body, headers={**ADMIN, **asked(row)})
+
+    (fault,) = ask('{"colour": "red"}').json["errors"]
+    assert (fault["code"], "leave it out" in fault["detail"]) == ("reservation.unknown_field", True)
+    assert "unknown_field" not in ask(" {}").text
+
+
+@pytest.mark.parametrize("row", RANGED, ids=lambda row: row.url)
+@pytest.mark.parametrize("hours", [-1, 0])
+def test_a_period_that_does_not_end_after_its_begin_is_refused(plain, url, world, row, hours):
+    begin = world.clock.now() + timedelta(hours=2)
+    asks = {"from": zulu(begin), "to": zulu(begin + timedelta(hours=hours))}
+    answer = plain.get(url(row), query_string=asks, headers={**ADMIN, **asked(row)})
+    (fault,) = answer.json["errors"]
+    assert (answer.status_code, fault["code"], fault["parameter"]) == (400, "reservation.invalid_window", "to")
+    assert "which is not after from" in fault["detail"]
+
+
+def test_the_periods_are_known():
+    assert len(RANGED) > 6
 
 
 @pytest.mark.sample(38)

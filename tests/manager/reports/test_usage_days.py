@@ -10,7 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from blazar.model.base.errors import InvalidInput
-from blazar.model.reports.periods import LocalDay, ReportStep
+from blazar.model.base.moments import LocalDay
+from blazar.model.reports.periods import ReportStep
 from blazar.model.reports.usage import UsageGroup, UsageQuestion
 from blazar.store.sql.tables import journal, leases, usage_days
 from tests.statements import counted

@@ -10,16 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blazar.model.base.moments import NOW
+from blazar.model.base.moments import NOW, LocalDay, instant_of, start_of_day
 from blazar.model.base.window import Window
 from blazar.model.reports.periods import (
-    LocalDay,
     ReportStep,
     day_at,
-    instant_of,
     list_days,
     split_window,
-    start_of_day,
     start_of_month,
     window_of_day,
 )
