@@ -6,21 +6,26 @@ from __future__ import annotations
 import hmac
 import re
 import smtplib
+import socket
 import ssl
+import time
+from contextlib import closing, suppress
 from email.utils import parseaddr
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from oslo_config import cfg
 
 from blazar.clouds.outgoing import signing
+from blazar.clouds.outgoing.deadlines import shut_down_at
+from blazar.clouds.outgoing.posting import connect_first, resolve_host
 from blazar.clouds.ports.people import NO_MAIL
 from blazar.clouds.ports.webhooks import Reception, WebhookReceipt
 from blazar.model.base.errors import InvalidInput
 
 SECTION = "mail"
 
-SECONDS = 15.0
-"""The time limit of each step of a conversation with the server."""
+SECONDS = 30.0
+"""The time limit of a conversation with the server, of all its steps together."""
 
 PORTS = {"smtp": 587, "smtps": 465}
 
@@ -60,17 +65,18 @@ MAIL_OPTIONS: list[cfg.Opt] = [
         "managers. With another one, the links in mails that were sent work no more.",
     ),
     cfg.IntOpt(
-        "max_per_hour",
-        default=20,
+        "pause",
+        default=180,
         min=1,
         max=3600,
-        help="Mails of a subscription in an hour at most; what happens in between is told in one mail.",
+        help="Seconds from a mail of a subscription to its next one at least: what happens in between is told in one "
+        "mail. So with 180 a subscription sends 20 mails in an hour at most.",
     ),
 ]
 
 
 class SmtpMail:
-    """Gives mail to a server, in a conversation for each."""
+    """Gives mail to a server, in a conversation for each, which has its time however slowly the server answers."""
 
     def __init__(
         self, url: str | None, sender: str, *, cafile: str | None = None, service_url: str = "", master: str = ""
@@ -110,8 +116,7 @@ class SmtpMail:
         if not self._host:
             return WebhookReceipt(Reception.FAILED, NO_MAIL)
         try:
-            with self._connect() as server:
-                server.sendmail(parseaddr(self.sender)[1], [address], message)
+            self._converse(address, message)
         except smtplib.SMTPRecipientsRefused as error:
             code, text = next(iter(error.recipients.values()), (450, b""))
             reception = Reception.GONE if _is_unknown(code, text) else Reception.FAILED
@@ -144,12 +149,25 @@ class SmtpMail:
         wanted = signing.derive_unsubscribe_secret(self._master, subscription_id)
         return hmac.compare_digest(secret.encode(), wanted.encode())
 
-    def _connect(self) -> smtplib.SMTP:
+    def _converse(self, address: str, message: bytes) -> None:
+        """Connect, say who sends what to whom, and leave; TimeoutError, OSError, among them those of SMTP."""
+        deadline = time.monotonic() + SECONDS
+        wire = connect_first(resolve_host(self._host, self._port, deadline), deadline)
+        # Another handle: TLS takes over the one that it wraps.
+        with wire.dup() as handle, shut_down_at(handle, deadline), closing(wire):
+            # The deadline cuts the connection before that.
+            wire.settimeout(SECONDS)
+            with closing(self._greet(wire)) as server:
+                server.sendmail(parseaddr(self.sender)[1], [address], message)
+                # It has taken the message: what it says to the farewell changes nothing.
+                with suppress(OSError):
+                    server.quit()
+
+    def _greet(self, wire: socket.socket) -> smtplib.SMTP:
         context = ssl.create_default_context(cafile=self._cafile)
         if self._tls:
-            server: smtplib.SMTP = smtplib.SMTP_SSL(self._host, self._port, timeout=SECONDS, context=context)
-        else:
-            server = smtplib.SMTP(self._host, self._port, timeout=SECONDS)
+            wire = context.wrap_socket(wire, server_hostname=self._host)
+        server = _Conversation(wire, self._host, self._port)
         try:
             if self._starttls:
                 server.starttls(context=context)
@@ -159,6 +177,18 @@ class SmtpMail:
             server.close()
             raise
         return server
+
+
+class _Conversation(smtplib.SMTP):
+    """A conversation by a connection that is there already."""
+
+    def __init__(self, wire: socket.socket, host: str, port: int) -> None:
+        self._wire = wire
+        super().__init__(host, port)
+
+    def _get_socket(self, *_: object) -> socket.socket:
+        """Return the connection, where one would be made."""
+        return self._wire
 
 
 def _is_unknown(code: int, text: bytes) -> bool:

@@ -81,7 +81,7 @@ def manager(
 def settings(conf: cfg.ConfigOpts) -> Settings:
     """Return the settings of a manager of the configured region."""
     source = f"/reservation/{conf.os_region_name}" if conf.os_region_name else "/reservation"
-    pause = timedelta(hours=1) / conf.mail.max_per_hour
+    pause = timedelta(seconds=conf.mail.pause)
     try:
         own = check_events(conf.mail.defaults, operator=False)
     except InvalidInput as error:

@@ -72,28 +72,12 @@ class Poster:
 
     def _connect(self, target: Target, deadline: float) -> Connected:
         """Return a connection to the first address of a host that answers, if every address of it is allowed."""
-        found = _resolve_host(target.host, target.port, deadline)
+        found = resolve_host(target.host, target.port, deadline)
         for *_, place in found:
             address = ipaddress.ip_address(str(place[0]).partition("%")[0])
             if (obstacle := self._allowed.obstacle(target.host, address)) is not None:
                 raise NotAllowed(obstacle)
-        failure: OSError = TimeoutError("no time is left")
-        for family, kind, protocol, _, place in found:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                break
-            wire = socket.socket(family, kind, protocol)
-            try:
-                wire.settimeout(left)
-                wire.connect(place)
-                # So that the end of a message does not wait until its begin was acknowledged.
-                wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            except OSError as error:
-                wire.close()
-                failure = error
-                continue
-            return self._wrap_in_tls(wire, target, deadline)
-        raise failure
+        return self._wrap_in_tls(connect_first(found, deadline), target, deadline)
 
     def _wrap_in_tls(self, raw: socket.socket, target: Target, deadline: float) -> Connected:
         # A handle of our own: TLS takes over the one that it wraps.
@@ -215,7 +199,7 @@ def _read_trusted(cafile: str, written_at: int) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=cafile)
 
 
-def _resolve_host(host: str, port: int, deadline: float) -> Sequence[tuple[Any, ...]]:
+def resolve_host(host: str, port: int, deadline: float) -> Sequence[tuple[Any, ...]]:
     """Return the addresses of a host; TimeoutError at the deadline, OSError, ValueError.
 
     Nothing can stop a look-up, which takes as long as the resolver's own limits say: its thread is left alone then.
@@ -236,6 +220,27 @@ def _resolve_host(host: str, port: int, deadline: float) -> Sequence[tuple[Any, 
     if isinstance(found, Exception):
         raise found
     return found
+
+
+def connect_first(found: Sequence[tuple[Any, ...]], deadline: float) -> socket.socket:
+    """Return a connection to the first of some addresses that answers; OSError, which may be a TimeoutError."""
+    failure: OSError = TimeoutError("no time is left")
+    for family, kind, protocol, _, place in found:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            break
+        wire = socket.socket(family, kind, protocol)
+        try:
+            wire.settimeout(left)
+            wire.connect(place)
+            # So that the end of a message does not wait until its begin was acknowledged.
+            wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            wire.close()
+            failure = error
+            continue
+        return wire
+    raise failure
 
 
 def describe_error(error: Exception) -> str:

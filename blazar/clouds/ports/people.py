@@ -33,7 +33,7 @@ class Mail(Protocol):
         """The address that mail comes from."""
 
     def send(self, address: str, message: bytes) -> WebhookReceipt:
-        """Send a message (RFC 5322) to an address, within 15 seconds. No errors of its own."""
+        """Send a message (RFC 5322) to an address, within 30 seconds. No errors of its own."""
 
     def reveal_link(self, subscription_id: str) -> str | None:
         """Return the link by which a reader of mail of a subscription ends that; None if no links are made."""
