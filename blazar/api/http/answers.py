@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import Response, request
+from werkzeug.wrappers import Request
 
 from blazar.api.http import microversion
 from blazar.api.http.identity import Caller
@@ -42,6 +43,13 @@ GZIP = 31
 
 _LONGEST_CODINGS = 1024
 """Characters of a list of codings that is read; there are a dozen codings."""
+
+JSON = "application/json"
+_LONGEST_ACCEPT = 1024
+"""Characters of a header ``Accept`` that is read; browsers send some two hundred."""
+
+PAGES = "blazar.pages"
+"""Where in the environment of a request it is at which URL the web pages are; not there if none are served."""
 
 PRIVATE = "private, no-cache"
 """Only the caller's own cache keeps the answer, and asks each time whether it has changed."""
@@ -74,6 +82,13 @@ def weak_tag(*parts: object) -> str:
 def link(path: str) -> str:
     """Return the URL of a path; the prefix of a proxy or mount point is part of the URL that clients use."""
     return request.host_url.rstrip("/") + request.script_root + path
+
+
+def prefers(asked: Request, content_type: str) -> bool:
+    """Return whether who has sent a request wants a type rather than JSON, by ``Accept``."""
+    if len(asked.headers.get("Accept", "")) > _LONGEST_ACCEPT:
+        return False
+    return asked.accept_mimetypes.best_match([JSON, content_type]) == content_type
 
 
 def self_link() -> Json:

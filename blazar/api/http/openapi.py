@@ -164,7 +164,7 @@ def _refusals(rows: Sequence[Route]) -> Json:
         after = [_LISTED] if listed or (status == 404 and row.instead) else []
         return sentence, {"oneOf": [*before, *after, *both]}
 
-    return {str(status): _response(*text(status), headers(status)) for status in sorted(statuses)}
+    return {str(status): _response(*text(status), headers(status), as_page=row.as_page) for status in sorted(statuses)}
 
 
 def _has_conventions(row: Route) -> bool:
@@ -173,12 +173,16 @@ def _has_conventions(row: Route) -> bool:
     return row.has_versions and not is_last
 
 
-def _response(description: str, schema: Json | None, headers: Json, as_csv: bool = False) -> Json:
+def _response(
+    description: str, schema: Json | None, headers: Json, as_csv: bool = False, as_page: bool = False
+) -> Json:
     response: Json = {"description": description, "headers": headers}
     if schema is not None:
         response["content"] = {"application/json": {"schema": schema}}
         if as_csv:
             response["content"]["text/csv"] = {"schema": {**_TEXT, "description": "RFC 4180, with a head"}}
+        if as_page:
+            response["content"]["text/html"] = {"schema": {**_TEXT, "description": "for who follows a link"}}
     return response
 
 

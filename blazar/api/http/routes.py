@@ -138,6 +138,8 @@ class Route:
     parameters: tuple[Parameter, ...] = ()
     as_csv: bool = False
     """The answer of success may be CSV instead of JSON."""
+    as_page: bool = False
+    """The answer is a page, and that of an error is one for who wants it rather than JSON."""
     json_twin: bool = False
     """Is also served with the suffix ``.json``, as in the existing Blazar. New routes are not."""
     since: Version = CONVENTIONS

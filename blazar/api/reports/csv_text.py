@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from flask import Response, request
 
+from blazar.api.http.answers import JSON, prefers
 from blazar.api.http.context import Call
 from blazar.api.http.queries import option
 from blazar.api.http.readers import Choice
@@ -20,14 +21,11 @@ from blazar.api.http.shapes import Json
 
 TYPE = "text/csv"
 _CONTENT_TYPE = f"{TYPE}; charset=utf-8; header=present"
-_JSON = "application/json"
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
 """What a text begins with that a spreadsheet takes for a formula; the last two stand before one that it takes."""
 _HOUR = 3600
 _HUNDREDTH = Decimal("0.01")
-_LONGEST_ACCEPT = 1024
-"""Characters of a header ``Accept`` that is read; browsers send some two hundred."""
-FORMAT = option("format", Choice(("json", "csv")), f"by default as Accept asks for: {_JSON} or {TYPE}")
+FORMAT = option("format", Choice(("json", "csv")), f"by default as Accept asks for: {JSON} or {TYPE}")
 """The parameter of what may be CSV; rows that have it are ``as_csv``."""
 
 
@@ -108,9 +106,7 @@ def wants_csv(format_asked: str | None) -> bool:
     """Return whether the caller wants CSV: by the parameter ``format``, or else rather than JSON by ``Accept``."""
     if format_asked is not None:
         return format_asked == "csv"
-    if len(request.headers.get("Accept", "")) > _LONGEST_ACCEPT:
-        return False
-    return request.accept_mimetypes.best_match([_JSON, TYPE]) == TYPE
+    return prefers(request, TYPE)
 
 
 def _cell(value: object) -> str:

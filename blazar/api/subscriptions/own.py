@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
+import html
 from functools import cache, partial
 
-from flask import Response
+from flask import Response, request
 
-from blazar.api.http.access import UNSUBSCRIBE
-from blazar.api.http.answers import IF_MATCH, PRIVATE, Answer
+from blazar.api.http.access import UNSUBSCRIBE, note_of
+from blazar.api.http.answers import IF_MATCH, PAGES, PRIVATE, Answer, prefers
 from blazar.api.http.context import Call, identifier
 from blazar.api.http.dates import in_body, zone
 from blazar.api.http.routes import READER, Body, Caching, Root, Route, Rule, in_path
 from blazar.api.http.shapes import an_object, ref
 from blazar.api.subscriptions.components import CHANGE_MINE, CHANGES_OF_MINE, TAGS, answer_with, render_subscription
-from blazar.model.base.errors import Denied, PreconditionFailed
+from blazar.model.base.errors import Denied, NotFound, PreconditionFailed
 from blazar.model.subscriptions.details import Digest, SubscriptionChange, SubscriptionState
 
 MINE = Rule("blazar:subscriptions:mine", READER, "Show and change what one is told by mail of one's own leases.")
@@ -59,19 +60,41 @@ def change_mine(call: Call) -> Answer:
 
 def show_unsubscribing(call: Call, subscription_id: str, link_secret: str) -> Response:
     """Ask who follows the link of a mail whether no more is to be sent: programs that look at links end nothing."""
-    call.manager.subscriptions.check_link(identifier(subscription_id), link_secret)
+    try:
+        call.manager.subscriptions.check_link(identifier(subscription_id), link_secret)
+    except NotFound as error:
+        return _answer_dead_link(error)
     return _page("Do you want no more mail about what happens to these leases?", _FORM)
 
 
 def unsubscribe(call: Call, subscription_id: str, link_secret: str) -> Response:
     """Send no more mail of a subscription."""
-    call.manager.subscriptions.unsubscribe(identifier(subscription_id), link_secret)
-    return _page("No more mail is sent. You can choose what you want to be told under Notifications.", "")
+    try:
+        call.manager.subscriptions.unsubscribe(identifier(subscription_id), link_secret)
+    except NotFound as error:
+        return _answer_dead_link(error)
+    return _page(f"No more mail is sent. {_lead_on()}")
 
 
-def _page(text: str, form: str) -> Response:
-    response = Response(_PAGE.format(text=text, form=form), content_type="text/html; charset=utf-8")
+def _answer_dead_link(error: NotFound) -> Response:
+    """Tell a reader what to do about a link that leads nowhere; raise the error for programs."""
+    if not prefers(request, "text/html"):
+        raise error
+    note_of(request.environ).error = error.code
+    return _page(f"This link does not work: what it was to end has ended, or it is not whole. {_lead_on()}", status=404)
+
+
+def _lead_on() -> str:
+    """Return a sentence about where one chooses what one is told, with a link if this service has pages."""
+    pages = request.environ.get(PAGES)
+    place = "Notifications" if pages is None else f'<a href="{html.escape(pages)}notifications">Notifications</a>'
+    return f"You can choose what you want to be told under {place}."
+
+
+def _page(text: str, form: str = "", status: int = 200) -> Response:
+    response = Response(_PAGE.format(text=text, form=form), status, content_type="text/html; charset=utf-8")
     response.headers["Cache-Control"] = PRIVATE
+    response.headers["Vary"] = "Accept"
     response.headers["Referrer-Policy"] = "no-referrer"
     response.headers["Content-Security-Policy"] = "default-src 'none'; form-action 'self'; frame-ancestors 'none'"
     return response
@@ -91,6 +114,7 @@ _on_link = partial(
     path=UNSUBSCRIBE + "{subscription_id}/{link_secret}",
     answers={200: None},
     errors=(404,),
+    as_page=True,
     parameters=(
         in_path("subscription_id", "the id of the subscription"),
         in_path("link_secret", "the secret of the link"),

@@ -19,6 +19,7 @@ from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.wrappers import Request, Response
 
 from blazar.api.http.access import Wsgi
+from blazar.api.http.answers import PAGES, prefers
 from blazar.api.web.answers import SECURITY, prefix
 from blazar.api.web.origin import origin_of
 
@@ -117,15 +118,13 @@ class Pages:
             answer = self._serve(Request(environ), path.removeprefix(ROOT))
         else:
             answer = None
+            environ[PAGES] = self._address(environ)
         app: Wsgi = self._app if answer is None else answer
         return app(environ, start_response)
 
     def _lead(self, request: Request) -> Response | None:
         """Return a redirect to the pages for a browser, None for a program, which gets the version document."""
-        accepted = request.accept_mimetypes
-        if request.method not in ("GET", "HEAD") or "text/html" not in accepted.values():
-            return None
-        if accepted.quality("text/html") < accepted.quality("application/json"):
+        if request.method not in ("GET", "HEAD") or not prefers(request, "text/html"):
             return None
         return _redirect(self._address(request.environ), 302)
 

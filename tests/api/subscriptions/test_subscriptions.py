@@ -8,9 +8,10 @@ from datetime import timedelta
 
 import pytest
 
+from blazar.api.http.answers import PAGES
 from blazar.clouds.ports.webhooks import NoWebhooks
 from blazar.model.base.errors import InvalidInput
-from blazar.model.subscriptions.details import MOST_SUBSCRIPTIONS, SubscriptionRequest
+from blazar.model.subscriptions.details import MOST_SUBSCRIPTIONS, SubscriptionRequest, own_id
 from blazar.model.subscriptions.events import list_event_names
 from tests.api.conftest import app_of, client_of, token
 from tests.statements import counted
@@ -310,6 +311,20 @@ def test_the_link_in_another_mail_removes_its_subscription(world, http):
     assert http.get(f"/v1/subscriptions/{made['id']}", headers=CURIE).status_code == 404
     hook = make(http)
     assert http.post(f"/unsubscribe/{hook['id']}/{'s' * 43}").status_code == 404
+
+
+@pytest.mark.parametrize(("pages", "place"), [(None, "Notifications"), ("/r/ui/", 'href="/r/ui/notifications"')])
+def test_a_link_that_leads_nowhere_says_in_a_browser_what_to_do(http, pages, place):
+    served = {} if pages is None else {PAGES: pages}
+    # Ended already, of another subscription, and cut off by a mail program.
+    for path in (f"/unsubscribe/{own_id('frida')}/{'s' * 43}", f"/unsubscribe/{own_id('frida')}/s", "/unsubscribe/x/y"):
+        for method in ("GET", "POST"):
+            shown = http.open(path, method=method, headers={"Accept": "text/html,*/*;q=0.8"}, environ_overrides=served)
+            assert (shown.status_code, shown.mimetype) == (404, "text/html")
+            assert "This link does not work" in shown.text
+            assert place in shown.text
+            told = http.open(path, method=method, headers={"Accept": "*/*"})
+            assert (told.status_code, told.mimetype) == (404, "application/json")
 
 
 def test_no_project_has_more_than_twenty_also_of_requests_at_one_time(engine):
