@@ -112,6 +112,7 @@ class FactService:
             reads=settings.reads,
             idempotency=settings.idempotency_retention,
             limits=(*settings.bounds.list_set_limits(), *self._runtime.enforcement.stated_limits(project_id)),
+            channels=tuple(map(str, self._runtime.channels)),
         )
 
 

@@ -850,5 +850,6 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
         several(st.builds(StatedLimit, texts, numbers, texts)),
         st.builds(ReadBounds, spans, spans, spans, spans, *[numbers] * 5),
         spans,
+        several(texts),
     ),
 }

@@ -73,9 +73,10 @@ def test_what_comes_by_mail_is_chosen_event_by_event(telling, page_of, complaint
     assert serious(page) == []
 
 
-def test_where_no_mail_is_sent_the_page_says_so(shared, page_of, complaints):
-    complaints.expected.add("403")
+def test_where_nothing_is_sent_the_page_says_so_and_asks_for_nothing_that_is_refused(shared, page_of, complaints):
     page = page_of(shared + "notifications", ALICE, viewport={"width": 390, "height": 844})
-    expect(page.get_by_text(re.compile("this service sends no mail", re.I))).to_be_visible()
+    expect(page.get_by_text("This service sends no mail")).to_be_visible()
+    expect(page.get_by_text("This service sends no web hooks")).to_be_visible()
+    expect(page.get_by_role("button", name="New web hook")).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert serious(page) == []

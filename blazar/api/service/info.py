@@ -54,6 +54,7 @@ def info(call: Call) -> Json:
         "limits": [{"limit": limit.limit, "value": limit.value, "unit": limit.unit} for limit in facts.limits],
         "bounds": _bounds(call, facts),
         "idempotency_seconds": int(facts.idempotency.total_seconds()),
+        "channels": list(facts.channels),
     }
 
 
@@ -102,6 +103,7 @@ COMPONENTS: Json = {
             "limits": a_list(an_object({"limit": TEXT, "value": NUMBER, "unit": TEXT})),
             "bounds": an_object({name: {**NUMBER, "description": of} for name, of in _BOUNDS.items()}),
             "idempotency_seconds": NUMBER,
+            "channels": {**a_list(TEXT), "description": "how subscribers are told: webhook, mail, or neither"},
         },
         optional=("kinds",),
         example={
@@ -134,6 +136,7 @@ COMPONENTS: Json = {
                 "feeds": 20,
             },
             "idempotency_seconds": 86400,
+            "channels": ["webhook", "mail"],
         },
     ),
 }

@@ -26,6 +26,7 @@ from blazar.model.leases.limits import Bounds
 from blazar.model.leases.reservation import Reservation
 from blazar.model.resources.regions import Regions
 from blazar.model.resources.resource import Resource, ResourceKind
+from blazar.model.subscriptions.details import Channel
 from blazar.resources.contract.type import ResourceType
 from blazar.resources.contract.values import Reference, Task
 from blazar.store.resources.catalog import ResourceCatalog
@@ -57,6 +58,12 @@ class Runtime:
     webhooks: Webhooks = NO_WEBHOOKS
     mail: Mail = NO_MAIL_SERVER
     people: People = NOBODY
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """The ways by which subscribers can be told."""
+        ways = {Channel.WEBHOOK: self.webhooks.enabled, Channel.MAIL: self.mail.enabled}
+        return tuple(channel for channel, enabled in ways.items() if enabled)
 
     def bounds_of(self, project_id: str) -> Bounds:
         """Return the limits on what a project has: none if it is exempt from enforcement."""

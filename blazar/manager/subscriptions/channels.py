@@ -25,7 +25,7 @@ class Channels:
     @property
     def enabled(self) -> bool:
         """Whether anything can be sent: there is a master secret to sign with, or a mail server."""
-        return self._runtime.webhooks.enabled or self._runtime.mail.enabled
+        return bool(self._runtime.channels)
 
     def make_messages(self, found: Subscription, entries: Sequence[NumberedEntry]) -> Sequence[Message] | None:
         """Return the messages about entries: by mail one about all of them, None if there is no address for it."""

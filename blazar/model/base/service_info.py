@@ -48,7 +48,8 @@ class ServiceFacts:
     ``before_end`` is the action where a reservation names none, ``lead`` the time before the end at which it is done.
     ``search_range`` is the longest range of a search for free time.
     ``limits`` are those that are configured for all projects. ``reads`` bounds what a request may read, and
-    ``idempotency`` is how long the keys of requests are remembered.
+    ``idempotency`` is how long the keys of requests are remembered. ``channels`` are the ways by which subscribers are
+    told, by their names.
     """
 
     now: datetime
@@ -60,3 +61,4 @@ class ServiceFacts:
     limits: tuple[StatedLimit, ...] = ()
     reads: ReadBounds = ReadBounds()
     idempotency: timedelta = timedelta(hours=24)
+    channels: tuple[str, ...] = ()

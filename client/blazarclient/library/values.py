@@ -782,3 +782,4 @@ class Info:
     limits: tuple[Json, ...] = field(default=(), hash=False)
     bounds: Json = field(default_factory=dict, hash=False)
     idempotency_seconds: int = 0
+    channels: tuple[str, ...] = ()

@@ -64,6 +64,13 @@ def test_limits_and_times_are_those_that_are_configured(sqlite):
     assert "physical:host" in found["resource_types"]
 
 
+def test_the_ways_by_which_subscribers_are_told_are_those_that_the_service_has(sqlite):
+    world = World(sqlite)
+    assert info(client_of(app_of(world.manager)))["channels"] == ["webhook", "mail"]
+    world.mail.enabled = False
+    assert info(client_of(app_of(world.manager)))["channels"] == ["webhook"]
+
+
 @pytest.mark.slow
 def test_bounds_are_those_that_are_configured_and_that_hold(sqlite):
     reads = ReadBounds(

@@ -474,6 +474,8 @@ export interface Info {
     range_ahead_seconds: number;
   };
   idempotency_seconds: number;
+  /** How the service tells subscribers. */
+  channels: ("webhook" | "mail")[];
 }
 
 /** One item of an answer that refuses. */

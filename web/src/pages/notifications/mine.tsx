@@ -2,7 +2,7 @@
 /** What one is told by mail of one's own leases: a switch for each event, how often, and in which zone. */
 import { useState } from "preact/hooks";
 import { request } from "../../api/client.ts";
-import { Refused, plain, sentencesOf } from "../../api/errors.ts";
+import { sentencesOf } from "../../api/errors.ts";
 import { useLive } from "../../api/live.ts";
 import type { Subscription } from "../../api/subscriptions.ts";
 import { note } from "../../parts/announce.tsx";
@@ -19,7 +19,7 @@ interface Chosen {
   time_zone: string;
 }
 
-/** The part of the page about mail; where the service sends none, it says so. */
+/** The part of the page about mail, where the service sends some. */
 export function Mine() {
   const watch = useLive<{ subscription: Subscription }>(PATH, {}, 60)!;
   const { data, error } = watch.state.value;
@@ -27,10 +27,7 @@ export function Mine() {
     <section class="told" aria-labelledby="mine">
       <h2 id="mine">Your own leases, by mail</h2>
       {!data && error === null && <Skeleton lines={6} />}
-      {!data && error instanceof Refused && error.status === 403 && <p class="muted">{plain(error)}</p>}
-      {!data && error !== null && !(error instanceof Refused && error.status === 403) && (
-        <Trouble error={error} retry={() => void watch.read()} />
-      )}
+      {!data && error !== null && <Trouble error={error} retry={() => void watch.read()} />}
       {data && <Choice found={data.subscription} onDone={() => void watch.read()} />}
     </section>
   );

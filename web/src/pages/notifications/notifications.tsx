@@ -2,7 +2,7 @@
 /** Of what one is told: one's own leases by mail, and the project's web hooks. */
 import { useState } from "preact/hooks";
 import { useLive } from "../../api/live.ts";
-import { may } from "../../api/session.ts";
+import { info, may } from "../../api/session.ts";
 import type { Subscription, SubscriptionList } from "../../api/subscriptions.ts";
 import { Empty, PageHead, When } from "../../parts/basics.tsx";
 import { List } from "../../parts/list.tsx";
@@ -19,14 +19,19 @@ export function NotificationsPage() {
   const [isNew, setNew] = useState(false);
   const { data, error } = watch.state.value;
   const reread = () => void watch.read();
+  // While it is not known what the service sends, what fails says so.
+  const channels = info.value?.channels ?? ["webhook", "mail"];
   return (
     <>
       <PageHead title="Notifications" lead="What you are told by mail, and the programs that are told by web hooks." />
-      {may("blazar:subscriptions:mine") && <Mine />}
+      {may("blazar:subscriptions:mine") && channels.includes("mail") && <Mine />}
+      {!channels.includes("mail") && (
+        <p class="muted">This service sends no mail: its operators have not named a mail server.</p>
+      )}
       <section class="told" aria-labelledby="subscriptions">
         <div class="row told-head">
           <h2 id="subscriptions">Web hooks and mail of the project</h2>
-          {may("blazar:subscriptions:post") && (
+          {may("blazar:subscriptions:post") && channels.includes("webhook") && (
             <button type="button" onClick={() => setNew(true)}>
               New web hook
             </button>
@@ -39,7 +44,9 @@ export function NotificationsPage() {
           retry={reread}
           empty={
             <Empty title="No program is told">
-              A web hook is sent a signed message when a lease of the project starts, fails or ends, for example.
+              {channels.includes("webhook")
+                ? "A web hook is sent a signed message when a lease of the project starts, fails or ends, for example."
+                : "This service sends no web hooks, as its operators have not set them up."}
             </Empty>
           }
           row={(found) => <Row key={found.id} found={found} onAct={(act) => setChosen({ found, act })} />}
