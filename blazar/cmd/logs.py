@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import sys
+from collections.abc import Callable
 from configparser import ConfigParser
 from configparser import Error as ConfigParserError
 from functools import lru_cache
@@ -174,7 +175,10 @@ class _WrittenHandler:
         # A handler is locked while it writes.
         self._has_failed = False
         try:
-            self._write(record)
+            if record.exc_info or not record.name.startswith("blazar."):
+                self._write(record)
+            else:
+                _write_without_summary(self._write, record)
         except OSError:
             # One that opens its file again, and may not, raises the error to the code that logs.
             self._handle_error(record)
@@ -189,6 +193,15 @@ class _WrittenHandler:
             return
         metrics.LOG_FAILURES.add()
         self._trouble.log_failure(f"The log cannot be written: {error}")
+
+
+def _write_without_summary(write: Callable[[logging.LogRecord], None], record: logging.LogRecord) -> None:
+    """Write a line without the error that is being handled: its sentence names the reason itself."""
+    try:
+        raise KeyError
+    except KeyError:
+        # oslo.log adds the error of this moment to a warning, unless it is of this kind.
+        write(record)
 
 
 def _standard_error() -> logging.Logger:

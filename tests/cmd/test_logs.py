@@ -71,6 +71,21 @@ def test_json_has_them_too_and_no_token(written):
     assert told["context"]["auth_token"] is None
 
 
+def test_a_sentence_about_an_error_has_its_reason_once(written):
+    stream = written()
+    try:
+        raise ConnectionError("it rains")
+    except ConnectionError as error:
+        logging.getLogger("blazar.test").error("The database cannot be read: %s", error)
+        logging.getLogger("some.library").error("Retrying")
+        logging.getLogger("blazar.test").exception("Event 7 failed")
+    ours, theirs, unexpected, *_ = stream.getvalue().splitlines()
+    assert ours.endswith("] The database cannot be read: it rains")
+    # Others rely on what oslo.log adds, and so does who logs the stack of what nobody has foreseen.
+    assert theirs.endswith("] Retrying: ConnectionError: it rains")
+    assert unexpected.endswith("] Event 7 failed: ConnectionError: it rains")
+
+
 @pytest.mark.parametrize("options", [(), ("use_json = true",)], ids=["text", "json"])
 @pytest.mark.parametrize("name", ["blazar.test", "some.library"])
 def test_a_control_character_is_seen_and_does_nothing(written, options, name):

@@ -81,17 +81,23 @@ class KeystoneGuard(AuthProtocol):  # type: ignore[misc]  # a library without ty
             found = super().fetch_token(token, **more)
         except InvalidToken as error:
             if isinstance(error.__context__, _NO_ANSWER):
-                self._trouble.log_failure(f"Keystone cannot validate tokens: {error.__context__}")
+                self._trouble.log_failure(f"Keystone cannot validate tokens: {_explain(error.__context__)}")
                 raise _Unanswered from error
             raise
         except (ServiceError, ksa.ClientException) as error:
-            self._trouble.log_failure(f"Keystone cannot validate tokens: {error}")
+            self._trouble.log_failure(f"Keystone cannot validate tokens: {_explain(error)}")
             raise _Unanswered from error
         self._trouble.log_recovery()
         return found
 
 
 _NO_ANSWER = (ksa.ConnectFailure, ksa.DiscoveryFailure, ksa.RequestTimeout, ServiceError)
+
+
+def _explain(error: BaseException) -> str:
+    """Return why Keystone does not answer; of a refused login the library says neither whose it is nor the status."""
+    refused = isinstance(error, ksa.Unauthorized) or isinstance(error.__context__, ksa.Unauthorized)
+    return "it answers 401 to the user and the password of [keystone_authtoken]" if refused else str(error)
 
 
 def behind_keystone(

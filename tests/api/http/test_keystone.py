@@ -309,12 +309,15 @@ def test_while_keystone_is_unreachable_the_answer_is_503_and_not_401(a_cloud):
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("status", [401, 500, 503])
-def test_an_error_of_keystone_is_not_reported_as_an_invalid_token(a_cloud, status):
+def test_an_error_of_keystone_is_not_reported_as_an_invalid_token(a_cloud, status, caplog):
     stub = StubCloud(statuses={"/v3": status})
     try:
         assert a_cloud(url=f"{stub.url}/v3").get("/v1/leases", headers=of("t-member")).status_code == 503
     finally:
         stub.close()
+    (said,) = [one for one in caplog.messages if one.startswith("Keystone cannot validate tokens: ")]
+    # Whose password is another one now is told in words.
+    assert ("401 to the user and the password of [keystone_authtoken]" in said) == (status == 401), said
 
 
 def test_neither_tokens_nor_passwords_are_logged(a_cloud, keystone, caplog):
