@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write ``deploy/monitoring/dashboard.json``, a dashboard for Grafana: ``make dashboard``.
 
-The model is the classic one, which every version of Grafana imports. What all managers read in the database is the same
-in each of them, and shown by max; what a process counts is summed up.
+The model is the classic one, which Grafana imports from 8.3 on, the first that names a source by type and uid. What all
+managers read in the database is the same in each of them, and shown by max; what a process counts is summed up.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "Share of requests that fail",
             "percentunit",
             (
-                'sum(rate(blazar_http_requests_total{code=~"5.."}[$__rate_interval]))'
+                # Without a failure since the start there is no series of it.
+                '(sum(rate(blazar_http_requests_total{code=~"5.."}[$__rate_interval])) or vector(0))'
                 " / sum(rate(blazar_http_requests_total[$__rate_interval]))",
                 "5xx",
             ),
@@ -195,7 +196,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             age("blazar_thread_last_round_timestamp_seconds", "instance", "thread"),
         ),
         panel("Rounds of threads", "ops", rates("blazar_thread_rounds_total", "thread", "outcome")),
-        panel("Clocks off by", "s", ("blazar_clock_offset_seconds", "{{instance}}")),
+        panel("Clocks off by", "s", ('blazar_clock_offset_seconds{job="blazar-manager"}', "{{instance}}")),
         panel("Age of the sample", "s", ("time() - max(blazar_sample_timestamp_seconds)", "")),
         panel(
             "Versions", "short", ("count by (version, rpc_version) (blazar_build_info)", "{{version}} {{rpc_version}}")
