@@ -175,7 +175,10 @@ def explain_resource(resource: FailedResource) -> Problem:
         ProblemKind.RESOURCE,
         resource.failed_since,
         f"{resource.kind} {resource.name} has failed",
-        (f"The monitor says: {resource.failure}." if resource.failure else "The monitor does not say why.",),
+        (
+            f"The monitor says: {resource.failure}." if resource.failure else "The monitor does not say why.",
+            "Once that is mended, it is seen within minutes, or at once by checking again.",
+        ),
         (ProblemAction.RECHECK,),
         region=resource.region,
     )

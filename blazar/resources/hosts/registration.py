@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -180,7 +181,8 @@ def _failure_of_host(
     if not hypervisor.enabled and not (hypervisor.disabled_reason or "").startswith(MARK):
         return "its nova-compute is disabled"
     if places is not None and hypervisor.service_name not in places:
-        return f"it is neither in the aggregate {freepool!r} nor in that of a reservation"
+        mend = shlex.join(("openstack", "aggregate", "add", "host", freepool, hypervisor.service_name))
+        return f"it is neither in the aggregate {freepool!r} nor in that of a reservation ({mend})"
     reservation = places[hypervisor.service_name] if places is not None else None
     if reservation is not None and hypervisor.hypervisor_hostname not in held.get(reservation, ()):
         return f"it is in the aggregate of reservation {reservation}, which does not hold it"

@@ -50,7 +50,8 @@ def test_a_host_in_no_pool_counts_as_failed_until_it_is_back_in_one(world):
     freepool = world.simulated.compute.aggregate("freepool")
     world.simulated.compute.remove_host(freepool.id, "node-1")
     look(world)
-    assert "freepool" in world.manager.resources.one(HOST, "1").failure
+    failure = world.manager.resources.one(HOST, "1").failure
+    assert "(openstack aggregate add host freepool " in failure
     world.simulated.compute.add_host(freepool.id, "node-1")
     look(world)
     assert world.manager.resources.one(HOST, "1").reservable
