@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.web.conftest import ADMIN, ALICE, serious
@@ -43,16 +44,30 @@ PROBLEM = {
 }
 
 
-def test_while_the_service_does_not_answer_operators_are_told_where_else_to_look(shared, page_of, complaints):
+@pytest.mark.parametrize("name", ["problems", "managers"])
+def test_while_the_service_does_not_answer_operators_are_told_where_else_to_look(shared, page_of, complaints, name):
     complaints.expected.add("503")
     page = page_of(f"{shared}overview", ADMIN)
     sentence = "No blazar-manager answered in time; please try again."
     error = {"code": "reservation.unavailable", "status": 503, "title": "Service Unavailable", "detail": sentence}
-    page.route("**/v1/problems?*", lambda route: route.fulfill(status=503, json={"errors": [error]}))
-    page.goto(f"{shared}problems")
+    page.route(re.compile(rf"/v1/{name}(\?|$)"), lambda route: route.fulfill(status=503, json={"errors": [error]}))
+    page.goto(f"{shared}{name}")
     expect(page.get_by_text(sentence)).to_be_visible()
-    expect(page.get_by_text("blazar-manage problems list")).to_be_visible()
+    expect(page.get_by_text(f"blazar-manage {name} list")).to_be_visible()
+    expect(page.get_by_text("blazar-status upgrade check")).to_be_visible()
     assert serious(page) == []
+
+
+def test_operators_whose_pages_cannot_begin_are_told_so_too_and_others_are_not(shared, page_of, complaints):
+    complaints.expected.add("503")
+    error = {"code": "reservation.identity_unavailable", "status": 503, "title": "", "detail": "Keystone is away"}
+    for who, times in ((ADMIN, 1), (ALICE, 0)):
+        page = page_of(f"{shared}overview", who)
+        page.route("**/v1/info", lambda route: route.fulfill(status=503, json={"errors": [error]}))
+        page.goto(f"{shared}problems")
+        expect(page.get_by_text("Keystone is away")).to_be_visible()
+        expect(page.get_by_text("blazar-status upgrade check")).to_have_count(times)
+        assert serious(page) == []
 
 
 LOST = {

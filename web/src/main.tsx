@@ -3,8 +3,9 @@ import "./styles/app.css";
 import { render } from "preact";
 import { resume } from "./api/sign-in.ts";
 import { plain } from "./api/errors.ts";
+import { session } from "./api/session.ts";
 import { App } from "./frame/app.tsx";
-import { Trouble } from "./parts/basics.tsx";
+import { Elsewhere, Trouble } from "./parts/basics.tsx";
 import { keepFocus } from "./parts/focus.ts";
 import { fetchCode } from "./pages.ts";
 import { place, startRouter } from "./router.ts";
@@ -30,9 +31,12 @@ async function main(): Promise<void> {
   const again = () => window.location.reload();
   render(
     trouble ? (
-      <div class="sign-in">
+      <main class="sign-in">
+        <h1 class="brand">Blazar</h1>
         <Trouble error={new Error(plain(trouble))} retry={again} />
-      </div>
+        {/* What they may do is not known, as nobody answers; their roles are. */}
+        {session.value?.roles.includes("admin") && <Elsewhere command="blazar-manage problems list" />}
+      </main>
     ) : (
       <App />
     ),

@@ -48,7 +48,7 @@ test("threads that fail, clocks, options and versions are told of", () => {
   const one = aManager({ threads: [failing], clock_offset_ms: -90_000, options_agree: false });
   assert.deepEqual(troublesOf(one, [one, aManager({ id: "b", rpc_version: "2.1" })], NOW), [
     "The thread outbox has failed for 10 min: it is away",
-    "Its clock is 2 min behind that of the database.",
+    "Its clock is 2 min behind that of the database: set both by NTP.",
     "Managers have different options: give all the same blazar.conf.",
     "Managers are of different versions, as during an upgrade.",
   ]);

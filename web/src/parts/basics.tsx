@@ -88,6 +88,17 @@ export function Trouble({ error, retry }: { error: unknown; retry?: () => void }
   );
 }
 
+/** For operators who get no answer: what says the same on a machine of the service, and what says why. */
+export function Elsewhere({ command }: { command: string }) {
+  return (
+    <p class="hint">
+      On the machine of a manager <code>blazar-status upgrade check</code> says which of database, message bus and
+      Keystone cannot be used, and why; <code>{command}</code> lists what this page would, also while API and message
+      bus are down.
+    </p>
+  );
+}
+
 interface BusyProps extends Omit<JSX.IntrinsicElements["button"], "size"> {
   busy: boolean;
   /** Shown while it takes long, as in "Booking…". */

@@ -44,7 +44,9 @@ export function troublesOf(manager: Manager, all: readonly Manager[], now: numbe
   const up = all.filter((one) => one.up);
   if (Math.abs(manager.clock_offset_ms) > NOTABLE_MS) {
     const way = manager.clock_offset_ms > 0 ? "ahead of" : "behind";
-    found.push(`Its clock is ${duration(Math.abs(manager.clock_offset_ms))} ${way} that of the database.`);
+    found.push(
+      `Its clock is ${duration(Math.abs(manager.clock_offset_ms))} ${way} that of the database: set both by NTP.`,
+    );
   }
   if (!manager.options_agree) found.push("Managers have different options: give all the same blazar.conf.");
   if (up.some((one) => one.rpc_version !== manager.rpc_version)) {

@@ -2,7 +2,7 @@
 /** For operators: the managers of the service, what each works on, and what is wrong. */
 import { useLive } from "../../api/live.ts";
 import type { Manager } from "../../api/managers.ts";
-import { Empty, PageHead, When } from "../../parts/basics.tsx";
+import { Elsewhere, Empty, PageHead, When } from "../../parts/basics.tsx";
 import { List } from "../../parts/list.tsx";
 import { Phase } from "../../parts/state.tsx";
 import { hrefOf } from "../../router.ts";
@@ -58,6 +58,7 @@ export function ManagersPage() {
           </tr>
         )}
       />
+      {Boolean(error) && <Elsewhere command="blazar-manage managers list" />}
     </>
   );
 }

@@ -8,7 +8,7 @@ import { useLive } from "../../api/live.ts";
 import { may } from "../../api/session.ts";
 import type { Link, Problem, ProblemRepair } from "../../api/types.ts";
 import { note } from "../../parts/announce.tsx";
-import { BusyButton, Empty, PageHead, When } from "../../parts/basics.tsx";
+import { BusyButton, Elsewhere, Empty, PageHead, When } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
 import { List } from "../../parts/list.tsx";
@@ -77,12 +77,7 @@ export function ProblemsPage() {
           </tr>
         )}
       />
-      {Boolean(error) && (
-        <p class="hint">
-          On the machine of a manager <code>blazar-manage problems list</code> says the same, also while API and message
-          bus are down.
-        </p>
-      )}
+      {Boolean(error) && <Elsewhere command="blazar-manage problems list" />}
       {data?.links.some((link) => link.rel === "next") && <p class="hint">The first 200 are shown.</p>}
       {chosen && (
         <ActDialog
@@ -155,7 +150,7 @@ function ActDialog({ problem, action, onClose, onDone }: Chosen & { onClose: () 
           <p key={sentence}>{sentence}</p>
         ))}
       </div>
-      <Field label="Reason" error={fields.get("/reason")} hint="It goes into the history of the lease, for operators.">
+      <Field label="Reason" error={fields.get("/reason")} hint="It goes into the history, for operators.">
         {(control) => (
           <input
             {...control}
