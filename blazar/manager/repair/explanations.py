@@ -19,6 +19,7 @@ from blazar.model.problems.troubles import (
     LostManager,
     TroubledEvent,
     TroubledLease,
+    TroubleLimits,
     Troubles,
 )
 from blazar.model.subscriptions.details import SubscriptionState
@@ -36,6 +37,9 @@ GIVEN_UP = frozenset(
     }
 )
 """Events that a lease can go on without; the others only look, or refuse a lease, and never take long."""
+
+AT_ONCE = TroubleLimits().due
+"""How long an event that was tried may be due before it is said that no manager takes it."""
 
 
 def list_problems(troubles: Troubles, *, now: datetime, claim_ttl: timedelta) -> tuple[Problem, ...]:
@@ -73,7 +77,7 @@ def _state_event(event: Event, now: datetime) -> str:
         return "is being worked on for long"
     if event.attempts:
         return f"has failed {event.attempts} times"
-    if event.trouble_since is not None and event.due_at is not None and event.due_at > now:
+    if event.trouble_since is not None and event.due_at is not None and event.due_at > now - AT_ONCE:
         return "does not get on"
     return "is due, and nobody works on it"
 
@@ -97,6 +101,8 @@ def describe_event(event: Event, now: datetime, claim_ttl: timedelta) -> Iterato
             yield f"{describe_holder(event.claimed_by)} has worked on it; its claim has ended, and was not renewed."
         if event.due_at > now:
             yield f"It is tried again at {spell(event.due_at)}."
+        elif event.reason and event.due_at > now - AT_ONCE:
+            yield f"It is tried again now, since {spell(event.due_at)}."
         else:
             yield f"It is due since {spell(event.due_at)}: no manager runs, or all their threads are busy."
 

@@ -78,6 +78,10 @@ def test_a_snapshot_that_gets_nowhere_is_a_problem_after_half_an_hour(world):
     world.run_to(begin + 31 * MINUTE)
     (problem,) = problems(world)
     assert problem.summary == "before_end_lease of lease a lease does not get on"
+    # Between two tries it is due for a moment, which is not for lack of a manager.
+    world.clock.to(begin + 32 * MINUTE)
+    (between,) = problems(world)
+    assert (between.summary, "no manager runs" in between.explanation[-1]) == (problem.summary, False)
     assert "images being made: 1" in problem.explanation[0]
     assert problem.actions == (ProblemAction.RETRY, ProblemAction.GIVE_UP)
 
