@@ -26,16 +26,18 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from blazar.api.app import MAX_BODY_BYTES
-from blazar.api.http import answers, bodies, dates, microversion, queries, readers
+from blazar.api.http import answers, bodies, microversion, queries, readers
 from blazar.api.http.answers import Tags, key_of, link
-from blazar.api.http.dates import in_query, parse_instant, parse_minute
 from blazar.api.http.faults import BadFrame
 from blazar.api.http.openapi import Served
 from blazar.api.http.routes import Caching
 from blazar.api.leases.limits import MOST_TEXT
+from blazar.api.leases.v1_0.formats import parse_instant, parse_minute
 from blazar.api.parts import all_parts
 from blazar.api.series.requests import local
 from blazar.manager.requests.resource_lists import page_of
+from blazar.model.base import dates
+from blazar.model.base.dates import in_query
 from blazar.model.base.errors import BlazarError, InvalidInput
 from blazar.model.base.paging import Page
 from blazar.model.resources.requirements import LONGEST_TEXT, parse_requirement
@@ -226,7 +228,8 @@ CASES = [
 READ_HERE = {
     "blazar.api.http.answers": "If-None-Match",
     "blazar.api.http.microversion": "OpenStack-API-Version",
-    "blazar.api.http.dates": "date",
+    "blazar.model.base.dates": "date",
+    "blazar.api.leases.v1_0.formats": "date of 1.0",
     "blazar.api.http.queries": "marker",
     "blazar.api.reports.routes": "day or date",
     "blazar.api.series.requests": "local time",

@@ -21,10 +21,11 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from blazar.api.http import dates, faults
+from blazar.api.http import faults
 from blazar.api.http.faults import READ_ONLY, BadFrame
 from blazar.api.http.readers import DEEPEST
 from blazar.api.http.shapes import Json
+from blazar.model.base import dates
 from blazar.model.base.errors import Fault, FaultPlace, InvalidInput
 from blazar.model.base.json_text import UNUSABLE, TooDeepJson, read_json
 

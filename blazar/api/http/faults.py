@@ -14,7 +14,7 @@ from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
-from blazar.model.base.errors import Fault, FaultPlace
+from blazar.model.base.errors import Fault, FaultPlace, pointer_to
 
 READ_ONLY = frozenset(
     {"id", "status", "degraded", "user_id", "project_id", "trust_id", "created_at", "updated_at", "lease_id"}
@@ -45,11 +45,6 @@ MOST = 50
 
 MOST_ALLOWED = 20
 """More values than this are not listed as those that are allowed."""
-
-
-def pointer_to(path: Iterable[str | int]) -> str:
-    """Return the JSON pointer (RFC 6901) of a path."""
-    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')[:80]}" for part in path)
 
 
 def find_faults(

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from blazar.api.http import dates
-from blazar.api.http.dates import Place
 from blazar.api.http.readers import Choice, Flag, Names, Number, SortKey, Text, TextReader, as_text
 from blazar.api.http.routes import Parameter
 from blazar.api.http.shapes import Json
+from blazar.model.base import dates
+from blazar.model.base.dates import Place
 from blazar.model.base.errors import InvalidInput, query_field
 from blazar.model.base.json_text import read_json
 from blazar.model.base.paging import COMPARISONS, Condition, Operator, Page, Position, unknown_marker

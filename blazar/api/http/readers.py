@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Protocol
 
-from blazar.api.http import dates
-from blazar.api.http.dates import Place
 from blazar.api.http.shapes import FLAG, TEXT, Json
+from blazar.model.base import dates
 from blazar.model.base.clock import zulu
+from blazar.model.base.dates import Place
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import UNUSABLE, read_json
 from blazar.model.base.moments import NOW, LocalDay

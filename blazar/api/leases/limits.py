@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blazar.api.http.faults import READ_ONLY, pointer_to
+from blazar.api.http.faults import READ_ONLY
 from blazar.api.http.shapes import Json
-from blazar.model.base.errors import InvalidInput, pointing_at
+from blazar.model.base.errors import InvalidInput, pointer_to, pointing_at
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import HIDDEN_EVENTS
 from blazar.resources.request_schemas import DOCUMENTS

@@ -7,11 +7,9 @@ import json
 from datetime import datetime
 from functools import cache, partial
 
-from blazar.api.http import dates
 from blazar.api.http.answers import IF_MATCH, Answer, Tags, link, link_pages
 from blazar.api.http.bodies import normalize
 from blazar.api.http.context import Call, identifier
-from blazar.api.http.dates import in_body
 from blazar.api.http.queries import filter_by, option, paging
 from blazar.api.http.readers import Choice, Flag
 from blazar.api.http.routes import ADMIN, Body, Caching, Part, Root, Route, Rule, all_of, in_path
@@ -19,6 +17,8 @@ from blazar.api.http.shapes import LINKS, NUMBER, Json, a_list, an_object, ref
 from blazar.api.kinds.hosts.requests import PUT as UPDATE_HOST
 from blazar.api.kinds.hosts.routes import MOVE
 from blazar.api.maintenance.components import CHANGE, CHANGES, COMPONENTS, CREATE, CREATED, KEYS
+from blazar.model.base import dates
+from blazar.model.base.dates import in_body
 from blazar.model.base.errors import InvalidInput, PreconditionFailed
 from blazar.model.base.moments import NOW, Duration, Moment
 from blazar.model.maintenance.windows import (

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from blazar.api.http.bodies import Schema
-from blazar.api.http.dates import MOST_CHARACTERS, in_body, moment_or_duration
-from blazar.api.http.faults import pointer_to
 from blazar.api.http.shapes import FLAG, TEXT, TEXT_OR_NULL, ZULU, ZULU_OR_NULL, Json, a_list, an_object
 from blazar.model.base.clock import zulu
-from blazar.model.base.errors import InvalidInput, pointing_at
+from blazar.model.base.dates import MOST_CHARACTERS, in_body, moment_or_duration
+from blazar.model.base.errors import InvalidInput, pointer_to, pointing_at
 from blazar.model.base.moments import NOW, Duration
 from blazar.model.resources.changes import Disabling, Registration, ResourceChange
 from blazar.model.resources.resource import Resource

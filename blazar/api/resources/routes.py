@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from blazar.api.http.answers import IF_MATCH
-from blazar.api.http.dates import Place
 from blazar.api.http.queries import MOST_CONDITIONS, filter_by, option, paging
 from blazar.api.http.readers import Flag, JsonText, Text
 from blazar.api.http.routes import Body, Caching, Part, Root, Route, in_path
 from blazar.api.http.shapes import LINKS, RESERVATION_ID, Json, a_list, an_object, ref
 from blazar.api.resources import components, handlers, lists, rules
 from blazar.api.resources.requests import CHANGE
+from blazar.model.base.dates import Place
 from blazar.model.base.paging import Condition, Operator
 from blazar.model.calendar.allocations import ResourceAllocations
 from blazar.model.resources.pages import PROPERTY, VisibleResource

@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from blazar.api.http import dates
 from blazar.api.http.context import Call
-from blazar.api.http.dates import in_body
 from blazar.api.http.routes import MEMBER, Body, Caching, Part, Root, Route, Rule
 from blazar.api.http.shapes import Json, an_object, ref
 from blazar.api.leases.limits import check_text
@@ -20,6 +18,8 @@ from blazar.api.leases.v1_1.requests import lease_change, reservations
 from blazar.api.leases.v1_1.schemas import CHANGED_RESERVATIONS, RESERVATIONS
 from blazar.api.search import render
 from blazar.api.search.render import COMPONENTS
+from blazar.model.base import dates
+from blazar.model.base.dates import in_body
 from blazar.model.base.errors import Denied, InvalidInput, TooManyRequests
 from blazar.model.base.moments import NOW, Duration, Moment
 from blazar.model.leases.lease import unknown_lease

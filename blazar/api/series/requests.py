@@ -7,8 +7,6 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 
-from blazar.api.http import dates
-from blazar.api.http.dates import in_body
 from blazar.api.http.identity import Caller
 from blazar.api.http.shapes import Json
 from blazar.api.leases.limits import check_text
@@ -16,6 +14,8 @@ from blazar.api.leases.rules import View
 from blazar.api.leases.v1_1.reminders import parse_reminders
 from blazar.api.leases.v1_1.requests import Schemas, reservations
 from blazar.api.series.schemas import LOCAL
+from blazar.model.base import dates
+from blazar.model.base.dates import in_body
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.moments import Duration
 from blazar.model.leases.requests import Actor

@@ -11,10 +11,10 @@ from flask import Response, request
 from blazar.api.http.access import UNSUBSCRIBE, note_of
 from blazar.api.http.answers import IF_MATCH, PAGES, PRIVATE, Answer, prefers
 from blazar.api.http.context import Call, identifier
-from blazar.api.http.dates import in_body, zone
 from blazar.api.http.routes import READER, Body, Caching, Root, Route, Rule, in_path
 from blazar.api.http.shapes import an_object, ref
 from blazar.api.subscriptions.components import CHANGE_MINE, CHANGES_OF_MINE, TAGS, answer_with, render_subscription
+from blazar.model.base.dates import in_body, zone
 from blazar.model.base.errors import Denied, NotFound, PreconditionFailed
 from blazar.model.subscriptions.details import Digest, SubscriptionChange, SubscriptionState
 

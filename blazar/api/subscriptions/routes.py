@@ -8,7 +8,6 @@ from functools import cache, partial
 from blazar.api.http.answers import IDEMPOTENCY_KEY, IF_MATCH, Answer, key_of, link, link_pages
 from blazar.api.http.bodies import normalize
 from blazar.api.http.context import Call, identifier
-from blazar.api.http.dates import date, in_body
 from blazar.api.http.queries import option, paging
 from blazar.api.http.readers import Choice, Text
 from blazar.api.http.routes import ADMIN, MEMBER, READER, Body, Caching, Part, Root, Route, Rule, in_path
@@ -29,6 +28,7 @@ from blazar.api.subscriptions.components import (
     render_subscription,
 )
 from blazar.api.subscriptions.own import MINE, ROUTES
+from blazar.model.base.dates import date, in_body
 from blazar.model.base.errors import Denied, InvalidInput, NotFound, PreconditionFailed, query_field
 from blazar.model.leases.requests import IdempotencyKey
 from blazar.model.subscriptions.details import (

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from blazar.api.http import dates
 from blazar.api.http.answers import IDEMPOTENCY_KEY, IF_MATCH, Answer, key_of, link
 from blazar.api.http.bodies import normalize
 from blazar.api.http.context import Call, identifier
@@ -20,6 +19,7 @@ from blazar.api.http.shapes import LEASE_ID, RESERVATION_ID, Json, a_list, an_ob
 from blazar.api.kinds.hosts.routes import MOVE
 from blazar.api.leases.rules import DELETE, POST, PUT, View, view_of, visible
 from blazar.api.leases.v1_1 import render
+from blazar.model.base import dates
 from blazar.model.base.errors import InvalidInput, NotFound, PreconditionFailed
 from blazar.model.base.moments import NOW
 from blazar.model.leases.details import LeaseOwner

@@ -7,7 +7,7 @@ API 1.0 and version 2 answer with. From 1.1 on the ``code`` decides: ``blazar/ap
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -21,6 +21,11 @@ class FaultPlace:
 
     name: str
     kind: Literal["pointer", "parameter", "header"] = "pointer"
+
+
+def pointer_to(path: Iterable[str | int]) -> str:
+    """Return the JSON pointer (RFC 6901) of a path."""
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')[:80]}" for part in path)
 
 
 def query_field(name: str) -> FaultPlace:

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from blazar.api.app import create_app
-from blazar.api.http.dates import parse_instant
 from blazar.api.http.identity import StandaloneIdentity
 from blazar.api.http.openapi import Served
+from blazar.api.leases.v1_0.formats import parse_instant
 from blazar.api.parts import all_parts
 from blazar.model.base.errors import InvalidInput, StoreUnavailable
 from tests.api.conftest import app_of, client_of, token

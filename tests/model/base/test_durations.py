@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blazar.api.http.dates import (
+from blazar.model.base.dates import (
     LONGEST,
     date,
     duration,

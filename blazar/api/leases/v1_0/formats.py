@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from blazar.api.http.dates import parse_instant, parse_minute, parse_minute_or_now
 from blazar.api.http.identity import Caller
 from blazar.api.http.routes import Body
 from blazar.api.http.shapes import RESERVATION_ID, Json
 from blazar.api.leases.v1_0 import render, schemas
 from blazar.model.base.errors import InvalidInput
-from blazar.model.base.moments import Moment
+from blazar.model.base.moments import NOW, Moment
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import (
     Actor,
@@ -25,6 +25,38 @@ from blazar.model.leases.requests import (
     ReservationRequest,
 )
 from blazar.resources.contract.actions import ALIAS
+
+FORMAT = "%Y-%m-%d %H:%M"
+ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.0{1,6})?)?(Z|[+-]\d\d:\d\d)?", re.ASCII)
+"""The supported subset of ISO 8601: dates to the second, without week dates and fractions of a second."""
+
+
+def parse_minute(text: str, field: str) -> datetime:
+    """Parse a date to the minute; raise InvalidInput with the wording that clients match."""
+    try:
+        return datetime.strptime(text, FORMAT).replace(tzinfo=UTC)
+    except ValueError:
+        raise InvalidInput(f"{field}: {text} is an invalid date. Required format: {FORMAT}") from None
+
+
+def parse_minute_or_now(text: str, field: str) -> Moment:
+    """Parse a start or end date of version 1: a date, or ``now``."""
+    return NOW if text == "now" else parse_minute(text, field)
+
+
+def parse_instant(text: str, field: str) -> datetime:
+    """Parse a date of version 2: to the minute, or ISO 8601 to the second; UTC if it has no zone."""
+    try:
+        if not ISO.fullmatch(text):
+            return datetime.strptime(text, FORMAT).replace(tzinfo=UTC)
+        named = datetime.fromisoformat(text)
+        return named.replace(tzinfo=UTC) if named.tzinfo is None else named.astimezone(UTC)
+    except (OverflowError, ValueError):
+        # Conversion to UTC can overflow for dates in the first and the last day that datetime supports.
+        raise InvalidInput(
+            f"{field}: {text} is an invalid date. Required format: {FORMAT}, or ISO 8601 to the second, for example "
+            f"2030-04-01T08:00:00Z"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,10 @@ import unicodedata
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from blazar.api.http import dates
-from blazar.api.http.dates import Place, in_body
 from blazar.api.http.shapes import TEXT, ZULU, ZULU_OR_NULL, Json, a_list, an_object
+from blazar.model.base import dates
 from blazar.model.base.clock import zulu, zulu_or_none
+from blazar.model.base.dates import Place, in_body
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.moments import Duration
 from blazar.model.base.window import Window

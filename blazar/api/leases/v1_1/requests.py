@@ -8,10 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from blazar.api.http import dates
 from blazar.api.http.bodies import InvalidBody, check, gather, is_same
-from blazar.api.http.dates import in_body
-from blazar.api.http.faults import pointer_to
 from blazar.api.http.identity import Caller
 from blazar.api.http.queries import Query
 from blazar.api.http.shapes import Json
@@ -19,7 +16,9 @@ from blazar.api.leases.limits import check_documents, check_text, check_text_aft
 from blazar.api.leases.rules import View
 from blazar.api.leases.v1_1 import render, schemas
 from blazar.api.leases.v1_1.reminders import parse_reminders
-from blazar.model.base.errors import Denied, InvalidInput, pointing_at, query_field
+from blazar.model.base import dates
+from blazar.model.base.dates import in_body
+from blazar.model.base.errors import Denied, InvalidInput, pointer_to, pointing_at, query_field
 from blazar.model.base.moments import NOW, BeforeEnd, Duration, End, Moment
 from blazar.model.base.paging import Condition
 from blazar.model.leases.details import LeaseDetails, LeaseFilter, LeaseState

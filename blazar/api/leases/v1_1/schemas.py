@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blazar.api.http import dates
 from blazar.api.http.shapes import Json
 from blazar.api.leases.v1_1.reminders import CHANGED_REMINDERS, REMINDERS
+from blazar.model.base import dates
 from blazar.model.leases.states import LeaseKind
 from blazar.resources.request_schemas import SCHEMAS
 

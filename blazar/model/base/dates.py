@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dates and durations: those of requests from microversion 1.1 on, and at the end those of 1.0 and version 2.
+"""Dates and durations as clients write them, from microversion 1.1 on.
 
 What depends on the server's clock, or on another date of the request, is passed on as it is: ``now`` and durations are
 resolved by the manager.
@@ -13,8 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from blazar.api.http.faults import pointer_to
-from blazar.model.base.errors import FaultPlace, InvalidInput, query_field
+from blazar.model.base.errors import FaultPlace, InvalidInput, pointer_to, query_field
 from blazar.model.base.moments import NOW, Duration, Moment
 
 FIRST_YEAR, LAST_YEAR = 1970, 8999
@@ -148,36 +147,3 @@ def _duration(text: str, shown: str, place: Place, zone: str) -> Duration:
 @cache
 def _zones() -> frozenset[str]:
     return frozenset(available_timezones()) - _NO_ZONES
-
-
-FORMAT = "%Y-%m-%d %H:%M"
-ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.0{1,6})?)?(Z|[+-]\d\d:\d\d)?", re.ASCII)
-"""The supported subset of ISO 8601: dates to the second, without week dates and fractions of a second."""
-
-
-def parse_minute(text: str, field: str) -> datetime:
-    """Parse a date to the minute; raise InvalidInput with the wording that clients match."""
-    try:
-        return datetime.strptime(text, FORMAT).replace(tzinfo=UTC)
-    except ValueError:
-        raise InvalidInput(f"{field}: {text} is an invalid date. Required format: {FORMAT}") from None
-
-
-def parse_minute_or_now(text: str, field: str) -> Moment:
-    """Parse a start or end date of version 1: a date, or ``now``."""
-    return NOW if text == "now" else parse_minute(text, field)
-
-
-def parse_instant(text: str, field: str) -> datetime:
-    """Parse a date of version 2: to the minute, or ISO 8601 to the second; UTC if it has no zone."""
-    try:
-        if not ISO.fullmatch(text):
-            return datetime.strptime(text, FORMAT).replace(tzinfo=UTC)
-        named = datetime.fromisoformat(text)
-        return named.replace(tzinfo=UTC) if named.tzinfo is None else named.astimezone(UTC)
-    except (OverflowError, ValueError):
-        # Conversion to UTC can overflow for dates in the first and the last day that datetime supports.
-        raise InvalidInput(
-            f"{field}: {text} is an invalid date. Required format: {FORMAT}, or ISO 8601 to the second, for example "
-            f"2030-04-01T08:00:00Z"
-        ) from None
